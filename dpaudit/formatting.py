@@ -1,13 +1,15 @@
-"""Numbers, errors and foreign strings as text to read; standard library only."""
+"""Numbers, errors, foreign strings, lists and tables as text to read; standard library only."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Collection, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 TERMINAL_WIDTH = 80
 """Characters in a line of text for a terminal, at most."""
+_GAP = "  "
 _DIGITS = 3
 _NO_VALUE = "none"
 
@@ -104,6 +106,81 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     """` (did you mean 'x'?)` if a known name is close, else nothing."""
     close = difflib.get_close_matches(name, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, as "1 record" or "3 records"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Collection[object], most: int = 3) -> str:
+    """The first names and how many more there are, as "a, b and 7 more"."""
+    shown, more = ", ".join(map(str, [*names][:most])), len(names) - most
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def wrapped(text: str, *, first: str = "", rest: str = "") -> list[str]:
+    """A text in lines of a terminal's width, in which nothing steers the terminal.
+
+    A word that is longer than a line stays whole, so that an address or a path can be copied.
+
+    Args:
+        text: The text.
+        first: What its first line begins with.
+        rest: What every other line begins with.
+    """
+    lines = textwrap.wrap(
+        visible(text),
+        TERMINAL_WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [first.rstrip()]
+
+
+def labelled(label: str, text: str, *, width: int) -> list[str]:
+    """A text in lines, beside a label that has this width."""
+    return wrapped(text, first=f"{visible(label):<{width}}", rest=" " * width)
+
+
+def aligned(
+    rows: Sequence[Sequence[str]],
+    *,
+    numeric: Collection[int] = (),
+    indent: str = "",
+    most: int | None = TERMINAL_WIDTH,
+) -> list[str]:
+    """Rows in columns, one line each, in which nothing steers the terminal.
+
+    A first cell for which the other columns leave no room has a line of its own above its rows.
+
+    Args:
+        rows: All of one length; the first may be a header.
+        numeric: Columns whose cells stand to the right.
+        indent: What every line begins with.
+        most: Characters in a line; None leaves lines as long as they are.
+    """
+    if not rows:
+        return []
+    table = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    if most is not None:
+        others = sum(len(_GAP) + width for width in widths[1:])
+        widths[0] = min(widths[0], most - len(indent) - others)
+    lines, above = [], ""
+    for row in table:
+        if len(row[0]) > widths[0]:
+            if row[0] != above:
+                lines.append(indent + row[0])
+            above, row[0] = row[0], ""
+        cells = [
+            (str.rjust if at in numeric else str.ljust)(cell, width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((indent + _GAP.join(cells)).rstrip())
+    return lines
 
 
 def _visible(character: str) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import pytest
 
 from dpaudit.errors import InputError
+from dpaudit.formatting import counted
 from dpaudit.results.baseline import (
     TOLERANCE,
     AuditOfTest,
@@ -136,9 +137,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             f"proved {proved}; {audit.report}{' (from the cache)' if audit.cached else kept}"
         )
     for why, count in skipped.items():
-        terminalreporter.line(
-            f"NOT RUN: {count} privacy {'audit' if count == 1 else 'audits'}, {why}"
-        )
+        terminalreporter.line(f"NOT RUN: {counted(count, 'privacy audit')}, {why}")
     file = _baseline(config)
     if file is not None and config.getoption("--dpaudit-baseline-update"):
         try:

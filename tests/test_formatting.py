@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dpaudit.formatting import (
+    aligned,
     clipped,
+    counted,
     duration,
     error_line,
     error_text,
+    labelled,
+    listed,
     percent,
     printable,
     rounded,
     rounded_down,
     rounded_up,
+    wrapped,
 )
 
 
@@ -55,3 +60,41 @@ def test_numbers_are_rounded_to_the_safe_side() -> None:
         "2 min 31 s",
         "1 h 2 min",
     )
+
+
+def test_lists_and_counts_in_words() -> None:
+    assert listed(["a", "b"]) == "a, b"
+    assert listed(range(1005), 2) == "0, 1 and 1,003 more"
+    assert (counted(0, "run"), counted(1, "run"), counted(2, "run")) == (
+        "0 runs",
+        "1 run",
+        "2 runs",
+    )
+
+
+def test_a_wrapped_text_keeps_what_is_copied_whole_and_steers_no_terminal() -> None:
+    address = "https://example.org/" + "a-b/" * 20
+    lines = wrapped(f"see\x1b {'pate-gan ' * 12}at {address}", first="  ", rest="    ")
+    assert lines[0].startswith("  see\N{REPLACEMENT CHARACTER} pate-gan")
+    assert lines[-1] == f"    {address}"
+    assert max(map(len, lines[:-1])) <= 80
+    assert not any(line.endswith("-") for line in lines)
+    assert wrapped("") == [""]
+    assert labelled("why", "word " * 20, width=6) == [
+        "why   " + "word " * 14 + "word",
+        " " * 6 + "word " * 4 + "word",
+    ]
+
+
+def test_a_table_fits_and_a_long_name_stands_above_its_rows() -> None:
+    name = "x" * 70
+    rows = [("name", "n"), (name, "1"), (name, "23"), ("b", "a cell of 30 characters, or two")]
+    lines = aligned(rows, numeric={1}, indent=" ")
+    assert [line for line in lines if name in line] == [f" {name}"]
+    assert [len(line) for line in lines if name not in line] == [80] * 4
+    assert max(map(len, lines)) <= 80
+    assert [line.split() for line in lines[2:4]] == [["1"], ["23"]]
+    assert lines[-1].startswith(" b     ")
+    whole = aligned(rows, most=None)
+    assert [line.split()[0] for line in whole] == ["name", name, name, "b"]
+    assert aligned([]) == []

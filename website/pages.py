@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from dpaudit.cli.configuration import SCHEMA_FILE, configuration_schema
-from website import api, command_line, figures, plugins
+from website import api, architecture, command_line, figures, plugins
 
-DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
+ROOT: Final = Path(__file__).resolve().parents[1]
+DOCS: Final = ROOT / "docs"
 
 
 def made() -> dict[str, str]:
@@ -24,6 +25,8 @@ def made() -> dict[str, str]:
     }
     schema = relpath(SCHEMA_FILE, DOCS)
     pages[schema] = json.dumps(configuration_schema(), indent=2) + "\n"
+    layers = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    pages["../ARCHITECTURE.md"] = architecture.filled(layers, ROOT / "dpaudit")
     for name in dict.fromkeys(page for page, _ in figures.TABLES):
         pages[name] = figures.filled(name, (DOCS / name).read_text(encoding="utf-8"))
     return pages

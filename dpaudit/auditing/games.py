@@ -129,10 +129,14 @@ def keywords_of_game(given: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(_fields(_game_of(given)))
 
 
+def sizes_of_effort() -> frozenset[str]:
+    """The keywords that `effort` stands for where they are not given."""
+    return frozenset().union(*(sizes for game in GAMES for sizes in game.SIZES.values()))
+
+
 def size_keywords() -> frozenset[str]:
     """The keywords that ask for a game, and those of its sizes."""
-    switches = (game.SWITCH.keyword for game in GAMES if game.SWITCH)
-    return frozenset(switches).union(*(sizes for game in GAMES for sizes in game.SIZES.values()))
+    return sizes_of_effort().union(game.SWITCH.keyword for game in GAMES if game.SWITCH)
 
 
 def kind_of(game: GameSettings) -> GameKind:

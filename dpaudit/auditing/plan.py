@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from dpaudit.auditing.settings import AuditSettings, ShadowModelSettings
 from dpaudit.bounds import guarantee_of
 from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import Claim
@@ -13,6 +14,8 @@ from dpaudit.results.verdict import Power
 
 if TYPE_CHECKING:
     from dpaudit.model.tables import Table
+
+AnyShadowModels = TypeVar("AnyShadowModels", bound=ShadowModelSettings)
 
 MOST_PLANNED = 200_000
 """Shadow models that a plan looks up to."""
@@ -130,6 +133,27 @@ def proves(reached: Power, claim: Claim) -> dict[str, Any]:
 def rows_of(row: Callable[[int], dict[str, Any]], sizes: set[int]) -> list[dict[str, Any]]:
     """A row for each size, the smallest first."""
     return [row(size) for size in sorted(sizes)]
+
+
+def rows_by_models(
+    settings: AuditSettings[AnyShadowModels],
+    claim: Claim,
+    power: Callable[[AuditSettings[AnyShadowModels], Claim], Power],
+) -> list[dict[str, Any]]:
+    """A row for each number of shadow models that a plan shows, and for that asked for.
+
+    Args:
+        settings: The settings of the audit.
+        claim: The claim under audit.
+        power: What an audit with such settings can prove.
+    """
+
+    def row(shadow_models: int) -> dict[str, Any]:
+        sized = settings.with_game(shadow_models=shadow_models)
+        fitted = {"fitted": 2 * sized.game.fitted, "scored": sized.game.scored}
+        return {"shadow_models": shadow_models, **fitted, **proves(power(sized, claim), claim)}
+
+    return rows_of(row, {*SHADOW_MODELS, settings.game.shadow_models})
 
 
 def fewest(enough: Callable[[int], bool], *, least: int, most: int) -> int | None:

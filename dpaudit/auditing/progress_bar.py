@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from time import monotonic
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from rich.console import Console
@@ -78,12 +77,7 @@ class ConsoleProgress:
         self._bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self._bars.stop()
 
     def __call__(self, event: TrialProgress) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.files import parse_json, write_whole
-from dpaudit.formatting import clipped, printable
+from dpaudit.formatting import clipped, listed, printable
 from dpaudit.game.store import PRIVATE_FILE, RunFolder, Salt, new_salt, salt_of
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.results.verdict import FRESH_TRIALS, Check, Consequence
@@ -105,9 +105,8 @@ def judged_in(earlier: Sequence[str]) -> str:
     Returns:
         A sentence.
     """
-    names, more = ", ".join(earlier[:MOST_NAMED]), len(earlier) - MOST_NAMED
     return (
-        f"these trials were already judged in {names}{f' and {more} more' if more > 0 else ''}, "
+        f"these trials were already judged in {listed(earlier, MOST_NAMED)}, "
         "which spent their error probability: a further look at them proves no violation; audit "
         "with another `seed`"
     )

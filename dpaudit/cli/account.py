@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_module
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +14,7 @@ import typer
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import TERMINAL_WIDTH, percent, rounded_up
+from dpaudit.formatting import aligned, percent, rounded_up, wrapped
 from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.claim import Neighbours
 
@@ -202,23 +201,24 @@ def _entry(row: Prospect) -> dict[str, Any]:
 def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> None:
     output = results()
     budget = "" if question.epsilon is None else f"budget: epsilon {question.epsilon:g}, "
-    output.print(
-        f"{budget}delta {question.delta:g}; {question.teachers} teachers, add-remove neighbours"
-    )
-    output.print("")
-    output.print(f"{'':<45}right if this many teachers agree")
-    shares = "".join(f"{f'{100 * each.consensus:.4g} %':>8}" for each in rows[0].qualities)
-    output.print(f"{'mechanism':<9}{'labels':>11}{'noise':>9}{'epsilon':>9}  proof{shares}")
+    shares = [f"{100 * each.consensus:.4g} %" for each in rows[0].qualities]
+    table = [("mechanism", "labels", "noise", "epsilon", "proof", *shares, "")]
     for row in rows:
         plan = row.plan
         # Noise and cost are rounded up: noise copied from here stays within the budget.
-        cost = f"{rounded_up(plan.scale, digits=4):>9}{rounded_up(plan.epsilon):>9}"
-        right = "".join(f"{_floor(each.right):>8.3f}" for each in row.qualities)
-        mark = "  coin flip" if row.near_coin_flips else ""
-        output.print(f"{plan.mechanism:<9}{plan.labels:>11}{cost}  {row.proof:<5}{right}{mark}")
+        cost = rounded_up(plan.scale, digits=4), rounded_up(plan.epsilon)
+        right = (f"{_floor(each.right):.3f}" for each in row.qualities)
+        mark = "coin flip" if row.near_coin_flips else ""
+        table.append((plan.mechanism, str(plan.labels), *cost, row.proof, *right, mark))
+    lines = [
+        f"{budget}delta {question.delta:g}; {question.teachers} teachers, add-remove neighbours",
+        f"{', '.join(shares)}: how often a label is right if so many teachers agree",
+        "",
+        *aligned(table, numeric={1, 2, 3, *range(5, 5 + len(shares))}),
+    ]
     for warning in warnings:
-        output.print("")
-        output.print(textwrap.fill(f"warning: {warning}", TERMINAL_WIDTH))
+        lines += ["", *wrapped(f"warning: {warning}")]
+    output.print("\n".join(lines))
 
 
 def _floor(probability: float) -> float:

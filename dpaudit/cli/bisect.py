@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from dpaudit.cli import options
 from dpaudit.cli.audit import Table
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
 from dpaudit.errors import RegistryError, SettingsError
-from dpaudit.formatting import did_you_mean, duration, percent, rounded_down
+from dpaudit.formatting import aligned, did_you_mean, duration, percent, rounded_down, wrapped
 
 if TYPE_CHECKING:
     from dpaudit.auditing.bisection import AuditedRelease, ReleasedSubject
@@ -143,7 +144,7 @@ def _subject(
 
 
 def _table(releases: Sequence[AuditedRelease], confidence: str) -> list[str]:
-    """A line for each release: version, verdict, what was proved, seconds; or why there is none."""
+    """A line for each release: version, verdict, what was proved, seconds; then why some failed."""
     rows = [("release", "verdict", "proved", "training")]
     for one in releases:
         if one.result is None:
@@ -151,16 +152,13 @@ def _table(releases: Sequence[AuditedRelease], confidence: str) -> list[str]:
         else:
             proved, seconds = rounded_down(one.result.proved), duration(one.result.seconds)
             rows.append((one.version, one.ending, proved, seconds))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = [
-        "  ".join(f"{of:<{width}}" for of, width in zip(row, widths, strict=True)) for row in rows
+    why = [f"{one.version}: {one.reason}" for one in releases if one.reason]
+    reasons = (wrapped(reason, rest="  ") for reason in why)
+    return [
+        *aligned(rows, numeric={2, 3}),
+        *chain.from_iterable(reasons),
+        f"each at {confidence} confidence by itself",
     ]
-    why = ["", *(one.reason for one in releases)]
-    rows_with_reasons = [
-        f"{line.rstrip()}{f'  {reason}' if reason else ''}"
-        for line, reason in zip(lines, why, strict=True)
-    ]
-    return [*rows_with_reasons, f"each at {confidence} confidence by itself"]
 
 
 def _conclusion(releases: Sequence[AuditedRelease]) -> str:

@@ -10,10 +10,8 @@ import typer
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import InputError, SettingsError
-from dpaudit.formatting import clipped, printable, rounded_down
+from dpaudit.formatting import aligned, rounded_down
 from dpaudit.model.choices import Assumption
-
-_WIDEST_NAME = 20
 
 
 @guarded
@@ -76,8 +74,8 @@ def bounds(
         return
     output.print(asked.heading)
     quantity = result.claim.quantity.value
-    names = [clipped(printable(row["attack"]), _WIDEST_NAME) for row in rows]
-    width = max(len(name) for name in names)
-    for name, row in zip(names, rows, strict=True):
-        line = f"{name:<{width}}  {row['method']:<17}  {rounded_down(row[quantity]):<8}  "
-        output.print((line + (row["reason"] or "")).rstrip())
+    table = [("attack", "method", quantity, "")]
+    for row in rows:
+        value, reason = rounded_down(row[quantity]), row["reason"] or ""
+        table.append((row["attack"], row["method"], value, reason))
+    output.print("\n".join(aligned(table, numeric={2})))

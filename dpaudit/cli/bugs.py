@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, messages, results
-
-_WIDTH: Final = 80
+from dpaudit.formatting import wrapped
 
 bugs = typer.Typer(
     add_completion=False,
@@ -36,19 +34,7 @@ def listed(context: typer.Context) -> None:
         if bug.case is not None:
             about.append(f"twin: {bug.case.twin.account}")
         for text in (*about, *([bug.note] if bug.note else [])):
-            output.print(_indented(text))
-
-
-def _indented(text: str) -> str:
-    """A text in lines of a terminal's width; an address that is longer stays whole."""
-    return textwrap.fill(
-        text,
-        _WIDTH,
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+            output.print("\n".join(wrapped(text, first="  ", rest="    ")))
 
 
 @bugs.command("run")

@@ -8,6 +8,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, results
+from dpaudit.formatting import labelled
 
 
 @guarded
@@ -53,8 +54,9 @@ def check_worker(
     output.print(f"{generator.hello.name}: {claim}; tables as {', '.join(generator.hello.formats)}")
     for finding in checks(generator, table):
         passed &= finding.passed
-        output.print(f"{'ok' if finding.passed else 'PROBLEM':<8} {finding.name}")
+        lines = labelled("ok" if finding.passed else "PROBLEM", finding.name, width=9)
         if finding.detail:
-            output.print(f"{'':<8} {finding.detail}")
+            lines += labelled("", finding.detail, width=9)
+        output.print("\n".join(lines))
     if not passed:
         raise typer.Exit(ExitCode.VIOLATION)

@@ -17,6 +17,8 @@ _SHOWS_ALL: Final = "dpaudit.help_all"
 _OWN_PANEL: Final = "Options"
 _REQUIRED: Final = "  [required]"
 """The usage says so, and a configured command may find the argument in its file."""
+_PLACES: Final = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
+"""Where the value of an option comes from, the first before the others."""
 _LONGEST_NAME: Final = 23
 """Characters of an option and its value beside which its help still fits on the line."""
 
@@ -78,7 +80,8 @@ class ConfiguredCommand(PanelledCommand):
     """A command whose options take what the environment and a configuration file say.
 
     The command line comes first, then variables such as DPAUDIT_AUDIT_EPSILON, then the file
-    (`dpaudit.cli.configuration`), then the defaults.
+    (`dpaudit.cli.configuration`), then the defaults. An effort that comes first stands for its
+    sizes, too.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -99,9 +102,11 @@ class ConfiguredCommand(PanelledCommand):
         except InputError as error:
             ctx.fail(error_text(error))
         rest = super().parse_args(ctx, args)
+        _let_effort_win(ctx)
         if file is None:
             return rest
-        of_file = {name for name in ctx.params if _source(ctx, name) == "DEFAULT_MAP"}
+        given = [name for name, of in ctx.params.items() if of is not None]
+        of_file = {name for name in given if _source(ctx, name) == "DEFAULT_MAP"}
         if "generator" not in of_file and "parameters" in of_file:
             ctx.params["parameters"] = None  # they are those of the generator of the file
             of_file.remove("parameters")
@@ -115,6 +120,17 @@ def _say(file: Path, names: list[str]) -> None:
 
     keys = ", ".join(names).replace("_", "-")
     messages().print(f"from {os.path.relpath(file)}: {keys}")
+
+
+def _let_effort_win(ctx: Any) -> None:
+    """Drops sizes that an effort from a place which comes before theirs stands for."""
+    from dpaudit.auditing.games import EFFORT, sizes_of_effort
+
+    effort = _source(ctx, EFFORT)
+    after = _PLACES[_PLACES.index(effort) + 1 :] if effort in _PLACES else ()
+    for name in sizes_of_effort().intersection(ctx.params):
+        if _source(ctx, name) in after:
+            ctx.params[name] = None
 
 
 def _source(ctx: Any, name: str) -> str:

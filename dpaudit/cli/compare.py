@@ -13,12 +13,11 @@ from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, results, write_asked
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason
-from dpaudit.formatting import TERMINAL_WIDTH, clipped, printable
+from dpaudit.formatting import aligned
 
 if TYPE_CHECKING:
     from dpaudit.comparison import Comparison, Reference
 
-_GAP = "  "
 Out = Annotated[
     list[Path] | None,
     typer.Option(
@@ -147,20 +146,16 @@ def _written(comparison: Comparison, file: Path) -> str:
 
 
 def _lines(comparison: Comparison) -> list[str]:
-    """Lines of at most 80 characters: the runs as a table, then what differs."""
+    """The runs as a table without their generators, which stand in what differs below it."""
     from dpaudit.comparison.render import comparison_lines, comparison_table, finding
 
     table = comparison_table(comparison)
-    rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
-    shown = [at for at, title in enumerate(table.header) if title != "generator"]
-    widths = [max(len(row[at]) for row in rows) for at in shown]
-    widths[0] = min(widths[0], TERMINAL_WIDTH - sum(widths[1:]) - len(_GAP) * len(widths[1:]))
-    lines = []
-    for row in rows:
-        cells = [
-            (str.rjust if at in table.numeric else str.ljust)(clipped(row[at], width), width)
-            for at, width in zip(shown, widths, strict=True)
-        ]
-        lines.append(_GAP.join(cells).rstrip())
-    lines += ["", *comparison_lines(comparison), "", f"{finding(comparison)}."]
-    return [clipped(line, TERMINAL_WIDTH) for line in lines]
+    rows = [(run, *cells) for run, _, *cells in (table.header, *table.rows)]
+    numeric = {at - 1 for at in table.numeric}
+    return [
+        *aligned(rows, numeric=numeric),
+        "",
+        *comparison_lines(comparison),
+        "",
+        f"{finding(comparison)}.",
+    ]

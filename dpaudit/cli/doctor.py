@@ -15,6 +15,7 @@ import typer
 
 from dpaudit.cli.console import ExitCode, guarded, results
 from dpaudit.errors import RegistryError, RunFolderError
+from dpaudit.formatting import aligned
 from dpaudit.versions import versions
 
 
@@ -30,8 +31,8 @@ def doctor() -> None:
     """Checks this installation: versions, plugins, workers, disk."""
     output = results()
     findings = list(_findings())
-    for finding in findings:
-        output.print(f"{'ok' if finding.good else 'PROBLEM':<8} {finding.text}")
+    rows = [("ok" if finding.good else "PROBLEM", finding.text) for finding in findings]
+    output.print("\n".join(aligned(rows, most=None)))
     if not all(finding.good for finding in findings):
         raise typer.Exit(ExitCode.USAGE)
 

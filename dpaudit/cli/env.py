@@ -16,7 +16,7 @@ from dpaudit.external.environments import (
     read_built,
     remove_environments,
 )
-from dpaudit.formatting import did_you_mean
+from dpaudit.formatting import aligned, did_you_mean
 
 env = typer.Typer(
     add_completion=False,
@@ -41,7 +41,6 @@ def list_environments() -> None:
     """Lists environments: of anonymeter, of registered libraries, and what else is in the cache."""
     from dpaudit.bugs.bug import known_environments
 
-    output = results()
     rows = []
     known = {one.folder: one.name for one in _registered().values()}
     of_bugs = {one.folder for one in known_environments()}
@@ -56,9 +55,8 @@ def list_environments() -> None:
         else:
             state = f"not there; run: dpaudit env create {name}"
         rows.append((name, state))
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, state in sorted(rows):
-        output.print(f"{name:<{width}}  {state}")
+    for line in aligned(sorted(rows), most=None):
+        results().print(line)
 
 
 @env.command()

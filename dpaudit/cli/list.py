@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.console import guarded, messages, results
+from dpaudit.formatting import aligned
 from dpaudit.model.choices import WorstCase
 
 if TYPE_CHECKING:
@@ -52,9 +53,8 @@ def list_registered(
             }
         else:
             entries = _registered(GENERATORS, _summary)
-        width = max((len(name) for name in entries), default=0)
-        for name, summary in entries.items():
-            output.print(f"  {name:<{width}}  {summary}")
+        for line in aligned([*entries.items()], indent="  ", most=None):
+            output.print(line)
 
 
 def _worth(entry: BoundEntry) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -14,7 +13,15 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.formatting import duration, percent, rounded, rounded_down, rounded_up
+from dpaudit.formatting import (
+    aligned,
+    counted,
+    duration,
+    percent,
+    rounded,
+    rounded_down,
+    rounded_up,
+)
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim
 
@@ -189,19 +196,6 @@ def _document(
     }
 
 
-class _Proven(NamedTuple):
-    """What a row says: the largest provable value, and the smallest that is caught."""
-
-    most: float
-    caught: float | None
-
-
-def _of_row(row: Mapping[str, Any]) -> _Proven:
-    if "max_provable" in row:
-        return _Proven(row["max_provable"], row["detectable"])
-    return _Proven(row["max_provable_epsilon"], row["detectable_epsilon"])
-
-
 def _claim_text(claim: Claim) -> str:
     if isinstance(claim, PrivacyClaim):
         return f"epsilon {claim.epsilon:g}, delta {claim.delta:g}"
@@ -211,21 +205,22 @@ def _claim_text(claim: Claim) -> str:
 def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
     output, unit = results(), sizing.unit.replace("_", " ")
     noun = claim.quantity.noun
+    suffix = "_epsilon" if claim.quantity is Quantity.EPSILON else ""
     if sizing.needed is not None:
         size, purpose = sizing.needed
         count = f"not with up to {sizing.most:,}" if size is None else f"about {size}"
         output.print(f"80 % power against {purpose}: {count} {unit}")
     output.print(f"claim: {_claim_text(claim)}; confidence {settings.confidence:g}, {sizing.of}")
     output.print("")
-    output.print(f"{unit:>13}  {sizing.scored:>7}  largest provable  caught with 80 % power")
+    table = [(unit, sizing.scored, "largest provable", "caught with 80 % power", "")]
     for row in sizing.rows:
-        most, caught = _of_row(row)
+        caught = row[f"detectable{suffix}"]
         shown = "no leak" if caught is None else f"{noun} >= {rounded_up(caught)}"
-        mark = "  <- asked" if row[sizing.unit] == sizing.asked else ""
-        output.print(
-            f"{row[sizing.unit]:>13}  {row[sizing.scored]:>7}  "
-            f"{rounded_down(most):>16}  {shown:<15}{mark}".rstrip()
-        )
+        mark = "<- asked" if row[sizing.unit] == sizing.asked else ""
+        sizes = str(row[sizing.unit]), str(row[sizing.scored])
+        table.append((*sizes, rounded_down(row[f"max_provable{suffix}"]), shown, mark))
+    for line in aligned(table, numeric={0, 1, 2}):
+        output.print(line)
     output.print("")
     if cost is not None:
         for line in cost.lines:
@@ -239,7 +234,7 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
         from dpaudit.results.sentences import CURVE_FACTOR
 
         output.print(f"{CURVE_FACTOR}.")
-    if _of_row(sizing.asked_row).most <= claim.value:
+    if sizing.asked_row[f"max_provable{suffix}"] <= claim.value:
         output.print("too few: even a perfect attack could not prove more than the claim")
     error = percent(round(1.0 - settings.confidence, 12))
     output.print(f"after another audit: a fresh --seed; {error} error adds to what that one spent")
@@ -303,15 +298,15 @@ def cost_of(
         each += "; trained together they take less"
     trained = [f"{planned.models} models" if several else "one model"]
     if planned.repeats:
-        trained.append(f"{planned.repeats} repeat{'s' if planned.repeats > 1 else ''}")
+        trained.append(counted(planned.repeats, "repeat"))
     about = "at most about" if planned.at_most else "about"
     lines = [
         f"cost: {about} {duration(total)} for {', '.join(trained)} and {planned.controls} controls",
         f"      ({each})",
         *_memory_lines(one, workers),
     ]
-    counted = {name: getattr(planned, name) for name in ("models", "repeats", "controls")}
-    return AuditCost(total, counted, one.memory, tuple(lines))
+    parts = {name: getattr(planned, name) for name in ("models", "repeats", "controls")}
+    return AuditCost(total, parts, one.memory, tuple(lines))
 
 
 def _memory_lines(one: ModelCost, workers: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.comparison.compare import ChangedPart, ComparedRun, Comparison, Reference, RunChanges
-from dpaudit.formatting import auc_text, clipped, printable, rounded_down
+from dpaudit.formatting import auc_text, clipped, counted, printable, rounded_down, wrapped
 from dpaudit.report.figures import CLAIM, FAR, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
 from dpaudit.report.render import Page, page_html, page_markdown
 from dpaudit.report.svg import INK, Axes, Range, text
@@ -50,12 +50,13 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     """What differs from run to run, for a terminal."""
     lines = []
     for step in comparison.changes:
-        lines.append(f"{printable(step.before)} -> {printable(step.after)}")
-        lines += [
-            f"  {part}: {what}: {before} -> {after}" for part, what, before, after in step.changes
-        ] or ["  nothing differs but what was found"]
+        lines += wrapped(f"{step.before} -> {step.after}")
+        said = [f"{part}: {what}: {old} -> {new}" for part, what, old, new in step.changes]
+        said = said or ["nothing differs but what was found"]
         if other_experiment(step):
-            lines.append(f"  ({_OTHER_EXPERIMENT})")
+            said.append(f"({_OTHER_EXPERIMENT})")
+        for one in said:
+            lines += wrapped(one, first="  ", rest="    ")
     return lines
 
 
@@ -67,7 +68,7 @@ def other_experiment(step: RunChanges) -> bool:
 def finding(comparison: Comparison) -> str:
     """The comparison in one sentence without its end: "2 runs, 1 of them a violation"."""
     violations = sum(run.audit.verdict is Verdict.VIOLATION for run in comparison.runs)
-    many = f"{len(comparison.runs)} runs"
+    many = counted(len(comparison.runs), "run")
     if not violations:
         return f"{many}, no violation found in any"
     return f"{many}, {violations} of them {'a violation' if violations == 1 else 'violations'}"

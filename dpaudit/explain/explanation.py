@@ -11,7 +11,16 @@ from scipy.special import expit
 from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit.explain.suspects import TOGETHER
-from dpaudit.formatting import auc_text, duration, percent, printable, rounded, rounded_down
+from dpaudit.formatting import (
+    auc_text,
+    duration,
+    labelled,
+    percent,
+    printable,
+    rounded,
+    rounded_down,
+    wrapped,
+)
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results.document import Document
 from dpaudit.results.record import AuditBrief, AuditRecord
@@ -189,16 +198,17 @@ class Explanation(Document):
         return f"{rounded(1 - most)} to {rounded(most)}"
 
     def __str__(self) -> str:
-        """The conclusion, a line for each suspect, and what the words mean."""
-        width = max(len(one.suspect) for one in self.fixed)
-        lines = [
-            self.conclusion,
-            f"{printable(self.generator)} violates epsilon {rounded(self.claim.epsilon)}: bound "
+        """The conclusion, each suspect, and what the words mean; 80 columns."""
+        width = max(len(one.suspect) for one in self.fixed) + 4
+        lines = wrapped(self.conclusion)
+        lines += wrapped(
+            f"{self.generator} violates epsilon {rounded(self.claim.epsilon)}: bound "
             f"{rounded_down(self.before.proved)}, AUC {auc_text(self.before.auc)} "
-            f"({self.before.attack}); with one suspect fixed:",
-        ]
-        lines += [f"  {one.suspect:<{width}}  {_in_words(one)}" for one in self.fixed]
-        lines.append(
+            f"({self.before.attack}); with one suspect fixed:"
+        )
+        for one in self.fixed:
+            lines += labelled(f"  {one.suspect}", _in_words(one), width=width)
+        lines += wrapped(
             f"Each bound holds at {percent(self.confidence)} by itself. A fix removes the leak if "
             "none is proved any more and the limits of the AUC lie within what the claim allows, "
             f"{self._allowed_limits}, for every attack of this audit; another attack might find "

@@ -16,7 +16,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.timing import time_one
 from dpaudit.errors import ClaimError, DpauditError, InterruptedRunError, SettingsError
-from dpaudit.formatting import duration
+from dpaudit.formatting import counted, duration
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
@@ -260,9 +260,8 @@ def cost(
         tables += alike * repeats * (one.model + per_table)
         models += alike * (planned.models + planned.searches)
     count = len(points)
-    what = f"{count} point{'s' if count > 1 else ''}"
     return (
-        f"to run: {what} with {models} shadow models, {workers} at once, about "
+        f"to run: {counted(count, 'point')} with {models} shadow models, {workers} at once, about "
         f"{duration(audits)}; {count * repeats} tables for classifiers, about "
         f"{duration(tables)} (one model of each generator was timed, at its largest epsilon)"
         f"{''.join(failed)}"

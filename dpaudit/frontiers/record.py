@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dpaudit.comparison.compare import gravest
-from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded, rounded_down
+from dpaudit.formatting import aligned, counted, percent, printable, rounded, rounded_down, wrapped
 from dpaudit.results.document import Document, Positive, Probability, Whole, document_schema
 from dpaudit.results.record import AuditBrief
 from dpaudit.results.structure import ReportTable
@@ -16,7 +15,6 @@ from dpaudit.results.verdict import Verdict
 
 HEADER: Final = ("generator", "claimed", "proved", "most", "AUROC", "interval", "verdict")
 _NUMERIC = frozenset({1, 2, 3, 4, 5})
-_GAP = "  "
 
 
 class MeanScore(NamedTuple):
@@ -153,37 +151,19 @@ def frontier_table(frontier: Frontier) -> ReportTable:
 
 
 def frontier_lines(frontier: Frontier) -> list[str]:
-    """The table and what is to be known of it, in lines of at most 80 characters.
-
-    A name that is too long for its column has a line of its own above its points.
-    """
+    """The table and what is to be known of it."""
     table = frontier_table(frontier)
-    rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(table.header))]
-    widths[0] = min(widths[0], TERMINAL_WIDTH - sum(widths[1:]) - len(_GAP) * len(widths[1:]))
-    lines: list[str] = []
-    above = ""
-    for row in rows:
-        if len(row[0]) > widths[0]:
-            if row[0] != above:
-                lines.append(_short(row[0], TERMINAL_WIDTH))
-            above, row[0] = row[0], ""
-        cells = [
-            (str.rjust if at in _NUMERIC else str.ljust)(cell, width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(_GAP.join(cells).rstrip())
-    said = ["", f"{finding(frontier)}.", *notes(frontier)]
+    said = [f"{finding(frontier)}.", *notes(frontier)]
     said += [f"Failed: {reason}" for reason in frontier.failures]
-    return [*lines, *(part for one in said for part in _wrapped(printable(one)))]
+    lines = [*aligned((table.header, *table.rows), numeric=table.numeric), ""]
+    return [*lines, *(part for one in said for part in wrapped(one))]
 
 
 def finding(frontier: Frontier) -> str:
     """The frontier in one sentence without its end: "6 points, 1 of them a violation"."""
     audits = [point.audit for point in frontier.points if point.audit]
     violations = sum(audit.verdict is Verdict.VIOLATION for audit in audits)
-    count = len(frontier.points)
-    said = f"{count} point{'s' if count > 1 else ''}, "
+    said = f"{counted(len(frontier.points), 'point')}, "
     if violations:
         said += f"{violations} of them {'a violation' if violations == 1 else 'violations'}"
     else:
@@ -198,9 +178,8 @@ def notes(frontier: Frontier) -> tuple[str, ...]:
     chance = 1.0 - frontier.confidence**audits
     low, high = frontier.noise.low, frontier.noise.high
     test = "a part held out" if frontier.test_source is None else printable(frontier.test_source)
-    plural = "s" if len(frontier.classifiers) > 1 else ""
     found = [
-        f"AUROC is the mean of {len(frontier.classifiers)} classifier{plural} trained on "
+        f"AUROC is the mean of {counted(len(frontier.classifiers), 'classifier')} trained on "
         f"{frontier.rows} synthetic rows and tested on {frontier.test_rows} real ones ({test}), of "
         f"which {frontier.positive_test_rows} are positive: {frontier.noise.mean:.3f} "
         f"({low:.3f} to {high:.3f}) for noise, {frontier.real:.3f} for real data. ~: not "
@@ -240,14 +219,3 @@ def _row(point: FrontierPoint) -> tuple[str, ...]:
         useful = (f"{utility.auroc.mean:.3f}{mark}", f"{low:.3f} to {high:.3f}")
     verdict = "failed" if audit is None else str(audit.verdict)
     return (point.asked, *bounds, *useful, verdict)
-
-
-def _short(name: str, width: int) -> str:
-    """As much of a name as there is room for: of a file's name the end, which says most."""
-    if "/" not in name or len(name) <= width:
-        return clipped(name, width)
-    return f"…{name[len(name) - width + 1 :]}"
-
-
-def _wrapped(line: str) -> list[str]:
-    return textwrap.wrap(line, TERMINAL_WIDTH) or [""]

@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DataError
+from dpaudit.formatting import listed
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.neighbouring_tables import NeighbouringTables, check_public
 from dpaudit.model.tables import Table, fitting, load_table
 from dpaudit.plugins.protocols import BoolArray
-
-_SHOWN = 5
 
 
 def read_neighbours(path: str, table: Table) -> NeighbouringTables:
@@ -59,10 +58,10 @@ def _replaced(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
     if len(rows) == 0:
         raise DataError(f"{source} equals the table: change or remove exactly one record")
     if len(rows) > 1:
-        shown = ", ".join(map(str, rows[:_SHOWN])) + (", ..." if len(rows) > _SHOWN else "")
         raise DataError(
-            f"{source} differs from the table in {len(rows)} records (rows {shown}, counted from "
-            "0): neighbours differ in exactly one, and all others stand in the same order"
+            f"{source} differs from the table in {len(rows)} records (rows {listed(rows, 5)}, "
+            "counted from 0): neighbours differ in exactly one, and all others stand in the same "
+            "order"
         )
     return int(rows[0])
 

@@ -20,7 +20,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 from dpaudit.errors import RunFolderError
@@ -111,12 +110,7 @@ class RunFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
     def close(self) -> None:

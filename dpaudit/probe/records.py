@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
+from dpaudit.formatting import listed
 from dpaudit.model.column import Category, Column, Kind, as_numbers
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
@@ -29,7 +30,7 @@ from dpaudit.probe.challenge import (
     unprovable,
 )
 from dpaudit.probe.result import NotApplicable, Observation
-from dpaudit.probe.subject import SCHEMA, Subject, Trainer, listed
+from dpaudit.probe.subject import SCHEMA, Subject, Trainer
 
 _WIDER = 10.0
 """How far a bound is moved, in ranges of the data."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded
+from dpaudit.formatting import (
+    TERMINAL_WIDTH,
+    clipped,
+    counted,
+    percent,
+    printable,
+    rounded,
+    wrapped,
+)
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
 from dpaudit.results.document import Document
@@ -150,12 +157,12 @@ class ProbeReport(Document):
         """The counts in one line."""
         alarms = self.of(ProbeStatus.ALARM)
         count = {severity: sum(r.severity is severity for r in alarms) for severity in Severity}
-        counted = [f"{n} {severity}{'s' if n > 1 else ''}" for severity, n in count.items() if n]
+        flagged = [counted(n, severity) for severity, n in count.items() if n]
         passed, failed = len(self.of(ProbeStatus.PASSED)), len(self.of(ProbeStatus.FAILED))
         rest = [f"{passed} passed", f"{failed} failed" if failed else ""]
         skipped = len(self.of(ProbeStatus.NOT_APPLICABLE))
         rest.append(f"{skipped} not applicable" if skipped else "")
-        words = ", ".join(filter(None, [", ".join(counted) or "no alarm", *rest]))
+        words = ", ".join(filter(None, [", ".join(flagged) or "no alarm", *rest]))
         return f"{self.generator}: {words} ({self.fits} fits)"
 
     def __str__(self) -> str:
@@ -163,29 +170,28 @@ class ProbeReport(Document):
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield from _wrapped(self.headline, "", "")
+        yield from wrapped(self.headline)
         claim = self.claim
         watched = f", {self.target} watched" if self.target else ""
-        yield from _wrapped(
+        yield from wrapped(
             f"held to epsilon {rounded(claim.epsilon)}, delta {claim.delta:g}, {claim.neighbours}; "
             f"{self.records} records{watched}; the probability that any probe flags a generator "
-            f"that keeps this is at most {percent(round(1.0 - self.confidence, 12))}",
-            "",
-            "",
+            f"that keeps this is at most {percent(round(1.0 - self.confidence, 12))}"
         )
         if self.schema_inferred:
-            yield from _wrapped(
+            yield from wrapped(
                 "bounds and categories were inferred from the table, which no claim covers; the "
-                "probes treat them as public, and widen them",
-                "",
-                "",
+                "probes treat them as public, and widen them"
             )
         for result in self.of(ProbeStatus.ALARM):
             yield ""
             yield f"{result.severity.upper()} {result.id}"
-            yield from _wrapped(f"{printable(result.evidence)}.", _INDENT, _INDENT)
-            yield from _wrapped(f"{_chance(result)}; {result.fits} fits.", _INDENT, _INDENT)
-            yield from _wrapped(f"Correct: {result.correct}.", _INDENT, _INDENT)
+            for said in (
+                f"{result.evidence}.",
+                f"{_chance(result)}; {result.fits} fits.",
+                f"Correct: {result.correct}.",
+            ):
+                yield from wrapped(said, first=_INDENT, rest=_INDENT)
         for status, title in (
             (ProbeStatus.FAILED, "failed"),
             (ProbeStatus.PASSED, "passed"),
@@ -200,7 +206,7 @@ class ProbeReport(Document):
                 if status is ProbeStatus.PASSED:
                     yield _INDENT + clipped(line, TERMINAL_WIDTH - len(_INDENT))
                 else:
-                    yield from _wrapped(line, _INDENT, _INDENT * 2)
+                    yield from wrapped(line, first=_INDENT, rest=_INDENT * 2)
         yield ""
         yield "No alarm is no evidence of privacy: for that there is `dpaudit audit`."
 
@@ -212,7 +218,3 @@ def _chance(result: ProbeResult) -> str:
             f"at {rounded(result.false_alarm_rate)})"
         )
     return f"Not a matter of chance: {result.certainty}"
-
-
-def _wrapped(text: str, first: str, then: str) -> list[str]:
-    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=first, subsequent_indent=then)

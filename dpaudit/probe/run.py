@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
+from dpaudit.formatting import listed
 from dpaudit.game.target import choose_target
 from dpaudit.game.trial import reason_of
 from dpaudit.model.claim import Neighbours
@@ -37,7 +38,7 @@ from dpaudit.probe.records import (
     target_followed,
 )
 from dpaudit.probe.result import NotApplicable, Observation, ProbeReport, ProbeResult, ProbeStatus
-from dpaudit.probe.subject import Subject, Trainer, listed, maker
+from dpaudit.probe.subject import Subject, Trainer, maker
 from dpaudit.seeds import Stream
 
 Check: TypeAlias = Callable[[Subject, Trainer], Observation | NotApplicable]

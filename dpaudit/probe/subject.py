@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.external.generator import WorkerGenerator
+from dpaudit.formatting import listed
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
@@ -26,7 +27,6 @@ from dpaudit.probe.catalogue import ProbeSettings
 from dpaudit.seeds import Stream, seeded_globals
 
 SCHEMA = "schema"
-_NAMED = 3
 _MISSING = "missing"
 
 
@@ -376,9 +376,3 @@ class Variation:
             return None
         what = "missing" if set(columns) <= set(self.missing()) else "the same value"
         return f"{listed(columns)}: {what} in every row of every fit, which follows nothing"
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.bounds import bonferroni
+from dpaudit.formatting import listed
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, IntArray
@@ -237,15 +238,10 @@ def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) 
         )
     rare = [one.column for one in outliers.columns if one.repeated.proved]
     if rare:
-        yield f"it repeats values that single train records have: {_listed(rare)}"
+        yield f"it repeats values that single train records have: {listed(rare, 5)}"
     secrets = list(dict.fromkeys(one.secret for one in inference if one.right.proved))
     if secrets:
-        yield f"it gives away values of train records: {_listed(secrets)}"
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more columns" if more > 0 else "")
+        yield f"it gives away values of train records: {listed(secrets, 5)}"
 
 
 class DistanceQuantiles(NamedTuple):

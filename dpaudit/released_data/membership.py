@@ -10,14 +10,20 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import betaincinv
 
-from dpaudit.bounds import bonferroni, one_run_in_turn, one_run_in_turn_detectable, upper_limits
+from dpaudit.bounds import (
+    auc,
+    bonferroni,
+    one_run_in_turn,
+    one_run_in_turn_detectable,
+    upper_limits,
+)
 from dpaudit.formatting import rounded
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.scores import MembershipScores
 from dpaudit.results.verdict import Power
 
 _PSEUDO: Final = 2.0
-"""Pseudo-count of rows in each grade, with the overall share of members."""
+"""Pseudo-count of rows on each step, with the overall share of members."""
 _DRAWS: Final = 9_999
 FALSE_POSITIVE_RATES: Final = (0.001, 0.01, 0.1)
 """Nominal rates at which thresholds are set."""
@@ -66,7 +72,7 @@ class Recognition(NamedTuple):
 
     Attributes:
         attack: The attack that was chosen.
-        p_value: Probability of members graded as high if the table says nothing of membership.
+        p_value: Probability of log odds of members as high if the table says nothing of membership.
         auc: Probability that a member scores above another row; estimate.
         rates: Rates at fixed thresholds.
         right: Whether each guess of a coin is right, the surest first; shape (scored,).
@@ -98,7 +104,7 @@ def enough(inside: BoolArray, fitting: BoolArray) -> bool:
 def choose_attack(
     scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
 ) -> str:
-    """The attack whose grades best predict membership on rows they were not fitted on.
+    """The attack whose calibration best predicts membership on rows that it was not fitted on.
 
     Args:
         scores: Scores [n] by attack, of the part for choosing.
@@ -138,12 +144,12 @@ def recognise(
     name = choose_attack({of: s[fitting] for of, s in scores.items()}, inside[fitting], rng)
     known, known_inside = scores[name][fitting], inside[fitting]
     asked, asked_inside = scores[name][~fitting], inside[~fitting]
-    grades = fit_grades(known, known_inside)
-    order, inward = guesses(asked, grades)
+    calibration = fit_calibration(known, known_inside)
+    order, inward = guesses(asked, calibration)
     return Recognition(
         attack=name,
-        p_value=p_value(asked, asked_inside, grades, rng),
-        auc=_auc(asked, asked_inside),
+        p_value=p_value(asked, asked_inside, calibration, rng),
+        auc=auc(asked, asked_inside),
         rates=_rates(known[~known_inside], asked, asked_inside, confidence=confidence),
         right=asked_inside[order] == inward,
     )
@@ -182,41 +188,32 @@ def _lower_limit(successes: int, trials: int, alpha: float) -> float:
     return float(betaincinv(successes, trials - successes + 1, alpha))
 
 
-def _auc(scores: FloatArray, inside: BoolArray) -> float:
-    from scipy.stats import rankdata
-
-    ranks = rankdata(scores)
-    members, others = int(inside.sum()), int((~inside).sum())
-    above = ranks[inside].sum() - members * (members + 1) / 2
-    return float(above / (members * others))
-
-
 @dataclass(frozen=True, kw_only=True)
-class Grades:
-    """Grades of scores; a higher score never has a lower grade.
+class IsotonicCalibration:
+    """Log odds of membership, a step function of the score that never falls.
 
     Attributes:
-        lowest: The least score of each grade but the first, ascending; shape (grades - 1,).
-        log_odds: Log odds of membership in each grade, less those of all rows; shape (grades,).
+        lowest: The least score of each step but the first, ascending; shape (steps - 1,).
+        log_odds: Log odds of membership on each step, less those of all rows; shape (steps,).
     """
 
     lowest: FloatArray
     log_odds: FloatArray
 
-    def of(self, scores: FloatArray) -> IntArray:
-        """The grade of each score."""
+    def steps(self, scores: FloatArray) -> IntArray:
+        """The step of each score."""
         return np.searchsorted(self.lowest, scores, side="right").astype(np.int64)
 
 
-def fit_grades(scores: FloatArray, inside: BoolArray) -> Grades:
-    """Grades by isotonic regression of membership on the score.
+def fit_calibration(scores: FloatArray, inside: BoolArray) -> IsotonicCalibration:
+    """Calibrates scores by isotonic regression of membership.
 
     Args:
         scores: Scores [n].
         inside: Whether each row is in train; shape (n,), both values occur.
 
     Returns:
-        The grades.
+        The calibration.
     """
     values, place = np.unique(scores, return_inverse=True)
     counts = np.bincount(place).astype(np.float64)
@@ -226,11 +223,12 @@ def fit_grades(scores: FloatArray, inside: BoolArray) -> Grades:
     rows_of, members_of = np.add.reduceat(counts, starts), np.add.reduceat(members, starts)
     share = inside.mean()
     odds = (members_of + _PSEUDO * share) / (rows_of - members_of + _PSEUDO * (1.0 - share))
-    return Grades(lowest=values[starts[1:]], log_odds=np.log(odds) - np.log(share / (1.0 - share)))
+    log_odds = np.log(odds) - np.log(share / (1.0 - share))
+    return IsotonicCalibration(lowest=values[starts[1:]], log_odds=log_odds)
 
 
 def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
-    """How much better than chance the grades of either part predict membership in the other.
+    """How much better than chance a calibration on either part predicts membership in the other.
 
     Args:
         scores: Scores [n].
@@ -242,21 +240,23 @@ def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
     """
     total = 0.0
     for part in (parts, ~parts):
-        grades = fit_grades(scores[part], inside[part])
+        calibration = fit_calibration(scores[part], inside[part])
         share = inside[part].mean()
-        odds = grades.log_odds[grades.of(scores[~part])] + np.log(share / (1.0 - share))
+        odds = calibration.log_odds[calibration.steps(scores[~part])] + np.log(
+            share / (1.0 - share)
+        )
         likelihood = np.where(inside[~part], -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
         chance = np.where(inside[~part], np.log(share), np.log(1.0 - share))
         total += float((likelihood - chance).sum())
     return total
 
 
-def guesses(scores: FloatArray, grades: Grades) -> tuple[IntArray, BoolArray]:
+def guesses(scores: FloatArray, calibration: IsotonicCalibration) -> tuple[IntArray, BoolArray]:
     """Positions of the rows, the surest guess first, and whether each is guessed in.
 
-    The sign of the log odds is the guess; within a grade the score decides the order.
+    The sign of the log odds is the guess; on a step the score decides the order.
     """
-    odds = grades.log_odds[grades.of(scores)]
+    odds = calibration.log_odds[calibration.steps(scores)]
     outward = np.where(odds > 0.0, scores, -scores)
     order = np.lexsort((-outward, -np.abs(odds)))
     return order, odds[order] > 0.0
@@ -265,12 +265,12 @@ def guesses(scores: FloatArray, grades: Grades) -> tuple[IntArray, BoolArray]:
 def p_value(
     scores: FloatArray,
     inside: BoolArray,
-    grades: Grades,
+    calibration: IsotonicCalibration,
     rng: np.random.Generator,
     *,
     draws: int = _DRAWS,
 ) -> float:
-    """Probability, if the scores say nothing of membership, of members graded as high.
+    """Probability, if the scores say nothing of membership, of log odds of members as high.
 
     A Monte Carlo permutation test of the sum of the members' log odds. It is exact if any rows
     were as likely as any others to be the ones in train, given how many are.
@@ -278,19 +278,19 @@ def p_value(
     Args:
         scores: Scores [n].
         inside: Whether each row is in train; shape (n,).
-        grades: Grades fixed without these rows' membership.
+        calibration: Fixed without these rows' membership.
         rng: For the permutations.
         draws: How many.
 
     Returns:
         The p-value, at least 1/(1 + draws).
     """
-    of_each = grades.of(scores)
-    rows = np.bincount(of_each, minlength=len(grades.log_odds))
-    seen = float(np.bincount(of_each[inside], minlength=len(rows)) @ grades.log_odds)
+    of_each = calibration.steps(scores)
+    rows = np.bincount(of_each, minlength=len(calibration.log_odds))
+    seen = float(np.bincount(of_each[inside], minlength=len(rows)) @ calibration.log_odds)
     drawn = rng.multivariate_hypergeometric(rows, int(inside.sum()), size=draws)
     slack = 1e-9 * (1.0 + abs(seen))
-    as_high = int((drawn @ grades.log_odds >= seen - slack).sum())
+    as_high = int((drawn @ calibration.log_odds >= seen - slack).sum())
     return (1 + as_high) / (1 + draws)
 
 
@@ -443,8 +443,8 @@ def phantom(
     of_others = {name: of[others] for name, of in scores.items()}
     known = {name: of[fitting] for name, of in of_others.items()}
     chosen = of_others[choose_attack(known, phantoms[fitting], rng)]
-    grades = fit_grades(chosen[fitting], phantoms[fitting])
-    return p_value(chosen[~fitting], phantoms[~fitting], grades, rng)
+    calibration = fit_calibration(chosen[fitting], phantoms[fitting])
+    return p_value(chosen[~fitting], phantoms[~fitting], calibration, rng)
 
 
 def detectable_copies(
@@ -488,8 +488,10 @@ def detectable_copies(
             }
             of_known = {name: of[known] for name, of in planted.items()}
             name = choose_attack(of_known, drawn[known], rng)
-            grades = fit_grades(of_known[name], drawn[known])
-            p = p_value(planted[name][asked], drawn[asked], grades, rng, draws=_SIMULATED_DRAWS)
+            calibration = fit_calibration(of_known[name], drawn[known])
+            p = p_value(
+                planted[name][asked], drawn[asked], calibration, rng, draws=_SIMULATED_DRAWS
+            )
             found += p <= level
         return found >= _FOUND
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dpaudit.formatting import (
-    TERMINAL_WIDTH,
+    aligned,
     auc_text,
+    listed,
     percent,
-    printable,
     rounded,
     rounded_down,
     rounded_up,
+    wrapped,
 )
 from dpaudit.released_data.conclusion import MembershipOutcome, ReleasedBound, RowCounts
 from dpaudit.released_data.copies import Copies, Excess, Hits, Outliers
@@ -28,7 +28,7 @@ _ROWS_NAMED = 20
 _INDENT = "  "
 MOST_ROWS: Final = 10
 """Most rows that each table of the report shows."""
-_NAME, _SHORT = 20, 12  # letters of a column's name, so that a terminal holds the tables
+_NAME, _SHORT = 18, 12  # letters of a column's name, so that a terminal holds the tables
 _NO_HOLDOUT = "Without a hold-out nothing says how many there would be by chance."
 _COMPARED = ("train", "hold-out", "at least")
 
@@ -99,15 +99,13 @@ def _proved(bound: ReleasedBound, confidence: float) -> Iterator[str]:
 
 def riskiest_block(rows: Sequence[RiskyRow]) -> Block:
     """The rows of the train table that stand out."""
-    named = ", ".join(str(one.row) for one in rows[:_ROWS_NAMED])
-    more = len(rows) - _ROWS_NAMED
-    rest = f", and {more:,} more" if more > 0 else ""
+    named = listed([one.row for one in rows], _ROWS_NAMED)
     return Block(
         title="Riskiest rows",
         paragraphs=(
             f"{len(rows):,} rows of the train table stand out, of which at most 5 % in the mean by "
             "chance; a fifth of the rows served to choose the attack and were left out. Row "
-            f"numbers from 0: {named}{rest}.",
+            f"numbers from 0: {named}.",
         ),
     )
 
@@ -159,7 +157,9 @@ def _outliers(found: Outliers) -> Block:
         )
         own = [one.column for one in found.columns if one.minimum or one.maximum]
         if own:
-            paragraphs.append(f"Ends of the train table and not of the hold-out: {_listed(own)}.")
+            paragraphs.append(
+                f"Ends of the train table and not of the hold-out: {listed(own, MOST_ROWS)}."
+            )
     paragraphs.append(
         "Below: values that one record alone has, and how many of them the synthetic table repeats."
     )
@@ -283,11 +283,6 @@ def _share(value: float) -> str:
     return percent(round(value, 4))
 
 
-def _listed(names: list[str]) -> str:
-    more = len(names) - MOST_ROWS
-    return ", ".join(names[:MOST_ROWS]) + (f" and {more} more" if more > 0 else "")
-
-
 def tables_block(
     rows: RowCounts,
     sources: ReleasedSources,
@@ -330,33 +325,17 @@ def text_of(finding: str, reasons: Sequence[str], blocks: Sequence[Block]) -> st
     Returns:
         The text.
     """
-    lines = _wrapped(printable(finding))
+    lines = wrapped(finding)
     for reason in reasons:
-        lines += _wrapped(printable(reason) + ".", _INDENT)
+        lines += wrapped(f"{reason}.", first=_INDENT, rest=_INDENT)
     for block in blocks:
         lines += ["", block.title]
         for said in (*block.paragraphs, *block.items):
-            lines += _wrapped(printable(said), _INDENT)
+            lines += wrapped(said, first=_INDENT, rest=_INDENT)
         if block.table:
-            lines += _aligned(block.table)
+            table = (block.table.header, *block.table.rows)
+            lines += aligned(table, numeric=block.table.numeric, indent=_INDENT)
     return "\n".join(lines)
-
-
-def _aligned(table: ReportTable) -> list[str]:
-    lines = (table.header, *table.rows)
-    widths = [max(len(line[place]) for line in lines) for place in range(len(table.header))]
-    return [
-        _INDENT
-        + "  ".join(
-            cell.rjust(width) if place in table.numeric else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
-
-
-def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=indent, subsequent_indent=indent)
 
 
 def _sentence(clause: str) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dpaudit.formatting import (
-    TERMINAL_WIDTH,
+    aligned,
     duration,
+    labelled,
     percent,
-    printable,
     rounded,
     rounded_down,
     rounded_up,
+    wrapped,
 )
 from dpaudit.model.currencies import Claim
 from dpaudit.replaying.ledger import LedgerLine
@@ -153,7 +153,7 @@ class ReplayRecord(Document):
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield from _wrapped(self.headline, "", "  ")
+        yield from wrapped(self.headline, rest="  ")
         yield ""
         yield from _row("claim", f"{self.claim.in_words}, {self.claim.neighbours}")
         yield from _row("bound", self.bound_text)
@@ -170,11 +170,9 @@ class ReplayRecord(Document):
             yield from _row("why", reason)
         if self.parting is not None:
             yield ""
-            yield from _wrapped(
+            yield from wrapped(
                 f"The worlds part at {self.parting.place or 'the synthetic rows'}: "
-                f"{self.parting.meaning}.",
-                "",
-                "",
+                f"{self.parting.meaning}."
             )
             yield from _row("in", self.parting.inside)
             yield from _row("out", self.parting.outside)
@@ -185,7 +183,7 @@ class ReplayRecord(Document):
             yield ""
             yield "not followed"
             for one in self.not_followed[:10]:
-                yield from _wrapped(f"{one.place}: {printable(one.why)}", "  ", "    ")
+                yield from wrapped(f"{one.place}: {one.why}", first="  ", rest="    ")
 
     @property
     def bound_text(self) -> str:
@@ -217,19 +215,20 @@ class ReplayRecord(Document):
 
 def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
     """The ledger as a table of at most 80 columns."""
-    heads = f"{'line':<27} {'law':<12} {'times':>5} {'scale':>8}"
-    yield f"{heads} {'moved':>7} {'cost':>9} {'share':>6}"
+    rows = [("line", "law", "times", "scale", "moved", "cost", "share")]
     for one in lines[:20]:
         scale = "" if one.scale is None else rounded(one.scale)
         moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)
-        yield (
-            f"{one.place[-27:]:<27} {one.law[:12]:<12} {one.times:>5} {scale:>8} {moved:>7} "
-            f"{cost(one):>9} {percent(round(one.share, 2)):>6}"
-        )
+        numbers = (str(one.times), scale, moved, cost(one), percent(round(one.share, 2)))
+        rows.append((one.place, one.law, *numbers))
+    yield from aligned(rows, numeric=range(2, 7))
+    for one in lines[:20]:
         if one.other_scale is not None:
-            yield f"  the scale follows the data: {one.scale:.7g} and {one.other_scale:.7g}"
+            scales = f"{one.scale:.7g} and {one.other_scale:.7g}"
+            yield from wrapped(f"{one.place}: the scale follows the data, {scales}", rest="  ")
         if one.sampling is not None:
-            yield f"  of a secret sub-sample that the record is in with chance {one.sampling:.4g}"
+            chance = f"the record is in it with chance {one.sampling:.4g}"
+            yield from wrapped(f"{one.place}: of a secret sub-sample, {chance}", rest="  ")
     if len(lines) > 20:
         yield f"{len(lines) - 20} more lines are in the JSON document"
 
@@ -242,10 +241,4 @@ def cost(line: LedgerLine) -> str:
 
 
 def _row(label: str, text: str) -> Iterator[str]:
-    yield from _wrapped(printable(text), f"{label:<10}", " " * 10)
-
-
-def _wrapped(text: str, first: str, rest: str) -> list[str]:
-    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=first, subsequent_indent=rest) or [
-        first
-    ]
+    yield from labelled(label, text, width=10)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol
 from dpaudit.formatting import (
     TERMINAL_WIDTH,
     clipped,
+    counted,
     percent,
     printable,
     rounded,
@@ -336,7 +337,7 @@ def _but(result: Conclusion) -> str:
     count = len(result.probe_alarms)
     if not count:
         return f"; {NOT_EVIDENCE}"
-    return f", but {count} probe{'s' if count > 1 else ''} raised an alarm"
+    return f", but {counted(count, 'probe')} raised an alarm"
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from dpaudit.formatting import listed
 from dpaudit.model.column import Column, as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
@@ -17,7 +18,6 @@ _OWN: Final = {"teachers": "teachers-from-rows", "batch": "batch-from-rows"}
 _OTHER: Final = "constant-from-rows"
 _PENALTY: Final = "gradient_penalty"
 _USUAL_PENALTY: Final = 10.0
-_SHOWN: Final = 3
 
 
 def constants(trainings: Trainings) -> Iterator[CheckOutcome]:
@@ -97,7 +97,7 @@ def scaling(trainings: Trainings) -> Iterator[CheckOutcome]:
     elif moved:
         yield Skipped(
             id_,
-            f"what scales {_names(moved)} changes with the seed as with the record: it may be a "
+            f"what scales {listed(moved)} changes with the seed as with the record: it may be a "
             "private release, whose noise is not traced",
         )
     else:
@@ -110,14 +110,14 @@ def _bounds(trainings: Trainings, steady: list[str], extreme: list[str]) -> Find
     if steady:
         name = steady[0]
         shown.append(
-            f"without record {trainings.removed} what scales {_names(steady)} changes: {name} from "
+            f"without record {trainings.removed} what scales {listed(steady)} changes: {name} from "
             f"{_shown(numbers[name])} to {_shown(without.get(name, ()))}"
         )
     if extreme:
         name = extreme[0]
         column = next(c for c in trainings.schema.columns if c.name == name)
         shown.append(
-            f"{_names(extreme)} scaled by the extremes of the table: {name} by "
+            f"{listed(extreme)} scaled by the extremes of the table: {name} by "
             f"{_shown(numbers[name])} where the schema says {_shown(column.bounds)}"
         )
     return found(
@@ -174,10 +174,4 @@ def _close(one: tuple[float, ...], other: tuple[float, ...] | None) -> bool:
 
 
 def _shown(numbers: tuple[float, ...]) -> str:
-    shown = ", ".join(f"{number:.6g}" for number in numbers[:4])
-    return f"({shown}{', ...' if len(numbers) > 4 else ''})"
-
-
-def _names(names: list[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+    return f"({listed([f'{number:.6g}' for number in numbers], most=4)})"

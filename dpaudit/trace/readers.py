@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import stats
 
+from dpaudit.formatting import listed
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import Reader
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
@@ -162,7 +163,7 @@ def _overlap(assigned: Assignment) -> Finding:
     unused = n - assigned.union.size
     sizes = [reading.rows.size for reading in assigned.parts.values()]
     evidence = (
-        f"{assigned.name}s {_range(assigned.parts)} read {_list(sizes)} of {n} records in "
+        f"{assigned.name}s {_range(assigned.parts)} read {listed(sizes, _SHOWN)} of {n} records in "
         f"{assigned.iterations} iterations; two of them share {min(shared)} to {max(shared)}"
     )
     numbers = {
@@ -262,8 +263,3 @@ def _owners(assigned: Assignment) -> IntArray:
 
 def _range(parts: Mapping[int, Reading]) -> str:
     return f"{min(parts)} to {max(parts)}"
-
-
-def _list(numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:_SHOWN]))
-    return f"{shown}, ..." if len(numbers) > _SHOWN else shown

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
 from dpaudit.errors import RegistryError
-from dpaudit.formatting import TERMINAL_WIDTH
+from dpaudit.formatting import counted, wrapped
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.model.tables import load
@@ -157,7 +157,7 @@ class TraceReport(Document):
     @property
     def headline(self) -> str:
         """The counts in one line."""
-        counts = ", ".join(_counted(self.count(one), one.value) for one in Severity)
+        counts = ", ".join(counted(self.count(one), one.value) for one in Severity)
         return (
             f"{self.generator}: {counts}; {len(self.checked)} more checks passed, "
             f"{len(self.not_checked)} could not be made"
@@ -165,11 +165,19 @@ class TraceReport(Document):
 
     def __str__(self) -> str:
         """One block for each finding, what could not be checked, and the counts; 80 columns."""
-        blocks = [_block(finding) for finding in self.findings]
+        blocks = [
+            (
+                f"{found.severity.value.upper()} {found.id}",
+                *_indented(f"{found.evidence}."),
+                *_indented(f"correct: {found.correct}"),
+                *_indented(f"see {found.reference}"),
+            )
+            for found in self.findings
+        ]
         if self.not_checked:
-            lines = [_filled(f"{id_}: {why}") for id_, why in self.not_checked.items()]
-            blocks.append("\n".join(["NOT CHECKED", *lines]))
-        return "\n\n".join([*blocks, textwrap.fill(self.headline, TERMINAL_WIDTH)])
+            reasons = (_indented(f"{id_}: {why}") for id_, why in self.not_checked.items())
+            blocks.append(("NOT CHECKED", *chain.from_iterable(reasons)))
+        return "\n\n".join("\n".join(block) for block in [*blocks, wrapped(self.headline)])
 
 
 def summarise(
@@ -200,22 +208,5 @@ def summarise(
     return tuple(ordered), checked, skipped
 
 
-def _block(finding: Finding) -> str:
-    return "\n".join(
-        [
-            f"{finding.severity.value.upper()} {finding.id}",
-            _filled(f"{finding.evidence}."),
-            _filled(f"correct: {finding.correct}"),
-            _filled(f"see {finding.reference}"),
-        ]
-    )
-
-
-def _filled(text: str) -> str:
-    return textwrap.fill(
-        text, TERMINAL_WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
-    )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _indented(text: str) -> list[str]:
+    return wrapped(text, first="  ", rest="    ")

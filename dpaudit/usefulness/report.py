@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import TERMINAL_WIDTH, percent, printable
+from dpaudit.formatting import aligned, percent, printable, wrapped
 from dpaudit.model.column import Category
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.results.document import Document
@@ -313,13 +312,13 @@ class UtilityReport(Document):
 
     def __str__(self) -> str:
         """The numbers by measure, then the notes; 80 columns."""
-        lines = textwrap.wrap(self.headline, TERMINAL_WIDTH)
+        lines = wrapped(self.headline)
         for title, scores in self._tables(whole=False):
-            lines += ["", *textwrap.wrap(title, TERMINAL_WIDTH), _line("", _HEADS)]
-            lines += [_line(_label(one), _cells(one)) for one in scores]
+            rows = [("", *_HEADS), *((_label(one), *_cells(one)) for one in scores)]
+            lines += ["", *wrapped(title), *aligned(rows, numeric=range(1, 7))]
         lines.append("")
         for note in self.notes:
-            lines += textwrap.wrap(note, TERMINAL_WIDTH)
+            lines += wrapped(note)
         return "\n".join(lines)
 
     def to_markdown(self) -> str:
@@ -368,12 +367,6 @@ def _cells(score: UtilityScore, *, mark: bool = True) -> tuple[str, ...]:
 
 def _against(score: UtilityScore) -> str:
     return "better" if score.beats_noise else NOT_DISTINGUISHABLE
-
-
-def _line(label: str, cells: tuple[str, ...]) -> str:
-    widths = (8, 16, 7, 7, 7, 13)
-    shown = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-    return f"{label:<22}{shown}".rstrip()
 
 
 def _number(value: float | None) -> str:

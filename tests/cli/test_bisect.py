@@ -96,7 +96,8 @@ def test_the_release_that_stopped_leaking_is_found(
     words = ("toy:rows", "--versions", "1.1..1.3", *files, *AUDIT, "--no-probe")
     first = bisect(*words, "--out", str(tmp_path / "runs"))
     assert first.exit_code == 1, first.output
-    head, *rows, note, last = first.stdout.splitlines()
+    head, *rows, why, note, last = first.stdout.splitlines()
+    assert why.startswith("1.3: ")
     assert head.split() == ["release", "verdict", "proved", "training"]
     assert [row.split()[:2] for row in rows] == [
         ["1.1", "violation"],
@@ -253,7 +254,8 @@ def test_what_is_said_of_releases(record_of: Callable[..., AuditRecord]) -> None
     assert _conclusion(made(good, good)) == "the verdict never changes: consistent"
     assert _conclusion(made(None, good)) == "only one release was audited: consistent"
     assert _conclusion(made(None)) == "no release could be audited"
-    assert _table(some, "95 %")[2] == "1.1      not audited  it cannot be installed"
+    lines = _table(some, "95 %")
+    assert [lines[2], lines[6]] == ["1.1      not audited", "1.1: it cannot be installed"]
     assert gravest_verdict(some) is Verdict.VIOLATION
     assert gravest_verdict(made(good, None)) is Verdict.INCONCLUSIVE
     assert gravest_verdict(made(good, unknown)) is Verdict.INCONCLUSIVE

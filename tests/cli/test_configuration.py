@@ -60,6 +60,19 @@ def test_command_line_before_environment_before_file_before_default(project: Pat
     assert planned()["confidence"] == audit_settings().confidence
 
 
+def test_an_effort_stands_for_its_sizes_before_whatever_comes_after_it(project: Path) -> None:
+    (project / "dpaudit.toml").write_text("epsilon = 1.0\nshadow-models = 200\n")
+    assert planned()["shadow_models"] == 200
+    assert planned("--effort", "quick")["shadow_models"] == 100
+    assert planned(DPAUDIT_PLAN_EFFORT="quick")["shadow_models"] == 100
+    assert planned("--effort", "quick", DPAUDIT_PLAN_SHADOW_MODELS="60")["shadow_models"] == 100
+    assert planned("--effort", "quick", "--shadow-models", "60")["shadow_models"] == 60
+    assert dpaudit("plan", "--effort", "quick").stderr == "from ../dpaudit.toml: epsilon\n"
+    (project / "dpaudit.toml").write_text("epsilon = 1.0\nshadow-models = 200\neffort = 'quick'\n")
+    assert planned()["shadow_models"] == 200
+    assert planned("--shadow-models", "60")["shadow_models"] == 60
+
+
 def test_the_nearest_file_up_to_the_root_of_the_repository_is_taken(project: Path) -> None:
     below, outside = project / "below", project.parent
     assert in_use(None, below) is None

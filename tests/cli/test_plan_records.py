@@ -37,7 +37,7 @@ def test_it_says_what_records_that_are_trained_together_cost_each_other() -> Non
     said = plan("--shadow-models", "400", "--records", "16", "--seconds-per-model", "10").stdout
     assert "16 records" in said
     assert "400 models, 1 repeat and 120 controls" in said
-    assert "best: 64 records if each shifts its own statistic, one record if all shift" in said
+    assert "best: 64 records if each shifts its own statistic, 1 record if all shift" in said
     assert all(len(line) <= 80 for line in said.splitlines())
     rows = json.loads(plan("--records", "20", "--json").stdout)["records"]
     assert [row["records"] for row in rows] == [1, 4, 16, 20, 64]

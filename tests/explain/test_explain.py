@@ -577,8 +577,10 @@ def test_conclusions(effects: Sequence[tuple[str, str]], said: str, record_of: M
     )
     assert explanation.conclusion == said
     lines = str(explanation).splitlines()
-    assert lines[0] == said
-    assert len(lines) == 3 + len(effects)
+    assert " ".join(lines).startswith(f"{said} it violates epsilon 1: bound ")
+    suspects = [line.split()[0] for line in lines if re.match(r"  \S", line)]
+    assert suspects == [name for name, _ in effects]
+    assert max(map(len, lines)) <= 80
 
 
 def test_the_audit_of_a_fixed_generator_is_not_that_of_the_run(folder: Path) -> None:

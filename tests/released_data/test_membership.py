@@ -10,7 +10,7 @@ from dpaudit.released_data.membership import (
     detectable_copies,
     discovered,
     enough,
-    fit_grades,
+    fit_calibration,
     gain,
     guesses,
     p_value,
@@ -112,20 +112,20 @@ def test_too_few_of_a_kind_are_not_tested() -> None:
     assert phantom(noise(100), np.arange(100) > 12, RNG) is None
 
 
-def test_grades_never_fall_and_pool_what_violates() -> None:
+def test_calibration_never_fall_and_pool_what_violates() -> None:
     scores = np.array([0.0, 1.0, 2.0, 3.0, 3.0, 4.0])
     inside = np.array([False, True, False, False, True, True])
-    grades = fit_grades(scores, inside)
-    assert (np.diff(grades.log_odds) > 0).all()
-    assert grades.of(scores).tolist() == [0, 1, 1, 1, 1, 2]
-    assert grades.of(np.array([-9.0, 3.5, 9.0])).tolist() == [0, 1, 2]
+    calibration = fit_calibration(scores, inside)
+    assert (np.diff(calibration.log_odds) > 0).all()
+    assert calibration.steps(scores).tolist() == [0, 1, 1, 1, 1, 2]
+    assert calibration.steps(np.array([-9.0, 3.5, 9.0])).tolist() == [0, 1, 2]
 
 
 def test_the_surest_guess_comes_first() -> None:
     scores = np.concatenate([RNG.normal(size=300), [50.0, 40.0]])
     inside = np.concatenate([coins(300), [True, True]])
     scores[:60], inside[:60] = 30.0, True
-    order, inward = guesses(scores, fit_grades(scores, inside))
+    order, inward = guesses(scores, fit_calibration(scores, inside))
     assert order[0] == 300
     assert inward[:62].all()
 
@@ -141,9 +141,11 @@ def test_p_values_are_those_of_the_hypergeometric_distribution() -> None:
 
     scores = np.array([1.0] * 6 + [0.0] * 14)
     inside = np.array([True] * 5 + [False] + [True] * 5 + [False] * 9)
-    grades = fit_grades(np.array([0.0, 0.0, 1.0, 1.0]), np.array([False, True, True, True]))
+    calibration = fit_calibration(
+        np.array([0.0, 0.0, 1.0, 1.0]), np.array([False, True, True, True])
+    )
     expected = hypergeom.sf(4, 20, 6, 10)
-    assert p_value(scores, inside, grades, RNG) == pytest.approx(expected, abs=0.01)
+    assert p_value(scores, inside, calibration, RNG) == pytest.approx(expected, abs=0.01)
 
 
 def test_delta_counts_for_rows_that_are_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:

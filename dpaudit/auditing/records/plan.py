@@ -15,14 +15,12 @@ from typing import Any, Final, NamedTuple
 
 from dpaudit.auditing.plan import (
     MOST_PLANNED,
-    SHADOW_MODELS,
     Needed,
     PlanQuestion,
     PlanSubject,
     Sizing,
     fewest,
-    proves,
-    rows_of,
+    rows_by_models,
 )
 from dpaudit.auditing.records.settings import LARGEST_SHARE, ManyRecords
 from dpaudit.auditing.settings import AuditSettings
@@ -33,7 +31,7 @@ from dpaudit.bounds import (
     coin_provable,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import rounded_up
+from dpaudit.formatting import aligned, counted, rounded_up
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
 from dpaudit.results.verdict import POWER, Power
@@ -225,11 +223,6 @@ def sizing(
     numbers = {game.records, *(k for k in ALTERNATIVE_RECORDS if k <= most)}
     choices = caught_with(sorted(numbers), settings, claim)
 
-    def row(shadow_models: int) -> dict[str, Any]:
-        sized = settings.with_game(shadow_models=shadow_models)
-        fitted = {"fitted": 2 * sized.game.fitted, "scored": sized.game.scored}
-        return {"shadow_models": shadow_models, **fitted, **proves(power(sized, claim), claim)}
-
     needed = None
     if question.detect is not None:
         size = needed_shadow_models(claim, question.detect, settings)
@@ -238,7 +231,7 @@ def sizing(
         unit="shadow_models",
         scored="scored",
         asked=game.shadow_models,
-        rows=rows_of(row, {*SHADOW_MODELS, game.shadow_models}),
+        rows=rows_by_models(settings, claim, power),
         needed=needed,
         of=f"{len(game.attacks)} attack(s), {game.records} records",
         attacks=len(game.attacks),
@@ -260,24 +253,21 @@ def _lines(found: Sequence[Caught], game: ManyRecords) -> Iterator[str]:
     """What each number of records catches as a table, with what is best."""
     models = game.shadow_models
     yield f"mu of a Gaussian leak of every record that {models} models catch with 80 % power:"
-    yield f"{'records':>13}  {'guesses':>7}  each shifts its own statistic  all shift one"
+    table = [("records", "guesses", "each shifts its own statistic", "all shift one", "")]
     for one in found:
-        mark = "  <- asked" if one.records == game.records else ""
-        yield (
-            f"{one.records:>13}  {one.guesses:>7}  {_shown(one.apart):>29}  "
-            f"{_shown(one.together):>13}{mark}"
-        )
+        mark = "<- asked" if one.records == game.records else ""
+        sizes = str(one.records), str(one.guesses)
+        table.append((*sizes, _shown(one.apart), _shown(one.together), mark))
+    yield from aligned(table, numeric={0, 1, 2, 3})
     apart = most_sensitive({one.records: one.apart for one in found})
     together = most_sensitive({one.records: one.together for one in found})
     if apart is not None:
         yield ""
-        best = f"best: {_counted(apart)} if each shifts its own statistic"
-        yield best if together is None else f"{best}, {_counted(together)} if all shift one"
+        best = f"best: {counted(apart, 'record')} if each shifts its own statistic"
+        if together is not None:
+            best += f", {counted(together, 'record')} if all shift one"
+        yield best
 
 
 def _shown(mu: float | None) -> str:
     return "no leak" if mu is None else f">= {rounded_up(mu)}"
-
-
-def _counted(records: int) -> str:
-    return "one record" if records == 1 else f"{records} records"

@@ -18,18 +18,8 @@ from dpaudit.model.tables import Table, load, load_schema
 def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWorlds]) -> Table:
     """The table that an audit is about: that handed in, or that of its worst case.
 
-    Args:
-        data: As for `dpaudit.audit`; None for a worst case.
-        schema: As for `dpaudit.audit`.
-        settings: Every choice of the audit.
-
-    Returns:
-        The table with its schema.
-
     Raises:
-        DataError: If the table cannot be read or does not fit.
-        SchemaError: If the schema is malformed, or not public where it must be.
-        SettingsError: If the table is missing, or one too many.
+        InputError: As `dpaudit.auditing.games.audited_table`.
     """
     if settings.game.worst_case is None:
         if data is None:

@@ -7,15 +7,13 @@ from typing import Any
 
 from dpaudit.auditing.plan import (
     MOST_PLANNED,
-    SHADOW_MODELS,
     AssumedAttack,
     Needed,
     PlanQuestion,
     PlanSubject,
     Sizing,
     fewest,
-    proves,
-    rows_of,
+    rows_by_models,
 )
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
@@ -173,11 +171,6 @@ def sizing(
     """
     claim, game = subject.claim, settings.game
 
-    def row(shadow_models: int) -> dict[str, Any]:
-        sized = settings.with_game(shadow_models=shadow_models)
-        fitted = {"fitted": 2 * sized.game.fitted, "scored": sized.game.scored}
-        return {"shadow_models": shadow_models, **fitted, **proves(power(sized, claim), claim)}
-
     needed = None
     if question.assumed is not None:
         size = needed_shadow_models(claim, question.assumed, settings)
@@ -187,7 +180,7 @@ def sizing(
         unit="shadow_models",
         scored="scored",
         asked=game.shadow_models,
-        rows=rows_of(row, {*SHADOW_MODELS, game.shadow_models}),
+        rows=rows_by_models(settings, claim, power),
         needed=needed,
         of=f"{len(game.attacks)} attack(s)",
         attacks=len(game.attacks),

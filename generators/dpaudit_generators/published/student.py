@@ -8,13 +8,13 @@ noisy labels; of a deviation that puts private records among them, the sums tell
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
+from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.seeds import rng_of
 from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.networks.source import Streams
@@ -137,13 +137,6 @@ class Dropouts:
 _TO_GRID: Final = 192.0  # added and taken off again, leaves float32 a multiple of 2**-16
 
 
-class _Sums(NamedTuple):
-    counts: IntArray
-    records: FloatArray
-    hints: FloatArray
-    iterations: IntArray
-
-
 class ShownRecords:
     """Sums over what the students of M models are trained on.
 
@@ -156,12 +149,10 @@ class ShownRecords:
 
     def __init__(self, models: int, *, width: int, hints: int, iterations: int) -> None:
         self._most, self._width = iterations, width
-        self._sums = _Sums(
-            np.zeros((models, stretches(iterations), 2), dtype=np.int64),
-            np.zeros((models, 2, width)),
-            np.zeros((models, hints)),
-            np.zeros(models, dtype=np.int64),
-        )
+        self._counts = np.zeros((models, stretches(iterations), 2), dtype=np.int64)
+        self._records = np.zeros((models, 2, width))
+        self._hints = np.zeros((models, hints))
+        self._iterations = np.zeros(models, dtype=np.int64)
 
     def add(
         self,
@@ -181,27 +172,26 @@ class ShownRecords:
             hints: Conditions that they are shown with [m, n, hints]; None for none.
             going: Which models are meant: a slice of m, or a mark for each of M = m models.
         """
-        sums, stretch = self._sums, iteration * stretches(self._most) // self._most
+        stretch = iteration * stretches(self._most) // self._most
         chosen: Tensor | slice = slice(None)
         if isinstance(going, np.ndarray):
             chosen = torch.from_numpy(np.flatnonzero(going))
         ones = labels[chosen].double()
         weights = torch.stack([1.0 - ones, ones], dim=1)  # [m, 2, n]
         found = torch.bmm(weights, _on_grid(records[chosen]))
-        sums.records[going] += found[..., : self._width].numpy()
-        sums.counts[going, stretch] += weights.sum(2).long().numpy()
-        sums.iterations[going] = iteration + 1
+        self._records[going] += found[..., : self._width].numpy()
+        self._counts[going, stretch] += weights.sum(2).long().numpy()
+        self._iterations[going] = iteration + 1
         if hints is not None and hints.shape[-1]:
-            sums.hints[going] += _on_grid(hints[chosen]).sum(1).numpy()
+            self._hints[going] += _on_grid(hints[chosen]).sum(1).numpy()
 
     def of(self, model: int) -> Shown:
         """What one model's student was trained on."""
-        sums = self._sums
         return Shown(
-            counts=sums.counts[model].copy(),
-            records=sums.records[model].copy(),
-            hints=sums.hints[model].copy(),
-            iterations=int(sums.iterations[model]),
+            counts=self._counts[model].copy(),
+            records=self._records[model].copy(),
+            hints=self._hints[model].copy(),
+            iterations=int(self._iterations[model]),
         )
 
 
