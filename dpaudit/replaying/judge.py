@@ -26,6 +26,8 @@ from dpaudit.results.verdict import POWER
 
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
 """Tilts that are tried on the pilot; none depends on what is counted."""
+_FINER: Final = tuple(np.geomspace(1.0, 12.0, 24))
+"""Tried as well where coins are mixed over: a little too much tilt loses all there."""
 _SIMULATED: Final = 40
 _PURE_TILT: Final = 30.0
 """For a claim without delta: answers are drawn where the loss is largest."""
@@ -98,7 +100,7 @@ def draw_plan(
         return DrawPlan(towards, _PURE_TILT if steps or pilot.choices else 0.0, guarantee.points[0])
     best, plan = -math.inf, DrawPlan(World.IN, 0.0, guarantee.points[0])
     for base in (World.IN, World.OUT):
-        for tilt in TILTS:
+        for tilt in (*TILTS, *_FINER) if pilot.tosses else TILTS:
             drawn = _simulated(steps, pilot.tosses, base, float(tilt), replays * _SIMULATED, rng)
             groups = [
                 Replays(drawn.losses[at::_SIMULATED], drawn.log_weights[at::_SIMULATED])

@@ -106,6 +106,19 @@ def test_a_rate_or_a_scale_that_is_not_the_claims_is_a_violation_at_its_line(nam
     assert "given which other records are in the sub-samples" in record.reasons[0]
 
 
+@pytest.mark.ci
+def test_a_training_with_too_little_noise_on_sub_samples_is_found_and_its_honest_twin_is_not() -> (
+    None
+):
+    pytest.importorskip("torch")
+    honest = replayed("TorchSteps")
+    assert honest.verdict is Verdict.CONSISTENT, str(honest)
+    assert honest.computed == pytest.approx(2.8545, abs=0.3)
+    found = replayed("TorchStepsHalfTheNoise")
+    assert found.verdict is Verdict.VIOLATION, str(found)
+    assert found.ledger[0].place == line_of("# the noise")
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

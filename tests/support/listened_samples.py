@@ -211,3 +211,29 @@ class FromTorchBits(Sampling):
 
         bits = torch.bernoulli(torch.full((len(self.values),), self.rate))
         return self.values[bits.numpy() == 1]
+
+
+class TorchSteps(Sampling):
+    """DP-SGD by hand: ten steps of rate 1/10, clipped gradients and Gaussian noise."""
+
+    epsilon = 2.8545
+    rate = 0.1
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        records = torch.as_tensor(self.values / 3.0).float().reshape(-1, 1)
+        weights = torch.zeros(1)
+        for _ in range(10):
+            batch = records[torch.rand(len(records)) < self.rate]
+            gradients = torch.clamp(4.0 * (weights - batch), -1.0, 1.0)
+            noisy = gradients.sum(0) + torch.normal(0.0, self.scale, size=(1,))  # the noise
+            weights = weights - 0.01 * noisy
+        level = float(torch.sigmoid(weights))
+        return np.array([level, 1.0 - level, 0.0, 0.0])
+
+
+class TorchStepsHalfTheNoise(TorchSteps):
+    """The scale of the claim is 1."""
+
+    scale = 0.4
