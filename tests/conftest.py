@@ -28,6 +28,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 if TYPE_CHECKING:
     from dpaudit.results.record import AuditRecord
+    from program import Program
 
 pytest_plugins = ["pytester"]
 
@@ -90,6 +91,15 @@ def one_pool() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_look() -> Iterator[None]:
+    """What is installed, and what this repository's code imports, is looked up once."""
+    from remembered import looked_up_once
+
+    with looked_up_once():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """So do their replays, but for tests marked `new_workers`: those of what a process keeps."""
@@ -97,6 +107,15 @@ def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 
     if "new_workers" not in request.keywords:
         monkeypatch.setattr(LocalEngine, "renewed", lambda engine, trials: engine)
+
+
+@pytest.fixture(scope="session")
+def program() -> Iterator[Program]:
+    """`dpaudit` in processes of their own that start quickly."""
+    from program import forked_programs
+
+    with forked_programs() as program:
+        yield program
 
 
 @pytest.fixture(scope="session")
