@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 # Tests run side by side and so need no more threads: torch reads this when it is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Nor do audits need more workers than they ask for: each costs more to start than it trains.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 
 import hypothesis
 import pytest
