@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 # Tests run side by side and so need no more threads: torch reads this when it is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Nor do audits need more workers than they ask for: each costs more to start than it trains.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 
 import hypothesis
 import pytest
@@ -28,6 +30,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 if TYPE_CHECKING:
     from dpaudit.results.record import AuditRecord
+    from program import Program
 
 pytest_plugins = ["pytester"]
 
@@ -90,6 +93,15 @@ def one_pool() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_look() -> Iterator[None]:
+    """What is installed, and what this repository's code imports, is looked up once."""
+    from remembered import looked_up_once
+
+    with looked_up_once():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """So do their replays, but for tests marked `new_workers`: those of what a process keeps."""
@@ -97,6 +109,15 @@ def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 
     if "new_workers" not in request.keywords:
         monkeypatch.setattr(LocalEngine, "renewed", lambda engine, trials: engine)
+
+
+@pytest.fixture(scope="session")
+def program() -> Iterator[Program]:
+    """`dpaudit` in processes of their own that start quickly."""
+    from program import forked_programs
+
+    with forked_programs() as program:
+        yield program
 
 
 @pytest.fixture(scope="session")

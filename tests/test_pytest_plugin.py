@@ -210,7 +210,7 @@ def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(
         HONEST.replace("shadow_models=40, ", "") + "\ndef test_other():\n    raise AssertionError\n"
     )
     result = pytester.runpytest_subprocess(
-        *("--dpaudit-only", "--dpaudit-scale", "smoke", "-n", "2", "-W", "error"),
+        *("--dpaudit-only", "--dpaudit-scale", "smoke", "-n", "1", "-W", "error"),
         *("--junit-xml", "junit.xml"),
     )
     result.assert_outcomes(passed=1)

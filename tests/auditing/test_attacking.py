@@ -80,9 +80,11 @@ def largest_bound(epsilon: float, seed: int) -> float:
     return max(bounds)
 
 
-def test_randomised_response_at_its_claim_is_flagged_in_at_most_5_of_100_audits() -> None:
-    bounds = [largest_bound(1.0, seed) for seed in range(100)]
-    assert sum(bound > 1.0 for bound in bounds) <= 5
+# A test of level 0.05 gives more with probability 0.05 and 0.38; these are the same each time.
+@pytest.mark.parametrize(("audits", "most"), [(40, 4), pytest.param(100, 5, marks=pytest.mark.ci)])
+def test_randomised_response_at_its_claim_is_flagged_in_few_audits(audits: int, most: int) -> None:
+    bounds = [largest_bound(1.0, seed) for seed in range(audits)]
+    assert sum(bound > 1.0 for bound in bounds) <= most
     assert np.median(bounds) > 0.4, "a bound that is always 0 would pass too"
 
 

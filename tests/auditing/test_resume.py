@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
+from program import Program
+
 GENERATOR = '''
 import time
 import numpy as np
@@ -84,30 +86,26 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Path:
     """The run folder of an audit that nobody disturbed."""
     folder = furnished(tmp_path_factory.mktemp("undisturbed"))
-    done = finished(folder, command("whole", "--jobs", "2"))
+    done = program.run(command("whole", "--jobs", "2"), cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / "whole"
 
 
 def command(out: str, *more: str, generator: str = "own.py:noise", trials: int = 60) -> list[str]:
-    words = [sys.executable, "-m", "dpaudit", "audit", generator, "--out", out]
+    words = ["audit", generator, "--out", out]
     words += ["--data", "tiny.csv", "--target", "row:10", "--fail-on", "never"]
     words += ["--epsilon", "1", "--attack", "own.py:Copies", "--shadow-models", str(trials)]
     return [*words, *more]
 
 
 def started(folder: Path, words: Sequence[str]) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
+    pipe, afresh = subprocess.PIPE, [sys.executable, "-m", "dpaudit", *words]
     return subprocess.Popen(
-        words, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        afresh, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     )
-
-
-def finished(folder: Path, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def stat(pid: int) -> list[str] | None:
@@ -161,7 +159,7 @@ def stopped(
     folder: Path, words: Sequence[str], stop: Callable[[int], None], *, after: Callable[[], bool]
 ) -> Life:
     """Starts a run, stops it once it has come far enough, and sees what it leaves running."""
-    process = started(folder, words)
+    process = started(folder, [*words, "--jobs", "2"])
     seconds_until(lambda: after() or process.poll() is not None, patience=PATIENCE_SECONDS)
     # All that it started: the pool's workers, and the trackers of their semaphores.
     left = descendants(process.pid)
@@ -195,7 +193,7 @@ def payloads(run: Path) -> list[Path]:
 
 
 def kill_at_random_moments(
-    folder: Path, whole: Path, *, kills: int, trials: int, seed: int
+    program: Program, folder: Path, whole: Path, *, kills: int, trials: int, seed: int
 ) -> None:
     total = len(rows(whole))
     run = folder / "killed"
@@ -226,7 +224,7 @@ def kill_at_random_moments(
         steps.append((len(rows(run)), round(life.lingered, 2)))
         assert kept <= rows(run), "a finished trial is lost or has changed"
         kept = rows(run)
-    last = finished(folder, command("killed", trials=trials))
+    last = program.run(command("killed", trials=trials), cwd=folder)
     assert last.returncode == 0, last.stderr
     steps = f"trials kept and seconds that workers lived on: {steps}, of {total}"
     sys.stdout.write(f"{alive} kills; {steps}\n")  # the study's record, shown by pytest -s
@@ -237,15 +235,17 @@ def kill_at_random_moments(
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.ci)])
-def test_kills_lose_no_trial_and_change_no_number(table: Path, whole: Path, kills: int) -> None:
-    kill_at_random_moments(table, whole, kills=kills, trials=60, seed=1)
+def test_kills_lose_no_trial_and_change_no_number(
+    program: Program, table: Path, whole: Path, kills: int
+) -> None:
+    kill_at_random_moments(program, table, whole, kills=kills, trials=60, seed=1)
 
 
 @pytest.mark.slow
-def test_twenty_kills_lose_no_trial_and_change_no_number(table: Path) -> None:
-    done = finished(table, command("whole", trials=200))
+def test_twenty_kills_lose_no_trial_and_change_no_number(program: Program, table: Path) -> None:
+    done = program.run(command("whole", trials=200), cwd=table)
     assert done.returncode == 0, done.stderr
-    kill_at_random_moments(table, table / "whole", kills=20, trials=200, seed=2)
+    kill_at_random_moments(program, table, table / "whole", kills=20, trials=200, seed=2)
 
 
 def interrupt_group(pid: int) -> None:
@@ -259,7 +259,7 @@ def terminate(pid: int) -> None:
 
 @pytest.mark.parametrize("stop", [interrupt_group, pytest.param(terminate, marks=pytest.mark.ci)])
 def test_a_stopped_run_says_how_to_resume_and_resumes(
-    table: Path, whole: Path, stop: Callable[[int], None]
+    program: Program, table: Path, whole: Path, stop: Callable[[int], None]
 ) -> None:
     run = table / "out"
     life = stopped(table, command("out"), stop, after=lambda: len(rows(run)) > 70)
@@ -273,7 +273,7 @@ def test_a_stopped_run_says_how_to_resume_and_resumes(
     assert not (run / "result.json").exists()
     kept_rows = rows(run)
     # Another number of workers, too, makes no difference.
-    assert finished(table, command("out", "--jobs", "1")).returncode == 0
+    assert program.run(command("out", "--jobs", "1"), cwd=table).returncode == 0
     assert kept_rows <= rows(run) == rows(whole)
     assert result(run) == result(whole)
 
@@ -337,25 +337,27 @@ def payloads_loaded(run: Path) -> Callable[[], bool]:
     return log.exists
 
 
-def test_a_folder_serves_one_process_at_a_time_and_one_audit(table: Path) -> None:
+def test_a_folder_serves_one_process_at_a_time_and_one_audit(program: Program, table: Path) -> None:
     run = table / "out"
     process = started(table, command("out", generator="own.py:forever"))
     try:
         seconds_until(lambda: (run / "trials.sqlite").exists(), patience=PATIENCE_SECONDS)
-        second = finished(table, command("out", generator="own.py:forever"))
+        second = program.run(command("out", generator="own.py:forever"), cwd=table)
     finally:
         os.kill(process.pid, signal.SIGTERM)
         process.communicate(timeout=PATIENCE_SECONDS)
     assert second.returncode == 2
     assert "another process is using out" in second.stderr
-    other = finished(table, command("out", "--seed", "5", generator="own.py:forever"))
+    other = program.run(command("out", "--seed", "5", generator="own.py:forever"), cwd=table)
     assert other.returncode == 2
     assert "seed is 0 there and 5 here" in other.stderr
     assert "Traceback" not in second.stderr + other.stderr
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_of_input(table: Path) -> None:
-    refused = finished(table, command("tiny.csv/out"))
+def test_a_folder_that_cannot_be_written_is_an_error_of_input(
+    program: Program, table: Path
+) -> None:
+    refused = program.run(command("tiny.csv/out"), cwd=table)
     assert refused.returncode == 2
     assert "run folder tiny.csv/out cannot be written: Not a directory" in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpaudit.cli.main import app
+from program import Program
 from samples import QUICK_ATTACKS
 
 HEAD = """
@@ -68,9 +69,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def command(generator: str, *more: str) -> list[str]:
-    words = [sys.executable, "-m", "dpaudit", "audit", generator, "--data", "tiny.csv"]
+    words = ["audit", generator, "--data", "tiny.csv"]
     words += ["--target", "row:10", "--attack", QUICK_ATTACKS[0], "--jobs", "1"]
     return [*words, "--shadow-models", "40", "--out", "run", *more]
+
+
+def afresh(words: list[str]) -> list[str]:
+    """The command in a process that starts afresh."""
+    return [sys.executable, "-m", "dpaudit", *words]
 
 
 def ended(folder: Path, words: list[str], **options: object) -> subprocess.CompletedProcess[str]:
@@ -84,9 +90,11 @@ def ended(folder: Path, words: list[str], **options: object) -> subprocess.Compl
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_a_generator_that_ends_or_breaks_the_program_is_one_line(folder: Path, what: str) -> None:
+def test_a_generator_that_ends_or_breaks_the_program_is_one_line(
+    folder: Path, program: Program, what: str
+) -> None:
     (folder / "g.py").write_text(f"{HEAD}\n{HOSTILE[what]}\n")
-    done = ended(folder, command("g.py:G", "-q"))
+    done = program.run(command("g.py:G", "-q"), cwd=folder)
     assert done.returncode == 2, done.stderr
     [line] = done.stderr.splitlines()
     assert line.startswith("error: ")
@@ -109,44 +117,49 @@ class G(Honest):
 """
 
 
-def test_threads_forks_and_patches_neither_stop_a_run_nor_keep_it_from_ending(folder: Path) -> None:
+def test_threads_forks_and_patches_neither_stop_a_run_nor_keep_it_from_ending(
+    folder: Path, program: Program
+) -> None:
     (folder / "g.py").write_text(f"{HEAD}\nimport atexit\natexit.register(os._exit, 0)\n{STAYS}")
-    # Forks hold copies of the pipes: read files instead.
-    with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
-        done = ended(folder, command("g.py:G", "--epsilon", "9"), stdout=out, stderr=err)
-    assert done.returncode == 3, (folder / "err").read_text()  # nothing can prove more than 9
+    done = program.run(command("g.py:G", "--epsilon", "9"), cwd=folder)
+    assert done.returncode == 3, done.stderr  # nothing can prove more than 9
     document = json.loads((folder / "run" / "result.json").read_text())
     assert document["failures"] == {"in": 0, "out": 0}
 
 
-@pytest.mark.parametrize(
-    ("generator", "code"), [pytest.param("null", 0, marks=pytest.mark.ci), ("copycat", 1)]
-)
+VERDICTS = [pytest.param("null", 0, marks=pytest.mark.ci), ("copycat", 1)]
+
+
+@pytest.mark.parametrize(("generator", "code"), VERDICTS)
 def test_a_verdict_keeps_its_exit_code_whatever_becomes_of_its_words(
-    folder: Path, generator: str, code: int
+    folder: Path, program: Program, generator: str, code: int
 ) -> None:
     words = command(generator, "--json")
-    read, write = os.pipe()
-    os.close(read)
-    with Path("/dev/full").open("w") as full:
-        for out, err in ((full, subprocess.PIPE), (write, subprocess.PIPE), (None, full)):
-            done = ended(folder, words, stdout=out or subprocess.PIPE, stderr=err)
-            assert done.returncode == code, done.stderr
-            if out:
-                assert "note: standard output cannot be written: " in done.stderr
-                assert "Traceback" not in done.stderr
-        words[words.index("--out") + 1] = "full"  # workers start
-        assert ended(folder, words, stderr=full).returncode == code
-    os.close(write)
-    for run in ("run", "afresh"):  # in the second workers start
-        words[words.index("--out") + 1] = run
-        closed = ["sh", "-c", f"{shlex.join(words)} >&- 2>&-"]
-        assert ended(folder, closed).returncode == code
+    for out, err in (("/dev/full", ""), ("broken pipe", ""), ("", "/dev/full")):
+        done = program.run(words, cwd=folder, stdout=out, stderr=err)
+        assert done.returncode == code, done.stderr
+        if out:
+            assert "note: standard output cannot be written: " in done.stderr
+            assert "Traceback" not in done.stderr
+    words[words.index("--out") + 1] = "full"  # workers start
+    assert program.run(words, cwd=folder, stderr="/dev/full").returncode == code
+
+
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(("generator", "code"), VERDICTS)
+def test_a_verdict_keeps_its_exit_code_where_streams_are_closed(
+    folder: Path, program: Program, generator: str, code: int, again: bool
+) -> None:
+    words = command(generator, "--json")
+    if again:  # else workers start
+        assert program.run(words, cwd=folder).returncode == code
+    closed = ["sh", "-c", f"{shlex.join(afresh(words))} >&- 2>&-"]
+    assert ended(folder, closed).returncode == code
 
 
 def test_a_command_that_only_prints_fails_if_it_cannot(folder: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        done = ended(folder, [sys.executable, "-m", "dpaudit", "list"], stdout=full)
+        done = ended(folder, afresh(["list"]), stdout=full)
     assert done.returncode == 4
     assert done.stderr == "error: standard output cannot be written: No space left on device\n"
 
@@ -157,7 +170,7 @@ def test_a_closed_terminal_stops_a_run_as_a_polite_kill_does(folder: Path) -> No
         f"    open({str(folder / 'training')!r}, 'w').close()\n    time.sleep(600)\n"
     )
     pipe = subprocess.PIPE
-    words = command("g.py:G")
+    words = afresh(command("g.py:G"))
     process = subprocess.Popen(
         words, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     )
@@ -205,7 +218,7 @@ def test_what_the_system_or_the_stack_cannot_take_is_one_line(
     monkeypatch.chdir(folder)
     done: Any
     if in_a_process:
-        done = ended(folder, [sys.executable, "-m", "dpaudit", *UNUSABLE[what]])
+        done = ended(folder, afresh(UNUSABLE[what]))
         code = done.returncode
     else:
         done = CliRunner().invoke(app, UNUSABLE[what])
@@ -227,9 +240,9 @@ class G(Honest):
 """
 
 
-def test_a_run_folder_that_disappears_is_one_line(folder: Path) -> None:
+def test_a_run_folder_that_disappears_is_one_line(folder: Path, program: Program) -> None:
     (folder / "g.py").write_text(HEAD + VANISHES)
-    done = ended(folder, command("g.py:G", "-q", "--shadow-models", "200"))
+    done = program.run(command("g.py:G", "-q", "--shadow-models", "200"), cwd=folder)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
@@ -241,7 +254,7 @@ def test_too_few_open_files_are_one_line(folder: Path, limit: int) -> None:
     def few() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
-    done = ended(folder, command("null", "-q"), preexec_fn=few)
+    done = ended(folder, afresh(command("null", "-q")), preexec_fn=few)
     assert "Traceback" not in done.stderr
     assert (done.returncode == 0) == (folder / "run" / "result.json").exists()
     assert not list((folder / "run").glob("payload*"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -33,6 +32,7 @@ from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
+from program import Program
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
 
@@ -478,11 +478,11 @@ def audited(folder: Path, generator: str) -> Mapping[str, Any]:
     ).to_document()
 
 
-def test_every_fault_is_counted_by_world_with_its_reason(faults: Path) -> None:
-    words = [sys.executable, "-m", "dpaudit", "audit", "faults.py:faulty", "--json"]
+def test_every_fault_is_counted_by_world_with_its_reason(faults: Path, program: Program) -> None:
+    words = ["audit", "faults.py:faulty", "--json", "--jobs", "1"]
     words += ["--data", "tiny.csv", "--target", "row:10", "--epsilon", "0.1", "--out", "run"]
     words += ["--attack", "faults.py:Copies", "--shadow-models", "100"]
-    done = subprocess.run(words, cwd=faults, capture_output=True, text=True, check=False)
+    done = program.run(words, cwd=faults)
     document = json.loads(done.stdout)  # and nothing else, whatever generators print
     assert "Traceback" not in done.stderr
     assert done.returncode in (0, 3)

@@ -25,6 +25,7 @@ from dpaudit.game.flight import FACTOR, FIRST_SECONDS, FLOOR_SECONDS, Stopwatch,
 from dpaudit.game.pool import kill_workers
 from dpaudit.game.trial import Outcome, TrialStatus
 from dpaudit.plugins.protocols import Job
+from program import Program
 from samples import QUICK_ATTACKS
 
 cloudpickle.register_pickle_by_value(batch_toys)
@@ -65,7 +66,7 @@ class Hanging(Together):
         return super().model(data, job)
 
 
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("together", [pytest.param(False, marks=pytest.mark.ci), True])
 def test_a_trial_that_never_ends_is_recorded_and_no_other_is_lost(
     tmp_path: Path, together: bool
 ) -> None:
@@ -152,7 +153,7 @@ def starts(data, n_rows, seed):
     return pd.DataFrame({"a": rng.integers(0, 101, n_rows), "b": rng.integers(-3, 4, n_rows)})
 """
 COMMAND = (
-    *(sys.executable, "-m", "dpaudit", "audit", "g.py:starts", "--data", "tiny.csv"),
+    *("audit", "g.py:starts", "--data", "tiny.csv"),
     *("--target", "row:10", "--epsilon", "1", "--attack", QUICK_ATTACKS[0], "--jobs", "2"),
     *("--shadow-models", "20", "--out", "run"),
 )
@@ -189,10 +190,8 @@ def gone(folder: Path, *, within: float = 5.0) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only process groups end")
-def test_whatever_a_generator_starts_ends_with_the_run(folder: Path) -> None:
-    done = subprocess.run(
-        COMMAND, cwd=folder, stdout=-3, stderr=subprocess.PIPE, text=True, timeout=120, check=False
-    )
+def test_whatever_a_generator_starts_ends_with_the_run(folder: Path, program: Program) -> None:
+    done = program.run(COMMAND, cwd=folder)
     assert done.returncode == 3, done.stderr
     assert len((folder / "pids").read_text().split()) > 100
     assert not alive(folder)  # not even for a moment
@@ -211,8 +210,9 @@ def test_whatever_a_generator_started_ends_with_a_killed_coordinator(
     folder: Path, number: int, whole_group: bool
 ) -> None:
     (folder / "hold").touch()
+    words = (sys.executable, "-m", "dpaudit", *COMMAND)
     process = subprocess.Popen(
-        COMMAND, cwd=folder, stdout=-3, stderr=-3, text=True, start_new_session=True
+        words, cwd=folder, stdout=-3, stderr=-3, text=True, start_new_session=True
     )
     while not (folder / "held").exists() and process.poll() is None:
         time.sleep(0.05)

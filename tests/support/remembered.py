@@ -1,0 +1,67 @@
+"""What audits look up each time and what does not change while tests run is looked up once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import EntryPoints
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.plugins import registry, source
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = tuple(ROOT / name for name in ("attacks", "dpaudit", "generators", "reports", "tests"))
+
+
+@contextmanager
+def looked_up_once() -> Iterator[None]:
+    """Remembers what is installed, and what code of this repository imports.
+
+    Reading both takes near half of a small audit. Code elsewhere, such as what a test has written,
+    is read each time.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "entry_points", _entry_points())
+        patch.setattr(source._Walk, "follow", _follow())
+        yield
+
+
+def _entry_points() -> Any:
+    real = registry.entry_points
+
+    @cache
+    def found(path: tuple[str, ...], chosen: tuple[tuple[str, str], ...]) -> EntryPoints:
+        return real(**dict(chosen))
+
+    return lambda **chosen: found((*sys.path,), (*chosen.items(),))
+
+
+def _follow() -> Any:
+    real = source._Walk.follow
+    ended: dict[object, dict[str, Any]] = {}
+
+    def follow(walk: Any, new: Iterable[Path | str]) -> None:
+        start = frozenset([*walk._todo, *new])
+        if not all(_stays(walk, one) for one in start):
+            real(walk, new)
+            return
+        key = (start, walk.unknown, walk._whole, *sys.path)
+        if key not in ended:
+            real(walk, new)
+            ended[key] = dict(vars(walk))
+        vars(walk).update(ended[key])
+
+    return follow
+
+
+def _stays(walk: Any, one: Path | str) -> bool:
+    """Whether nothing that a file or a module imports changes while tests run."""
+    if isinstance(one, str):
+        return one in walk._owners or one in sys.stdlib_module_names
+    ours = any(one.is_relative_to(folder) for folder in CODE)
+    return ours or walk._installed_module(one) is not None
