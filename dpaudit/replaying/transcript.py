@@ -201,6 +201,7 @@ class Transcript:
         log_weight: log P(answers) - log Q(answers), Q being what they were drawn from.
         first_coin: The first line that drew a coin which both worlds have alike.
         coin_before: The same, if a step came after it that depends on the record.
+        uncoupled: The first line at which the number of coins follows the record.
         seconds: How long it took.
     """
 
@@ -214,6 +215,7 @@ class Transcript:
     log_weight: float = 0.0
     first_coin: Site | None = None
     coin_before: Site | None = None
+    uncoupled: Site | None = None
     seconds: float = 0.0
 
     def are_released(self, numbers: IntArray) -> NDArray[np.bool_]:
