@@ -1208,7 +1208,12 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
             own = (
                 np.unique((bound - np.unique(marked.offset)) / np.unique(marked.factor))
-                if (np.ptp(marked.offset) == 0 and np.ptp(marked.factor) == 0 and bound.ndim == 0)
+                if (
+                    marked.size
+                    and np.ptp(marked.offset) == 0
+                    and np.ptp(marked.factor) == 0
+                    and bound.ndim == 0
+                )
                 else limit
             )
         world.note("coin", where, own)
