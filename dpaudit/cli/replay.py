@@ -44,6 +44,14 @@ def replay(
             show_default=False,
         ),
     ] = None,
+    public_coins: Annotated[
+        bool,
+        typer.Option(
+            "--public-coins",
+            help="The claim counts on noise alone (PATE, DP-SGD without sampling): other coins "
+            "excuse nothing.",
+        ),
+    ] = False,
     rows: options.Rows = None,
     confidence: Annotated[
         float, typer.Option(metavar="C", help="One-sided confidence of the bound.")
@@ -73,6 +81,7 @@ def replay(
         replays=replays,
         targets=targets,
         samplers=[_sampler(one) for one in sampler or ()],
+        public_coins=public_coins,
         parameters=parse_parameters(parameter or []),
         epsilon=epsilon,
         delta=delta,

@@ -269,6 +269,25 @@ class Worlds:
             )
             control.receive()
 
+    def fitted(self, table: pd.DataFrame, *, rows: int, number: int) -> pd.DataFrame | None:
+        """A synthetic table of a fit that nobody listens to; None if the fit fails.
+
+        Args:
+            table: What it trains on; always in the same process, whatever the world.
+            rows: Synthetic rows.
+            number: Of the fit; names its seed.
+
+        Raises:
+            ReplayError: If the process ends.
+        """
+        seed = int(self.rng("seed of the rows", number).integers(2**31))
+        try:
+            return self._sides[World.IN].session.synthesize(table, rows=rows, seed=seed)
+        except SynthesisError:
+            return None
+        except WorkerError as error:
+            raise ReplayError(f"a fit ended its process: {error}") from None
+
     def close(self) -> None:
         """Ends both processes."""
         for side in self._sides.values():
@@ -393,6 +412,7 @@ class _Match:
             _Again: Where they differ and can.
         """
         self._find_loops()
+        self._compare_coins()
         inside, outside = (self._notes[world] for world in WORLDS)
         shared = min(len(inside), len(outside))
         for first, second in zip(inside[:shared], outside[:shared], strict=True):
@@ -444,6 +464,21 @@ class _Match:
                 self._loops.add(site[:2])
                 raise _Again
 
+    def _compare_coins(self) -> None:
+        """Takes the coins out of the notes: each line has its own, so their order is no matter."""
+        tossed: list[list[tuple[Site, str]]] = []
+        for world in WORLDS:
+            sites = self.sides[world].sites
+            every = [note for note in self._notes[world] if note[0] == "draw"]
+            tossed.append([(sites[note[1]], note[2]) for note in every])
+            self._notes[world] = [note for note in self._notes[world] if note[0] != "draw"]
+        first = next((site for side in tossed for site, _ in side), None)
+        self.transcript.first_coin = self.transcript.first_coin or first
+        if tossed[0] != tossed[1]:
+            apart = set(tossed[0]) ^ set(tossed[1])
+            self.transcript.uncoupled = self.transcript.uncoupled or min(apart, default=(first,))[0]
+            self._depends()
+
     def _sites(self, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> tuple[Site, Site]:
         return Site(*inside["site"]), Site(*outside["site"])
 
@@ -470,7 +505,10 @@ class _Match:
     def _record(self, site: Site, note: list[Any]) -> None:
         """What a note says of answers and coins."""
         kind, more = note[0], note[3] or {}
-        if kind in ("draw", "choose", "coin", "located") and self.transcript.first_coin is None:
+        if (
+            kind in ("draw", "coins", "choose", "coin", "located")
+            and self.transcript.first_coin is None
+        ):
             self.transcript.first_coin = site
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())

@@ -83,6 +83,9 @@ class ReplayRecord(Document):
         not_followed: Draws that could not be followed.
         fixed_seeds: Lines whose noise comes from a seed that is the same in every fit.
         rows_differ: Whether the synthetic rows differ, too.
+        guesses: Further fits whose world their rows told, all of them; the bound is then theirs.
+            Null if no such game was won.
+        public_coins: Whether coins that are no noise count as public.
         seed: Root of every random stream.
         seconds: Time, in seconds.
         seconds_a_fit: Median time of a fit in both worlds, in seconds.
@@ -111,6 +114,8 @@ class ReplayRecord(Document):
     not_followed: tuple[NotFollowed, ...]
     fixed_seeds: tuple[str, ...]
     rows_differ: bool
+    guesses: int | None
+    public_coins: bool
     seed: int
     seconds: float
     seconds_a_fit: float
@@ -141,12 +146,13 @@ class ReplayRecord(Document):
     @property
     def is_exact(self) -> bool:
         """Whether the bound needs no statistics: a claim without delta."""
-        return getattr(self.claim, "delta", None) == 0
+        return getattr(self.claim, "delta", None) == 0 and self.guesses is None
 
     @property
     def quantity_noun(self) -> str:
         """What is bounded."""
-        return f"{self.claim.quantity} of the transcript"
+        of_what = "transcript" if self.guesses is None else "synthetic rows"
+        return f"{self.claim.quantity} of the {of_what}"
 
     def __str__(self) -> str:
         """The verdict, the ledger and what could not be followed; 80 columns."""
@@ -189,6 +195,8 @@ class ReplayRecord(Document):
     def bound_text(self) -> str:
         """The lower limit, in words."""
         proved = "no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
+        if self.guesses is not None:
+            return f"{proved} (from {self.guesses} fits whose world their rows told)"
         how = (
             "exact, from the transcripts"
             if self.is_exact

@@ -31,7 +31,13 @@ from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying import local_world
-from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, Replays, replay_guarantee
+from dpaudit.replaying.guarantee import (
+    EXACT,
+    EpsilonReplays,
+    ReplayGuarantee,
+    Replays,
+    replay_guarantee,
+)
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.ledger import computed_epsilon, ledger
@@ -45,6 +51,7 @@ from dpaudit.replaying.subsamples import (
     with_other_rows,
 )
 from dpaudit.replaying.sums import settled
+from dpaudit.replaying.told import RowsTold, told_apart
 from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
@@ -62,6 +69,8 @@ _CHECKED: Final = 2
 """Replays with the largest losses that are run again to see what may excuse a violation."""
 _OTHER_COINS: Final = 2
 """How often coins are drawn anew to see whether what is released depends on them."""
+_OF_ROWS: Final = 0.1
+"""Share of the error probability that the game of the rows has, where both need some."""
 _MEANING: Final = {
     PartKind.ROWS: "the synthetic rows differ although all noisy answers and coins are equal",
     PartKind.STEPS: "what the code does next follows the data, without noise",
@@ -91,6 +100,10 @@ class _Found:
     rows_differ: bool = False
     kept: bool | None = None
     loose: Site | None = None
+    heard: bool = False
+    told: RowsTold | None = None
+    verdict: Verdict = Verdict.INCONCLUSIVE
+    reasons: tuple[str, ...] = ()
 
 
 class _Setting(NamedTuple):
@@ -99,6 +112,7 @@ class _Setting(NamedTuple):
     worlds: Worlds
     spec: TwoWorldSpec
     rows: int
+    public_coins: bool = False
 
 
 def replay(
@@ -109,6 +123,7 @@ def replay(
     replays: int = REPLAYS,
     targets: int = 1,
     samplers: Sequence[Mapping[str, Any]] = (),
+    public_coins: bool = False,
     on_progress: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> ReplayRecord:
@@ -122,6 +137,8 @@ def replay(
         targets: Records to try with two fits each; the replays of the worst are counted.
         samplers: Samplers of the user's own: mappings with `function` ("module:name"), `law`, and
             the names of its parameters `scale` and, if it takes one, `loc`.
+        public_coins: Whether the claim's proof counts on noise alone, as those of PATE and of
+            DP-SGD without sampling do: what other coins could hide is then no excuse.
         on_progress: Called with a line before each replay.
         settings: Claim, target, parameters, rows, confidence and seed, as for `dpaudit.audit`.
 
@@ -140,6 +157,7 @@ def replay(
         replays=replays,
         targets=targets,
         samplers=samplers,
+        public_coins=public_coins,
         on_progress=on_progress,
         **settings,
     )
@@ -155,6 +173,7 @@ def replays_of(
     replays: int = REPLAYS,
     targets: int = 1,
     samplers: Sequence[Mapping[str, Any]] = (),
+    public_coins: bool = False,
     on_progress: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Iterator[ReplayRecord]:
@@ -168,6 +187,7 @@ def replays_of(
         replays: As for `replay`.
         targets: As for `replay`.
         samplers: As for `replay`.
+        public_coins: As for `replay`.
         on_progress: As for `replay`.
         settings: As for `replay`.
 
@@ -192,7 +212,8 @@ def replays_of(
             worlds.rng = _streams(seed)
             seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
             spec = seeded[0] if targets == 1 else _worst(worlds, seeded, say)
-            yield _replayed(_Setting(worlds, spec, spec.game.view.n_rows), replays, say, started)
+            setting = _Setting(worlds, spec, spec.game.view.n_rows, public_coins)
+            yield _replayed(setting, replays, say, started)
 
 
 def _check_sampler(sampler: Mapping[str, Any]) -> None:
@@ -311,7 +332,7 @@ def _replayed(
         guarantee,
         used=found.used,
         replays=replays,
-        confidence=confidence,
+        confidence=_shared(guarantee, confidence).counted,
         rng=setting.worlds.rng("plan", 0),
     )
     counted = []
@@ -326,11 +347,18 @@ def _replayed(
         found.rows_differ |= _differ(played)
         counted.append(played.transcript)
     judged = _judged(setting, found, plan, counted)
-    if judged.above and found.control is None:
+    found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
+    if judged.above and found.control is None and (found.heard or setting.public_coins):
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
         for place in largest[:_CHECKED]:
             if found.coins_matter is None and found.loose is None and not found.unheard:
                 _excuses(setting, orders[place], counted[place], found, say)
+    parted = _parting(found.pilot, counted)
+    found.verdict, found.reasons = _verdict(
+        found, counted, above=judged.above, parted=parted, public_coins=setting.public_coins
+    )
+    if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
+        found.told = _told(setting, guarantee, found, say)
     return _concluded(setting, found, judged, counted, time.monotonic() - started)
 
 
@@ -379,6 +407,51 @@ def _is_subsample(
 def _place_of(setting: _Setting) -> int:
     """The place of the target in its table."""
     return next(row for row in setting.spec.game.missing.values() if row is not None)
+
+
+def _told(
+    setting: _Setting, guarantee: ReplayGuarantee, found: _Found, say: Callable[[str], None]
+) -> RowsTold | None:
+    """Whether the rows tell the worlds apart, where nothing else decides."""
+    if not isinstance(guarantee, EpsilonReplays):
+        return None
+    game, first = setting.spec.game, found.fits
+
+    def fitted(world: World) -> pd.DataFrame | None:
+        say(f"rows of fit {found.fits - first + 1} in a world of its own")
+        found.fits += 1
+        return setting.worlds.fitted(game.table(world, 0), rows=setting.rows, number=found.fits)
+
+    return told_apart(
+        fitted,
+        setting.spec.table.schema,
+        setting.worlds.rng("told", 0),
+        epsilon=guarantee.claimed,
+        delta=guarantee.delta,
+        confidence=_shared(guarantee, setting.spec.settings.confidence).rows,
+    )
+
+
+class _Shared(NamedTuple):
+    """How confident each of two ways to refute a claim must be, for both together to be so.
+
+    Attributes:
+        counted: The counted replays.
+        rows: The rows, where they are asked.
+    """
+
+    counted: float
+    rows: float
+
+
+def _shared(guarantee: ReplayGuarantee, confidence: float) -> _Shared:
+    """Shares the error probability (Bonferroni); exact losses need none of it."""
+    if not isinstance(guarantee, EpsilonReplays):
+        return _Shared(confidence, confidence)  # the rows are not asked
+    if guarantee.delta == 0:
+        return _Shared(confidence, confidence)
+    error = 1.0 - confidence
+    return _Shared(1.0 - (1.0 - _OF_ROWS) * error, 1.0 - _OF_ROWS * error)
 
 
 def _control_said(control: Played) -> str | None:
@@ -465,7 +538,7 @@ def _excuses(
     is not heard.
     """
     changes = [order._replace(seed=2000 + order.number)]
-    if transcript.coin_before is not None:
+    if transcript.coin_before is not None and not setting.public_coins:
         changes += [
             order._replace(coins=coins) for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS))
         ]
@@ -527,7 +600,8 @@ def _judged(
     if isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0:
         proved = float(np.max(np.abs(replays.losses)))  # in either order
     else:
-        proved = guarantee.proved(replays, at=plan.at, confidence=setting.spec.settings.confidence)
+        counts = _shared(guarantee, setting.spec.settings.confidence).counted
+        proved = guarantee.proved(replays, at=plan.at, confidence=counts)
     return _Judged(replays, proved, proved > guarantee.claimed * (1.0 + EXACT))
 
 
@@ -543,7 +617,14 @@ def _concluded(
     confidence = spec.settings.confidence
     pilot_losses = losses(pilot, used=found.used)
     parting = _parting(pilot, counted)
-    verdict, reasons = _verdict(found, counted, above=judged.above, parted=parting)
+    verdict, reasons = found.verdict, found.reasons
+    if found.told is not None:
+        proved, verdict = found.told.proved, Verdict.VIOLATION
+        reasons = (
+            f"the synthetic rows alone told the worlds apart in {found.told.guesses} of "
+            f"{found.told.guesses} fits",
+            *reasons,
+        )
     delta = getattr(spec.claim, "delta", None)
     return ReplayRecord(
         verdict=verdict,
@@ -562,23 +643,30 @@ def _concluded(
         replays=len(counted),
         fits=found.fits,
         detectable=detectable(
-            guarantee, replays=len(counted), confidence=confidence, rng=_streams(0)("power", 0)
+            guarantee,
+            replays=len(counted),
+            confidence=_shared(guarantee, confidence).counted,
+            rng=_streams(0)("power", 0),
         ),
         ledger=ledger(pilot, pilot_losses),
         parting=parting,
         not_followed=_not_followed(pilot, pilot_losses),
         fixed_seeds=tuple(str(site) for site in found.fixed),
         rows_differ=found.rows_differ,
+        guesses=None if found.told is None else found.told.guesses,
+        public_coins=setting.public_coins,
         seed=spec.settings.seed,
         seconds=seconds,
         seconds_a_fit=float(np.median(found.seconds)),
         versions=spec.versions,
-        reproduce=spec.command_of("replay", _own_words(spec, len(counted))),
+        reproduce=spec.command_of(
+            "replay", _own_words(spec, len(counted), public_coins=setting.public_coins)
+        ),
     )
 
 
-def _own_words(spec: TwoWorldSpec, replays: int) -> list[str]:
-    words = ["--replays", str(replays)]
+def _own_words(spec: TwoWorldSpec, replays: int, *, public_coins: bool) -> list[str]:
+    words = ["--replays", str(replays), *(["--public-coins"] if public_coins else [])]
     return words if spec.pair is not None else ["--target", spec.target.choice, *words]
 
 
@@ -618,6 +706,7 @@ def _verdict(
     *,
     above: bool,
     parted: PartingFound | None,
+    public_coins: bool,
 ) -> tuple[Verdict, tuple[str, ...]]:
     """The verdict and why; a violation only where nothing is left that could excuse it."""
     if found.control is not None:
@@ -629,9 +718,8 @@ def _verdict(
         return Verdict.VIOLATION, (
             f"the noise at {where} has the same seed in every fit: it is no secret",
         )
-    transcripts = (found.pilot, *counted)
-    heard = any(one.noisy or one.choices for one in transcripts)
-    if not heard and parted is not None:
+    shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
+    if not found.heard and parted is not None and not shown:
         return Verdict.INCONCLUSIVE, (
             f"no noise was heard, and {parted.meaning}: audit it from outside with `dpaudit audit`",
         )
@@ -640,8 +728,8 @@ def _verdict(
             return Verdict.INCONCLUSIVE, (
                 f"{parted.meaning}; this is not proved to exceed the claim",
             )
-        return Verdict.CONSISTENT, (_consistent(found, heard),)
-    doubts = list(_doubts(found, counted, parted))
+        return Verdict.CONSISTENT, (_consistent(found),)
+    doubts = list(_doubts(found, counted, parted, public_coins=public_coins))
     if doubts:
         return Verdict.INCONCLUSIVE, tuple(doubts)
     reason = "the privacy loss of the noisy answers exceeds the claim"
@@ -652,7 +740,10 @@ def _verdict(
         scales = " and ".join(f"{float(np.min(one)):.6g}" for one in _scales(follows))
         reason = f"{reason}; the scale of the noise at {follows.site} follows the data: {scales}"
     if parted is not None:
-        reason = f"{parted.meaning} ({parted.place}), in {parted.replays} of {len(counted)} replays"
+        where = "" if parted.place is None else f" ({parted.place})"
+        reason = f"{parted.meaning}{where}, in {parted.replays} of {len(counted)} replays"
+    if public_coins:
+        reason = f"{reason}; all coins but noise are taken to be public, as was said"
     return Verdict.VIOLATION, (reason,)
 
 
@@ -662,8 +753,8 @@ def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
     return inside, outside
 
 
-def _consistent(found: _Found, heard: bool) -> str:
-    if not heard:
+def _consistent(found: _Found) -> str:
+    if not found.heard:
         return "no noise was heard, and nothing that comes out depends on this record"
     if found.loose is not None:
         return f"within the claim as the record's own coins fell ({found.loose}); they decide more"
@@ -675,7 +766,11 @@ def _consistent(found: _Found, heard: bool) -> str:
 
 
 def _doubts(
-    found: _Found, counted: Sequence[Transcript], parted: PartingFound | None
+    found: _Found,
+    counted: Sequence[Transcript],
+    parted: PartingFound | None,
+    *,
+    public_coins: bool = False,
 ) -> Iterator[str]:
     """What could excuse a loss above the claim."""
     open_sites = {
@@ -708,8 +803,14 @@ def _doubts(
         one
         for transcript in (found.pilot, *counted)
         for one in transcript.unfollowed
-        if "not seen" not in one.why or parted is not None
+        if ("not seen" not in one.why or parted is not None)
+        and not (public_coins and one.why.endswith("public"))
     ]
+    uncoupled = next(
+        (one.uncoupled for one in (found.pilot, *counted) if one.uncoupled is not None), None
+    )
+    if uncoupled is not None and not public_coins:
+        yield f"how many coins are drawn at {uncoupled} follows the record, and they may be secret"
     if unknown:
         yield f"a draw at {unknown[0].site} cannot be followed: {unknown[0].why}"
     if parted is None:
@@ -722,7 +823,7 @@ def _doubts(
         )
     if kind is PartKind.FAILURE:
         yield f"the generator fails in one world alone: {parted.inside}; {parted.outside}"
-    elif kind is PartKind.ROWS and found.pilot.first_coin is not None:
+    elif kind is PartKind.ROWS and found.pilot.first_coin is not None and not public_coins:
         yield (
             "the synthetic rows differ although all noisy answers are equal, but coins could hide "
             "it: audit it from outside with `dpaudit audit`"

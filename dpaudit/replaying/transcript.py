@@ -228,6 +228,7 @@ class Transcript:
         tosses: Coins that decide whether the target is in a sub-sample, in order.
         chance: That the last of them is "in", given all answers; 1 where there is none.
         given: What was answered to each question: its kind, its line and how often that had asked.
+        uncoupled: The first line at which the number of coins follows the record.
         seconds: How long it took.
     """
 
@@ -244,6 +245,7 @@ class Transcript:
     tosses: list[Toss] = field(default_factory=list)
     chance: float = 1.0
     given: dict[Question, Any] = field(default_factory=dict)
+    uncoupled: Site | None = None
     seconds: float = 0.0
 
     def are_released(self, numbers: IntArray) -> NDArray[np.bool_]:

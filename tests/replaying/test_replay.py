@@ -58,6 +58,8 @@ def line_of(name: str, code: str) -> str:
     [
         ("LaplaceCounts", 1.0),
         ("FromPython", 1.0),
+        ("Buffered", 1.0),
+        ("RawWords", 1.0),
         ("GlobalGenerator", 1.0),
         ("NoisyMax", 0.0),
         ("ExponentialMechanism", 0.0),
@@ -148,6 +150,49 @@ def test_what_cannot_be_followed_is_inconclusive(name: str, said: str) -> None:
     record = replayed(name, epsilon=0.2)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
     assert said in " ".join(record.reasons)
+
+
+def test_every_kind_of_torchs_noise_is_heard_at_its_line() -> None:
+    record = replayed("InTorch", replays=1)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert not record.not_followed
+    marks = {
+        "# by out": ("gaussian", 1),
+        "# normal": ("gaussian", 1),
+        "# reparametrised": ("gaussian", 1),
+        "# laplace": ("laplace", 1),
+        "# gumbel": ("gumbel", 1),
+        "# stacked": ("gaussian", 1),
+        "torch.cat": ("gaussian", 1),
+        "# own": ("gaussian", 1),
+        "# filled": ("gaussian", 1),
+        "# numpy": ("gaussian", 1),
+        "# exponential": ("choice", 1),
+    }
+    found = {line.place: line for line in record.ledger}
+    assert set(found) == {line_of("InTorch", code) for code in marks}
+    for code, (law, _) in marks.items():
+        line = found[line_of("InTorch", code)]
+        assert line.law == law
+        if law != "choice":
+            assert line.l1 == pytest.approx(1.0)
+            assert line.scale == pytest.approx(1.0)
+
+
+def test_rows_tell_where_no_noise_is_heard() -> None:
+    record = replayed("Exposed", replays=1)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.guesses == 12
+    assert record.proved is not None
+    assert 1.0 < record.proved < 1.1
+    assert "epsilon of the synthetic rows" in record.headline
+
+
+def test_coins_excuse_nothing_where_the_proof_does_not_count_on_them() -> None:
+    record = replayed("RandomisedResponse", epsilon=0.2, public_coins=True)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert "taken to be public, as was said" in record.reasons[0]
+    assert "--public-coins" in record.reproduce
 
 
 def test_the_same_replay_gives_the_same_record() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, ClassVar
 
 import numpy as np
@@ -218,12 +219,75 @@ class Compiled(Counting):
     """Noise of a sampler that nobody hooks, from the seed that it was handed."""
 
     def train(self, counts: Any) -> Any:
-        words = np.random.MT19937(int(self.rng.integers(2**31)) * 0 + self.given).random_raw(CELLS)
-        return shares(counts + np.array([int(word) % 1000 / 100.0 for word in words]))
+        words = hashlib.sha256(str(self.given).encode()).digest()[:CELLS]
+        return shares(counts + np.array([word / 25.0 for word in words]))
 
     def fit(self, data: pd.DataFrame, *, seed: int) -> Counting:
         self.given = seed
         return super().fit(data, seed=seed)
+
+
+class Buffered(Counting):
+    """Noise that is copied into a plain buffer, which a tensor is made of."""
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        buffer = np.zeros((2, CELLS))
+        buffer[0] = self.rng.laplace(0.0, 1.0, size=CELLS)
+        noisy = torch.from_numpy(np.stack([counts, np.zeros(CELLS)])) + torch.from_numpy(buffer)
+        return shares(noisy[0].numpy())
+
+
+class RawWords(Counting):
+    """Rows by raw words of a bit generator, after the noise."""
+
+    def train(self, counts: Any) -> Any:
+        words = self.rng.bit_generator.random_raw(8)
+        self.first = int(words[0] % np.uint64(CELLS))
+        return shares(counts + self.rng.laplace(0.0, 1.0, size=CELLS))
+
+
+class Exposed(Counting):
+    """Rows that show the largest value, and coins."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(0 * counts)
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        x = np.random.default_rng(seed).random(n)
+        return pd.DataFrame({"a": np.full(n, self.values.max()), "x": x})
+
+
+class InTorch(Counting):
+    """One answer of every kind of torch's noise, each from a line of its own."""
+
+    epsilon, delta = 50.0, 1e-5
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        c = torch.from_numpy(counts).double()
+        buffer, filled = torch.empty(CELLS, dtype=torch.float64), torch.empty(CELLS)
+        torch.normal(0.0, 1.0, (CELLS,), out=buffer)  # by out
+        noises = [
+            buffer,
+            torch.distributions.Normal(torch.zeros(CELLS), torch.ones(CELLS)).sample(),  # normal
+            torch.distributions.Normal(0.0, 1.0).rsample((CELLS,)),  # reparametrised
+            torch.distributions.Laplace(0.0, 1.0).sample((CELLS,)),  # laplace
+            torch.distributions.Gumbel(0.0, 1.0).sample((CELLS,)),  # gumbel
+            torch.stack([torch.randn(()) for _ in range(CELLS)]),  # stacked
+            torch.cat([torch.randn(1), torch.randn(1, 3)[0]]).view(2, 2).T.flip(0).flatten(),
+            torch.randn(CELLS, generator=torch.Generator().manual_seed(self.rows * 0 + 5)),  # own
+            torch.nn.init.normal_(filled),  # filled
+            torch.as_tensor(self.rng.normal(size=(1, CELLS)))[0].to("cpu", torch.float32),  # numpy
+        ]
+        answers = [(c + noise.double()).numpy() for noise in noises]
+        place = torch.multinomial(torch.softmax(c / 2, 0), 1)  # exponential
+        order = torch.randint(10, (3,)).sum() + torch.empty(3).uniform_().sum()
+        batches = torch.utils.data.DataLoader(torch.arange(4), batch_size=2, shuffle=True)
+        coins = float(order) + float(next(iter(batches))[0])
+        return shares(np.abs(np.mean(answers, axis=0)) + float(place) + coins)
 
 
 class InThreads(Counting):

@@ -145,6 +145,9 @@ def answer(
     if before.dtype.kind not in "fiub":
         before = before.astype(float)
     parts = tuple(part.mapped(lambda one: np.broadcast_to(one, shape)) for part in parts)
+    noisy = np.any([part.factor != 0 for part in parts], axis=0)
+    if noisy.any() and not noisy.all():
+        return _answered_in_part(before, parts, noisy, where, out=out, dtype=dtype)
     for part in parts:
         world.settle(part.ids)
     reply = world.ask(
@@ -164,6 +167,24 @@ def answer(
         value = out
     ids = world.answer_ids(shape)
     return _answer(value, ids, np.ones(shape), np.zeros(shape))
+
+
+def _answered_in_part(
+    before: Any, parts: Tuple[NoisePart, ...], noisy: Any, where: Site, *, out: Any, dtype: Any
+) -> Any:
+    """An answer where there is noise; what has none is put together with it as it is."""
+    world.equal("operand", where, before[~noisy])
+    some = answer(
+        before[noisy], tuple(part.mapped(lambda one: one[noisy]) for part in parts), where
+    )
+    value = before.astype(float)
+    value[noisy] = plain(some)
+    ids = np.full(before.shape, -1)
+    ids[noisy] = some.ids
+    if out is not None:
+        out[...] = value
+    content = value.astype(np.float64 if dtype is None else dtype) if out is None else out
+    return _answer(content, ids, noisy.astype(float), np.where(noisy, 0.0, value))
 
 
 WHOLE = ("geometric", "discrete_laplace", "discrete_gaussian", "poisson", "negative_binomial")
@@ -474,7 +495,42 @@ class CoinArray(Marked):
 def _noise(content: Any, parts: Tuple[NoisePart, ...]) -> Any:
     found = np.asarray(content).view(NoiseArray)
     found.parts = parts
+    if world.hears:
+        world.recent.append(found)
     return found
+
+
+def recognised(values: Any) -> Any:
+    """A plain array that noise was copied into as the noise that it is, known by its values.
+
+    Zeros among them are padding, without noise. An array that holds anything else stays plain.
+    """
+    pool = [
+        one
+        for one in world.recent
+        if len(one.parts) == 1 and not world.are_settled(one.parts[0].ids).all()
+    ]
+    if type(values) is not np.ndarray or values.dtype.kind != "f" or not pool:
+        return values
+    known = np.concatenate([one.view(np.ndarray).ravel() for one in pool]).astype(values.dtype)
+    order = np.argsort(known, kind="stable")
+    place = np.searchsorted(known[order], values).clip(max=len(known) - 1)
+    source = order[place]
+    found = (known[source] == values) & (values != 0)
+    every = [one.parts[0] for one in pool]
+    if not found.any() or np.any((values != 0) & ~found):
+        return values
+    if len({(part.law, part.seed) for part in every}) != 1:
+        return values
+    gathered = {
+        name: np.concatenate([np.ravel(getattr(part, name)) for part in every])[source]
+        for name in ("ids", "factor", "scale", "shape")
+    }
+    padding = world.noise_ids(values.shape, every[0].site)
+    gathered["ids"] = np.where(found, gathered["ids"], padding)
+    gathered["factor"] = np.where(found, gathered["factor"], 0.0)
+    world.settle(padding)
+    return _noise(values, (every[0]._replace(**gathered),))
 
 
 def _answer(content: Any, ids: Any, factor: Any, offset: Any) -> Any:
@@ -1173,7 +1229,12 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
             own = (
                 np.unique((bound - np.unique(marked.offset)) / np.unique(marked.factor))
-                if (np.ptp(marked.offset) == 0 and np.ptp(marked.factor) == 0 and bound.ndim == 0)
+                if (
+                    marked.size
+                    and np.ptp(marked.offset) == 0
+                    and np.ptp(marked.factor) == 0
+                    and bound.ndim == 0
+                )
                 else limit
             )
         world.note("coin", where, own)

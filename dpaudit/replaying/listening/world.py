@@ -12,8 +12,8 @@ import hashlib
 import os
 import pickle
 import threading
-from collections import Counter
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from collections import Counter, deque
+from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from .channel import Channel, Site, connect, site
 
 PlainGenerator = np.random.Generator
 PlainState = np.random.RandomState
+PlainBits = np.random.PCG64
+
+_RECENT = 64
+"""Arrays of noise that are recognised where they were copied into plain ones."""
 
 
 class WorldsPart(SystemExit):
@@ -43,6 +47,7 @@ class ListeningWorld:
             a sub-sample; None where its coins are like any other.
         next_answer: Number of the next answer.
         beginnings: Called at the beginning of each fit.
+        recent: Arrays of noise that were made last.
     """
 
     def __init__(self, name: str, events: Any) -> None:
@@ -75,6 +80,7 @@ class ListeningWorld:
         self._drawn_at: List[Tuple[int, int, Site]] = []
         self._told: Set[str] = set()
         self.released = np.zeros(0, dtype=bool)
+        self.recent: Deque[Any] = deque(maxlen=_RECENT)
         self.quiet = threading.local()
 
     # -- the fit ---------------------------------------------------------------------------------
@@ -95,6 +101,7 @@ class ListeningWorld:
             self._settled = np.zeros(0, dtype=bool)
             self.released = np.zeros(0, dtype=bool)
             self._drawn_at, self._told = [], set()
+            self.recent.clear()
             for beginning in self.beginnings:
                 beginning()
             self.active = True
@@ -212,7 +219,7 @@ class ListeningWorld:
             seed = self._record_seed if records else self.seed
             name = repr((seed, os.path.basename(where[0]), where[1], where[2], count, size is None))
             entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
-            found = make(np.random.PCG64(np.random.SeedSequence(entropy)))
+            found = make(PlainBits(np.random.SeedSequence(entropy)))
             if size is None:
                 self._streams[key] = found
         return found
@@ -279,6 +286,10 @@ class ListeningWorld:
             self._settled = grown
         self._drawn_at.append((start, self._noise, where))
         return np.arange(start, self._noise).reshape(shape)
+
+    def are_settled(self, ids: Any) -> Any:
+        """Whether the use of each draw of noise was seen."""
+        return self._settled[np.asarray(ids)]
 
     def settle(self, ids: Any) -> None:
         """The use of some noise was seen."""

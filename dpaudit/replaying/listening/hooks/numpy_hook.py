@@ -19,6 +19,8 @@ def install(library: Any) -> None:
     random.Generator = random._generator.Generator = HeardGenerator
     random.RandomState = legacy.RandomState = HeardState
     random.default_rng = random._generator.default_rng = default_rng
+    for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
+        setattr(random, name, _heard_bits(getattr(random, name)))
     legacy._rand = everywhere
     for name in dir(everywhere):
         if not name.startswith("_") and hasattr(random, name) and callable(getattr(random, name)):
@@ -31,6 +33,27 @@ def install(library: Any) -> None:
         setattr(library, name, _keeping(getattr(library, name)))
     for name in ("sum", "mean", "argmax", "argmin", "argsort"):
         setattr(library, name, _taking_lists(getattr(library, name)))
+
+
+def _heard_bits(plain: Any) -> Any:
+    """A bit generator whose raw words are coins."""
+    bits = 32 if plain.__name__ == "MT19937" else 64
+
+    def random_raw(self: Any, size: Any = None, output: bool = True) -> Any:
+        world = marks.world
+        if not world.hears or not output:
+            return plain.random_raw(self, size, output)
+        where = site()
+        world.note("draw", where, "raw", size)
+        source = world.stream(where, size).bit_generator
+
+        def draw() -> Any:
+            return source.random_raw(size) >> (64 - bits)
+
+        return world.other_way(draw(), draw)
+
+    names = {"random_raw": random_raw, "__module__": plain.__module__, "__doc__": plain.__doc__}
+    return type(plain.__name__, (plain,), names)
 
 
 def default_rng(seed: Any = None) -> Any:
@@ -123,7 +146,7 @@ _PARAMETRIC = (
     "weibull",
     "zipf",
 )
-_WITHOUT_DATA = ("integers", "randint", "random_integers", "tomaxint", "bytes")
+_WITHOUT_DATA = ("randint", "random_integers", "tomaxint", "bytes")
 
 
 class _Heard:
@@ -309,7 +332,7 @@ class _Heard:
         count = int(a) if isinstance(a, (int, np.integer)) else len(a)
         place = world.rows_shared(where, count)
         if place is None:
-            world.note("draw", where, "choice", count, size)
+            world.note("parameters", where, "choice", count, size)
             stream = self._stream(where, size)
 
             def draw() -> Any:
@@ -337,6 +360,21 @@ class _Heard:
         world.tell("subsample", where, "records are drawn by coins that are taken to be public")
         values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
         return values if size is not None else values[()]
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, *rest: Any, **more: Any
+    ) -> Any:
+        """As numpy's; of as many numbers as there are records, records that are picked."""
+        world = marks.world
+        plain = _plain_draw("integers")
+        if not world.hears or rest or more:
+            return plain(self, low, high, size, *rest, **more)
+        first, count = (0, low) if high is None else (low, high)
+        own, other = world.counted
+        of_records = isinstance(count, (int, np.integer)) and own != other
+        if of_records and first == 0 and count in (own, other):
+            return self._picked(site(), count, size, True, {})
+        return plain(self, low, high, size)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         if not marks.world.hears:
@@ -417,7 +455,7 @@ def _plain_draw(name: str) -> Callable[..., Any]:
         where = site()
         args = marks.unmarked_all(args, where)
         size = kwargs.get("size")
-        marks.world.note("draw", where, name, *args, *kwargs.values())
+        marks.world.note("parameters", where, name, *args, *kwargs.values())
         draw = getattr(self._stream(where, size if size is not None else _size_of(args)), name)
         return marks.world.other_way(draw(*args, **kwargs), lambda: draw(*args, **kwargs))
 

@@ -45,7 +45,7 @@ class HeardRandom(_Plain):
         if not marks.world.hears:
             return super().getrandbits(k)
         where = site()
-        marks.world.note("draw", where, "bits", k)
+        marks.world.note("parameters", where, "bits", k)
         size = max(1, math.ceil(k / 8))
         stream = marks.world.stream(where, None)
         if not k:
@@ -60,7 +60,7 @@ class HeardRandom(_Plain):
         if not marks.world.hears:
             return int(super()._randbelow(n))  # type: ignore[misc]
         where = site()
-        marks.world.note("draw", where, "below", n)
+        marks.world.note("parameters", where, "below", n)
         stream = marks.world.stream(where, None)
 
         def draw() -> int:

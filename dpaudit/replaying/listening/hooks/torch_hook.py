@@ -6,6 +6,7 @@ generator, whose state is the same in both worlds; they are public, as weights a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -35,22 +36,57 @@ _MOVING = {
     "view_as",
     "reshape_as",
     "flatten",
+    "unflatten",
+    "ravel",
     "squeeze",
     "unsqueeze",
+    "expand",
+    "expand_as",
+    "broadcast_to",
+    "transpose",
+    "permute",
+    "t",
+    "movedim",
+    "swapaxes",
+    "flip",
+    "roll",
+    "repeat",
+    "tile",
+    "repeat_interleave",
+    "narrow",
+    "select",
+    "index_select",
+    "gather",
+    "take",
+    "masked_select",
+    "diagonal",
+    "__getitem__",
+    "chunk",
+    "split",
+    "split_with_sizes",
+    "tensor_split",
+    "unbind",
+}
+"""Functions that move elements: what they do to the elements' places says which is where."""
+_KEEPING = {
     "clone",
     "detach",
+    "detach_",
     "to",
     "float",
     "double",
+    "half",
+    "bfloat16",
     "contiguous",
     "cpu",
-    "expand",
-    "expand_as",
+    "cuda",
     "type",
     "type_as",
     "__deepcopy__",
-    "requires_grad_",
 }
+"""Functions that leave every element in its place."""
+_JOINING = {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"}
+_ATTRIBUTES = {"T", "mT", "data"}
 _HARMLESS = {
     "__get__",
     "size",
@@ -116,6 +152,19 @@ def install(library: Any) -> None:
     for name in ("randn", "randn_like", "normal", "rand", "rand_like", "randperm", "bernoulli"):
         _plain[name] = getattr(library, name)
         setattr(library, name, _heard(globals()[f"_{name}"], _plain[name]))
+    for name in ("from_numpy", "as_tensor", "tensor", "asarray"):
+        setattr(library, name, _kept(getattr(library, name)))
+    for owner, names in (
+        (library.Tensor, ("uniform_", "random_", "bernoulli_")),
+        (library, ("randint", "randint_like")),
+        (library.nn.functional, ("dropout", "alpha_dropout", "feature_alpha_dropout")),
+    ):
+        for name in names:
+            setattr(owner, name, _tossed(getattr(owner, name)))
+    for name in ("multinomial",):
+        _plain[name] = getattr(library, name)
+        setattr(library, name, _heard(_multinomial, _plain[name]))
+        setattr(library.Tensor, name, _heard(_multinomial, _plain[name]))
     for name in ("normal_", "exponential_"):
         _plain[name] = getattr(library.Tensor, name)
         setattr(library.Tensor, name, _heard(globals()[f"_{name}"], _plain[name]))
@@ -130,6 +179,48 @@ def _heard(drawn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[...
         return drawn(*args, **kwargs) if marks.world.hears else plain(*args, **kwargs)
 
     function.__name__, function.__doc__ = plain.__name__, plain.__doc__
+    return function
+
+
+def _tossed(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose kernel tosses coins of torch's own state: the same in both worlds."""
+
+    @functools.wraps(plain)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not marks.world.hears:
+            return plain(*args, **kwargs)
+        where = site()
+        marks.world.note("draw", where, plain.__name__)
+        for one in (*args[1:], *kwargs.values()):
+            if isinstance(one, (int, float)) or torch.is_tensor(one):
+                marks.world.equal("spend", where, _numbers(one))
+        return plain(*args, **kwargs)
+
+    return function
+
+
+def _kept(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes a tensor of an array, with its mark."""
+
+    @functools.wraps(convert)
+    def function(data: Any, *args: Any, **kwargs: Any) -> Any:
+        if not marks.world.hears or isinstance(data, torch.Tensor):
+            return convert(data, *args, **kwargs)
+        known = marks.recognised(marks.combined(data))
+        if isinstance(known, marks.MarkedNumber):
+            known = known.array
+        if not isinstance(known, marks.Marked):
+            return convert(data, *args, **kwargs)
+        followed = isinstance(known, (marks.NoiseArray, marks.AnswerArray)) and known.is_marked
+        if isinstance(known, marks.AnswerArray) and followed:
+            followed = bool(np.all(known.factor == 1) and np.all(known.offset == 0))
+        if not followed:
+            return convert(marks.unmarked(known, site()), *args, **kwargs)
+        tensor = convert(known.view(np.ndarray), *args, **kwargs)
+        if isinstance(known, marks.NoiseArray):
+            return _marked(tensor, known.parts)
+        return _answering(tensor, known.ids)
+
     return function
 
 
@@ -153,6 +244,12 @@ def _marked(tensor: Any, parts: Any) -> Any:
     return found
 
 
+def _answering(tensor: Any, ids: Any) -> Any:
+    found = tensor.as_subclass(AnswerTensor)
+    found.dpaudit_ids = np.asarray(ids).reshape(tuple(tensor.shape))
+    return found
+
+
 def _randn(*size: Any, **kwargs: Any) -> Any:
     shape = _shape(kwargs.get("size", size) if "size" in kwargs else size)
     return _noise(shape, site(), 1.0, kwargs.get("dtype"))
@@ -173,7 +270,13 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) ->
     if np.any(loc != 0):
         found = found + torch.as_tensor(np.broadcast_to(loc, shape).copy()).to(found.dtype)
     out = kwargs.get("out")
-    return found if out is None else out.copy_(_bare(found))
+    if out is None:
+        return found
+    if isinstance(found, AnswerTensor):
+        marks.world.release(found.dpaudit_ids, where)
+        return out.copy_(_bare(found))
+    out.resize_(found.shape).copy_(_bare(found))
+    return _filled(out, found.dpaudit_parts)
 
 
 def _normal_(self: Any, mean: float = 0.0, std: float = 1.0, **_: Any) -> Any:
@@ -257,15 +360,45 @@ def _randperm(n: int, **kwargs: Any) -> Any:
     return torch.as_tensor(order).to(kwargs.get("dtype") or torch.int64)
 
 
-def _bernoulli(p: Any, *_: Any, **__: Any) -> Any:
+def _bernoulli(given: Any, *args: Any, **kwargs: Any) -> Any:
+    """A coin of each element's probability: compared with it, as a uniform draw is."""
     where = site()
-    of_records = torch_coins.bits(torch, where, _numbers(p), tuple(p.shape))
+    p = _numbers(args[0] if args and isinstance(args[0], float) else given)
+    shape, out = tuple(given.shape), kwargs.get("out")
+    of_records = torch_coins.bits(torch, where, np.broadcast_to(p, shape), shape)
     if of_records is not None:
-        return of_records.to(p.dtype)
-    marks.world.equal("spend", where, _numbers(p))
-    marks.world.note("draw", where, "bernoulli")
-    coins = marks.world.stream(where, tuple(p.shape)).random(tuple(p.shape))
-    return (torch.as_tensor(coins) < p).to(p.dtype)
+        found = of_records.to(given.dtype)
+        return found if out is None else out.copy_(found)
+    coins = marks.coin(np.asarray(marks.world.stream(where, shape).random(shape)), where)
+    tossed = marks.tossed(marks._array(coins), np.broadcast_to(p, shape), "<", where)
+    found = torch.as_tensor(np.asarray(tossed, dtype=float)).to(given.dtype)
+    return found if out is None else out.copy_(found)
+
+
+def _multinomial(given: Any, num_samples: int, replacement: bool = False, **kwargs: Any) -> Any:
+    """Places drawn with known probabilities: a selection where these follow the record."""
+    where, world = site(), marks.world
+    weights = _numbers(given)
+    if num_samples > 1 and not replacement:
+        world.equal("spend", where, weights)
+        world.note("draw", where, "multinomial")
+        return _plain["multinomial"](_bare(given), num_samples, replacement, **kwargs)
+    rows = np.atleast_2d(weights)
+    if where[:2] in world.asked:
+        places = np.stack([marks.chosen(row, (num_samples,), where) for row in rows])
+    else:
+        world.note("choose", where, weights)
+        uniform = world.stream(where, (len(rows), num_samples)).random((len(rows), num_samples))
+        sums = np.cumsum(rows, axis=1)
+        places = np.stack(
+            [
+                np.searchsorted(own, one * own[-1], side="right").clip(max=len(own) - 1)
+                for own, one in zip(sums, uniform)
+            ]
+        )
+    found = torch.as_tensor(places if weights.ndim == 2 else places[0])
+    out = kwargs.get("out")
+    return found if out is None else out.copy_(found)
 
 
 def _numbers(value: Any) -> Any:
@@ -315,10 +448,23 @@ AnswerTensor: Any = None
 
 def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     name, where = function.__name__, site()
+    if name == "__get__" and getattr(function.__self__, "__name__", "") in _ATTRIBUTES:
+        name = "detach" if function.__self__.__name__ == "data" else "t"
+    marked = [one for one in _tensors((*args, *kwargs.values())) if _is_marked(one)]
+    changes = name in ("requires_grad_", "__set__")
+    if changes and marked and marks.world.hears:  # a parameter of a network from here on
+        _spent(marked, where)
+        _forgotten(marked)
+    if changes or not marked:
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*args, **kwargs)
     bare = tuple(_bare_deep(one) for one in args)
     options = {key: _bare_deep(one) for key, one in kwargs.items()}
     if name in _HARMLESS or not marks.world.hears:
         return function(*bare, **options)
+    joined = _joined(name, function, args, options)
+    if joined is not None:
+        return joined
     noise = next((one for one in args if isinstance(one, NoiseTensor) and one.dpaudit_parts), None)
     known = next(
         (one for one in args if isinstance(one, AnswerTensor) and one.dpaudit_ids is not None), None
@@ -331,17 +477,40 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
         found = _answer_followed(name, function, args, bare, options, known, where)
         if found is not NotImplemented:
             return found
-    for one in _tensors((*args, *kwargs.values())):
-        if isinstance(one, AnswerTensor) and one.dpaudit_ids is not None:
-            marks.world.release(one.dpaudit_ids, where)
-        elif isinstance(one, NoiseTensor) and one.dpaudit_parts:
-            for part in one.dpaudit_parts:
-                marks.world.settle(part.ids)
+    _spent(marked, where)
     if noise is not None:
         for one in _tensors(args):
             if not isinstance(one, (NoiseTensor, AnswerTensor)):
                 marks.world.equal("spend", where, _numbers(one))
+    if name.endswith("_") and not name.startswith("__"):
+        _forgotten(marked[:1])
     return function(*bare, **options)
+
+
+def _is_marked(one: Any) -> bool:
+    if isinstance(one, AnswerTensor):
+        return one.dpaudit_ids is not None
+    return isinstance(one, NoiseTensor) and bool(one.dpaudit_parts)
+
+
+def _spent(marked: Any, where: Site) -> None:
+    """These tensors are used: answers as numbers, noise as coins."""
+    for one in marked:
+        if isinstance(one, AnswerTensor):
+            marks.world.release(one.dpaudit_ids, where)
+        else:
+            for part in one.dpaudit_parts:
+                marks.world.settle(part.ids)
+            marks.world.note("draw", where, tuple(one.dpaudit_parts[0].ids.shape))
+
+
+def _forgotten(marked: Any) -> None:
+    """Their marks end here."""
+    for one in marked:
+        if isinstance(one, AnswerTensor):
+            one.dpaudit_ids = None
+        else:
+            one.dpaudit_parts = ()
 
 
 def _tensors(values: Any) -> Any:
@@ -363,17 +532,9 @@ def _followed(
 ) -> Any:
     """What follows from an operation on noise: noise again, or an answer."""
     parts = noise.dpaudit_parts
-    if name in _MOVING and args[0] is noise:
-        found = function(*bare, **options)
-        if not isinstance(found, torch.Tensor) or found.numel() != noise.numel():
-            return NotImplemented
-        return _marked(
-            found,
-            tuple(
-                part.mapped(lambda one: np.asarray(one).reshape(tuple(found.shape)))
-                for part in parts
-            ),
-        )
+    moved = _moved(name, function, args, bare, options, noise)
+    if moved is not None:
+        return moved
     if name in ("neg", "__neg__"):
         return _times(function(*bare), parts, -1.0)
     if len(args) != 2:
@@ -397,6 +558,9 @@ def _followed(
     else:
         noise_sign, data_sign = (1.0, sign) if first else (sign, 1.0)
     scaled = tuple(part._replace(factor=part.factor * noise_sign) for part in parts)
+    nothing = not np.any(_numbers(other))
+    if marks.world.equal("zero", where, nothing) and nothing and not _in_place(name):
+        return _times(function(*bare, **options), scaled, 1.0)  # as of distributions around 0
     return _answer(
         function,
         bare,
@@ -405,8 +569,73 @@ def _followed(
         scaled,
         other,
         where,
-        in_place=(name.endswith("_") and not name.startswith("__")) or name.startswith("__i"),
+        in_place=_in_place(name),
     )
+
+
+def _moved(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
+    """Marked elements in other places; None if the function does anything else with them."""
+    if args[0] is not marked or name not in _MOVING | _KEEPING:
+        return None
+    found = function(*bare, **options)
+    if name in _KEEPING:
+        if not isinstance(found, torch.Tensor) or not found.is_floating_point():
+            return None
+        return _taken(found, marked, np.arange(found.numel()).reshape(tuple(found.shape)))
+    places = torch.arange(marked.numel()).reshape(marked.shape)
+    moved = function(places, *bare[1:], **options)
+    if isinstance(found, torch.Tensor):
+        return _taken(found, marked, moved.numpy())
+    return type(found)(_taken(one, marked, own.numpy()) for one, own in zip(found, moved))
+
+
+def _taken(tensor: Any, marked: Any, places: Any) -> Any:
+    """A tensor of the elements of a marked one at these places."""
+    if isinstance(marked, AnswerTensor):
+        return _answering(tensor, marked.dpaudit_ids.ravel()[places])
+    shape = tuple(marked.shape)
+    return _marked(
+        tensor,
+        tuple(
+            part.mapped(lambda one: np.broadcast_to(one, shape).ravel()[places])
+            for part in marked.dpaudit_parts
+        ),
+    )
+
+
+def _joined(name: str, function: Any, args: Any, options: Any) -> Any:
+    """Marked tensors of one kind in one; None if they are not."""
+    every = list(args[0]) if name in _JOINING and isinstance(args[0], (list, tuple)) else []
+    if not every:
+        return None
+    rest = args[1:]
+    if all(isinstance(one, AnswerTensor) and one.dpaudit_ids is not None for one in every):
+        ids = function([torch.as_tensor(one.dpaudit_ids) for one in every], *rest, **options)
+        return _answering(function([_bare(one) for one in every], *rest, **options), ids.numpy())
+    if not all(isinstance(one, NoiseTensor) and len(one.dpaudit_parts) == 1 for one in every):
+        return None
+    parts = [one.dpaudit_parts[0] for one in every]
+    if len({(part.law, part.seed) for part in parts}) != 1:
+        return None
+    shapes = [tuple(one.shape) for one in every]
+    fields = {
+        field: function(
+            [
+                torch.as_tensor(np.broadcast_to(getattr(part, field), shape).copy())
+                for part, shape in zip(parts, shapes)
+            ],
+            *rest,
+            **options,
+        ).numpy()
+        for field in ("ids", "factor", "scale", "shape")
+    }
+    return _marked(
+        function([_bare(one) for one in every], *rest, **options), (parts[0]._replace(**fields),)
+    )
+
+
+def _in_place(name: str) -> bool:
+    return name.startswith("__i") or (name.endswith("_") and not name.startswith("__"))
 
 
 def _times(found: Any, parts: Any, factor: Any) -> Any:
@@ -445,33 +674,30 @@ def _answer(
     if isinstance(other, torch.Tensor) and other.requires_grad:
         marks.world.release(ids, where)
         return plain + (value - plain).detach()
-    found = value.as_subclass(AnswerTensor)
-    found.dpaudit_ids = np.asarray(ids).reshape(tuple(value.shape))
-    return found
+    return _answering(value, ids)
+
+
+def _numpy_answers(known: Any) -> Any:
+    """Answers as numpy's; those without a number are plain numbers among them."""
+    values, ids = _numbers(known), known.dpaudit_ids
+    return marks._answer(values, ids, (ids >= 0).astype(float), np.where(ids >= 0, 0.0, values))
 
 
 def _answer_followed(
     name: str, function: Any, args: Any, bare: Any, options: Any, known: Any, where: Site
 ) -> Any:
     """What follows from an operation on answers: moved, selected from, or (NotImplemented) used."""
-    ids = known.dpaudit_ids
-    if name in _MOVING and args[0] is known:
-        found = function(*bare, **options)
-        if isinstance(found, torch.Tensor) and found.numel() == ids.size:
-            found = found.as_subclass(AnswerTensor)
-            found.dpaudit_ids = ids.reshape(tuple(found.shape))
-            return found
-        return NotImplemented
+    moved = _moved(name, function, args, bare, options, known)
+    if moved is not None:
+        return moved
     if name in ("argmax", "argmin") and args[0] is known:
         axis = options.get("dim", args[1] if len(args) > 1 else None)
-        values = _numbers(known)
-        answers = marks._answer(values, ids, np.ones(values.shape), np.zeros(values.shape))
+        answers = _numpy_answers(known)
         marks.selected(answers, "max" if name == "argmax" else "min", axis, where)
         return function(*bare, **options)
     if name in _COMPARED and args[0] is known and not isinstance(args[1], AnswerTensor):
-        values = _numbers(known)
-        answers = marks._answer(values, ids, np.ones(values.shape), np.zeros(values.shape))
-        bound = np.broadcast_to(_numbers(args[1]), values.shape)
+        answers = _numpy_answers(known)
+        bound = np.broadcast_to(_numbers(args[1]), tuple(known.shape))
         if isinstance(answers, marks.AnswerArray):
             _ = answers > bound if _COMPARED[name] == ">" else answers < bound
             return function(*bare, **options)

@@ -1,0 +1,132 @@
+"""Whether synthetic rows tell the worlds apart, by a few fits of their own that nobody listens to.
+
+Where no noise is heard, or coins may hide what the noisy answers show, a replay proves nothing. Its
+rows still may: a rule is read off some fits in either world, then a fair coin picks the world of
+each further fit, and the rule names it. Under the claim it is right with a limited probability each
+time, so that one of them being wrong ends the game, and a few right ones in a row refute the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.bounds.fair_coin import fair_coin, fair_coin_p_value
+from dpaudit.model.encoding import encode
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying.laws import FloatArray
+
+PILOTS: Final = 4
+"""Fits in either world that the rule is read off."""
+MOST: Final = 24
+"""Guesses that are made at most; a claim that needs more is for an audit."""
+_QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+class RowsTold(NamedTuple):
+    """A game in which the rows told the world of every fit.
+
+    Attributes:
+        guesses: Fits whose world was named, all of them rightly.
+        proved: The lower limit on epsilon.
+        confidence: One-sided, of that limit.
+    """
+
+    guesses: int
+    proved: float
+    confidence: float
+
+
+def guesses_needed(*, epsilon: float, delta: float, confidence: float) -> int | None:
+    """How many right guesses in a row refute a claim; None if more than `MOST`."""
+    for count in range(1, MOST + 1):
+        p_value = fair_coin_p_value(
+            (count,), (count,), count, epsilon=epsilon, delta=delta, confidence=confidence
+        )
+        if p_value <= 1.0 - confidence:
+            return count
+    return None
+
+
+def told_apart(
+    fitted: Callable[[World], pd.DataFrame | None],
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    epsilon: float,
+    delta: float,
+    confidence: float,
+) -> RowsTold | None:
+    """Plays the game.
+
+    Args:
+        fitted: Fits anew in a world and gives its synthetic table; None if that fails.
+        schema: Of the tables.
+        rng: Draws the fair coins.
+        epsilon: Of the claim.
+        delta: Of the claim.
+        confidence: One-sided, of the game.
+
+    Returns:
+        The game that was won; None if a guess was wrong, or nothing told the pilots apart.
+    """
+    needed = guesses_needed(epsilon=epsilon, delta=delta, confidence=confidence)
+    if needed is None:
+        return None
+    pilots: dict[World, list[FloatArray]] = {world: [] for world in World}
+    for _ in range(PILOTS):
+        for world, found in pilots.items():
+            table = fitted(world)
+            if table is None:
+                return None
+            found.append(features(table, schema))
+    rule = separating(*(np.stack(pilots[world]) for world in (World.IN, World.OUT)))
+    if rule is None:
+        return None
+    for _ in range(needed):
+        world = World.IN if rng.random() < 0.5 else World.OUT
+        table = fitted(world)
+        if table is None or (rule(features(table, schema)) > 0) != (world is World.IN):
+            return None
+    proved = fair_coin((needed,), (needed,), needed, delta=delta, confidence=confidence)
+    return RowsTold(needed, proved, confidence)
+
+
+def features(table: pd.DataFrame, schema: Schema) -> FloatArray:
+    """A synthetic table in a few numbers of each column, and the number of its rows."""
+    values = np.nan_to_num(encode(table, schema))
+    each = [values.mean(axis=0), values.std(axis=0), *np.quantile(values, _QUANTILES, axis=0)]
+    return np.concatenate([[float(len(values))], *each])
+
+
+def separating(inside: FloatArray, outside: FloatArray) -> Callable[[FloatArray], float] | None:
+    """The vote of all numbers that tell the pilots apart: above 0 for world "in".
+
+    Args:
+        inside: Features of the pilots in world "in", one row each.
+        outside: Of those in world "out".
+
+    Returns:
+        The vote on one row; None if no number tells them apart.
+    """
+    sign = np.where(inside.mean(axis=0) >= outside.mean(axis=0), 1.0, -1.0)
+    low = np.where(sign > 0, outside.max(axis=0), -outside.min(axis=0))
+    high = np.where(sign > 0, inside.min(axis=0), -inside.max(axis=0))
+    gap = high - low
+    apart = gap > 0
+    if not apart.any():
+        return None
+    span = np.ptp(np.concatenate([inside, outside]), axis=0)
+    weight = np.divide(gap, span, out=np.zeros_like(gap), where=apart)
+    middle = (low + high) / 2
+
+    def vote(row: FloatArray) -> float:
+        place = np.divide(sign * row - middle, gap / 2, out=np.zeros_like(gap), where=apart)
+        return float(math.fsum(weight * np.clip(place, -1.0, 1.0)))
+
+    return vote
