@@ -136,6 +136,8 @@ class SumOfSteps(ManySteps):
 class KeepsSamples(ManySteps):
     """What earlier sub-samples had is used again: a step depends on more than its own coin."""
 
+    rate = 0.95
+
     def train(self, counts: Any) -> Any:
         model, kept = np.zeros(CELLS), np.zeros(CELLS)
         for _ in range(3):
@@ -161,6 +163,8 @@ class CountOfASample(Sampling):
 class NoiseByCoins(Sampling):
     """A coin of each record is noise, not a sub-sample: together they protect the sum."""
 
+    rate = 0.95
+
     def train(self, counts: Any) -> Any:
         coins = self.rng.random(len(self.values)) < self.rate
         total = float(np.sum(self.values == 0)) + float(np.sum(coins))
@@ -172,7 +176,7 @@ class SmallestCoins(Sampling):
 
     def chosen(self) -> Any:
         coins = self.rng.random(len(self.values))
-        return self.values[np.argsort(coins)[:20]]
+        return self.values[np.argsort(coins)[:38]]
 
     scale = 0.3
 
@@ -189,6 +193,7 @@ class RateByRows(Sampling):
 class Replaced(Sampling):
     """Each world has its own record under one coin: not followed."""
 
+    rate = 0.95
     neighbours = Neighbours.REPLACE_ONE
     scale = 0.2
 
