@@ -38,8 +38,9 @@ def settled(transcript: Transcript) -> Transcript:
     if not alone or transcript.are_released(summed).any():
         return transcript
     steps: dict[int, NoisyStep] = {step.first: step for step in transcript.noisy}
+    weighed: set[int] = set()
     for derived in transcript.derived:
-        made = _sum_of(derived, list(steps.values()))
+        made = _sum_of(derived, list(steps.values()), weighed)
         if made is None:
             return transcript
         steps[made.first] = made
@@ -75,8 +76,11 @@ def shown(transcript: Transcript) -> IntArray:
     return np.asarray(sorted(known) if len(known) > before else [], dtype=np.int64)
 
 
-def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
-    """A sum as one step; None if it is not known what it is."""
+def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> NoisyStep | None:
+    """A sum as one step; None if it is not known what it is.
+
+    Steps whose weight is in a sum already are `weighed`: several rows of one step may be summed.
+    """
     numbers = numbers_of(derived.ids)
     if numbers.size == 0 or not np.array_equal(numbers, numbers[0] + np.arange(numbers.size)):
         return None
@@ -100,7 +104,8 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
             before[world] = before[world] + by * step.before[world][places]
         moved = moved + by * step.moved[places]
         tosses.add(step.toss)
-        log_weight += step.log_weight
+        log_weight += 0.0 if step.first in weighed else step.log_weight
+        weighed.add(step.first)
         drawn += step.drawn
         site, seed = site or step.site, seed or step.seed
     for message in derived.noise:
