@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, messages, show, write_asked
+
+PublicCoins: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--public-coins",
+        help="The claim counts on noise alone (PATE, DP-SGD without sampling): other coins "
+        "excuse nothing.",
+    ),
+]
+Confidence: TypeAlias = Annotated[
+    float, typer.Option(metavar="C", help="One-sided confidence of the bound.")
+]
 
 
 @guarded
@@ -44,18 +56,9 @@ def replay(
             show_default=False,
         ),
     ] = None,
-    public_coins: Annotated[
-        bool,
-        typer.Option(
-            "--public-coins",
-            help="The claim counts on noise alone (PATE, DP-SGD without sampling): other coins "
-            "excuse nothing.",
-        ),
-    ] = False,
+    public_coins: PublicCoins = False,
     rows: options.Rows = None,
-    confidence: Annotated[
-        float, typer.Option(metavar="C", help="One-sided confidence of the bound.")
-    ] = 0.95,
+    confidence: Confidence = 0.95,
     worker_memory: options.WorkerMemory = None,
     seed: options.Seed = 0,
     html: Annotated[

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import dpaudit
@@ -45,7 +46,7 @@ CASES: Final = (
     Case("original", Worst(records=4, iterations=10), _BOUNDS),
     Case("updated", WORST["updated"], _BOUNDS, public_coins=True),
     Case("synthcity", WORST["synthcity"], _BOUNDS),
-    Case("turing", Worst(columns=12, records=2, iterations=20), {}, public_coins=True),
+    Case("turing", replace(WORST["turing"], iterations=100), {}, public_coins=True),
     Case("borealis", WORST["borealis"], _BOUNDS, public_coins=True),
     Case("smartnoise", WORST["smartnoise"], {}, public_coins=True),
 )

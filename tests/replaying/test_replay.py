@@ -179,6 +179,18 @@ def test_every_kind_of_torchs_noise_is_heard_at_its_line() -> None:
             assert line.scale == pytest.approx(1.0)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "steps"), [("ByOpacus", 1), ("ByOpacusSampled", 4)])
+def test_opacus_is_followed(name: str, steps: int) -> None:
+    pytest.importorskip("opacus")
+    record = replayed(name, replays=1)
+    assert record.verdict is not Verdict.VIOLATION, str(record)
+    [line] = [one for one in record.ledger if one.law == "gaussian"]
+    assert line.scale == pytest.approx(3.0)  # noise multiplier times norm
+    assert line.times == 2 * steps  # weights and bias
+    assert 0 < line.l2 <= 2 * 2.0 * steps**0.5
+
+
 def test_rows_tell_where_no_noise_is_heard() -> None:
     record = replayed("Exposed", replays=1)
     assert record.verdict is Verdict.VIOLATION, str(record)

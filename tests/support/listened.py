@@ -290,6 +290,43 @@ class InTorch(Counting):
         return shares(np.abs(np.mean(answers, axis=0)) + float(place) + coins)
 
 
+class ByOpacus(Counting):
+    """A linear model, trained by Opacus."""
+
+    epsilon, delta = 30.0, 1e-5
+    neighbours = Neighbours.REPLACE_ONE
+    poisson = False
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Counting:
+        import torch
+        from opacus import PrivacyEngine
+
+        rows = torch.tensor(data.to_numpy(), dtype=torch.float32)
+        model = torch.nn.Linear(2, 1)
+        batch = 10 if self.poisson else len(rows)
+        model, optimiser, loader = PrivacyEngine().make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+            data_loader=torch.utils.data.DataLoader(rows, batch_size=batch),
+            noise_multiplier=1.5,
+            max_grad_norm=2.0,
+            poisson_sampling=self.poisson,
+        )
+        for batch in loader:
+            optimiser.zero_grad()
+            ((model(batch) - 1.0) ** 2).mean().backward()
+            optimiser.step()
+        weights = torch.cat([one.detach().flatten() for one in model.parameters()])
+        self.p = shares(np.abs(np.append(weights.numpy(), 1.0)))
+        return self
+
+
+class ByOpacusSampled(ByOpacus):
+    """The same, in batches of records that each come by a coin of their own."""
+
+    poisson = True
+
+
 class InThreads(Counting):
     """Noise drawn in a thread."""
 
