@@ -23,13 +23,13 @@ from dpaudit.errors import ReplayError, SettingsError
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerStart
-from dpaudit.formatting import did_you_mean
 from dpaudit.game.payload import search_path
 from dpaudit.game.target import exposing_first
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
+from dpaudit.plugins.samplers import check_sampler, text_of
 from dpaudit.replaying import local_world
 from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, Replays, replay_guarantee
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
@@ -45,11 +45,6 @@ from dpaudit.seeds import Stream
 
 REPLAYS: Final = 10
 """Counted replays, two fits each."""
-LAWS: Final = (
-    *("gaussian", "laplace", "discrete_laplace", "discrete_gaussian", "exponential", "gumbel"),
-    *("geometric", "gamma", "logistic"),
-)
-"""Laws that a sampler of the user's own may have."""
 _FIRST: Final = 10
 """Number of the first counted replay; the control, the pilot and its repeat come before it."""
 _CHECKED: Final = 2
@@ -90,7 +85,12 @@ class _Setting(NamedTuple):
 
     worlds: Worlds
     spec: TwoWorldSpec
-    rows: int
+    samplers: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def rows(self) -> int:
+        """Synthetic rows asked of both worlds."""
+        return self.spec.game.view.n_rows
 
 
 def replay(
@@ -113,7 +113,7 @@ def replay(
         replays: Replays that are counted, two fits each; three more come before them.
         targets: Records to try with two fits each; the replays of the worst are counted.
         samplers: Samplers of the user's own: mappings with `function` ("module:name"), `law`, and
-            the names of its parameters `scale` and, if it takes one, `loc`.
+            the names of its parameters `scale` and, if it takes them, `loc` and `shape`.
         on_progress: Called with a line before each replay.
         settings: Claim, target, parameters, rows, confidence and seed, as for `dpaudit.audit`.
 
@@ -174,7 +174,7 @@ def replays_of(
         if not isinstance(value, int) or value < 1:
             raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
     for one in samplers:
-        _check_sampler(one)
+        check_sampler(one)
     table = audited_table(data, schema, audit_settings(**settings))
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))
@@ -184,23 +184,7 @@ def replays_of(
             worlds.rng = _streams(seed)
             seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
             spec = seeded[0] if targets == 1 else _worst(worlds, seeded, say)
-            yield _replayed(_Setting(worlds, spec, spec.game.view.n_rows), replays, say, started)
-
-
-def _check_sampler(sampler: Mapping[str, Any]) -> None:
-    """Refuses a sampler that is not named as it must be."""
-    module, colon, name = str(sampler.get("function", "")).partition(":")
-    if not (module and colon and name) or "scale" not in sampler:
-        raise SettingsError(
-            f"`sampler`: {dict(sampler)!r} is none: name its function as MODULE:NAME, its law, and "
-            "its parameter for the scale, as in mylib.noise:sample,law=laplace,scale=b"
-        )
-    if sampler.get("law") not in LAWS:
-        law = str(sampler.get("law"))
-        raise SettingsError(
-            f"`sampler`: {law!r} is no law that replay knows{did_you_mean(law, LAWS)}; there is "
-            f"{', '.join(LAWS)}"
-        )
+            yield _replayed(_Setting(worlds, spec, samplers), replays, say, started)
 
 
 def _streams(seed: int) -> Callable[[str, int], np.random.Generator]:
@@ -214,6 +198,9 @@ def _candidates(
     if targets == 1:
         yield build_two_worlds(generator, table, audit_settings(**settings))
         return
+    pair = next((one for one in ("worst_case", "neighbours_file") if settings.get(one)), None)
+    if pair is not None:
+        raise SettingsError(f"`{pair}` names the record itself: leave out `targets`")
     for row in exposing_first(table.data, table.schema)[:targets]:
         given = {**settings, "target": f"row:{int(row)}"}
         yield build_two_worlds(generator, table, audit_settings(**given))
@@ -263,7 +250,7 @@ def _worst(
     best: tuple[float, int] | None = None
     for number, spec in enumerate(specs):
         say(f"candidate {number + 1} of {len(specs)}: {spec.target.choice}")
-        played = _play(_Setting(worlds, spec, spec.game.view.n_rows), Order(1000 + number))
+        played = _play(_Setting(worlds, spec), Order(1000 + number))
         found = losses(played.transcript)
         lines = ledger(played.transcript, found)
         size = sum((line.mu or 0.0) ** 2 + (line.epsilon or 0.0) for line in lines)
@@ -509,12 +496,15 @@ def _concluded(
         seconds=seconds,
         seconds_a_fit=float(np.median(found.seconds)),
         versions=spec.versions,
-        reproduce=spec.command_of("replay", _own_words(spec, len(counted))),
+        reproduce=spec.command_of("replay", _own_words(setting, len(counted))),
     )
 
 
-def _own_words(spec: TwoWorldSpec, replays: int) -> list[str]:
+def _own_words(setting: _Setting, replays: int) -> list[str]:
     words = ["--replays", str(replays)]
+    for sampler in setting.samplers:
+        words += ["--sampler", text_of(sampler)]
+    spec = setting.spec
     return words if spec.pair is not None else ["--target", spec.target.choice, *words]
 
 

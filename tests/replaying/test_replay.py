@@ -204,6 +204,8 @@ def test_wrong_use_is_refused_before_any_fit() -> None:
         ({"function": "noise", "law": "laplace", "scale": "b"}, "MODULE:NAME"),
         ({"function": "my:noise", "law": "laplac", "scale": "b"}, "laplace"),
         ({"function": "my:noise", "law": "laplace"}, "scale"),
+        ({"function": "my:noise", "law": "gamma", "scale": "b"}, "shape"),
+        ({"function": "my:noise", "law": "laplace", "scael": "b"}, "did you mean 'scale'"),
     ],
 )
 def test_a_sampler_that_is_wrongly_named_is_refused(sampler: dict[str, str], said: str) -> None:
@@ -217,3 +219,26 @@ def test_a_sampler_of_ones_own_is_heard() -> None:
     assert record.verdict is Verdict.CONSISTENT, str(record)
     assert record.ledger[0].law == "laplace"
     assert record.proved == pytest.approx(1.0)
+    assert "--sampler listened_noise:sample_laplace,law=laplace,scale=width" in record.reproduce
+
+
+@pytest.mark.parametrize("worst_case", ["opposite", "one-hot"])
+def test_tables_of_a_worst_case_come_from_the_schema_alone(worst_case: str, tmp_path: Path) -> None:
+    schema = tmp_path / "t.json"
+    schema.write_text(json.dumps(SCHEMA.to_document()))
+    words = ["replay", f"{listened.__file__}:HalfTheNoise", "--schema", str(schema)]
+    words += ["--replays", "1", "--json", "--worst-case", worst_case]
+    ended = CliRunner().invoke(app, words)
+    assert ended.exit_code in (0, 1), ended.stderr
+    document = json.loads(ended.stdout)
+    assert document["target"] == f"worst-case:{worst_case}"
+    assert f"--worst-case {worst_case}" in document["reproduce"]
+    for wrong, said in (("--data", "leave out --data"), ("--targets", "leave out --targets")):
+        refused = CliRunner().invoke(app, [*words, wrong, "3"])
+        assert refused.exit_code == 2
+        assert said in refused.stderr
+
+
+def test_a_table_is_needed() -> None:
+    with pytest.raises(SettingsError, match="worst_case"):
+        dpaudit.replay(listened.LaplaceCounts(), schema=SCHEMA)
