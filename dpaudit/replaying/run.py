@@ -178,7 +178,8 @@ def replays_of(
     table = audited_table(data, schema, audit_settings(**settings))
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))
-    with _opened(first, samplers) as worlds:
+    listed = json.dumps([dict(one) for one in samplers])
+    with started_as(first) as start, opened_worlds(start, samplers=listed) as worlds:
         for seed in seeds:
             started = time.monotonic()
             worlds.rng = _streams(seed)
@@ -207,13 +208,18 @@ def _candidates(
 
 
 @contextmanager
-def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterator[Worlds]:
-    """Both worlds' processes, for the generator of an audit."""
+def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
+    """How a process is started that fits the generator of an audit.
+
+    Args:
+        spec: The audit.
+
+    Yields:
+        The start; a generator of this environment lies in a file until the context ends.
+    """
     named = spec.generator.generator
-    listed = json.dumps([dict(one) for one in samplers])
     if isinstance(named, WorkerGenerator):
-        with opened_worlds(named.start, samplers=listed) as worlds:
-            yield worlds
+        yield named.start
         return
     with tempfile.TemporaryDirectory(prefix="dpaudit-replay-") as folder:
         path = Path(folder) / "generator.pickle"
@@ -221,7 +227,7 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
         path.touch(mode=0o600)
         places = [os.path.abspath(place) for place in (*search_path(), os.curdir)]
         path.write_bytes(pickle.dumps((places, blob)))
-        start = WorkerStart(
+        yield WorkerStart(
             (
                 sys.executable,
                 worker.__file__,
@@ -231,8 +237,6 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
             json.dumps({"path": str(path)}),
             None,
         )
-        with opened_worlds(start, samplers=listed) as worlds:
-            yield worlds
 
 
 def _play(setting: _Setting, order: Order, *, alike: bool = False) -> Played:

@@ -59,6 +59,8 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
     """`np.array` and its like, which keep a mark."""
 
     def kept(value: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(value) in _BARE:
+            return convert(value, *args, **kwargs)
         if isinstance(value, (list, tuple)):
             value = marks.combined(value)
         if isinstance(value, marks.MarkedNumber):
@@ -76,6 +78,10 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
     kept.__name__ = convert.__name__
     kept.__doc__ = convert.__doc__
     return kept
+
+
+_BARE = frozenset({np.ndarray, np.float64, np.int64, np.bool_, float, int, bool})
+"""Types that carry no mark and have no parts that do; most of what is converted."""
 
 
 def _goes_away(caller: Any) -> bool:
