@@ -35,18 +35,27 @@ class DrawPlan(NamedTuple):
         base: The world whose law is drawn from.
         tilt: As of `lockstep.Order`.
         at: The epsilon at which the divergence is bounded.
+        in_turn: Whether every second replay is drawn from the other world: of a claim without
+            delta, a transcript refutes it in either order.
     """
 
     base: World
     tilt: float
     at: float
+    in_turn: bool = False
+
+    def base_of(self, number: int) -> World:
+        """The world whose law a counted replay is drawn from."""
+        other = World.OUT if self.base is World.IN else World.IN
+        return other if self.in_turn and number % 2 else self.base
 
 
 def measured(
     transcript: Transcript, base: World, *, used: Set[Site] = frozenset()
 ) -> tuple[float, float]:
     """The loss of a transcript towards the world that it was drawn from, and its log weight."""
-    if transcript.parting is not None and transcript.parting.kind is not PartKind.FAILURE:
+    parting = transcript.parting
+    if parting is not None and parting.kind not in (PartKind.FAILURE, PartKind.UNFOLLOWED):
         return math.inf, transcript.log_weight
     transcript = settled(transcript)
     loss = total(losses(transcript, used=used))
@@ -83,7 +92,8 @@ def draw_plan(
     pure = isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0
     towards = World.IN if total(found) >= 0 else World.OUT
     if pure or not steps:
-        return DrawPlan(towards, _PURE_TILT if steps or pilot.choices else 0.0, guarantee.points[0])
+        tilt = _PURE_TILT if steps or pilot.choices else 0.0
+        return DrawPlan(towards, tilt, guarantee.points[0], in_turn=pure)
     best, plan = -math.inf, DrawPlan(World.IN, 0.0, guarantee.points[0])
     for base in (World.IN, World.OUT):
         for tilt in TILTS:

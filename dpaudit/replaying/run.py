@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,7 +19,7 @@ import pandas as pd
 
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
-from dpaudit.errors import ReplayError, SettingsError
+from dpaudit.errors import ReplayError, SchemaError, SettingsError
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerStart
@@ -31,11 +31,20 @@ from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.samplers import check_sampler, text_of
 from dpaudit.replaying import local_world
+from dpaudit.replaying.features import MovedFeature, moved_features
 from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, Replays, replay_guarantee
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.ledger import computed_epsilon, ledger
-from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, Worlds, opened_worlds, same
+from dpaudit.replaying.lockstep import (
+    OPPOSITE,
+    WORLDS,
+    Order,
+    Played,
+    Worlds,
+    opened_worlds,
+    same,
+)
 from dpaudit.replaying.loss import How, losses
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
 from dpaudit.replaying.sums import settled
@@ -47,6 +56,8 @@ REPLAYS: Final = 10
 """Counted replays, two fits each."""
 _FIRST: Final = 10
 """Number of the first counted replay; the control, the pilot and its repeat come before it."""
+_HANDED: Final = 8
+"""Pairs of synthetic tables in which features are looked for that the record moves."""
 _CHECKED: Final = 2
 """Replays with the largest losses that are run again to see what may excuse a violation."""
 _OTHER_COINS: Final = 2
@@ -78,6 +89,7 @@ class _Found:
     fits: int = 0
     seconds: list[float] = field(default_factory=list)
     rows_differ: bool = False
+    features: tuple[MovedFeature, ...] | None = None
 
 
 class _Setting(NamedTuple):
@@ -239,10 +251,10 @@ def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
         )
 
 
-def _play(setting: _Setting, order: Order, *, alike: bool = False) -> Played:
-    """One replay; with the same table in both worlds, if asked."""
+def _play(setting: _Setting, order: Order, *, alike: World | None = None) -> Played:
+    """One replay; with the table of one world in both, if asked."""
     game = setting.spec.game
-    tables = {world: game.table(World.IN if alike else world, 0) for world in World}
+    tables = {world: game.table(world if alike is None else alike, 0) for world in World}
     place = next(row for row in game.missing.values() if row is not None)
     return setting.worlds.play(tables, rows=setting.rows, order=order, place=place)
 
@@ -258,7 +270,7 @@ def _worst(
         found = losses(played.transcript)
         lines = ledger(played.transcript, found)
         size = sum((line.mu or 0.0) ** 2 + (line.epsilon or 0.0) for line in lines)
-        if played.transcript.parting is not None:
+        if played.transcript.parting is not None and played.transcript.parting.is_difference:
             size = float("inf")
         if best is None or size > best[0]:
             best = size, number
@@ -273,7 +285,7 @@ def _replayed(
     guarantee = replay_guarantee(spec.claim)
     confidence = spec.settings.confidence
     say("control: the same table in both worlds")
-    control = _play(setting, Order(0), alike=True)
+    control = _play(setting, Order(0), alike=World.IN)
     if control.failure is not None:
         raise ReplayError(f"the generator fails: {control.failure}")
     say("pilot")
@@ -293,7 +305,7 @@ def _replayed(
         rng=setting.worlds.rng("plan", 0),
     )
     counted = []
-    orders = [Order(_FIRST + number, plan.base, plan.tilt) for number in range(replays)]
+    orders = [Order(_FIRST + number, plan.base_of(number), plan.tilt) for number in range(replays)]
     for order in orders:
         say(f"replay {order.number - _FIRST + 1} of {replays}")
         played = _play(setting, order)
@@ -307,13 +319,36 @@ def _replayed(
         for place in largest[:_CHECKED]:
             if found.coins_matter is None and not found.unheard:
                 _excuses(setting, orders[place], counted[place], found, say)
+    partings = [one.parting for one in (found.pilot, *counted) if one.parting is not None]
+    parted = any(one.is_difference for one in partings)
+    if found.control is None and (judged.above or parted):
+        found.features = _moved(setting, found, say)
     return _concluded(setting, found, judged, counted, time.monotonic() - started)
+
+
+def _moved(
+    setting: _Setting, found: _Found, say: Callable[[str], None]
+) -> tuple[MovedFeature, ...]:
+    """The features that the record moves, in pairs of tables made with the same random numbers.
+
+    Each world is fitted by itself, to its end: where worlds part, neither would have a table.
+    """
+    pairs, schema = [], setting.spec.table.schema
+    for number in range(_HANDED):
+        say(f"synthetic tables with and without the record: {number + 1} of {_HANDED}")
+        plays = [_play(setting, Order(3000 + number), alike=world) for world in WORLDS]
+        found.fits += 4
+        made = [table for played in plays if (table := played.tables[0]) is not None]
+        if len(made) == 2:
+            with suppress(SchemaError):  # words among numbers: audits attack that by itself
+                pairs.append((schema.canonical(made[0]), schema.canonical(made[1])))
+    return moved_features(pairs, setting.spec.game.view)
 
 
 def _control_said(control: Played) -> str | None:
     """Why the control failed; None if both runs of the same world agree."""
     transcript = control.transcript
-    if transcript.parting is not None:
+    if transcript.parting is not None and transcript.parting.is_difference:
         return f"two fits of the same table differ: {_MEANING[transcript.parting.kind]}"
     moved = [
         step.site for step in transcript.noisy if not same(step.before.inside, step.before.outside)
@@ -373,10 +408,11 @@ def _moves(
 ) -> bool:
     """Whether anything changes with the answers of some lines."""
     say(f"how the answers of {', '.join(map(str, sorted(sites)))} are used")
-    transcript = _play(setting, Order(number, nudged=sites), alike=True).transcript
+    transcript = _play(setting, Order(number, nudged=sites), alike=World.IN).transcript
     found.fits += 2
     moved = any(not same(*step.before) for step in transcript.noisy)
-    return transcript.parting is not None or bool(transcript.choices) or moved
+    parted = transcript.parting is not None and transcript.parting.is_difference
+    return parted or bool(transcript.choices) or moved
 
 
 def _excuses(
@@ -447,7 +483,9 @@ def _judged(
     setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript]
 ) -> _Judged:
     guarantee = replay_guarantee(setting.spec.claim)
-    measures = [measured(one, plan.base, used=found.used) for one in counted]
+    measures = [
+        measured(one, plan.base_of(number), used=found.used) for number, one in enumerate(counted)
+    ]
     replays = Replays(
         np.asarray([one for one, _ in measures]), np.asarray([one for _, one in measures])
     )
@@ -496,6 +534,7 @@ def _concluded(
         not_followed=_not_followed(pilot, pilot_losses),
         fixed_seeds=tuple(str(site) for site in found.fixed),
         rows_differ=found.rows_differ,
+        features=found.features,
         seed=spec.settings.seed,
         seconds=seconds,
         seconds_a_fit=float(np.median(found.seconds)),
@@ -517,7 +556,8 @@ def _finite(value: float | None) -> float | None:
 
 
 def _parting(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFound | None:
-    first = next((one.parting for one in (pilot, *counted) if one.parting is not None), None)
+    partings = [one.parting for one in (pilot, *counted) if one.parting is not None]
+    first = next((one for one in partings if one.is_difference), None)
     if first is None:
         return None
     places = [None if site is None else str(site) for site in first.sites]
@@ -569,6 +609,12 @@ def _verdict(
         if parted is not None:
             return Verdict.INCONCLUSIVE, (
                 f"{parted.meaning}; this is not proved to exceed the claim",
+            )
+        cut = next((one for one in transcripts if one.parting is not None), None)
+        if cut is not None:
+            return Verdict.INCONCLUSIVE, (
+                f"what comes after {cut.unfollowed[-1].site} cannot be followed: "
+                f"{cut.unfollowed[-1].why}",
             )
         return Verdict.CONSISTENT, (_consistent(found, heard),)
     doubts = list(_doubts(found, counted, parted))
@@ -627,7 +673,7 @@ def _doubts(
         one
         for transcript in (found.pilot, *counted)
         for one in transcript.unfollowed
-        if "not seen" not in one.why or parted is not None
+        if not one.unseen or parted is not None
     ]
     if unknown:
         yield f"a draw at {unknown[0].site} cannot be followed: {unknown[0].why}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,7 @@ def line_of(name: str, code: str) -> str:
         ("GlobalGenerator", 1.0),
         ("NoisyMax", 0.0),
         ("ExponentialMechanism", 0.0),
+        ("TwoOfThem", 0.1),
         ("SparseVector", 0.0),
     ],
 )
@@ -94,6 +97,37 @@ def test_too_little_noise_is_a_violation_at_its_line() -> None:
     assert (widest.scale, widest.l1, widest.epsilon) == (0.5, 1.0, pytest.approx(2.0))
     with pytest.raises(AssertionError, match="VIOLATION"):
         record.assert_no_violation()
+
+
+def test_places_drawn_without_replacement_cost_the_product_of_their_probabilities() -> None:
+    record = replayed("TwoOfThemByCounts", replays=20)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    [line] = record.ledger
+    assert (line.law, line.times) == ("choice", 2)
+    assert line.place == line_of("TwoOfThem", "replace=False")
+    inside, outside = (np.exp(1.5 * np.array([1, 1, 1, last])) for last in (1, 0))
+    losses = {
+        math.log(_in_turn(inside, pair) / _in_turn(outside, pair))
+        for pair in itertools.permutations(range(listened.CELLS), 2)
+    }
+    assert record.proved is not None
+    assert min(abs(abs(one) - record.proved) for one in losses) < 1e-9
+
+
+def _in_turn(weights: Any, pair: tuple[int, int]) -> float:
+    """The probability of two different places, one after the other."""
+    first, second = (float(weights[place]) for place in pair)
+    whole = float(weights.sum())
+    return first / whole * second / (whole - first)
+
+
+def test_numpy_draws_without_replacement_by_that_law() -> None:
+    p, rng = np.array([0.5, 0.3, 0.15, 0.05]), np.random.default_rng(0)
+    drawn = [tuple(rng.choice(4, size=2, replace=False, p=p)) for _ in range(20_000)]
+    for pair in itertools.permutations(range(4), 2):
+        expected = _in_turn(p, pair)
+        error = math.sqrt(expected * (1 - expected) / len(drawn))
+        assert abs(drawn.count(pair) / len(drawn) - expected) < 4.5 * error
 
 
 def test_noise_that_is_used_twice_is_named() -> None:
@@ -142,6 +176,8 @@ def test_a_loop_that_the_data_ends_is_named() -> None:
         ("RandomProjection", ""),
         ("Compiled", "does not hear"),
         ("InThreads", "thread"),
+        ("ShareReused", "used more than once"),
+        ("MixedNoise", "no known law"),
     ],
 )
 def test_what_cannot_be_followed_is_inconclusive(name: str, said: str) -> None:

@@ -1184,6 +1184,14 @@ def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
     return np.searchsorted(cdf, marked.view(np.ndarray), side=side)
 
 
+def picked(weights: Any, count: int, where: Site) -> Any:
+    """Different places drawn one after another, asked of the coordinator."""
+    weights = np.asarray(weights, dtype=float)
+    if np.count_nonzero(weights) < count:
+        raise ValueError("Fewer non-zero entries in p than size")  # as numpy
+    return np.asarray(world.ask("pick", where, weights=weights, count=count)["places"])
+
+
 def chosen(weights: Any, shape: Any, where: Site) -> Any:
     """Places drawn with known probabilities, asked of the coordinator."""
     weights = np.asarray(weights, dtype=float)

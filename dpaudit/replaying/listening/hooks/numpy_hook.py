@@ -130,6 +130,8 @@ _PARAMETRIC = (
     "weibull",
     "zipf",
 )
+_MOST_PICKED = 1_000_000
+"""Probabilities that are handed over for one draw without replacement."""
 _WITHOUT_DATA = ("integers", "randint", "random_integers", "tomaxint", "bytes")
 
 
@@ -293,7 +295,13 @@ class _Heard:
         if p is None:
             return self._picked(where, a, size, replace, extra)
         p = np.asarray(marks.unmarked(p, where), dtype=float)
-        if where[:2] in world.asked and (replace or size is None):
+        if where[:2] in world.asked and not replace and size is not None:
+            if len(p) * np.prod(size) > _MOST_PICKED:
+                world.tell("unfollowed", where, "many places drawn without replacement")
+            else:
+                place = marks.picked(p, int(np.prod(size)), where).reshape(size)
+                return place if isinstance(a, (int, np.integer)) else np.asarray(a)[place]
+        elif where[:2] in world.asked:
             place = marks.chosen(p, () if size is None else size, where)
             if np.ndim(a) == 0 and isinstance(a, (int, np.integer)):
                 return place if size is not None else int(place)
