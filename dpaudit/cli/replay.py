@@ -33,6 +33,14 @@ Samplers = Annotated[
         show_default=False,
     ),
 ]
+HandOver = Annotated[
+    bool,
+    typer.Option(
+        "--hand-over/--no-hand-over",
+        help="Unless consistent, 32 more fits look for what the record moves in synthetic rows, "
+        "for `dpaudit audit --after-replay`.",
+    ),
+]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report to write.")]
 
 
@@ -54,6 +62,7 @@ def replay(
     targets: Targets = 1,
     replays: Annotated[int, typer.Option(metavar="N", help="Counted replays, two fits each.")] = 10,
     samplers: Samplers = None,
+    hand_over: HandOver = True,
     rows: options.Rows = None,
     confidence: Annotated[
         float, typer.Option(metavar="C", help="One-sided confidence of the bound.")
@@ -82,6 +91,7 @@ def replay(
         replays=replays,
         targets=targets,
         samplers=[sampler_of(one) for one in samplers or ()],
+        hand_over=hand_over,
         parameters=parse_parameters(parameters or []),
         epsilon=epsilon,
         delta=delta,

@@ -89,7 +89,7 @@ class ReplayRecord(Document):
         fixed_seeds: Lines whose noise comes from a seed that is the same in every fit.
         rows_differ: Whether the synthetic rows differ, too.
         features: Features of synthetic tables that the record moves, for an audit after this
-            replay; null where a consistent replay looked for none.
+            replay; null where none were looked for: it is consistent, or `hand_over` was off.
         seed: Root of every random stream.
         seconds: Time, in seconds.
         seconds_a_fit: Median time of a fit in both worlds, in seconds.

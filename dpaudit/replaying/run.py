@@ -98,6 +98,7 @@ class _Setting(NamedTuple):
     worlds: Worlds
     spec: TwoWorldSpec
     samplers: Sequence[Mapping[str, Any]] = ()
+    hand_over: bool = False
 
     @property
     def rows(self) -> int:
@@ -113,6 +114,7 @@ def replay(
     replays: int = REPLAYS,
     targets: int = 1,
     samplers: Sequence[Mapping[str, Any]] = (),
+    hand_over: bool = True,
     on_progress: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> ReplayRecord:
@@ -126,6 +128,8 @@ def replay(
         targets: Records to try with two fits each; the replays of the worst are counted.
         samplers: Samplers of the user's own: mappings with `function` ("module:name"), `law`, and
             the names of its parameters `scale` and, if it takes them, `loc` and `shape`.
+        hand_over: Whether a replay that is not consistent looks for the features of synthetic rows
+            that the record moves, for an audit after it: 32 more fits.
         on_progress: Called with a line before each replay.
         settings: Claim, target, parameters, rows, confidence and seed, as for `dpaudit.audit`.
 
@@ -144,6 +148,7 @@ def replay(
         replays=replays,
         targets=targets,
         samplers=samplers,
+        hand_over=hand_over,
         on_progress=on_progress,
         **settings,
     )
@@ -159,6 +164,7 @@ def replays_of(
     replays: int = REPLAYS,
     targets: int = 1,
     samplers: Sequence[Mapping[str, Any]] = (),
+    hand_over: bool = False,
     on_progress: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Iterator[ReplayRecord]:
@@ -172,6 +178,7 @@ def replays_of(
         replays: As for `replay`.
         targets: As for `replay`.
         samplers: As for `replay`.
+        hand_over: As for `replay`.
         on_progress: As for `replay`.
         settings: As for `replay`.
 
@@ -197,7 +204,7 @@ def replays_of(
             worlds.rng = _streams(seed)
             seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
             spec = seeded[0] if targets == 1 else _worst(worlds, seeded, say)
-            yield _replayed(_Setting(worlds, spec, samplers), replays, say, started)
+            yield _replayed(_Setting(worlds, spec, samplers, hand_over), replays, say, started)
 
 
 def _streams(seed: int) -> Callable[[str, int], np.random.Generator]:
@@ -321,7 +328,7 @@ def _replayed(
                 _excuses(setting, orders[place], counted[place], found, say)
     partings = [one.parting for one in (found.pilot, *counted) if one.parting is not None]
     parted = any(one.is_difference for one in partings)
-    if found.control is None and (judged.above or parted):
+    if setting.hand_over and found.control is None and (judged.above or parted):
         found.features = _moved(setting, found, say)
     return _concluded(setting, found, judged, counted, time.monotonic() - started)
 

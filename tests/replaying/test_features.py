@@ -85,6 +85,7 @@ def test_a_consistent_replay_hands_nothing_over(tmp_path: Path) -> None:
     record = replayed(Noisy())
     assert record.verdict is Verdict.CONSISTENT, str(record)
     assert record.features is None
+    assert replayed(parted.OneCountPlain(), hand_over=False).features is None
     with pytest.raises(SettingsError, match="hands no features over"):
         record.attack()
     file = tmp_path / "replay.json"
