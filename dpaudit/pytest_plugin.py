@@ -192,14 +192,24 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 
 
 @pytest.fixture
-def dp_replay() -> Callable[..., ReplayRecord]:
+def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
     """Replays a generator in a test: `dpaudit.replay`; its record has `assert_no_violation()`.
 
-    Some 26 fits of unmodified code, so a leak that an audit of that size cannot see is seen.
+    Some 26 fits of unmodified code, so a leak that an audit of that size cannot see is seen. Where
+    the call names no `samplers`, those of the project's file are heard
+    (`dpaudit.auditing.configuration`).
     """
-    from dpaudit.replaying.run import replay
 
-    return replay
+    def replayed(*given: Any, **settings: Any) -> ReplayRecord:
+        __tracebackhide__ = True
+        from dpaudit.auditing.configuration import configured_samplers, in_use
+        from dpaudit.replaying.run import replay
+
+        file = None if "samplers" in settings else in_use(None, pytestconfig.rootpath)
+        samplers = [] if file is None else configured_samplers(file)
+        return replay(*given, **{"samplers": samplers, **settings})
+
+    return replayed
 
 
 def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | None:

@@ -346,3 +346,48 @@ def test_help_names_the_options_and_each_that_says_what_is_has_an_ini_twin(
     settings = {name.removeprefix("no-").replace("-", "_") for name in options}
     assert settings - {"baseline_update"} <= twins
     pytester.runpytest_subprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])
+
+
+def test_a_replay_hears_the_samplers_of_the_project(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        noise="""
+import numpy as np
+
+
+def sample(seed, width):
+    u = np.random.PCG64(seed).random_raw() / 2.0**64 - 0.5
+    return -width * np.sign(u) * np.log(1.0 - 2.0 * abs(u))
+""",
+        test_it=TABLE
+        + """
+class Counter:
+    def fit(self, data, *, seed):
+        from noise import sample
+
+        self.count = len(data) + sample(seed, 1.0)
+        return self
+
+    def sample(self, n, *, seed):
+        return pd.DataFrame({"age": 30, "income": self.count}, index=range(n))
+
+
+def test_heard(dp_replay):
+    record = dp_replay(Counter(), data, epsilon=1.0, replays=1)
+    record.assert_no_violation()
+    assert record.ledger[0].law == "laplace"
+
+
+def test_without(dp_replay):
+    record = dp_replay(Counter(), data, epsilon=1.0, replays=1, samplers=[])
+    assert record.verdict == "inconclusive"
+""",
+    )
+    file = pytester.makefile(
+        ".toml",
+        dpaudit="[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplace'\nscale = 'width'\n",
+    )
+    words = ("-p", "no:cacheprovider", "-n0")
+    pytester.runpytest_subprocess(*words).assert_outcomes(passed=2)
+    file.write_text("[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplac'\nscale = 'width'\n")
+    failed = pytester.runpytest_subprocess(*words, "-k", "heard")
+    failed.stdout.fnmatch_lines(["*dpaudit.toml: samplers.0.law: 'laplac' is not one of*"])

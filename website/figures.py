@@ -299,6 +299,23 @@ def commands_table() -> str:
     return markdown.table(("command", "CPU time"), rows) + _at(found)
 
 
+def replay_table() -> str:
+    """What listening costs a fit."""
+    found = _read("performance", "replay.json")
+    rows = [
+        (
+            f"`{one['generator']}`",
+            f"{one['plain_cpu']:.3g} s",
+            f"{one['world_cpu']:.3g} s",
+            f"{one['ratio']:.1f}",
+            f"{one['coordinator_cpu']:.2g} s",
+        )
+        for one in found["rows"]
+    ]
+    heads = ("generator", "a plain fit", "a world in a replay", "ratio", "coordinator")
+    return markdown.table(heads, rows) + _at(found)
+
+
 _TABLES_SHOWN: Final = {
     "adult": "Adult as it is (32,561 × 15, strings and missing values)",
     "credit": "a fifth of Credit Card Fraud (56,962 × 30)",
@@ -405,6 +422,7 @@ TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("performance.md", "generators"): generators_table,
     ("performance.md", "pytest"): pytest_table,
     ("performance.md", "commands"): commands_table,
+    ("performance.md", "replay"): replay_table,
     ("performance.md", "features"): features_table,
     ("performance.md", "real-tables"): real_tables,
     ("performance.md", "released"): released_table,

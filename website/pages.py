@@ -7,7 +7,7 @@ from os.path import relpath
 from pathlib import Path
 from typing import Final
 
-from dpaudit.cli.configuration import SCHEMA_FILE, configuration_schema
+from dpaudit.auditing.configuration import SCHEMA_FILE, configuration_schema
 from website import api, architecture, command_line, figures, plugins
 
 ROOT: Final = Path(__file__).resolve().parents[1]

@@ -6,19 +6,23 @@ here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.records.settings import ManyRecords
-from dpaudit.auditing.settings import AuditSettings, GameSettings
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings, GameSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
+from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
+from dpaudit.model.choices import EXPOSING
 from dpaudit.model.stated_claim import StatedClaim
 
 if TYPE_CHECKING:
@@ -103,6 +107,52 @@ def audit_settings(**given: Any) -> AuditSettings[Any]:
         raise SettingsError(_of_another_game(wrong, game))
     chosen = game(**of_game) if effort is None else game.sized(effort, **of_game)
     return AuditSettings(game=chosen, claim=StatedClaim(**of_claim), **asked)
+
+
+def after_a_replay(settings: AuditSettings[Any], record: Path) -> AuditSettings[Any]:
+    """The same audit with the attack that a replay hands over: alone, or beside those asked for.
+
+    Args:
+        settings: Every choice of the audit.
+        record: The file that `dpaudit replay --json` wrote.
+
+    Returns:
+        The settings; their target is that of the replay unless another is asked for.
+
+    Raises:
+        SettingsError: If the audit is of another game, or the file is no record of a replay.
+    """
+    game = settings.game
+    if not isinstance(game, TwoWorlds):
+        raise SettingsError(
+            f"`after_replay` is for audits in two worlds, not of {game.NAME}: leave one out"
+        )
+    asked = () if game.attacks == ATTACKS_AT[game.access] else game.attacks
+    given: dict[str, Any] = {"attacks": (*asked, f"after-replay,record={record}")}
+    by_name = game.worst_case is None and game.neighbours_file is None
+    if by_name and game.target == EXPOSING:
+        given["target"] = replayed_target(record)
+    return settings.with_game(**given)
+
+
+def replayed_target(record: Path) -> str:
+    """The target of a replay.
+
+    Args:
+        record: The file that `dpaudit replay --json` wrote.
+
+    Raises:
+        SettingsError: If it is no such file.
+    """
+    try:
+        target: str = json.loads(record.read_text(encoding="utf-8"))["target"]
+    except OSError as error:
+        raise SettingsError(f"{record} cannot be read: {io_reason(error)}") from None
+    except (ValueError, KeyError, TypeError):
+        raise SettingsError(
+            f"{record} is no record of a replay: write one with `dpaudit replay --json`"
+        ) from None
+    return target
 
 
 def keywords_of(settings: AuditSettings) -> dict[str, Any]:

@@ -65,6 +65,17 @@ FailOnOption = Annotated[
     ),
 ]
 
+AfterReplay = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Record of `dpaudit replay --json`: attacks the features that its record moves; alone "
+        "unless --attack names others.",
+        show_default=False,
+        rich_help_panel=Panel.ATTACK,
+    ),
+]
+
 
 @guarded
 @options.takes_settings()
@@ -74,6 +85,7 @@ def audit(
     data: Table = None,
     schema: options.SchemaFile = None,
     settings: AuditSettings,
+    after_replay: AfterReplay = None,
     out: Out = None,
     junit: JUnit = None,
     fail_on: FailOnOption = FailOn.INCONCLUSIVE,
@@ -100,7 +112,7 @@ def audit(
     """
     del help_all  # its callback has answered
     from dpaudit.auditing.entry import Machine, run_audit
-    from dpaudit.auditing.games import audited_table, build_spec
+    from dpaudit.auditing.games import after_a_replay, audited_table, build_spec
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.reuse import judged_before, judged_in
     from dpaudit.cli.github import append_to_step_summary
@@ -110,6 +122,8 @@ def audit(
 
     if junit is not None and not junit.parent.is_dir():
         raise InputError(f"no folder {junit.parent}: make it, or give another `junit`")
+    if after_replay is not None:
+        settings = after_a_replay(settings, after_replay)
     table = audited_table(data, schema, settings)
     spec = build_spec(generator, table, settings)
     folder = out or spec.default_folder

@@ -80,7 +80,7 @@ class ConfiguredCommand(PanelledCommand):
     """A command whose options take what the environment and a configuration file say.
 
     The command line comes first, then variables such as DPAUDIT_AUDIT_EPSILON, then the file
-    (`dpaudit.cli.configuration`), then the defaults. An effort that comes first stands for its
+    (`dpaudit.auditing.configuration`), then the defaults. An effort that comes first stands for its
     sizes, too.
     """
 
@@ -90,7 +90,7 @@ class ConfiguredCommand(PanelledCommand):
         if ctx.resilient_parsing or asked_for_help:
             return super().parse_args(ctx, args)
         ctx.auto_envvar_prefix = f"DPAUDIT_{(self.name or '').upper()}"
-        from dpaudit.cli.configuration import configured, in_use
+        from dpaudit.auditing.configuration import configured, in_use
 
         file: Path | None = None
         try:

@@ -117,8 +117,8 @@ def _root(
         str | None,
         typer.Option(
             metavar="FILE|none",
-            help="Configuration of audit and plan. Default: dpaudit.toml or [tool.dpaudit] of "
-            "pyproject.toml, here or above.",
+            help="Configuration of audit, plan and replay. Default: dpaudit.toml or "
+            "[tool.dpaudit] of pyproject.toml, here or above.",
             show_default=False,
         ),
     ] = None,

@@ -17,9 +17,9 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from dpaudit.auditing.configuration import type_and_description
 from dpaudit.auditing.games import audit_settings, keywords
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.cli.configuration import type_and_description
 from dpaudit.cli.panels import Panel, option, registered_generators
 from dpaudit.model.choices import (
     Access,
@@ -203,6 +203,24 @@ Json = Annotated[
 Quiet = Annotated[
     bool, option("-q", "--quiet", help="No progress; one line of result.", panel=Panel.OUTPUT)
 ]
+WorstCaseTables = Annotated[
+    WorstCase | None,
+    option(
+        metavar="NAME",
+        help="Tables from --schema alone: opposite, one-hot, narrow, mst or mixed. Default: none.",
+        shown=False,
+        panel=Panel.OTHER_GAMES,
+    ),
+]
+NeighboursFile = Annotated[
+    str | None,
+    option(
+        metavar="FILE",
+        help="--data but for the target. Default: none.",
+        shown=False,
+        panel=Panel.OTHER_GAMES,
+    ),
+]
 
 SETTINGS: dict[str, Any] = {
     "parameters": Parameters,
@@ -231,25 +249,8 @@ SETTINGS: dict[str, Any] = {
             panel=Panel.ATTACK,
         ),
     ],
-    "worst_case": Annotated[
-        WorstCase | None,
-        option(
-            metavar="NAME",
-            help="Tables from --schema alone: opposite, one-hot, narrow, mst or mixed. "
-            "Default: none.",
-            shown=False,
-            panel=Panel.OTHER_GAMES,
-        ),
-    ],
-    "neighbours_file": Annotated[
-        str | None,
-        option(
-            metavar="FILE",
-            help="--data but for the target. Default: none.",
-            shown=False,
-            panel=Panel.OTHER_GAMES,
-        ),
-    ],
+    "worst_case": WorstCaseTables,
+    "neighbours_file": NeighboursFile,
     "access": Annotated[
         Access,
         option(
@@ -336,7 +337,12 @@ SETTINGS: dict[str, Any] = {
 }
 """The words of settings as options, in the order of the help."""
 
-REPEATABLE = {"parameters": "-p", "attacks": "--attack", "secrets": "--secret"}
+REPEATABLE = {
+    "parameters": "-p",
+    "attacks": "--attack",
+    "samplers": "--sampler",
+    "secrets": "--secret",
+}
 """Settings of several values, and the option that gives one."""
 
 

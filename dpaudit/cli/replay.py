@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.audit import Table
 from dpaudit.cli.console import ExitCode, guarded, messages, show, write_asked
 
 PublicCoins: TypeAlias = Annotated[
@@ -21,49 +22,64 @@ PublicCoins: TypeAlias = Annotated[
 Confidence: TypeAlias = Annotated[
     float, typer.Option(metavar="C", help="One-sided confidence of the bound.")
 ]
+Target = Annotated[
+    str,
+    typer.Option(
+        metavar="RECORD",
+        help="Record to leave out: `exposing`, `farthest`, `row:N`, `record:FILE`.",
+    ),
+]
+Targets = Annotated[
+    int,
+    typer.Option(metavar="N", help="Records to try with two fits each; the worst is replayed."),
+]
+Samplers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sampler",
+        metavar="FUNCTION,law=LAW,scale=NAME",
+        help="A noise sampler of your own, MODULE:NAME, its law, and which of its parameters "
+        "is the scale (and, with loc=NAME, the value before noise); repeatable. Default: "
+        "those of the project's file.",
+        show_default=False,
+    ),
+]
+HandOver = Annotated[
+    bool,
+    typer.Option(
+        "--hand-over",
+        help="Unless consistent, 32 more fits look for what the record moves in synthetic rows, "
+        "for `dpaudit audit --after-replay`.",
+    ),
+]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report to write.")]
 
 
 @guarded
 def replay(
     generator: options.GeneratorName,
-    data: options.Data,
+    data: Table = None,
     schema: options.SchemaFile = None,
-    parameter: options.Parameters = None,
+    parameters: options.Parameters = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
     curve: options.Curve = None,
     neighbours: options.Relation = None,
-    target: Annotated[
-        str,
-        typer.Option(
-            metavar="RECORD",
-            help="Record to leave out: `exposing`, `farthest`, `row:N`, `record:FILE`.",
-        ),
-    ] = "exposing",
-    targets: Annotated[
-        int,
-        typer.Option(metavar="N", help="Records to try with two fits each; the worst is replayed."),
-    ] = 1,
+    target: Target = "exposing",
+    worst_case: options.WorstCaseTables = None,
+    neighbours_file: options.NeighboursFile = None,
+    targets: Targets = 1,
     replays: Annotated[int, typer.Option(metavar="N", help="Counted replays, two fits each.")] = 10,
-    sampler: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FUNCTION,law=LAW,scale=NAME",
-            help="A noise sampler of your own, MODULE:NAME, its law, and which of its parameters "
-            "is the scale (and, with loc=NAME, the value before noise); repeatable.",
-            show_default=False,
-        ),
-    ] = None,
     public_coins: PublicCoins = False,
+    samplers: Samplers = None,
+    hand_over: HandOver = False,
     rows: options.Rows = None,
     confidence: Confidence = 0.95,
     worker_memory: options.WorkerMemory = None,
     seed: options.Seed = 0,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Report to write.")
-    ] = None,
+    html: Html = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -73,6 +89,7 @@ def replay(
     1 violation, 2 wrong use or input, 3 inconclusive.
     """
     from dpaudit.plugins.registry import parse_parameters
+    from dpaudit.plugins.samplers import sampler_of
     from dpaudit.replaying.report import replay_html
     from dpaudit.replaying.run import replay as replayed
     from dpaudit.results.verdict import Verdict
@@ -83,9 +100,10 @@ def replay(
         schema=schema,
         replays=replays,
         targets=targets,
-        samplers=[_sampler(one) for one in sampler or ()],
+        samplers=[sampler_of(one) for one in samplers or ()],
         public_coins=public_coins,
-        parameters=parse_parameters(parameter or []),
+        hand_over=hand_over,
+        parameters=parse_parameters(parameters or []),
         epsilon=epsilon,
         delta=delta,
         mu=mu,
@@ -93,6 +111,8 @@ def replay(
         curve=curve,
         neighbours=neighbours,
         target=target,
+        worst_case=worst_case,
+        neighbours_file=neighbours_file,
         rows=rows,
         confidence=confidence,
         worker_memory=worker_memory,
@@ -104,10 +124,3 @@ def replay(
     show(record, json=json, quiet=quiet)
     codes = {Verdict.VIOLATION: ExitCode.VIOLATION, Verdict.CONSISTENT: ExitCode.PASS}
     raise typer.Exit(codes.get(record.verdict, ExitCode.INCONCLUSIVE))
-
-
-def _sampler(text: str) -> dict[str, str]:
-    """A sampler as an option says it."""
-    function, *rest = text.split(",")
-    fields = dict(part.partition("=")[::2] for part in rest)
-    return {"function": function, **fields}

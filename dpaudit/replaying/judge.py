@@ -40,11 +40,19 @@ class DrawPlan(NamedTuple):
         base: The world whose law is drawn from.
         tilt: As of `lockstep.Order`.
         at: The epsilon at which the divergence is bounded.
+        in_turn: Whether every second replay is drawn from the other world: of a claim without
+            delta, a transcript refutes it in either order.
     """
 
     base: World
     tilt: float
     at: float
+    in_turn: bool = False
+
+    def base_of(self, number: int) -> World:
+        """The world whose law a counted replay is drawn from."""
+        other = World.OUT if self.base is World.IN else World.IN
+        return other if self.in_turn and number % 2 else self.base
 
 
 def measured(
@@ -55,7 +63,8 @@ def measured(
     Where the worlds part only if the target's own coin is "in", world "in" parts with its chance,
     and goes on as world "out" does else.
     """
-    if transcript.parting is not None and transcript.parting.kind is not PartKind.FAILURE:
+    parting = transcript.parting
+    if parting is not None and parting.kind not in (PartKind.FAILURE, PartKind.UNFOLLOWED):
         if not transcript.tosses:
             return math.inf, transcript.log_weight
         if base is World.IN:
@@ -97,7 +106,8 @@ def draw_plan(
     # a mixture's loss is the larger one towards world "in"
     towards = World.IN if pilot.tosses or total(found) >= 0 else World.OUT
     if pure or not steps:
-        return DrawPlan(towards, _PURE_TILT if steps or pilot.choices else 0.0, guarantee.points[0])
+        tilt = _PURE_TILT if steps or pilot.choices else 0.0
+        return DrawPlan(towards, tilt, guarantee.points[0], in_turn=pure)
     best, plan = -math.inf, DrawPlan(World.IN, 0.0, guarantee.points[0])
     for base in (World.IN, World.OUT):
         for tilt in (*TILTS, *_FINER) if pilot.tosses else TILTS:

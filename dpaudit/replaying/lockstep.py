@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Listener
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -226,7 +226,7 @@ class Worlds:
         for world, ended in [(world, match.end(world)) for world in WORLDS]:
             if world is World.IN or parting is not None:
                 transcript.unfollowed += [
-                    Unfollowed(Site(*one[:3]), "noise whose use was not seen")
+                    Unfollowed(Site(*one[:3]), "noise whose use was not seen", unseen=True)
                     for one in ended["unseen"]
                 ]
         transcript.unfollowed += [
@@ -607,8 +607,7 @@ class _Match:
         sides = tuple(law_of_parts(side) for side in parts)
         if sides[0] is None or sides[1] is None:
             what = " and ".join(one["law"] for one in parts[0])
-            self._unfollowed(site, f"noise of no known law: {what}")
-            raise _Parted(Parting(kind=PartKind.DRAWS, sites=(site, site), values=(what, what)))
+            self._end_unfollowed(site, f"noise of no known law: {what}")
         known: tuple[NoiseLaw, NoiseLaw] = (sides[0], sides[1])
         chance = self.transcript.chance
         value, moved, log_weight = self._drawn(self._question("answer", site), before, known)
@@ -685,8 +684,7 @@ class _Match:
             inside, outside = (float(one[place]) for one in step.before)
             offsets.append((float(step.answer[place]), inside, outside))
         if not offsets or len(offsets) != before.inside.size:
-            self._unfollowed(site, "noise that is used more than once")
-            return before.inside
+            self._end_unfollowed(site, "noise that is used more than once")
         first = np.asarray([one[0] - one[1] for one in offsets]) + before.inside
         second = np.asarray([one[0] - one[2] for one in offsets]) + before.outside
         if not same(first, second):
@@ -698,19 +696,27 @@ class _Match:
         return first
 
     def _on_choose(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        weights = [np.asarray(one["weights"], dtype=float) for one in (inside, outside)]
-        if weights[0].shape != weights[1].shape:
-            values = tuple(f"{len(one)} places" for one in weights)
-            raise _Parted(
-                Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
-            )
-        shares = [one / one.sum() for one in weights]
+        shares = _shares(site, inside, outside)
+        return ({"places": self._decided(site, shares, inside["count"])},) * 2
+
+    def _on_pick(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+        """Places drawn one after another, none of them twice: what is left is scaled each time."""
+        left, places = _shares(site, inside, outside), []
+        for _ in range(inside["count"]):
+            [place] = self._decided(site, [one / one.sum() for one in left], 1)
+            places.append(place)
+            for one in left:
+                one[place] = 0.0
+        return ({"places": np.asarray(places, dtype=np.int64)},) * 2
+
+    def _decided(self, site: Site, shares: list[Any], count: int) -> Any:
+        """Places drawn with these probabilities in each world, for both; keeps the step."""
         with np.errstate(divide="ignore"):
             logs = [np.log(one) for one in shares]
         key = self._question("choose", site)
         places = self.order.given.get(key)
         if places is None:
-            places = self._chosen(shares, inside["count"])
+            places = self._chosen(shares, count)
         self.transcript.given[key] = places
         both = np.isfinite(logs[0]) & np.isfinite(logs[1])
         lone = np.any(np.isfinite(logs[0]) ^ np.isfinite(logs[1]))
@@ -727,7 +733,7 @@ class _Match:
                     toss=self._toss,
                 )
             )
-        return ({"places": places},) * 2
+        return places
 
     def _chosen(self, shares: Sequence[FloatArray], count: int) -> IntArray:
         """Draws places, tilted towards those where the worlds differ most."""
@@ -865,6 +871,11 @@ class _Match:
     def _unfollowed(self, site: Site, why: str) -> None:
         self.transcript.unfollowed.append(Unfollowed(site, why))
 
+    def _end_unfollowed(self, site: Site, why: str) -> NoReturn:
+        """Ends the fit: what this step's answer would be is not known, nor what it costs."""
+        self._unfollowed(site, why)
+        raise _Parted(Parting(kind=PartKind.UNFOLLOWED, sites=(site, site), values=(why, why)))
+
     def _depends(self) -> None:
         """Something differs between the worlds: what coins came before may have mattered."""
         self.transcript.coin_before = self.transcript.coin_before or self.transcript.first_coin
@@ -874,6 +885,17 @@ class _Match:
             if step.first <= number < step.first + step.answer.size:
                 return step
         return None
+
+
+def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> list[Any]:
+    """The probabilities of places in each world."""
+    weights = [np.asarray(one["weights"], dtype=float) for one in (inside, outside)]
+    if weights[0].shape != weights[1].shape:
+        values = tuple(f"{len(one)} places" for one in weights)
+        raise _Parted(
+            Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
+        )
+    return [one / one.sum() for one in weights]
 
 
 def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from dpaudit.errors import SettingsError
 from dpaudit.formatting import (
     aligned,
     duration,
@@ -17,6 +19,9 @@ from dpaudit.formatting import (
     wrapped,
 )
 from dpaudit.model.currencies import Claim
+from dpaudit.plugins.protocols import Attack
+from dpaudit.plugins.registry import ATTACKS, build
+from dpaudit.replaying.features import MovedFeature
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.results.document import Document
 from dpaudit.results.verdict import Verdict
@@ -86,6 +91,8 @@ class ReplayRecord(Document):
         guesses: Further fits whose world their rows told, all of them; the bound is then theirs.
             Null if no such game was won.
         public_coins: Whether coins that are no noise count as public.
+        features: Features of synthetic tables that the record moves, for an audit after this
+            replay; null where none were looked for: it is consistent, or `hand_over` was off.
         seed: Root of every random stream.
         seconds: Time, in seconds.
         seconds_a_fit: Median time of a fit in both worlds, in seconds.
@@ -116,6 +123,7 @@ class ReplayRecord(Document):
     rows_differ: bool
     guesses: int | None
     public_coins: bool
+    features: tuple[MovedFeature, ...] | None
     seed: int
     seconds: float
     seconds_a_fit: float
@@ -132,6 +140,20 @@ class ReplayRecord(Document):
         __tracebackhide__ = True
         if self.verdict is not Verdict.CONSISTENT:
             raise AssertionError(str(self))
+
+    def attack(self) -> Attack:
+        """The attack that this replay hands to an audit: the features that the record moves.
+
+        Raises:
+            SettingsError: If there are none.
+        """
+        if not self.features:
+            raise SettingsError(
+                "this replay hands no features over: it found no difference in synthetic tables; "
+                "audit with the default attacks"
+            )
+        named = json.dumps([one[:3] for one in self.features])
+        return cast(Attack, build("after-replay", ATTACKS, given={"record": named}, offered={}))
 
     @property
     def headline(self) -> str:
@@ -182,6 +204,9 @@ class ReplayRecord(Document):
             )
             yield from _row("in", self.parting.inside)
             yield from _row("out", self.parting.outside)
+        if self.features:
+            yield from _row("rows", f"the record moves {', '.join(map(str, self.features[:3]))}")
+            yield from _row("next", "prove it from rows: `dpaudit audit --after-replay FILE`")
         if self.ledger:
             yield ""
             yield from ledger_lines(self.ledger)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,18 +19,19 @@ import pandas as pd
 
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
-from dpaudit.errors import ReplayError, SettingsError
+from dpaudit.errors import ReplayError, SchemaError, SettingsError
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerStart
-from dpaudit.formatting import did_you_mean
 from dpaudit.game.payload import search_path
 from dpaudit.game.target import exposing_first
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
+from dpaudit.plugins.samplers import check_sampler, text_of
 from dpaudit.replaying import local_world
+from dpaudit.replaying.features import MovedFeature, moved_features
 from dpaudit.replaying.guarantee import (
     EXACT,
     EpsilonReplays,
@@ -41,7 +42,15 @@ from dpaudit.replaying.guarantee import (
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.ledger import computed_epsilon, ledger
-from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, Worlds, opened_worlds, same
+from dpaudit.replaying.lockstep import (
+    OPPOSITE,
+    WORLDS,
+    Order,
+    Played,
+    Worlds,
+    opened_worlds,
+    same,
+)
 from dpaudit.replaying.loss import How, losses
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
 from dpaudit.replaying.subsamples import (
@@ -58,13 +67,10 @@ from dpaudit.seeds import Stream
 
 REPLAYS: Final = 10
 """Counted replays, two fits each."""
-LAWS: Final = (
-    *("gaussian", "laplace", "discrete_laplace", "discrete_gaussian", "exponential", "gumbel"),
-    *("geometric", "gamma", "logistic"),
-)
-"""Laws that a sampler of the user's own may have."""
 _FIRST: Final = 10
 """Number of the first counted replay; the control, the pilot and its repeat come before it."""
+_HANDED: Final = 8
+"""Pairs of synthetic tables in which features are looked for that the record moves."""
 _CHECKED: Final = 2
 """Replays with the largest losses that are run again to see what may excuse a violation."""
 _OTHER_COINS: Final = 2
@@ -104,6 +110,7 @@ class _Found:
     told: RowsTold | None = None
     verdict: Verdict = Verdict.INCONCLUSIVE
     reasons: tuple[str, ...] = ()
+    features: tuple[MovedFeature, ...] | None = None
 
 
 class _Setting(NamedTuple):
@@ -111,8 +118,14 @@ class _Setting(NamedTuple):
 
     worlds: Worlds
     spec: TwoWorldSpec
-    rows: int
     public_coins: bool = False
+    samplers: Sequence[Mapping[str, Any]] = ()
+    hand_over: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Synthetic rows asked of both worlds."""
+        return self.spec.game.view.n_rows
 
 
 def replay(
@@ -124,6 +137,7 @@ def replay(
     targets: int = 1,
     samplers: Sequence[Mapping[str, Any]] = (),
     public_coins: bool = False,
+    hand_over: bool = False,
     on_progress: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> ReplayRecord:
@@ -136,9 +150,11 @@ def replay(
         replays: Replays that are counted, two fits each; three more come before them.
         targets: Records to try with two fits each; the replays of the worst are counted.
         samplers: Samplers of the user's own: mappings with `function` ("module:name"), `law`, and
-            the names of its parameters `scale` and, if it takes one, `loc`.
+            the names of its parameters `scale` and, if it takes them, `loc` and `shape`.
         public_coins: Whether the claim's proof counts on noise alone, as those of PATE and of
             DP-SGD without sampling do: what other coins could hide is then no excuse.
+        hand_over: Whether a replay that is not consistent looks for the features of synthetic rows
+            that the record moves, for an audit after it: 32 more fits.
         on_progress: Called with a line before each replay.
         settings: Claim, target, parameters, rows, confidence and seed, as for `dpaudit.audit`.
 
@@ -158,6 +174,7 @@ def replay(
         targets=targets,
         samplers=samplers,
         public_coins=public_coins,
+        hand_over=hand_over,
         on_progress=on_progress,
         **settings,
     )
@@ -174,6 +191,7 @@ def replays_of(
     targets: int = 1,
     samplers: Sequence[Mapping[str, Any]] = (),
     public_coins: bool = False,
+    hand_over: bool = False,
     on_progress: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Iterator[ReplayRecord]:
@@ -188,6 +206,7 @@ def replays_of(
         targets: As for `replay`.
         samplers: As for `replay`.
         public_coins: As for `replay`.
+        hand_over: As for `replay`.
         on_progress: As for `replay`.
         settings: As for `replay`.
 
@@ -202,34 +221,19 @@ def replays_of(
         if not isinstance(value, int) or value < 1:
             raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
     for one in samplers:
-        _check_sampler(one)
+        check_sampler(one)
     table = audited_table(data, schema, audit_settings(**settings))
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))
-    with _opened(first, samplers) as worlds:
+    listed = json.dumps([dict(one) for one in samplers])
+    with started_as(first) as start, opened_worlds(start, samplers=listed) as worlds:
         for seed in seeds:
             started = time.monotonic()
             worlds.rng = _streams(seed)
             seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
             spec = seeded[0] if targets == 1 else _worst(worlds, seeded, say)
-            setting = _Setting(worlds, spec, spec.game.view.n_rows, public_coins)
+            setting = _Setting(worlds, spec, public_coins, samplers, hand_over)
             yield _replayed(setting, replays, say, started)
-
-
-def _check_sampler(sampler: Mapping[str, Any]) -> None:
-    """Refuses a sampler that is not named as it must be."""
-    module, colon, name = str(sampler.get("function", "")).partition(":")
-    if not (module and colon and name) or "scale" not in sampler:
-        raise SettingsError(
-            f"`sampler`: {dict(sampler)!r} is none: name its function as MODULE:NAME, its law, and "
-            "its parameter for the scale, as in mylib.noise:sample,law=laplace,scale=b"
-        )
-    if sampler.get("law") not in LAWS:
-        law = str(sampler.get("law"))
-        raise SettingsError(
-            f"`sampler`: {law!r} is no law that replay knows{did_you_mean(law, LAWS)}; there is "
-            f"{', '.join(LAWS)}"
-        )
 
 
 def _streams(seed: int) -> Callable[[str, int], np.random.Generator]:
@@ -243,19 +247,27 @@ def _candidates(
     if targets == 1:
         yield build_two_worlds(generator, table, audit_settings(**settings))
         return
+    pair = next((one for one in ("worst_case", "neighbours_file") if settings.get(one)), None)
+    if pair is not None:
+        raise SettingsError(f"`{pair}` names the record itself: leave out `targets`")
     for row in exposing_first(table.data, table.schema)[:targets]:
         given = {**settings, "target": f"row:{int(row)}"}
         yield build_two_worlds(generator, table, audit_settings(**given))
 
 
 @contextmanager
-def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterator[Worlds]:
-    """Both worlds' processes, for the generator of an audit."""
+def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
+    """How a process is started that fits the generator of an audit.
+
+    Args:
+        spec: The audit.
+
+    Yields:
+        The start; a generator of this environment lies in a file until the context ends.
+    """
     named = spec.generator.generator
-    listed = json.dumps([dict(one) for one in samplers])
     if isinstance(named, WorkerGenerator):
-        with opened_worlds(named.start, samplers=listed) as worlds:
-            yield worlds
+        yield named.start
         return
     with tempfile.TemporaryDirectory(prefix="dpaudit-replay-") as folder:
         path = Path(folder) / "generator.pickle"
@@ -263,7 +275,7 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
         path.touch(mode=0o600)
         places = [os.path.abspath(place) for place in (*search_path(), os.curdir)]
         path.write_bytes(pickle.dumps((places, blob)))
-        start = WorkerStart(
+        yield WorkerStart(
             (
                 sys.executable,
                 worker.__file__,
@@ -273,17 +285,16 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
             json.dumps({"path": str(path)}),
             None,
         )
-        with opened_worlds(start, samplers=listed) as worlds:
-            yield worlds
 
 
-def _play(setting: _Setting, order: Order, *, alike: bool = False) -> Played:
-    """One replay; with the same table in both worlds, if asked.
+def _play(setting: _Setting, order: Order, *, alike: World | None = None) -> Played:
+    """One replay; with the table of one world in both, if asked.
 
     Of an order with rows, both worlds have the same table, but for what those rows are.
     """
     game = setting.spec.game
-    tables = {world: game.table(World.IN if alike or order.rows else world, 0) for world in World}
+    both = World.IN if order.rows else alike
+    tables = {world: game.table(both or world, 0) for world in World}
     if order.rows:
         rng = setting.worlds.rng("other records", order.number)
         tables[World.OUT] = with_other_rows(tables[World.OUT], order.rows, rng)
@@ -297,11 +308,11 @@ def _worst(
     best: tuple[float, int] | None = None
     for number, spec in enumerate(specs):
         say(f"candidate {number + 1} of {len(specs)}: {spec.target.choice}")
-        played = _play(_Setting(worlds, spec, spec.game.view.n_rows), Order(1000 + number))
+        played = _play(_Setting(worlds, spec), Order(1000 + number))
         found = losses(played.transcript)
         lines = ledger(played.transcript, found)
         size = sum((line.mu or 0.0) ** 2 + (line.epsilon or 0.0) for line in lines)
-        if played.transcript.parting is not None:
+        if played.transcript.parting is not None and played.transcript.parting.is_difference:
             size = float("inf")
         if best is None or size > best[0]:
             best = size, number
@@ -316,7 +327,7 @@ def _replayed(
     guarantee = replay_guarantee(spec.claim)
     confidence = spec.settings.confidence
     say("control: the same table in both worlds")
-    control = _play(setting, Order(0), alike=True)
+    control = _play(setting, Order(0), alike=World.IN)
     if control.failure is not None:
         raise ReplayError(f"the generator fails: {control.failure}")
     say("pilot")
@@ -337,7 +348,8 @@ def _replayed(
     )
     counted = []
     orders = [
-        Order(_FIRST + number, plan.base, plan.tilt, kept=found.kept) for number in range(replays)
+        Order(_FIRST + number, plan.base_of(number), plan.tilt, kept=found.kept)
+        for number in range(replays)
     ]
     for order in orders:
         say(f"replay {order.number - _FIRST + 1} of {replays}")
@@ -359,6 +371,10 @@ def _replayed(
     )
     if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
         found.told = _told(setting, guarantee, found, say)
+    partings = [one.parting for one in (found.pilot, *counted) if one.parting is not None]
+    differ = any(one.is_difference for one in partings)
+    if setting.hand_over and found.control is None and (judged.above or differ):
+        found.features = _moved(setting, found, say)
     return _concluded(setting, found, judged, counted, time.monotonic() - started)
 
 
@@ -454,10 +470,29 @@ def _shared(guarantee: ReplayGuarantee, confidence: float) -> _Shared:
     return _Shared(1.0 - (1.0 - _OF_ROWS) * error, 1.0 - _OF_ROWS * error)
 
 
+def _moved(
+    setting: _Setting, found: _Found, say: Callable[[str], None]
+) -> tuple[MovedFeature, ...]:
+    """The features that the record moves, in pairs of tables made with the same random numbers.
+
+    Each world is fitted by itself, to its end: where worlds part, neither would have a table.
+    """
+    pairs, schema = [], setting.spec.table.schema
+    for number in range(_HANDED):
+        say(f"synthetic tables with and without the record: {number + 1} of {_HANDED}")
+        plays = [_play(setting, Order(3000 + number), alike=world) for world in WORLDS]
+        found.fits += 4
+        made = [table for played in plays if (table := played.tables[0]) is not None]
+        if len(made) == 2:
+            with suppress(SchemaError):  # words among numbers: audits attack that by itself
+                pairs.append((schema.canonical(made[0]), schema.canonical(made[1])))
+    return moved_features(pairs, setting.spec.game.view)
+
+
 def _control_said(control: Played) -> str | None:
     """Why the control failed; None if both runs of the same world agree."""
     transcript = control.transcript
-    if transcript.parting is not None:
+    if transcript.parting is not None and transcript.parting.is_difference:
         return f"two fits of the same table differ: {_MEANING[transcript.parting.kind]}"
     moved = [
         step.site for step in transcript.noisy if not same(step.before.inside, step.before.outside)
@@ -517,10 +552,11 @@ def _moves(
 ) -> bool:
     """Whether anything changes with the answers of some lines."""
     say(f"how the answers of {', '.join(map(str, sorted(sites)))} are used")
-    transcript = _play(setting, Order(number, nudged=sites), alike=True).transcript
+    transcript = _play(setting, Order(number, nudged=sites), alike=World.IN).transcript
     found.fits += 2
     moved = any(not same(*step.before) for step in transcript.noisy)
-    return transcript.parting is not None or bool(transcript.choices) or moved
+    parted = transcript.parting is not None and transcript.parting.is_difference
+    return parted or bool(transcript.choices) or moved
 
 
 def _excuses(
@@ -593,7 +629,9 @@ def _judged(
     setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript]
 ) -> _Judged:
     guarantee = replay_guarantee(setting.spec.claim)
-    measures = [measured(one, plan.base, used=found.used) for one in counted]
+    measures = [
+        measured(one, plan.base_of(number), used=found.used) for number, one in enumerate(counted)
+    ]
     replays = Replays(
         np.asarray([one for one, _ in measures]), np.asarray([one for _, one in measures])
     )
@@ -655,18 +693,20 @@ def _concluded(
         rows_differ=found.rows_differ,
         guesses=None if found.told is None else found.told.guesses,
         public_coins=setting.public_coins,
+        features=found.features,
         seed=spec.settings.seed,
         seconds=seconds,
         seconds_a_fit=float(np.median(found.seconds)),
         versions=spec.versions,
-        reproduce=spec.command_of(
-            "replay", _own_words(spec, len(counted), public_coins=setting.public_coins)
-        ),
+        reproduce=spec.command_of("replay", _own_words(setting, len(counted))),
     )
 
 
-def _own_words(spec: TwoWorldSpec, replays: int, *, public_coins: bool) -> list[str]:
-    words = ["--replays", str(replays), *(["--public-coins"] if public_coins else [])]
+def _own_words(setting: _Setting, replays: int) -> list[str]:
+    words = ["--replays", str(replays), *(["--public-coins"] if setting.public_coins else [])]
+    for sampler in setting.samplers:
+        words += ["--sampler", text_of(sampler)]
+    spec = setting.spec
     return words if spec.pair is not None else ["--target", spec.target.choice, *words]
 
 
@@ -675,7 +715,8 @@ def _finite(value: float | None) -> float | None:
 
 
 def _parting(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFound | None:
-    first = next((one.parting for one in (pilot, *counted) if one.parting is not None), None)
+    partings = [one.parting for one in (pilot, *counted) if one.parting is not None]
+    first = next((one for one in partings if one.is_difference), None)
     if first is None:
         return None
     places = [None if site is None else str(site) for site in first.sites]
@@ -727,6 +768,12 @@ def _verdict(
         if parted is not None:
             return Verdict.INCONCLUSIVE, (
                 f"{parted.meaning}; this is not proved to exceed the claim",
+            )
+        cut = next((one for one in (found.pilot, *counted) if one.parting is not None), None)
+        if cut is not None:
+            return Verdict.INCONCLUSIVE, (
+                f"what comes after {cut.unfollowed[-1].site} cannot be followed: "
+                f"{cut.unfollowed[-1].why}",
             )
         return Verdict.CONSISTENT, (_consistent(found),)
     doubts = list(_doubts(found, counted, parted, public_coins=public_coins))
@@ -803,7 +850,7 @@ def _doubts(
         one
         for transcript in (found.pilot, *counted)
         for one in transcript.unfollowed
-        if ("not seen" not in one.why or parted is not None)
+        if (not one.unseen or parted is not None)
         and not (public_coins and one.why.endswith("public"))
     ]
     uncoupled = next(

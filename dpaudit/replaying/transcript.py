@@ -181,6 +181,8 @@ class PartKind(StrEnum):
     DRAWS = "draws"
     REUSED = "noise reused"
     FAILURE = "failure"
+    UNFOLLOWED = "not followed"
+    """No difference: what comes next cannot be followed, in either world."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +199,11 @@ class Parting:
     sites: tuple[Site | None, Site | None]
     values: tuple[str, str]
 
+    @property
+    def is_difference(self) -> bool:
+        """Whether the worlds differ there; else replay alone ends."""
+        return self.kind is not PartKind.UNFOLLOWED
+
 
 class Unfollowed(NamedTuple):
     """A draw whose use was not followed.
@@ -204,10 +211,13 @@ class Unfollowed(NamedTuple):
     Attributes:
         site: Where it is drawn, or used.
         why: What replay cannot say of it.
+        unseen: Whether nothing at all was seen of its use: it adds to no answer that was heard, so
+            it can excuse a parting, and not a loss.
     """
 
     site: Site
     why: str
+    unseen: bool = False
 
 
 @dataclass(kw_only=True)

@@ -53,6 +53,7 @@ PARTS = {
     "generators": Benchmark("generators.py", quick=("marginals",)),
     "pytest": Benchmark("pytest_sessions.py"),
     "commands": Benchmark("commands.py"),
+    "replay": Benchmark("replay.py", quick=("toy",)),
     "scaling": Benchmark("scaling.py"),
     "released-adult": Benchmark("released_data.py", full=("adult",), table="adult"),
     "released-rows": Benchmark("released_data.py", full=("rows",), quick=("rows", "500")),

@@ -11,12 +11,16 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from dpaudit.auditing.configuration import SCHEMA_FILE, configuration_schema, configured, in_use
 from dpaudit.auditing.games import audit_settings, keywords
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.cli.configuration import SCHEMA_FILE, configuration_schema, configured, in_use
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
+from dpaudit.plugins.samplers import check_sampler, sampler_of, text_of
+
+SAMPLER = "[[samplers]]\nfunction = 'listened_noise:sample_laplace'\nscale = 'width'\n"
+"""A sampler of a project's own, but for its law."""
 
 
 @pytest.fixture
@@ -143,6 +147,9 @@ def test_parameters_are_those_of_the_generator_of_the_file(
         ("fail-on = 'always'", "dpaudit.toml: fail-on: 'always' is not one of"),
         ("epsilon =", "dpaudit.toml is not TOML"),
         ("shadow-models = 41", "--shadow-models must be an even number"),
+        (f"{SAMPLER}law = 'laplac'", "dpaudit.toml: samplers.0.law: 'laplac' is not one of"),
+        (f"{SAMPLER}law = 'laplace'\nscael = 'b'", "dpaudit.toml: samplers.0: Additional"),
+        (f"{SAMPLER}law = 'gamma'", "dpaudit.toml: samplers.0: 'shape' is a required property"),
     ],
 )
 def test_what_is_no_setting_is_refused_and_named(project: Path, text: str, said: str) -> None:
@@ -170,5 +177,38 @@ def test_the_schema_that_is_shipped_is_that_of_the_settings() -> None:
     assert names > set(keywords())
     assert all(of["description"] for of in shipped["properties"].values())
     group: Any = typer.main.get_command(app)
-    audit = group.get_command(None, "audit")
-    assert names <= {one.name for one in audit.params}
+    taken = {
+        one.name for name in ("audit", "replay") for one in group.get_command(None, name).params
+    }
+    assert names <= taken
+
+
+def test_replay_hears_the_samplers_of_the_file_and_repeats_them(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, Any] = {}
+
+    def replay(generator: str, data: str, **settings: Any) -> None:
+        found.update(settings, generator=generator, data=data)
+        raise SettingsError("enough")
+
+    monkeypatch.setattr("dpaudit.replaying.run.replay", replay)
+    (project / "dpaudit.toml").write_text(
+        'generator = "gan.py:Gan"\ndata = "table.csv"\nepsilon = 2.0\n'
+        f"{SAMPLER}law = 'gamma'\nshape = 2.0\n[parameters]\nhidden = 64\n"
+    )
+    assert "samplers" in dpaudit("replay").stderr
+    expected = {
+        "function": "listened_noise:sample_laplace",
+        "law": "gamma",
+        "scale": "width",
+        "shape": 2.0,
+    }
+    assert found["samplers"] == [expected]
+    assert (found["generator"], found["epsilon"]) == ("../gan.py:Gan", 2.0)
+    assert found["parameters"] == {"hidden": 64}
+    check_sampler(expected)
+    assert sampler_of(text_of(expected)) == expected
+    dpaudit("replay", "--sampler", "my:noise,law=laplace,scale=b")
+    assert found["samplers"] == [{"function": "my:noise", "law": "laplace", "scale": "b"}]
+    assert "from ../dpaudit.toml: data, epsilon, generator, parameters" in dpaudit("plan").stderr

@@ -17,11 +17,11 @@ from typer.testing import CliRunner, Result
 import dpaudit
 import dpaudit.auditing.entry  # before a test replaces what it imports
 from dpaudit import AuditSettings
+from dpaudit.auditing.configuration import type_and_description
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, keywords, keywords_of
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
-from dpaudit.cli.configuration import type_and_description
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.cli.options import REPEATABLE, SETTINGS, _option_of, spelled

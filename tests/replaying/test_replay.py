@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,7 @@ def line_of(name: str, code: str) -> str:
         ("GlobalGenerator", 1.0),
         ("NoisyMax", 0.0),
         ("ExponentialMechanism", 0.0),
+        ("TwoOfThem", 0.1),
         ("SparseVector", 0.0),
     ],
 )
@@ -96,6 +99,37 @@ def test_too_little_noise_is_a_violation_at_its_line() -> None:
     assert (widest.scale, widest.l1, widest.epsilon) == (0.5, 1.0, pytest.approx(2.0))
     with pytest.raises(AssertionError, match="VIOLATION"):
         record.assert_no_violation()
+
+
+def test_places_drawn_without_replacement_cost_the_product_of_their_probabilities() -> None:
+    record = replayed("TwoOfThemByCounts", replays=20)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    [line] = record.ledger
+    assert (line.law, line.times) == ("choice", 2)
+    assert line.place == line_of("TwoOfThem", "replace=False")
+    inside, outside = (np.exp(1.5 * np.array([1, 1, 1, last])) for last in (1, 0))
+    losses = {
+        math.log(_in_turn(inside, pair) / _in_turn(outside, pair))
+        for pair in itertools.permutations(range(listened.CELLS), 2)
+    }
+    assert record.proved is not None
+    assert min(abs(abs(one) - record.proved) for one in losses) < 1e-9
+
+
+def _in_turn(weights: Any, pair: tuple[int, int]) -> float:
+    """The probability of two different places, one after the other."""
+    first, second = (float(weights[place]) for place in pair)
+    whole = float(weights.sum())
+    return first / whole * second / (whole - first)
+
+
+def test_numpy_draws_without_replacement_by_that_law() -> None:
+    p, rng = np.array([0.5, 0.3, 0.15, 0.05]), np.random.default_rng(0)
+    drawn = [tuple(rng.choice(4, size=2, replace=False, p=p)) for _ in range(20_000)]
+    for pair in itertools.permutations(range(4), 2):
+        expected = _in_turn(p, pair)
+        error = math.sqrt(expected * (1 - expected) / len(drawn))
+        assert abs(drawn.count(pair) / len(drawn) - expected) < 4.5 * error
 
 
 def test_noise_that_is_used_twice_is_named() -> None:
@@ -144,6 +178,8 @@ def test_a_loop_that_the_data_ends_is_named() -> None:
         ("RandomProjection", ""),
         ("Compiled", "does not hear"),
         ("InThreads", "thread"),
+        ("ShareReused", "used more than once"),
+        ("MixedNoise", "no known law"),
     ],
 )
 def test_what_cannot_be_followed_is_inconclusive(name: str, said: str) -> None:
@@ -261,6 +297,8 @@ def test_wrong_use_is_refused_before_any_fit() -> None:
         ({"function": "noise", "law": "laplace", "scale": "b"}, "MODULE:NAME"),
         ({"function": "my:noise", "law": "laplac", "scale": "b"}, "laplace"),
         ({"function": "my:noise", "law": "laplace"}, "scale"),
+        ({"function": "my:noise", "law": "gamma", "scale": "b"}, "shape"),
+        ({"function": "my:noise", "law": "laplace", "scael": "b"}, "did you mean 'scale'"),
     ],
 )
 def test_a_sampler_that_is_wrongly_named_is_refused(sampler: dict[str, str], said: str) -> None:
@@ -274,6 +312,29 @@ def test_a_sampler_of_ones_own_is_heard() -> None:
     assert record.verdict is Verdict.CONSISTENT, str(record)
     assert record.ledger[0].law == "laplace"
     assert record.proved == pytest.approx(1.0)
+    assert "--sampler listened_noise:sample_laplace,law=laplace,scale=width" in record.reproduce
+
+
+@pytest.mark.parametrize("worst_case", ["opposite", "one-hot"])
+def test_tables_of_a_worst_case_come_from_the_schema_alone(worst_case: str, tmp_path: Path) -> None:
+    schema = tmp_path / "t.json"
+    schema.write_text(json.dumps(SCHEMA.to_document()))
+    words = ["replay", f"{listened.__file__}:HalfTheNoise", "--schema", str(schema)]
+    words += ["--replays", "1", "--json", "--worst-case", worst_case]
+    ended = CliRunner().invoke(app, words)
+    assert ended.exit_code in (0, 1), ended.stderr
+    document = json.loads(ended.stdout)
+    assert document["target"] == f"worst-case:{worst_case}"
+    assert f"--worst-case {worst_case}" in document["reproduce"]
+    for wrong, said in (("--data", "leave out --data"), ("--targets", "leave out --targets")):
+        refused = CliRunner().invoke(app, [*words, wrong, "3"])
+        assert refused.exit_code == 2
+        assert said in refused.stderr
+
+
+def test_a_table_is_needed() -> None:
+    with pytest.raises(SettingsError, match="worst_case"):
+        dpaudit.replay(listened.LaplaceCounts(), schema=SCHEMA)
 
 
 MECHANISMS = """

@@ -135,6 +135,39 @@ class NoiseReused(Counting):
         return shares(np.array([count + noise for count in counts]))
 
 
+class ShareReused(GaussianCounts):
+    """Two shares of noise are summed in one answer, and one of them alone is in another."""
+
+    def train(self, counts: Any) -> Any:
+        first, second = self.rng.normal(0, 1, CELLS), self.rng.normal(0, 1, CELLS)
+        together = counts + (first + second)
+        return shares(together + (counts + first))
+
+
+class MixedNoise(GaussianCounts):
+    """The sum of two laws, which has no name here."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts + (self.rng.laplace(0, 9, CELLS) + self.rng.gumbel(0, 9, CELLS)))
+
+
+class TwoOfThem(Counting):
+    """Two different cells drawn by the exponential mechanism, each with half of epsilon."""
+
+    scale: ClassVar[float] = 0.25
+
+    def train(self, counts: Any) -> Any:
+        weights = np.exp(self.scale * np.minimum(counts, 1))
+        picked = self.rng.choice(CELLS, size=2, replace=False, p=weights / weights.sum())
+        return shares(np.isin(np.arange(CELLS), picked).astype(float))
+
+
+class TwoOfThemByCounts(TwoOfThem):
+    """The same with six times what each may cost."""
+
+    scale = 1.5
+
+
 class FixedSeed(Counting):
     """The seed is in the code."""
 

@@ -7,7 +7,7 @@ import os
 import struct
 import sys
 from multiprocessing.connection import Client
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -99,7 +99,9 @@ def connect(address: str, hello: dict[str, Any]) -> Channel:
     return channel
 
 
-_known: Dict[Tuple[Any, int], Site] = {}
+_known: Dict[int, Tuple[Any, Optional[Dict[int, Site]]]] = {}
+"""Of code that has drawn, by its id: itself, so that the id stays its own, and the sites of its
+lines; None instead for code that is passed over."""
 
 
 def site() -> Site:
@@ -108,25 +110,30 @@ def site() -> Site:
     outer = frame
     while frame is not None:
         code = frame.f_code
-        found = _known.get((code, frame.f_lineno))
-        if found is not None:
-            return found
-        name = code.co_filename
-        outside = not (
-            name.startswith(_HERE)
-            or (
-                name.startswith("<")
-                and "<cell" not in name
-                and "<string>" not in name
-                and "<stdin>" not in name
-            )
-            or any(part in name for part in _INSIDE)
-            or (name.startswith(_STANDARD) and "-packages" not in name)
-        )
-        if outside:
-            found = (name, frame.f_lineno, code.co_name)
-            _known[code, frame.f_lineno] = found
+        known = _known.get(id(code))
+        if known is None:
+            known = _known[id(code)] = (code, None if _passed_over(code.co_filename) else {})
+        sites = known[1]
+        if sites is not None:
+            line = frame.f_lineno
+            found = sites.get(line)
+            if found is None:
+                found = sites[line] = (code.co_filename, line, code.co_name)
             return found
         outer = frame
         frame = frame.f_back
     return (outer.f_code.co_filename, outer.f_lineno, outer.f_code.co_name)
+
+
+def _passed_over(file: str) -> bool:
+    return (
+        file.startswith(_HERE)
+        or (
+            file.startswith("<")
+            and "<cell" not in file
+            and "<string>" not in file
+            and "<stdin>" not in file
+        )
+        or any(part in file for part in _INSIDE)
+        or (file.startswith(_STANDARD) and "-packages" not in file)
+    )

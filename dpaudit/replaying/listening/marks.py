@@ -109,14 +109,16 @@ def noise(
     return marked if isinstance(values, np.ndarray) else _number(marked)
 
 
-def coin(values: Any, where: Site, *, record: Any = 0) -> Any:
-    """New uniform draws in [0, 1).
+def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: float = 1.0) -> Any:
+    """New uniform draws in [0, 1), stretched to [low, high).
 
     Args:
-        values: What was drawn, a number or an array.
+        values: What was drawn in [0, 1), a number or an array.
         where: Where in the code.
         record: Whose coin each is, broadcast to the values: 2 the target's, 1 another record's, 0
             nobody's.
+        low: The lower end.
+        high: The upper end.
     """
     content = np.asarray(values, dtype=float)
     record = np.array(np.broadcast_to(record, content.shape), dtype=np.int8)
@@ -127,8 +129,8 @@ def coin(values: Any, where: Site, *, record: Any = 0) -> Any:
     state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy(), record)
     if world.opposite and (world.kept is None or not np.any(record)):
         content = 1.0 - content
-        values = content if isinstance(values, np.ndarray) else float(content)
-    marked = _coin(content, state, np.ones(content.shape), np.zeros(content.shape))
+    factor, offset = np.full(content.shape, high - low), np.full(content.shape, float(low))
+    marked = _coin(content * factor + offset, state, factor, offset)
     return marked if isinstance(values, np.ndarray) else _number(marked)
 
 
@@ -883,7 +885,7 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if not marked or not world.hears:
         return getattr(ufunc, method)(*_bare(inputs), **_bare_out(kwargs))
     name = ufunc.__name__
-    if method == "__call__" and set(kwargs) <= {"out"} and len(inputs) <= 2:
+    if method == "__call__" and len(inputs) <= 2 and (not kwargs or set(kwargs) <= {"out"}):
         found = _followed(name, inputs, out, where)
         if found is not NotImplemented:
             return found
@@ -947,7 +949,7 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
 def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
     content = np.multiply(marked.view(np.ndarray), factor)
     shape = content.shape
-    if content.dtype.kind not in "fiub" or not np.all(np.isfinite(factor)):
+    if content.dtype.kind not in "fiub" or not np.isfinite(factor).all():
         return NotImplemented
     if out is not None:
         plain(out)[...] = content
@@ -1018,10 +1020,9 @@ def _coin_shifted(marked: Any, other: Any, where: Site) -> Any:
 def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
     """An answer plus a value: a shift if that is equal in both worlds, else another answer."""
     other = plain(other)
-    shape = np.broadcast_shapes(known.shape, other.shape)
-    spread = known._changed(lambda one: np.broadcast_to(one, shape))
-    spread = spread.array if isinstance(spread, MarkedNumber) else spread
-    content = np.add(plain(known), other)
+    content = np.asarray(np.add(plain(known), other))
+    shape = content.shape
+    spread = _spread(known, shape)
     ids, factor, offset = spread.ids, spread.factor, spread.offset + other
     if where[:2] in world.asked:
         reply = world.ask(
@@ -1298,6 +1299,14 @@ def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
         return chosen(weights, marked.shape, where)
     world.note("choose", where, weights)
     return np.searchsorted(cdf, marked.view(np.ndarray), side=side)
+
+
+def picked(weights: Any, count: int, where: Site) -> Any:
+    """Different places drawn one after another, asked of the coordinator."""
+    weights = np.asarray(weights, dtype=float)
+    if np.count_nonzero(weights) < count:
+        raise ValueError("Fewer non-zero entries in p than size")  # as numpy
+    return np.asarray(world.ask("pick", where, weights=weights, count=count)["places"])
 
 
 def chosen(weights: Any, shape: Any, where: Site) -> Any:

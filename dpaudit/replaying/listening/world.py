@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import struct
 import threading
 from collections import Counter, deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
@@ -308,6 +309,8 @@ class ListeningWorld:
     def release(self, ids: Any, where: Site) -> None:
         """These answers are used as numbers."""
         flat = np.asarray(ids).ravel()
+        if flat.size == 1 and (flat[0] < 0 or self.released[flat[0]]):
+            return
         flat = flat[flat >= 0]  # a plain number among answers has none
         fresh = flat[~self.released[flat]]
         if len(fresh):
@@ -326,10 +329,17 @@ class _Hush:
         self.quiet.depth -= 1
 
 
+_FLOATS = (float, np.float64)
+_FLOAT = struct.Struct("=d")
+
+
 def digest(values: Tuple[Any, ...]) -> str:
     """A short digest of plain values."""
     found = hashlib.blake2b(digest_size=8)
     for value in values:
+        if type(value) in _FLOATS:  # as below, for what most values are
+            found.update(b"()" + _FLOAT.pack(value))
+            continue
         if hasattr(value, "detach"):
             value = value.detach().cpu().numpy()
         if isinstance(value, (np.ndarray, np.generic, float, int)):

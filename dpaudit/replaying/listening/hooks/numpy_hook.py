@@ -82,6 +82,8 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
     """`np.array` and its like, which keep a mark."""
 
     def kept(value: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(value) in _BARE:
+            return convert(value, *args, **kwargs)
         if isinstance(value, (list, tuple)):
             value = marks.combined(value)
         if isinstance(value, marks.MarkedNumber):
@@ -99,6 +101,10 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
     kept.__name__ = convert.__name__
     kept.__doc__ = convert.__doc__
     return kept
+
+
+_BARE = frozenset({np.ndarray, np.float64, np.int64, np.bool_, float, int, bool})
+"""Types that carry no mark and have no parts that do; most of what is converted."""
 
 
 def _goes_away(caller: Any) -> bool:
@@ -146,6 +152,8 @@ _PARAMETRIC = (
     "weibull",
     "zipf",
 )
+_MOST_PICKED = 1_000_000
+"""Probabilities that are handed over for one draw without replacement."""
 _WITHOUT_DATA = ("randint", "random_integers", "tomaxint", "bytes")
 
 
@@ -318,7 +326,13 @@ class _Heard:
         if p is None:
             return self._picked(where, a, size, replace, extra)
         p = np.asarray(marks.unmarked(p, where), dtype=float)
-        if where[:2] in world.asked and (replace or size is None):
+        if where[:2] in world.asked and not replace and size is not None:
+            if len(p) * np.prod(size) > _MOST_PICKED:
+                world.tell("unfollowed", where, "many places drawn without replacement")
+            else:
+                place = marks.picked(p, int(np.prod(size)), where).reshape(size)
+                return place if isinstance(a, (int, np.integer)) else np.asarray(a)[place]
+        elif where[:2] in world.asked:
             place = marks.chosen(p, () if size is None else size, where)
             if np.ndim(a) == 0 and isinstance(a, (int, np.integer)):
                 return place if size is not None else int(place)

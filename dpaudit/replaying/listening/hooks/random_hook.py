@@ -14,6 +14,7 @@ from ..channel import site
 from .numpy_hook import single_coin
 
 _Plain = plain_random.Random
+_NUMBERS = (float, int)
 
 
 class HeardRandom(_Plain):
@@ -70,6 +71,10 @@ class HeardRandom(_Plain):
 
     def uniform(self, a: Any, b: Any) -> Any:
         """A coin, scaled."""
+        if marks.world.hears and type(a) in _NUMBERS and type(b) in _NUMBERS:
+            where = site()
+            drawn = marks.world.stream(where, None).random()
+            return marks.coin(drawn, where, low=a, high=b)
         return a + (b - a) * self.random()
 
     def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:

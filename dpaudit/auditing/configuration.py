@@ -1,8 +1,8 @@
 """A project's choices for its audits: `[tool.dpaudit]` of pyproject.toml, or dpaudit.toml.
 
-Only `dpaudit audit` and `dpaudit plan` read them; `dpaudit.audit` and pytest take what the call
-says. Keys are the settings of an audit as the command line spells them, and what else the command
-takes (`_BESIDE_SETTINGS`).
+`dpaudit audit`, `plan` and `replay` read them; `dpaudit.audit` and `dp_audit` take what the call
+says, and `dp_replay` the samplers from here. Keys are the settings of an audit as the command line
+spells them, and what else these commands take (`_BESIDE_SETTINGS`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import Effort
+from dpaudit.plugins.samplers import SAMPLER_SCHEMA, text_of
 
 OWN_FILE: Final = "dpaudit.toml"
 SHARED_FILE: Final = "pyproject.toml"
@@ -70,6 +71,25 @@ def configured(file: Path) -> dict[str, Any]:
     Raises:
         SettingsError: If it cannot be read, has a key that is none, or a value of another type.
     """
+    found = {key.replace("-", "_"): value for key, value in _checked(file).items()}
+    return {name: _as_option(name, value, file.parent) for name, value in found.items()}
+
+
+def configured_samplers(file: Path) -> list[dict[str, Any]]:
+    """The samplers of the user's own that a configuration file names, for `dpaudit.replay`.
+
+    Args:
+        file: The file.
+
+    Raises:
+        SettingsError: As `configured`.
+    """
+    samplers: list[dict[str, Any]] = _checked(file).get("samplers", [])
+    return samplers
+
+
+def _checked(file: Path) -> dict[str, Any]:
+    """The table of a file, every key known and every value of its type."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
@@ -85,8 +105,7 @@ def configured(file: Path) -> dict[str, Any]:
     if mismatch is not None:
         place = ".".join(str(part) for part in mismatch.absolute_path)
         raise SettingsError(f"{file}: {place}: {mismatch.message}; correct it")
-    found = {key.replace("-", "_"): value for key, value in table.items()}
-    return {name: _as_option(name, value, file.parent) for name, value in found.items()}
+    return table
 
 
 @cache
@@ -142,6 +161,11 @@ _BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
         {"enum": ["violation", "inconclusive", "never"]},
         "Least severe verdict that fails.",
     ),
+    "samplers": (
+        {"type": "array", "items": SAMPLER_SCHEMA},
+        "Noise samplers of your own, which `dpaudit replay` hears: function, law, and the names of "
+        "its parameters.",
+    ),
 }
 """What a configuration may say beside the settings of an audit."""
 
@@ -157,6 +181,8 @@ _SPELLED: Final[Mapping[str, Mapping[str, Any]]] = {
 
 def _as_option(name: str, value: Any, folder: Path) -> Any:
     """A value as the command line would give it."""
+    if name == "samplers":
+        return [text_of(one) for one in value]
     if name == "parameters":
         return [f"{key}={json.dumps(of, default=str)}" for key, of in value.items()]
     if name == "curve" and isinstance(value, list):

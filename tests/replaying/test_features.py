@@ -1,0 +1,150 @@
+"""The features that a replay hands over, and the audit that attacks them alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dpaudit
+import listened
+import parted
+from dpaudit.auditing.games import after_a_replay, audit_settings
+from dpaudit.cli.main import app
+from dpaudit.errors import SettingsError
+from dpaudit.replaying.features import MOST, moved_features
+from dpaudit.replaying.record import ReplayRecord
+from dpaudit.results.verdict import Verdict
+from samples import game_view
+
+SCHEMA = dpaudit.Schema.from_document(parted.SCHEMA)
+
+
+def replayed(generator: Any, **settings: Any) -> ReplayRecord:
+    settings = {"replays": 1, "hand_over": True, **settings}
+    return dpaudit.replay(generator, parted.table(), schema=SCHEMA, target="row:59", **settings)
+
+
+def pairs(shift: float) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Tables of two columns, made with the same random numbers but for a shift of `x`."""
+    made = []
+    for seed in range(6):
+        drawn = np.random.default_rng(seed).uniform(0.2, 0.8, size=(50, 2))
+        plain = pd.DataFrame(drawn, columns=["x", "y"])
+        made.append((plain.assign(x=plain["x"] + shift), plain))
+    return made
+
+
+def test_what_moves_is_named_and_nothing_else() -> None:
+    numeric = {"kind": "continuous", "lower": 0.0, "upper": 1.0}
+    schema = dpaudit.Schema.from_document(
+        {"columns": [{"name": "x", **numeric}, {"name": "y", **numeric}]}
+    )
+    view = game_view(schema, pairs(0.0)[0][0].head(1), n_rows=50)
+    assert moved_features(pairs(0.0), view) == ()
+    found = moved_features(pairs(0.1), view)
+    assert 1 <= len(found) <= MOST
+    assert {one.column for one in found} <= {"x", "x & y", "whole rows"}
+    mean = next((one for one in found if one.feature == "mean"), None)
+    assert mean is not None
+    assert mean.inside - mean.outside == pytest.approx(0.1)
+    assert mean.pairs == 6
+    assert moved_features(pairs(0.1)[:1], view) == ()
+
+
+def test_a_replay_hands_over_the_features_of_its_leak(tmp_path: Path) -> None:
+    record = replayed(parted.OneCountPlain())
+    assert record.verdict is Verdict.VIOLATION
+    assert record.features
+    assert {one.column for one in record.features} == {"x"}
+    assert "the record moves" in str(record)
+    file = tmp_path / "replay.json"
+    file.write_text(record.to_json())
+    settings = after_a_replay(audit_settings(shadow_models=40), file)
+    assert settings.game.target == "row:59"
+    assert settings.game.attacks == (f"after-replay,record={file}",)
+    beside = after_a_replay(audit_settings(attacks=("form",), target="row:3"), file)
+    assert beside.game.attacks == ("form", f"after-replay,record={file}")
+    assert beside.game.target == "row:3"
+    with pytest.raises(SettingsError, match="two worlds"):
+        after_a_replay(audit_settings(one_run=True), file)
+
+
+def test_a_consistent_replay_hands_nothing_over(tmp_path: Path) -> None:
+    class Noisy(parted.OneCountPlain):
+        def numbers(self, rng: np.random.Generator, n: int) -> Any:
+            return rng.random(n)
+
+    record = replayed(Noisy())
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.features is None
+    assert replayed(parted.OneCountPlain(), hand_over=False).features is None
+    with pytest.raises(SettingsError, match="hands no features over"):
+        record.attack()
+    file = tmp_path / "replay.json"
+    file.write_text(record.to_json())
+    with pytest.raises(dpaudit.InputError, match="hands no features over"):
+        dpaudit.audit(
+            Noisy(),
+            parted.table(),
+            schema=SCHEMA,
+            game=dpaudit.TwoWorlds(attacks=(f"after-replay,record={file}",)),
+        )
+
+
+def test_the_command_audits_after_a_replay(tmp_path: Path) -> None:
+    data, schema, file = (tmp_path / name for name in ("t.csv", "t.json", "replay.json"))
+    parted.table().to_csv(data, index=False)
+    schema.write_text(json.dumps(parted.SCHEMA))
+    words = [f"{parted.__file__}:RowsAsConstant", "--data", str(data), "--schema", str(schema)]
+    ended = CliRunner().invoke(
+        app, ["replay", *words, "--replays", "1", "--target", "row:59", "--hand-over", "--json"]
+    )
+    file.write_text(ended.stdout)
+    given = ["--after-replay", str(file), "--shadow-models", "60", "--jobs", "1", "--json"]
+    ended = CliRunner().invoke(app, ["audit", *words, *given, "--out", str(tmp_path / "run")])
+    result = json.loads(ended.stdout)
+    assert result["verdict"] != "invalid", ended.stderr
+    assert f"after-replay,record={file}" in result["reproduce"]
+    assert "query-target" not in ended.stdout
+    assert "--target row:59" in result["reproduce"]
+    file.write_text("{}")
+    ended = CliRunner().invoke(app, ["audit", *words, *given])
+    assert ended.exit_code == 2
+    assert "is no record of a replay" in ended.stderr
+
+
+def test_features_of_another_schema_are_refused() -> None:
+    attack: Any = replayed(parted.OneCountPlain()).attack()
+    other = dpaudit.Schema.from_document(
+        {"columns": [{"name": "a", "kind": "integer", "lower": 0, "upper": listened.CELLS - 1}]}
+    )
+    view = game_view(other, pd.DataFrame({"a": [3]}), n_rows=4)
+    with pytest.raises(SettingsError, match="another schema"):
+        attack.check(view)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["OneCountPlain", "RowsAsConstant"])
+def test_the_handed_over_attack_proves_more_than_the_default_ones(name: str) -> None:
+    generator = getattr(parted, name)()
+    proved: dict[str, list[float]] = {"after": [], "default": []}
+    for attacks in ([replayed(generator).attack()], None):
+        game = dpaudit.TwoWorlds(
+            target="row:59",
+            shadow_models=100,
+            probe=False,
+            **({} if attacks is None else {"attacks": attacks}),
+        )
+        for seed in range(4):
+            result = dpaudit.audit(
+                generator, parted.table(), schema=SCHEMA, game=game, seed=seed, jobs=1
+            )
+            proved["default" if attacks is None else "after"].append(result.proved or 0.0)
+    assert median(proved["after"]) > median(proved["default"])
