@@ -358,7 +358,7 @@ def _told(
         found.fits += 1
         return setting.worlds.fitted(game.table(world, 0), rows=setting.rows, number=found.fits)
 
-    # half of the error probability: the counted replays have the other half
+    # half of the error probability, besides that of the counted replays, which have all of it
     return told_apart(
         fitted,
         setting.spec.table.schema,
