@@ -656,6 +656,8 @@ def _concluded(
     pilot_losses = losses(pilot, used=found.used)
     parting = _parting(pilot, counted)
     verdict, reasons = found.verdict, found.reasons
+    if found.fixed and verdict is Verdict.VIOLATION:
+        proved = np.inf  # who knows the code knows the noise
     if found.told is not None:
         proved, verdict = found.told.proved, Verdict.VIOLATION
         reasons = (

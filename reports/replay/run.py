@@ -1,12 +1,13 @@
 """Replays of code whose privacy is known, and of released libraries: what is said and proved.
 
-Usage: python -m reports.replay.run [honest] [planted] [released --data DIR] [corpus] (resumes)
+Usage: python -m reports.replay.run [PART ...] [--data DIR]   (resumes)
 
 `honest`: whole replays through `dpaudit.replay`, 20 counted replays each, of mechanisms at exactly
-their claims; about 20 minutes. `planted`: faults in code that a library could have, one at a time;
-ten minutes. `released`: every method of the libraries that have an environment
-(`dpaudit env create LIBRARY`); hours, most of them fits. `corpus`: real bugs and their twins.
-Each writes results/PART.json after every case; the tables of README.md are made from all.
+their claims (20 minutes). `planted`: faults in code that a library could have, one at a time (ten
+minutes). `six`: the published PATE-GANs (a few minutes). `released`: every method of the libraries
+that have an environment (`dpaudit env create LIBRARY`; hours, most of them fits; needs --data).
+`corpus`: real bugs of released software and their twins (an hour). Each writes results/PART.json
+after every case; the tables of README.md are made from all.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ from reports.replay.planted import FAULTS, Fault, Planted, lines_of
 from reports.replay.planted import SCHEMA as PLANTED
 from reports.replay.planted import table as planted_table
 from reports.replay.released import SETTINGS, released_case
+from reports.replay.six import CASES, replayed, six_table
 from reports.third_party.run import TABLES
 
 WHOLE: Final = 60
 """Whole replays of each mechanism."""
 QUICK: Final = 2
+PARTS: Final = ("honest", "planted", "six", "released", "corpus")
 COUNTED: Final = 20
 
 
@@ -99,6 +102,7 @@ def page(results: Path) -> str:
     made = {
         "honest": honest_table,
         "planted": planted_table_of,
+        "six": six_table,
         "released": released_table,
         "corpus": released_table,
     }
@@ -194,9 +198,7 @@ def honest_table(cases: Sequence[dict[str, Any]]) -> str:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Runs what the results lack; writes the page's tables if they are its own."""
-    parser = StudyParser(
-        __file__, __doc__, parts=("honest", "planted", "released", "corpus"), tables=TABLES
-    )
+    parser = StudyParser(__file__, __doc__, parts=PARTS, tables=TABLES)
     run = parser.run_of(parser.parse_args(given))
     whole = QUICK if run.quick else WHOLE
     cases: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
@@ -205,6 +207,7 @@ def main(given: Sequence[str] | None = None) -> None:
             "none" if fault is None else fault.what: partial(planted_case, fault, whole // 3 + 1)
             for fault in (None, *FAULTS)
         },
+        "six": {one.name: partial(replayed, one) for one in CASES},
         "released": {
             str(one): partial(released_case, one, run.data, quick=run.quick) for one in SETTINGS
         },

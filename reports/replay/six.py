@@ -1,6 +1,4 @@
-"""Replays of the six published PATE-GANs: what a handful of fits says of each.
-
-Usage: python -m reports.replay.six   (some minutes; a generator whose result is there is skipped)
+"""The six published PATE-GANs: what a handful of fits says of each.
 
 Each on a table and at settings where its mistake shows, of equal records with and without one
 other: those of `pate_gan_audit`, or simpler ones. Every claim is (1, 1e-5) for adding or removing a
@@ -10,15 +8,12 @@ noise alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import dpaudit
-from dpaudit.versions import versions
 from reports import markdown
-from reports.command import StudyParser, start, write_json
 from reports.pate_gan_audit.access_settings import WORST, Worst
 from reports.pate_gan_audit.published import DELTA, EPSILON
 
@@ -86,8 +81,8 @@ def replayed(case: Case) -> dict[str, Any]:
     }
 
 
-def page(found: Sequence[dict[str, Any]]) -> str:
-    """The results as a table."""
+def six_table(found: Sequence[dict[str, Any]]) -> str:
+    """What is said of each."""
     rows = [
         (
             one["generator"],
@@ -99,23 +94,6 @@ def page(found: Sequence[dict[str, Any]]) -> str:
         )
         for one in found
     ]
-    return markdown.table(("generator", "verdict", "ε at least", "fits", "coins", "why"), rows)
-
-
-def main(given: Sequence[str] | None = None) -> None:
-    """Replays what the results lack, and prints the table."""
-    parser = StudyParser(__file__, __doc__, parts=tuple(case.name for case in CASES))
-    run = parser.run_of(parser.parse_args(given))
-    path = run.out / "six.json"
-    found: list[dict[str, Any]] = json.loads(path.read_text())["cases"] if path.exists() else []
-    done = {one["generator"] for one in found}
-    for case in CASES:
-        if case.name in run.parts and case.name not in done:
-            found.append(replayed(case))
-            write_json(path, {"versions": versions(), "counted": COUNTED, "cases": found})
-            print(case.name, found[-1]["verdict"], found[-1]["fits"], flush=True)
-    print(page(found))
-
-
-if __name__ == "__main__":
-    start(main)
+    return markdown.table(
+        ("published PATE-GAN", "verdict", "ε at least", "fits", "coins", "why"), rows
+    )

@@ -144,6 +144,8 @@ def test_a_seed_in_the_code_is_a_violation() -> None:
     record = replayed("FixedSeed")
     assert record.verdict is Verdict.VIOLATION
     assert record.fixed_seeds == (line_of("FixedSeed", "default_rng(7)"),)
+    assert record.proved is None
+    assert "no limit" in record.headline
 
 
 def test_a_scale_that_follows_the_number_of_records_is_shown() -> None:
