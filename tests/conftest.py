@@ -111,7 +111,7 @@ def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         monkeypatch.setattr(LocalEngine, "renewed", lambda engine, trials: engine)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def program() -> Iterator[Program]:
     """`dpaudit` in processes of their own that start quickly."""
     from program import forked_programs

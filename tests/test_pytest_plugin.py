@@ -63,7 +63,10 @@ COUNTING = """constant(data, n_rows, seed):
 """The first lines of a generator that leaves a trace where it is run."""
 
 
-LIGHT = ("", ".errors", ".files", ".pytest_plugin", ".results", ".results.baseline")
+LIGHT = (
+    *("", ".errors", ".files", ".formatting"),
+    *(".pytest_plugin", ".results", ".results.baseline"),
+)
 """What every session of pytest loads of dpaudit: files that import the standard library alone."""
 
 

@@ -104,7 +104,7 @@ def test_the_release_that_stopped_leaking_is_found(
         ["1.2", "consistent"],
         ["1.3", "not"],
     ]
-    assert "pip finds no lost_library" in rows[2]
+    assert "pip finds no lost_library" in why
     assert note == "each at 95 % confidence by itself"
     assert last.startswith("the verdict changes between 1.1 (violation) and 1.2 (")
 

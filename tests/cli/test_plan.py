@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
+from dpaudit.auditing import plan
 from dpaudit.auditing.one_run import plan as one_run
 from dpaudit.auditing.two_worlds import plan as two_worlds
 from dpaudit.cli.console import ExitCode
@@ -35,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of a plan's time is that of the large sizes which it lists beside the one asked for."""
-    monkeypatch.setattr(two_worlds, "SHADOW_MODELS", (50, 100))
+    monkeypatch.setattr(plan, "SHADOW_MODELS", (50, 100))
     monkeypatch.setattr(one_run, "ALTERNATIVES", (50, 100))
 
 
