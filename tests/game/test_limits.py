@@ -66,7 +66,7 @@ class Hanging(Together):
         return super().model(data, job)
 
 
-@pytest.mark.parametrize("together", [pytest.param(False, marks=pytest.mark.ci), True])
+@pytest.mark.parametrize("together", [False, True])
 def test_a_trial_that_never_ends_is_recorded_and_no_other_is_lost(
     tmp_path: Path, together: bool
 ) -> None:
