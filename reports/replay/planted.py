@@ -105,7 +105,8 @@ class Planted:
             return counts + rng.laplace(scale=0.5 / epsilon, size=LEVELS)  # planted: half
         noisy = counts + rng.laplace(scale=1 / epsilon, size=LEVELS)  # planted: seed, twice
         if self.fault == "twice" and place == 2:
-            noisy = (noisy + counts + rng.laplace(scale=1 / epsilon, size=LEVELS)) / 2
+            again = counts + rng.laplace(scale=1 / epsilon, size=LEVELS)
+            noisy = (np.maximum(noisy, 0.0) + np.maximum(again, 0.0)) / 2
         if self.fault == "rows" and place == 1:
             noisy = noisy / len(values)  # planted: rows
         return noisy
