@@ -102,7 +102,7 @@ FULL = Size(
     250,
     None,
     dict.fromkeys(TABLES, (*PRIVATE, "marginals")),
-    {CERVICAL: {286: 200}, SIMULATED: {500: 200}, ADULT: {2000: 200, 8000: 20}},
+    {CERVICAL: {286: 300}, SIMULATED: {500: 300}, ADULT: {2000: 300, 8000: 20}},
 )
 QUICK = Size(2, 1, 400, {CERVICAL: ("marginals",), ADULT: ()}, {CERVICAL: {100: 1}})
 

@@ -12,7 +12,7 @@ from dpaudit.external.environments import create_environment
 from dpaudit.formatting import clipped
 from dpaudit.model.tables import load
 from dpaudit.replaying.run import replay
-from reports.replay.released import MOST_OF_AN_ERROR
+from reports.replay.released import MOST_OF_AN_ERROR, kept
 
 COUNTED: Final = 5
 _OF_REPLAY: Final = frozenset({"epsilon", "delta", "neighbours", "rows", "mu", "rho"})
@@ -65,4 +65,4 @@ def bug_case(one: BugSide) -> dict[str, Any]:
         )
     except DpauditError as error:
         return {**found, "error": clipped(str(error), MOST_OF_AN_ERROR)}
-    return {**found, "result": record.to_document()}
+    return {**found, "result": kept(record)}

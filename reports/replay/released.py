@@ -13,6 +13,7 @@ import pandas as pd
 
 from dpaudit.errors import DpauditError
 from dpaudit.formatting import clipped
+from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.run import replay
 from reports.data import table_file
 from reports.third_party.run import CASES, SCHEMA
@@ -33,6 +34,19 @@ COUNTED: Final = {
     "dpmm:aim": 3,
 }
 """Counted replays of each method: fewer of slow ones."""
+
+
+KEPT: Final = (
+    *("verdict", "reasons", "claim", "proved", "computed", "replays", "fits", "seconds"),
+    *("ledger", "parting", "not_followed", "fixed_seeds", "rows_differ", "guesses", "versions"),
+)
+"""Of a record, what the results keep: no paths of the machine that made it."""
+
+
+def kept(record: ReplayRecord) -> dict[str, Any]:
+    """What the results keep of a record."""
+    document = record.to_document()
+    return {name: document[name] for name in KEPT}
 
 
 class Setting(NamedTuple):
@@ -73,4 +87,4 @@ def released_case(setting: Setting, folder: Path | None, *, quick: bool) -> dict
         )
     except DpauditError as error:
         return {**found, "error": clipped(str(error), MOST_OF_AN_ERROR)}
-    return {**found, "result": record.to_document()}
+    return {**found, "result": kept(record)}
