@@ -100,8 +100,8 @@ def test_tables_are_sent_as_the_library_takes_them(answers: Path) -> None:
     [
         ("raise ValueError('of its own')", "of its own"),
         ("input(); print('hello')", "no JSON object"),
-        ("print('{}')", "'findings'"),
-        ('print(\'{"findings": [{"kind": 1}]}\')', "notes"),
+        ("input(); print('{}')", "'findings'"),
+        ('input(); print(\'{"findings": [{"kind": 1}]}\')', "notes"),
     ],
 )
 def test_what_goes_wrong_there_is_said_in_one_line(answers: Path, text: str, said: str) -> None:
