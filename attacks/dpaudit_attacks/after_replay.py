@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 
@@ -105,7 +105,8 @@ def _features_of(file: Path) -> list[list[str]]:
     """Attack, column and feature of each feature that a replay's record hands over."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-        found = [[one[key] for key in ("attack", "column", "feature")] for one in _listed(document)]
+        listed = document["features"] or []
+        found = [[one[key] for key in ("attack", "column", "feature")] for one in listed]
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {io_reason(error)}") from None
     except (ValueError, KeyError, TypeError):
@@ -118,7 +119,3 @@ def _features_of(file: Path) -> list[list[str]]:
             "audit with the default attacks"
         )
     return found
-
-
-def _listed(document: Any) -> list[dict[str, str]]:
-    return document["features"] or []

@@ -303,7 +303,7 @@ def _composed(mu: float, transcript: Transcript, found: Sequence[StepLoss], delt
                 )
     parts += [
         pld.from_privacy_parameters(
-            _pure(one.largest if one.largest is not None else abs(one.value)),
+            _pure(_most(one)),
             value_discretization_interval=_STEP,
         )
         for one in found

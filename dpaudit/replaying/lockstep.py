@@ -513,7 +513,8 @@ class _Match:
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
         elif kind == "tell":
-            self._unfollowed(site, more["text"])
+            public = more["told"] == "subsample"
+            self.transcript.unfollowed.append(Unfollowed(site, more["text"], public_coins=public))
         elif kind == "derive":
             self.transcript.derived.append(
                 Derived(

@@ -462,10 +462,8 @@ class _Shared(NamedTuple):
 
 def _shared(guarantee: ReplayGuarantee, confidence: float) -> _Shared:
     """Shares the error probability (Bonferroni); exact losses need none of it."""
-    if not isinstance(guarantee, EpsilonReplays):
-        return _Shared(confidence, confidence)  # the rows are not asked
-    if guarantee.delta == 0:
-        return _Shared(confidence, confidence)
+    if not isinstance(guarantee, EpsilonReplays) or guarantee.delta == 0:
+        return _Shared(confidence, confidence)  # the rows are not asked, or losses are exact
     error = 1.0 - confidence
     return _Shared(1.0 - (1.0 - _OF_ROWS) * error, 1.0 - _OF_ROWS * error)
 
@@ -852,8 +850,7 @@ def _doubts(
         one
         for transcript in (found.pilot, *counted)
         for one in transcript.unfollowed
-        if (not one.unseen or parted is not None)
-        and not (public_coins and one.why.endswith("public"))
+        if (not one.unseen or parted is not None) and not (public_coins and one.public_coins)
     ]
     uncoupled = next(
         (one.uncoupled for one in (found.pilot, *counted) if one.uncoupled is not None), None

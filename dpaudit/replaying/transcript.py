@@ -213,11 +213,13 @@ class Unfollowed(NamedTuple):
         why: What replay cannot say of it.
         unseen: Whether nothing at all was seen of its use: it adds to no answer that was heard, so
             it can excuse a parting, and not a loss.
+        public_coins: Whether all that is open is that coins are taken to be public.
     """
 
     site: Site
     why: str
     unseen: bool = False
+    public_coins: bool = False
 
 
 @dataclass(kw_only=True)
