@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dpaudit.replaying.guarantee import gaussian_epsilon
-from dpaudit.replaying.laws import DiscreteGaussian, Gaussian
+from dpaudit.replaying.laws import DiscreteGaussian, GammaDifference, Gaussian, LaplaceSum
 from dpaudit.replaying.loss import How, StepLoss
 from dpaudit.replaying.mixtures import log_mixed
 from dpaudit.replaying.transcript import NoisyStep, Site, Toss, Transcript
@@ -195,9 +195,16 @@ def _scale(steps: list[NoisyStep], world: int) -> float:
 
 
 def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """The largest loss of each number of a step: of Laplace noise, the shift over the scale."""
-    ratio = step.before.shift / np.broadcast_to(step.laws[0].scale, step.answer.shape)
-    if step.laws[0].name in ("laplace", "discrete laplace", "logistic"):
+    """The largest loss of each number of a step: of Laplace noise, the shift over the scale.
+
+    So it is of a sum of Laplace draws, whose density is log-concave: towards its tails the loss
+    grows to that of the largest scale. Below shape 1 the density has a peak, and no limit is known.
+    """
+    law = step.laws[0]
+    ratio = step.before.shift / np.broadcast_to(law.scale, step.answer.shape)
+    if isinstance(law, GammaDifference):
+        return np.where((ratio == 0) | (law.shape >= 1), ratio, math.inf)
+    if law.name in ("laplace", "discrete laplace", "logistic", LaplaceSum.name):
         return np.asarray(ratio)
     inside, outside = (
         law.log_density(step.answer - before)
@@ -220,11 +227,14 @@ def computed_epsilon(
         delta: The delta of the claim.
 
     Returns:
-        Epsilon; None if something has no known largest loss, or the worlds part.
+        Epsilon; None if something has no known largest loss, or the worlds part; at a delta above
+        0 also if sums of Laplace draws are released, which dp-accounting does not know.
     """
     if transcript.parting is not None:
         return None
     lines = ledger(transcript, found)
+    if delta > 0 and any(one.law == LaplaceSum.name and one.l1 > 0 for one in lines):
+        return None
     pure = [one.epsilon for one in lines if one.mu is None]
     if any(one is None for one in pure):
         return None
