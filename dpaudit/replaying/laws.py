@@ -28,6 +28,11 @@ _MOST_SHARES: Final = 64
 """Laplace draws of one scale whose sum is a known law, and"""
 _MOST_SHAPE: Final = 5.0
 """the same of gamma draws whose shape is not whole: Bessel functions do not overflow there."""
+_ROUNDED: Final = 1e-12
+"""How far beyond an end, in units of its range, bounded noise may seem to lie by rounding."""
+_CELLS: Final = 401
+_RARE: Final = 3.0
+"""By how much the loss of what the other world cannot give exceeds others, for a tilt."""
 _LOST: Final = 1e-10
 """The largest relative error by rounding of the density of a sum."""
 
@@ -509,6 +514,101 @@ class Staircase(NoiseLaw):
         return np.asarray(sign * z * self.scale)
 
 
+class Bounded(NoiseLaw):
+    """A law of bounded noise: beyond its ends there is none."""
+
+    @property
+    @abstractmethod
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the largest noise."""
+
+    def is_inside(self, noise: FloatArray) -> NDArray[np.bool_]:
+        """Whether this noise can occur, but for rounding."""
+        low, high = self.ends
+        slack = _ROUNDED * (high - low)
+        return np.asarray((noise >= low - slack) & (noise <= high + slack))
+
+    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+        """Draws from p (p / p')^tilt on cells; what the other world cannot give counts as rare."""
+        if tilt == 0:
+            return super().drawn(shift, tilt, rng)
+        values, log_weights = np.empty(shift.size), np.empty(shift.size)
+        fields = [np.broadcast_to(one, shift.shape).ravel() for one in vars(self).values()]
+        kinds, back = np.unique(np.stack([shift.ravel(), *fields]), axis=1, return_inverse=True)
+        for kind, (moved, *given) in enumerate(kinds.T):
+            law = type(self)(*(np.asarray(one) for one in given))
+            at = np.flatnonzero(back.ravel() == kind)
+            values[at], log_weights[at] = law._drawn_alike(float(moved), tilt, rng, len(at))
+        return Drawn(values.reshape(shift.shape), log_weights.reshape(shift.shape))
+
+    def _drawn_alike(
+        self, moved: float, tilt: float, rng: np.random.Generator, count: int
+    ) -> tuple[FloatArray, FloatArray]:
+        low, high = (float(end) for end in self.ends)
+        kinks = np.array([0.0, -moved, low - moved, high - moved])
+        edges = np.unique(np.clip([*np.linspace(low, high, _CELLS), *kinks], low, high))
+        middles, widths = 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
+        log_p = self.log_density(middles)
+        most = abs(moved) / float(self.scale) + _RARE
+        gain = np.minimum(log_p - self.log_density(middles + moved), most)
+        heights = np.exp(log_p + tilt * gain - np.max(log_p + tilt * gain))
+        chances = heights * widths / np.sum(heights * widths)
+        cells = rng.choice(len(widths), size=count, p=chances)
+        found = edges[cells] + rng.random(count) * widths[cells]
+        return found, self.log_density(found) - np.log(chances[cells] / widths[cells])
+
+
+@dataclass(frozen=True)
+class Uniform(Bounded):
+    """The uniform law from -scale to scale."""
+
+    name = "uniform"
+    symmetric = True
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        return -self.scale, self.scale
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        return np.where(self.is_inside(noise), -np.log(2 * self.scale), -np.inf)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(np.clip(0.5 + 0.5 * noise / self.scale, 0.0, 1.0))
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(rng.uniform(-1.0, 1.0, size=shape) * self.scale)
+
+
+@dataclass(frozen=True)
+class BoundedLaplace(Bounded):
+    """Laplace noise given that it lies between two ends, one on each side of 0."""
+
+    name = "bounded laplace"
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        return self.low, self.high
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        mass = -np.expm1(self.low / self.scale) - np.expm1(-self.high / self.scale)
+        inside = -np.abs(noise) / self.scale - np.log(mass * self.scale)
+        return np.where(self.is_inside(noise), inside, -np.inf)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        plain = Laplace(self.scale)
+        below = plain.cdf(self.low)
+        share = (plain.cdf(noise) - below) / (plain.cdf(self.high) - below)
+        return np.asarray(np.clip(share, 0.0, 1.0))
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        below, above = -np.expm1(self.low / self.scale), -np.expm1(-self.high / self.scale)
+        positive = rng.random(shape) * (below + above) < above
+        far = -np.log1p(-rng.random(shape) * np.where(positive, above, below))
+        return np.asarray(np.where(positive, far, -far) * self.scale)
+
+
 class Share(NamedTuple):
     """One draw of each element of a step.
 
@@ -516,13 +616,15 @@ class Share(NamedTuple):
         law: As `listening.marks` names it.
         factor: What the draw is multiplied by.
         scale: Its scale.
-        shape: Its second parameter.
+        shape: Its second parameter; of bounded Laplace noise, the lower end.
+        other: Its third parameter: the upper end; of staircase noise, gamma.
     """
 
     law: str
     factor: FloatArray
     scale: FloatArray
     shape: FloatArray
+    other: FloatArray = np.ones(())
 
 
 def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
@@ -550,6 +652,11 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     sign = _sign(one.factor)
     if one.law == "logistic":
         return Logistic(size)
+    if one.law == "uniform":
+        return Uniform(size)
+    if one.law == "bounded_laplace":
+        ends = np.sort([one.factor * one.shape, one.factor * one.other], axis=0)
+        return BoundedLaplace(size, ends[0], ends[1]) if np.all(ends[0] < ends[1]) else None
     if one.law == "gumbel" and sign is not None:
         return Gumbel(size, sign)
     if not np.all(np.abs(one.factor) == 1):
@@ -560,8 +667,8 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
         return DiscreteGaussian(one.scale)
     if one.law == "geometric" and sign is not None:
         return Geometric(one.scale, one.shape, sign)
-    if one.law == "staircase":
-        return Staircase(one.scale, float(np.max(one.shape)))
+    if one.law == "staircase" and np.ptp(one.shape) == 0 and np.ptp(one.other) == 0:
+        return Staircase(one.scale, float(np.max(one.shape)), float(np.max(one.other)))
     return None
 
 

@@ -944,10 +944,7 @@ def _rescaled(
 def law_of_parts(parts: list[Any]) -> NoiseLaw | None:
     """The law of the noise of one world's step, as its message has it."""
     return laws.law_of(
-        [
-            Share(one["law"], flat(one["factor"]), flat(one["scale"]), flat(one["shape"]))
-            for one in parts
-        ]
+        [Share(one["law"], *(flat(one[name]) for name in Share._fields[1:])) for one in parts]
     )
 
 

@@ -117,10 +117,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> Nois
         drawn += step.drawn
         site, seed = site or step.site, seed or step.seed
     for message in derived.noise:
-        fields = [
-            np.broadcast_to(flat(message[name]), numbers.shape)
-            for name in ("factor", "scale", "shape")
-        ]
+        fields = [np.broadcast_to(flat(message[name]), numbers.shape) for name in Share._fields[1:]]
         for world in (0, 1):
             shares[world].append(Share(str(message["law"]), *fields))
     laws = [law_of(one) for one in shares]

@@ -19,6 +19,8 @@ CONTINUOUS: dict[str, NoiseLaw] = {
     "gumbel, mirrored": laws.Gumbel(2.0 * ONE, -1.0),
     "logistic": laws.Logistic(0.7 * ONE),
     "staircase": laws.Staircase(1.5 * ONE, 1.2, 0.35),
+    "uniform": laws.Uniform(2.0 * ONE),
+    "bounded laplace": laws.BoundedLaplace(1.5 * ONE, -0.7 * ONE, 4.0 * ONE),
     "gamma": laws.Gamma(2.0 * ONE, 3.0 * ONE),
     "exponential, mirrored": laws.Gamma(2.0 * ONE, ONE, -1.0),
     "three Laplace draws": laws.GammaDifference(1.5 * ONE, 3.0 * ONE),
@@ -74,6 +76,31 @@ def test_weights_make_up_for_a_tilt(law: NoiseLaw, tilt: float) -> None:
         assert np.mean(weights * (drawn.value <= 1.0)) == pytest.approx(known, abs=0.06)
 
 
+@pytest.mark.parametrize("name", ["uniform", "bounded laplace"])
+@pytest.mark.parametrize("tilt", [0.1, 0.3, 1.0])
+def test_a_tilt_of_bounded_noise_reaches_all_of_it(name: str, tilt: float) -> None:
+    law = CONTINUOUS[name]
+    for shift in (0.5, -0.5):
+        drawn = law.drawn(np.full(60_000, shift), tilt, np.random.default_rng(5))
+        weights = np.exp(drawn.log_weights)
+        assert weights.mean() == pytest.approx(1.0, abs=0.05)
+        known = float(law.cdf(np.array([1.0]))[0])
+        assert np.mean(weights * (drawn.value <= 1.0)) == pytest.approx(known, abs=0.05)
+        # what the other world cannot give is aimed at
+        alone = np.isneginf(law.log_density(drawn.value + shift))
+        plain = law.sample(np.random.default_rng(6), (60_000,))
+        expected = np.mean(np.isneginf(law.log_density(plain + shift)))
+        assert np.mean(weights * alone) == pytest.approx(expected, rel=0.05)
+        assert np.mean(alone) > 1.2 * expected
+
+
+def test_an_end_is_no_less_an_answer_for_rounding() -> None:
+    law = CONTINUOUS["bounded laplace"]
+    ends = np.array([-0.7 - 1e-15, 4.0 + 1e-15])
+    assert np.isfinite(law.log_density(ends)).all()
+    assert np.isneginf(law.log_density(np.array([-0.7001, 4.001]))).all()
+
+
 def test_a_tilt_of_laplace_noise_goes_to_the_largest_loss() -> None:
     law = laws.Laplace(2.0 * ONE)
     for shift in (1.0, -1.0):
@@ -92,8 +119,10 @@ def test_densities_are_those_of_scipy() -> None:
     )
 
 
-def share(law: str, *, factor: float = 1.0, scale: float = 1.0, shape: float = 1.0) -> Share:
-    return Share(law, factor * ONE, scale * ONE, shape * ONE)
+def share(
+    law: str, *, factor: float = 1.0, scale: float = 1.0, shape: float = 1.0, other: float = 1.0
+) -> Share:
+    return Share(law, factor * ONE, scale * ONE, shape * ONE, other * ONE)
 
 
 def test_sums_of_draws_are_known_laws() -> None:
@@ -207,6 +236,17 @@ def test_bessels_function_and_the_polynomial_meet() -> None:
         own = laws.GammaDifference(ONE, shape * ONE).log_density(z)
         next_to = laws.GammaDifference(ONE, (shape + 1e-7) * ONE).log_density(z)
         assert np.allclose(own, next_to, atol=1e-5)
+
+
+def test_bounded_noise_is_mirrored_by_a_negative_factor() -> None:
+    one = share("bounded_laplace", factor=-2.0, scale=1.5, shape=-1.0, other=3.0)
+    law = law_of([one])
+    assert isinstance(law, laws.BoundedLaplace)
+    assert (float(law.scale[0]), float(law.low[0]), float(law.high[0])) == (3.0, -6.0, 2.0)
+    assert law_of([share("bounded_laplace", shape=1.0, other=1.0)]) is None
+    uniform = law_of([share("uniform", factor=-2.0, scale=1.5)])
+    assert uniform == laws.Uniform(3.0 * ONE)
+    assert law_of([share("uniform"), share("uniform")]) is None
 
 
 def test_other_sums_are_not_known() -> None:

@@ -199,7 +199,7 @@ def test_a_sum_of_laplace_answers_has_the_law_of_its_noise() -> None:
         ids=np.array([2.0]),
         parents=((np.array([0.0]), one), (np.array([1.0]), -one)),
         offset=np.zeros(1),
-        noise=({"law": "laplace", "factor": one, "scale": 3.0 * one, "shape": one},),
+        noise=({"law": "laplace", "factor": one, "scale": 3.0 * one, "shape": one, "other": one},),
         value=np.array([4.5]),
     )
     transcript = Transcript(noisy=noisy, derived=[derived], released=[np.array([2])])
@@ -219,6 +219,29 @@ def test_what_is_selected_from_noise_without_a_distribution_function_is_not_foll
         noisy = [step([3, 4], [3, 3], [3.1, 4.2], law)]
         found = losses(Transcript(noisy=noisy, selections=[largest([0, 1], 1)]))
         assert {one.how for one in found} == {How.ASSUMED}
+
+
+def test_the_largest_loss_of_bounded_noise_is_at_a_kink_or_an_end() -> None:
+    """LaplaceBoundedDomain on [0, 2]: the loss is that of Laplace noise and of both masses."""
+    before = 1.5, 0.5
+    found = [
+        laws.BoundedLaplace(np.ones(1), np.array([0.0 - one]), np.array([2.0 - one]))
+        for one in before
+    ]
+    made = replace(step([before[0]], [before[1]], [1.9], found[0]), laws=(found[0], found[1]))
+    transcript = Transcript(noisy=[made], released=[np.array([0])])
+    masses = [2 - np.exp(-one) - np.exp(one - 2.0) for one in before]
+    expected = 1.0 + abs(np.log(masses[0] / masses[1]))
+    lost = losses(transcript)
+    assert total(lost) == pytest.approx(1.0 - np.log(masses[0] / masses[1]))
+    [line] = ledger(transcript, lost)
+    assert line.epsilon == pytest.approx(expected)
+    # of noise whose ends move there is no largest loss, and no dp-accounting of either
+    uniform = laws.Uniform(np.ones(1))
+    moved = Transcript(noisy=[step([1], [0.5], [1.2], uniform)], released=[np.array([0])])
+    assert ledger(moved, losses(moved))[0].epsilon is None
+    assert computed_epsilon(transcript, lost, 0.0) == pytest.approx(expected)
+    assert computed_epsilon(transcript, lost, 1e-5) is None
 
 
 def test_steps_of_several_laws_are_composed_by_their_losses() -> None:
