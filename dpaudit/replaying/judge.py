@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpaudit.bounds.replays import mean_exceeds
+from dpaudit.bounds.replays import mean_exceeds, mean_lower
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.guarantee import (
     EpsilonReplays,
@@ -19,7 +19,7 @@ from dpaudit.replaying.guarantee import (
 )
 from dpaudit.replaying.laws import Gaussian, NoiseLaw
 from dpaudit.replaying.loss import How, losses, total
-from dpaudit.replaying.mixtures import log_mixed, mixed_numbers
+from dpaudit.replaying.mixtures import Expected, Steering, log_mixed, mixed_numbers, steering
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Toss, Transcript
 from dpaudit.results.verdict import POWER
@@ -29,6 +29,12 @@ TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
 _FINER: Final = tuple(np.geomspace(1.0, 12.0, 24))
 """Tried as well where coins are mixed over: a little too much tilt loses all there."""
 _SIMULATED: Final = 40
+_STEERED: Final = 5
+"""Groups of steered replays that are simulated."""
+_MOST_STEPS: Final = 100
+"""Answers of sub-samples that are steered; more have one tilt."""
+_MOST_AIMED: Final = 60.0
+_BISECTIONS: Final = 14
 _PURE_TILT: Final = 30.0
 """For a claim without delta: answers are drawn where the loss is largest."""
 
@@ -40,6 +46,7 @@ class DrawPlan(NamedTuple):
         base: The world whose law is drawn from.
         tilt: As of `lockstep.Order`.
         at: The epsilon at which the divergence is bounded.
+        steering: As of `lockstep.Order`.
         in_turn: Whether every second replay is drawn from the other world: of a claim without
             delta, a transcript refutes it in either order.
     """
@@ -47,6 +54,7 @@ class DrawPlan(NamedTuple):
     base: World
     tilt: float
     at: float
+    steering: Steering | None = None
     in_turn: bool = False
 
     def base_of(self, number: int) -> World:
@@ -124,7 +132,87 @@ def draw_plan(
                 )
                 if value > best + 1e-9:
                     best, plan = value, DrawPlan(base, float(tilt), at)
-    return plan
+    steered = _steered(pilot, guarantee, replays=replays, confidence=confidence)
+    if steered is None:
+        return plan
+    tried = [_simulated_steering(*steered, replays, rng) for _ in range(_STEERED)]
+    proved = [guarantee.proved(one, at=plan.at, confidence=confidence) for one in tried]
+    if float(np.median(proved)) <= best:
+        return plan
+    return plan._replace(base=steered[1], steering=steered[2])
+
+
+def _steered(
+    pilot: Transcript, guarantee: ReplayGuarantee, *, replays: int, confidence: float
+) -> tuple[list[Expected], World, Steering] | None:
+    """How to aim at the largest epsilon that so many replays can prove, if all goes as expected.
+
+    That is where the divergence exceeds delta by what equal values must for the bet to be won. Only
+    where all that moves is Gaussian and each answer has a coin of its own.
+    """
+    answers = _expected(pilot)
+    if answers is None or not isinstance(guarantee, EpsilonReplays):
+        return None
+    ratio = 1.0 / mean_lower(np.ones(replays), confidence=confidence)
+    aimed = 1.02 * ratio * guarantee.delta
+    best: tuple[list[Expected], World, Steering] | None = None
+    for base in World:
+        low, high = (0.0 if best is None else best[2].epsilon), _MOST_AIMED
+        if steering(answers, base, low)[1] <= aimed:
+            continue
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            low, high = (
+                (middle, high) if steering(answers, base, middle)[1] > aimed else (low, middle)
+            )
+        best = answers, base, steering(answers, base, low)[0]
+    return best
+
+
+def _expected(pilot: Transcript) -> list[Expected] | None:
+    """The answers that move, if all depend on coins of their own and on nothing else."""
+    if pilot.choices or pilot.selections or pilot.derived or pilot.parting is not None:
+        return None
+    moving = [step for step in pilot.noisy if np.any(step.before.shift)]
+    tosses = [step.toss for step in moving]
+    if not moving or None in tosses or len(set(tosses)) < len(tosses) or len(moving) > _MOST_STEPS:
+        return None
+    found = []
+    for step in moving:
+        scales = [np.broadcast_to(law.scale, step.answer.shape) for law in step.laws]
+        if not isinstance(step.laws[0], Gaussian) or not np.array_equal(scales[0], scales[1]):
+            return None
+        assert step.toss is not None
+        far = float(np.linalg.norm(step.before.shift / scales[0]))
+        found.append(Expected(round(far, 9), pilot.tosses[step.toss].chance))
+    return found
+
+
+def _simulated_steering(
+    answers: Sequence[Expected],
+    base: World,
+    steered: Steering,
+    count: int,
+    rng: np.random.Generator,
+) -> Replays:
+    """Losses and weights of transcripts whose answers are those expected."""
+    unit = Gaussian(np.asarray(1.0))
+    losses, weights = np.zeros(count), np.zeros(count)
+    for place in range(count):
+        for number, one in enumerate(answers):
+            drawn = mixed_numbers(
+                (unit, unit),
+                (one.far, 0.0),
+                one.chance,
+                base=base,
+                tilt=1.0,
+                rng=rng,
+                towards=steered.towards(number, float(losses[place])),
+            )
+            gain = float(log_mixed(one.chance, drawn.log_ratios[0]))
+            losses[place] += gain if base is World.IN else -gain
+            weights[place] += drawn.log_weights[0]
+    return Replays(losses, weights)
 
 
 def _simulated(

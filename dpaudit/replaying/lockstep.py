@@ -26,7 +26,7 @@ from dpaudit.plugins.protocols import World
 from dpaudit.replaying import laws
 from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw, Share
 from dpaudit.replaying.listening.channel import Channel, connect
-from dpaudit.replaying.mixtures import mixed_answers, posterior
+from dpaudit.replaying.mixtures import Steering, Towards, log_mixed, mixed_answers, posterior
 from dpaudit.replaying.sums import shares_of
 from dpaudit.replaying.transcript import (
     AnswerSelection,
@@ -69,6 +69,7 @@ class Order(NamedTuple):
         number: Of the replay; names its streams.
         base: The world whose law the answers are drawn from.
         tilt: How far they are moved towards where the worlds differ most; 0 for not at all.
+        steering: In place of the tilt, how far answers of sub-samples are moved by the loss so far.
         coins: Which of the replay's coins both worlds share.
         nudged: Lines of noise whose answers world "out" gets a little changed: shows whether they
             are used as numbers.
@@ -84,6 +85,7 @@ class Order(NamedTuple):
     number: int
     base: World = World.IN
     tilt: float = 0.0
+    steering: Steering | None = None
     coins: int = 0
     nudged: frozenset[Site] = frozenset()
     seed: int | None = None
@@ -318,6 +320,7 @@ class _Match:
         self._next = 0
         self._answers: dict[int, tuple[int, int]] = {}
         self._used: dict[int, int] = {}
+        self._mixed: list[float] = []  # losses of answers of sub-samples, towards the base world
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
 
@@ -649,14 +652,20 @@ class _Match:
         if key in self.order.given:
             value, log_weight = self.order.given[key], 0.0
         elif self.transcript.tosses:
+            chance = self.transcript.chance
             mixed = mixed_answers(
                 known,
                 before,
-                self.transcript.chance,
+                chance,
                 base=self.order.base,
                 tilt=self.order.tilt,
                 rng=self._rng,
+                towards=self._towards(),
             )
+            if np.any(before.shift):
+                gain = float(log_mixed(chance, mixed.log_ratio))
+                gain = gain if base == 0 else -gain
+                self._mixed.append(gain if np.isfinite(gain) else 0.0)
             value, log_weight = mixed.value, mixed.log_weight
             self.transcript.chance = posterior(self.transcript.chance, mixed.log_ratio)
         else:
@@ -667,6 +676,13 @@ class _Match:
         self.transcript.log_weight += log_weight
         self.transcript.given[key] = value
         return value, moved, log_weight
+
+    def _towards(self) -> Towards | None:
+        """Where the next answer of a sub-sample should go, by the loss so far."""
+        steering = self.order.steering
+        if steering is None:
+            return None
+        return steering.towards(len(self._mixed), sum(self._mixed))
 
     @property
     def _toss(self) -> int | None:
@@ -871,6 +887,8 @@ class _Match:
                 self._unfollowed(site, "an answer of a sub-sample that data is added to later")
             self.transcript.chance = one_step.chance
             self.transcript.log_weight -= one_step.log_weight
+            if np.any(one_step.before.shift):
+                del self._mixed[-1:]
             value, _, log_weight = self._drawn(key, moved, moved_laws)
         drawn = one_step.drawn
         if not np.array_equal(places, np.arange(len(places))) or not np.all(factor == 1):

@@ -11,6 +11,7 @@ given the answers so far (Bayes), so that answers which share a coin are taken o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,6 +24,95 @@ _NODES: Final = 1001
 """Cells of the grid that an answer is drawn from."""
 _REACH: Final = 60.0
 """How many scales around both values before noise the grid reaches."""
+
+
+_UNIT: Final = Gaussian(np.asarray(1.0))
+_LOSSES: Final = 401
+"""Points of the grid of losses on which the value of a half-drawn transcript is worked out."""
+_MARGIN: Final = 12.0
+"""How far above the epsilon that is aimed at that grid reaches: all counts there."""
+_WIDE: Final = 9.0
+"""How many scales around both values answers matter to these."""
+
+Towards = Callable[[FloatArray], FloatArray]
+"""The logarithm of what a density is multiplied by, from the loss of an answer."""
+
+
+class Steering(NamedTuple):
+    """Where the next answer of a transcript should go, by the loss of those before.
+
+    The best law to draw from is P (1 - e^(epsilon - L))_+, which no weight makes up for but a
+    constant. Answer by answer that is P times the mean of (1 - e^(epsilon - L))_+ given the loss so
+    far (Doob's h-transform). The means are those of the answers that were expected; weights are
+    exact whatever comes.
+
+    Attributes:
+        epsilon: The epsilon that is aimed at.
+        grid: Losses.
+        log_means: After each answer but the last, the logarithm of the mean at each of these.
+    """
+
+    epsilon: float
+    grid: FloatArray
+    log_means: tuple[FloatArray, ...]
+
+    def after(self, number: int, loss: FloatArray) -> FloatArray:
+        """The logarithm of the mean after answer `number`, counted from 0, by the loss so far."""
+        if number < len(self.log_means):
+            return np.asarray(np.interp(loss, self.grid, self.log_means[number]))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(-np.expm1(np.minimum(self.epsilon - loss, 0.0))))
+
+    def towards(self, number: int, so_far: float) -> Towards:
+        """What the density of answer `number` is multiplied by, given the loss before it."""
+        return lambda gain: self.after(number, so_far + gain)
+
+
+class Expected(NamedTuple):
+    """A Gaussian answer that depends on a coin of its own.
+
+    Attributes:
+        far: The distance by which the record moves it, in units of its scale.
+        chance: Of the coin.
+    """
+
+    far: float
+    chance: float
+
+
+def steering(answers: Sequence[Expected], base: World, epsilon: float) -> tuple[Steering, float]:
+    """How to aim at the divergence at an epsilon, and that divergence, up to the grid.
+
+    Args:
+        answers: In order.
+        base: The world whose law is drawn from.
+        epsilon: The epsilon.
+    """
+    # what all coins together can take away, or give in the other order
+    least = -sum(math.log1p(-min(one.chance, 1.0 - 1e-9)) for one in answers)
+    low, high = -least - 1.0, epsilon + least + _MARGIN
+    if base is World.OUT:
+        low, high = epsilon - least - 1e-3, max(least, epsilon)
+    grid = np.linspace(low, high, _LOSSES)
+    found = Steering(epsilon, grid, ())
+    cells = {one: _masses(one, base) for one in set(answers)}
+    means: list[FloatArray] = []
+    for one in reversed(answers):
+        mass, gain = cells[one]
+        # the last answer's mean is known without a grid: `after` gives it for number 0
+        value = np.exp(found.after(0, grid[:, None] + gain)) @ mass
+        means.insert(0, np.log(np.maximum(value, 1e-300)))
+        found = Steering(epsilon, grid, (means[0],))
+    start = float(np.exp(np.interp(0.0, grid, means[0])))
+    return Steering(epsilon, grid, tuple(means[1:])), start
+
+
+def _masses(one: Expected, base: World) -> tuple[FloatArray, FloatArray]:
+    """The mass of cells of an answer in the base world, and the loss there towards it."""
+    edges = np.linspace(-_WIDE, one.far + _WIDE, _LOSSES)
+    middles = 0.5 * (edges[1:] + edges[:-1])
+    own, other = _log_densities((_UNIT, _UNIT), (one.far, 0.0), one.chance, base, middles)
+    return np.exp(own) * np.diff(edges), own - other
 
 
 class MixedDraw(NamedTuple):
@@ -71,6 +161,7 @@ def mixed_answers(
     base: World,
     tilt: float,
     rng: np.random.Generator,
+    towards: Towards | None = None,
 ) -> MixedDraw:
     """Draws the answers of a step.
 
@@ -82,6 +173,7 @@ def mixed_answers(
         tilt: How far towards where the worlds differ most: the power of P / P' that the density is
             multiplied by.
         rng: Draws.
+        towards: In place of the tilt, if noise is Gaussian and of one scale.
     """
     size = before.outside.shape
     scales = [np.broadcast_to(law.scale, size) for law in laws]
@@ -94,7 +186,13 @@ def mixed_answers(
         if far == 0:
             return MixedDraw(before.outside + noise * scales[1], 0.0, 0.0)
         along = mixed_numbers(
-            (Gaussian(np.asarray(1.0)),) * 2, (far, 0.0), chance, base=base, tilt=tilt, rng=rng
+            (_UNIT, _UNIT),
+            (far, 0.0),
+            chance,
+            base=base,
+            tilt=1.0 if towards is not None else tilt,
+            rng=rng,
+            towards=towards,
         )
         unit = shift / far
         noise = noise + (float(along.value[0]) - float(noise @ unit)) * unit
@@ -136,6 +234,7 @@ def mixed_numbers(
     tilt: float,
     rng: np.random.Generator,
     size: int = 1,
+    towards: Towards | None = None,
 ) -> MixedNumbers:
     """Draws one answer several times from P (P / P')^tilt on a grid, P being the base world's law.
 
@@ -150,14 +249,20 @@ def mixed_numbers(
         tilt: As of `mixed_answers`.
         rng: Draws.
         size: How many draws.
+        towards: In place of the tilt, which then only says how far the grid reaches.
     """
     edges = _edges(laws, before, tilt)
     whole = laws[1].whole
     middles = edges if whole else 0.5 * (edges[1:] + edges[:-1])
     own, other = _log_densities(laws, before, chance, base, middles)
-    with np.errstate(invalid="ignore"):
-        towards = np.nan_to_num(tilt * (own - other), nan=0.0, posinf=500.0, neginf=-500.0)
-    log_heights = own + towards
+    if towards is None:
+        with np.errstate(invalid="ignore"):
+            aim = np.nan_to_num(tilt * (own - other), nan=0.0, posinf=500.0, neginf=-500.0)
+    else:
+        aim = towards(own - other)
+        if not np.any(np.isfinite(own + aim)):
+            aim = np.zeros_like(own)  # nothing that is aimed at can be reached any more
+    log_heights = own + aim
     widths = np.ones_like(edges) if whole else np.diff(edges)
     log_heights -= np.max(log_heights)
     mass = np.exp(log_heights) * widths

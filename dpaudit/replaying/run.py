@@ -348,7 +348,13 @@ def _replayed(
     )
     counted = []
     orders = [
-        Order(_FIRST + number, plan.base_of(number), plan.tilt, kept=found.kept)
+        Order(
+            _FIRST + number,
+            plan.base_of(number),
+            plan.tilt,
+            steering=plan.steering,
+            kept=found.kept,
+        )
         for number in range(replays)
     ]
     for order in orders:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,20 @@ from scipy import stats
 from dpaudit.bounds.replays import hockey_stick, replayed_epsilon
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying import laws
+from dpaudit.replaying.guarantee import EpsilonReplays
+from dpaudit.replaying.judge import DrawPlan, draw_plan
 from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.ledger import computed_epsilon, ledger
 from dpaudit.replaying.loss import How, losses, total
-from dpaudit.replaying.mixtures import log_mixed, mixed_answers, mixed_numbers, posterior
+from dpaudit.replaying.mixtures import (
+    Expected,
+    Steering,
+    log_mixed,
+    mixed_answers,
+    mixed_numbers,
+    posterior,
+    steering,
+)
 from dpaudit.replaying.transcript import (
     AnswerSelection,
     ChoiceStep,
@@ -148,6 +159,138 @@ def test_twenty_replays_prove_most_of_epsilon_and_no_more(
     assert float(np.median(proved)) > 0.75 * true
     # at most 5 % may be above: 20 or more of 200 would have a chance below 0.3 % then
     assert sum(one > true for one in proved) < 20
+
+
+TEN = [Expected(1.0, 0.1)] * 10
+
+
+def steered_draws(
+    answers: list[Expected], aimed: Steering, base: World, *, size: int
+) -> tuple[Any, Any]:
+    """Losses and weights of transcripts that are drawn as `aimed` says, whatever it expected."""
+    rng = np.random.default_rng(5)
+    found, weights = np.zeros(size), np.zeros(size)
+    for place in range(size):
+        for number, one in enumerate(answers):
+            drawn = mixed_numbers(
+                (UNIT, UNIT),
+                (one.far, 0.0),
+                one.chance,
+                base=base,
+                tilt=1.0,
+                rng=rng,
+                towards=aimed.towards(number, float(found[place])),
+            )
+            gain = float(log_mixed(one.chance, drawn.log_ratios[0]))
+            found[place] += gain if base is World.IN else -gain
+            weights[place] += drawn.log_weights[0]
+    return found, weights
+
+
+def known_divergence(answers: list[Expected], base: World, epsilon: float) -> float:
+    """By dp-accounting towards world "in", where it is the larger one; else by plain draws."""
+    if base is World.IN:
+        own = [
+            pld.from_gaussian_mechanism(
+                1.0 / one.far, sampling_prob=one.chance, value_discretization_interval=1e-3
+            )
+            for one in answers
+        ]
+        return float(
+            reduce(lambda one, other: one.compose(other), own).get_delta_for_epsilon(epsilon)
+        )
+    rng, loss = np.random.default_rng(8), np.zeros(1_000_000)
+    for one in answers:
+        y = rng.standard_normal(loss.size)
+        loss -= log_mixed(one.chance, one.far * y - one.far**2 / 2)
+    return float(np.mean(hockey_stick(loss, np.zeros(loss.size), epsilon)))
+
+
+@pytest.mark.parametrize("base", list(World))
+def test_steering_knows_the_divergence_that_it_aims_at(base: World) -> None:
+    answers = [*TEN[:3], Expected(0.7, 0.3), Expected(1.5, 0.05)]
+    epsilon = 1.5 if base is World.IN else 0.4
+    _, found = steering(answers, base, epsilon)
+    assert found == pytest.approx(known_divergence(answers, base, epsilon), rel=0.02)
+
+
+@pytest.mark.parametrize("base", list(World))
+def test_steered_transcripts_count_nearly_alike(base: World) -> None:
+    epsilon = 2.8 if base is World.IN else 0.6
+    aimed, _ = steering(TEN, base, epsilon)
+    value = hockey_stick(*steered_draws(TEN, aimed, base, size=40), epsilon)
+    assert np.std(value) < 0.05 * np.mean(value)
+    assert np.mean(value) == pytest.approx(known_divergence(TEN, base, epsilon), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [Expected(1.2, 0.1)] * 10,
+        [Expected(0.8, 0.1)] * 10,
+        TEN[:7],
+        [*TEN, *TEN[:3]],
+        [Expected(1.0, 0.12)] * 10,
+    ],
+    ids=["farther", "nearer", "fewer", "more", "more often"],
+)
+def test_weights_are_exact_whatever_was_expected(answers: list[Expected]) -> None:
+    aimed, _ = steering(TEN, World.IN, 2.0)
+    value = hockey_stick(*steered_draws(answers, aimed, World.IN, size=100), 2.0)
+    error = float(np.std(value)) / 10.0
+    known = known_divergence(answers, World.IN, 2.0)
+    assert float(np.mean(value)) < known + 4.0 * error + 0.01 * known
+    if len(answers) <= len(TEN):  # more than expected: not all that counts is reached
+        assert float(np.mean(value)) > known - 4.0 * error - 0.01 * known
+
+
+def test_steered_bounds_are_never_above_the_truth_more_often_than_they_may() -> None:
+    """Whether what is aimed at is below, at or above the truth."""
+    true = 2.8545
+    for epsilon in (2.0, 2.8, 3.5):
+        aimed, _ = steering(TEN, World.IN, epsilon)
+        found, weights = steered_draws(TEN, aimed, World.IN, size=400)
+        proved = [
+            replayed_epsilon(found[at::40], weights[at::40], delta=1e-5, confidence=0.95)
+            for at in range(40)
+        ]
+        assert sum(one > true for one in proved) <= 6  # of 40: 5 % is exceeded by chance in 1 %
+
+
+def test_nothing_that_can_be_reached_is_no_reason_to_fail() -> None:
+    drawn = mixed_numbers(
+        (UNIT, UNIT),
+        (1.0, 0.0),
+        0.1,
+        base=World.IN,
+        tilt=1.0,
+        rng=np.random.default_rng(0),
+        size=2000,
+        towards=lambda gain: np.full(gain.shape, -np.inf),
+    )
+    assert np.allclose(drawn.log_weights, 0.0, atol=0.1)  # the law itself, cell by cell
+
+
+def test_only_gaussian_answers_with_coins_of_their_own_are_steered() -> None:
+    tosses = [Toss(SITE, 0.1, True), Toss(SITE, 0.1, True)]
+    gaussian = laws.Gaussian(np.ones(1))
+    steps = [noisy(0, [0.5], gaussian, 0), noisy(1, [0.5], gaussian, 1)]
+    claim = EpsilonReplays(1.0, 1e-5)
+
+    def plan(transcript: Transcript) -> DrawPlan:
+        rng = np.random.default_rng(0)
+        return draw_plan(transcript, claim, used=set(), replays=10, confidence=0.95, rng=rng)
+
+    found = plan(Transcript(noisy=steps, tosses=tosses))
+    assert found.steering is not None
+    assert found.base is World.IN
+    true = known_divergence([Expected(1.0, 0.1)] * 2, World.IN, found.steering.epsilon)
+    assert 1e-5 < true < 2e-5  # ten equal values prove delta where they exceed it by two thirds
+    one_coin = [noisy(0, [0.5], gaussian, 0), noisy(1, [0.5], gaussian, 0)]
+    assert plan(Transcript(noisy=one_coin, tosses=tosses[:1])).steering is None
+    laplace = [noisy(0, [0.5], laws.Laplace(np.ones(1)), 0), steps[1]]
+    assert plan(Transcript(noisy=laplace, tosses=tosses)).steering is None
+    assert plan(Transcript(noisy=[noisy(0, [0.5], gaussian, None)])).steering is None
 
 
 def noisy(first: int, answer: Any, law: NoiseLaw, toss: int | None) -> NoisyStep:
