@@ -533,7 +533,7 @@ def _log_thresholds(
             total = np.where(fits, total + own, -np.inf)
             continue
         if law.whole:
-            return None  # "less" and "at most" differ, and are not told apart
+            return None  # "less" and "at most" differ, and are not distinguished
         above = law.cdf(top - before) if top is not None else np.ones_like(grid)
         beneath = law.cdf(bottom - before) if bottom is not None else np.zeros_like(grid)
         if top is None and bottom is not None and law.symmetric:

@@ -35,7 +35,7 @@ class PartingFound(NamedTuple):
         place: File and line in world "in"; null if there is none.
         other_place: The same in world "out", where it differs.
         inside: What world "in" does there.
-        outside: What world "out" does there.
+        outside: What world "out" does there; empty if `inside` says how both differ.
         meaning: What this means, in one sentence.
         replays: In how many of the counted replays the worlds part.
     """
@@ -88,8 +88,8 @@ class ReplayRecord(Document):
         not_followed: Draws that could not be followed.
         fixed_seeds: Lines whose noise comes from a seed that is the same in every fit.
         rows_differ: Whether the synthetic rows differ, too.
-        guesses: Further fits whose world their rows told, all of them; the bound is then theirs.
-            Null if no such game was won.
+        guesses: Further fits whose world the rows identified, all of them; the bound is then that
+            of the rows. Null if no such game was won.
         public_coins: Whether coins that are no noise count as public.
         features: Features of synthetic tables that the record moves, for an audit after this
             replay; null where none were looked for: it is consistent, or `hand_over` was off.
@@ -202,8 +202,11 @@ class ReplayRecord(Document):
                 f"The worlds part at {self.parting.place or 'the synthetic rows'}: "
                 f"{self.parting.meaning}."
             )
-            yield from _row("in", self.parting.inside)
-            yield from _row("out", self.parting.outside)
+            if self.parting.outside:
+                yield from _row("in", self.parting.inside)
+                yield from _row("out", self.parting.outside)
+            else:
+                yield from _row("rows", self.parting.inside)
         if self.features:
             yield from _row("rows", f"the record moves {', '.join(map(str, self.features[:3]))}")
             yield from _row("next", "prove it from rows: `dpaudit audit --after-replay FILE`")
@@ -221,7 +224,7 @@ class ReplayRecord(Document):
         """The lower limit, in words."""
         proved = "no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
         if self.guesses is not None:
-            return f"{proved} (from {self.guesses} fits whose world their rows told)"
+            return f"{proved} (from {self.guesses} fits whose world the rows identified)"
         how = (
             "exact, from the transcripts"
             if self.is_exact

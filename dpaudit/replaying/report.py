@@ -69,7 +69,12 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
         yield Block(
             title="Where the worlds part",
             paragraphs=(f"{found.place or 'Synthetic rows'}: {found.meaning}.",),
-            table=ReportTable(("World", "There"), (("in", found.inside), ("out", found.outside))),
+            table=ReportTable(
+                ("World", "There"),
+                (("in", found.inside), ("out", found.outside))
+                if found.outside
+                else (("both", found.inside),),
+            ),
         )
     if record.ledger:
         yield Block(

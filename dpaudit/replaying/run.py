@@ -39,6 +39,7 @@ from dpaudit.replaying.guarantee import (
     Replays,
     replay_guarantee,
 )
+from dpaudit.replaying.identified import WorldsIdentified, worlds_identified
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.ledger import computed_epsilon, ledger
@@ -60,7 +61,6 @@ from dpaudit.replaying.subsamples import (
     with_other_rows,
 )
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.told import RowsTold, told_apart
 from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
@@ -107,7 +107,7 @@ class _Found:
     kept: bool | None = None
     loose: Site | None = None
     heard: bool = False
-    told: RowsTold | None = None
+    identified: WorldsIdentified | None = None
     verdict: Verdict = Verdict.INCONCLUSIVE
     reasons: tuple[str, ...] = ()
     features: tuple[MovedFeature, ...] | None = None
@@ -376,7 +376,7 @@ def _replayed(
         found, counted, above=judged.above, parted=parted, public_coins=setting.public_coins
     )
     if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
-        found.told = _told(setting, guarantee, found, say)
+        found.identified = _identified(setting, guarantee, found, say)
     partings = [one.parting for one in (found.pilot, *counted) if one.parting is not None]
     differ = any(one.is_difference for one in partings)
     if setting.hand_over and found.control is None and (judged.above or differ):
@@ -431,10 +431,10 @@ def _place_of(setting: _Setting) -> int:
     return next(row for row in setting.spec.game.missing.values() if row is not None)
 
 
-def _told(
+def _identified(
     setting: _Setting, guarantee: ReplayGuarantee, found: _Found, say: Callable[[str], None]
-) -> RowsTold | None:
-    """Whether the rows tell the worlds apart, where nothing else decides."""
+) -> WorldsIdentified | None:
+    """Whether the rows identify the world, where nothing else decides."""
     if not isinstance(guarantee, EpsilonReplays):
         return None
     game, first = setting.spec.game, found.fits
@@ -444,7 +444,7 @@ def _told(
         found.fits += 1
         return setting.worlds.fitted(game.table(world, 0), rows=setting.rows, number=found.fits)
 
-    return told_apart(
+    return worlds_identified(
         fitted,
         setting.spec.table.schema,
         setting.worlds.rng("told", 0),
@@ -662,11 +662,11 @@ def _concluded(
     verdict, reasons = found.verdict, found.reasons
     if found.fixed and verdict is Verdict.VIOLATION:
         proved = np.inf  # who knows the code knows the noise
-    if found.told is not None:
-        proved, verdict = found.told.proved, Verdict.VIOLATION
+    if found.identified is not None:
+        proved, verdict = found.identified.proved, Verdict.VIOLATION
         reasons = (
-            f"the synthetic rows alone told the worlds apart in {found.told.guesses} of "
-            f"{found.told.guesses} fits",
+            f"the synthetic rows alone identified the world in {found.identified.guesses} of "
+            f"{found.identified.guesses} fits",
             *reasons,
         )
     delta = getattr(spec.claim, "delta", None)
@@ -697,7 +697,7 @@ def _concluded(
         not_followed=_not_followed(pilot, pilot_losses),
         fixed_seeds=tuple(str(site) for site in found.fixed),
         rows_differ=found.rows_differ,
-        guesses=None if found.told is None else found.told.guesses,
+        guesses=None if found.identified is None else found.identified.guesses,
         public_coins=setting.public_coins,
         features=found.features,
         seed=spec.settings.seed,
@@ -768,7 +768,7 @@ def _verdict(
     shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
     if not found.heard and parted is not None and not shown:
         return Verdict.INCONCLUSIVE, (
-            f"no noise was heard, and {parted.meaning}: audit it from outside with `dpaudit audit`",
+            f"no noise was heard, and {parted.meaning}: run a black-box audit (`dpaudit audit`)",
         )
     if not above:
         if parted is not None:
@@ -870,18 +870,18 @@ def _doubts(
     kind = PartKind(parted.kind)
     if any(one.tosses for one in (found.pilot, *counted)):
         yield (
-            f"{parted.meaning}, but other records' coins could hide it: audit it from outside with "
-            "`dpaudit audit`"
+            f"{parted.meaning}, but other records' coins could hide it: run a black-box audit "
+            "(`dpaudit audit`)"
         )
     if kind is PartKind.FAILURE:
         yield f"the generator fails in one world alone: {parted.inside}; {parted.outside}"
     elif kind is PartKind.ROWS and found.pilot.first_coin is not None and not public_coins:
         yield (
             "the synthetic rows differ although all noisy answers are equal, but coins could hide "
-            "it: audit it from outside with `dpaudit audit`"
+            "it: run a black-box audit (`dpaudit audit`)"
         )
     elif kind not in _SURE and kind is not PartKind.ROWS:
         yield (
-            f"{parted.meaning} ({parted.place}), and what that costs is not known: audit it from "
-            "outside with `dpaudit audit`"
+            f"{parted.meaning} ({parted.place}), and what that costs is not known: run a "
+            "black-box audit (`dpaudit audit`)"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,18 @@ def test_rows_tell_where_no_noise_is_heard() -> None:
     assert record.proved is not None
     assert 1.0 < record.proved < 1.1
     assert "epsilon of the synthetic rows" in record.headline
+    assert "the synthetic rows alone identified the world in 10 of 10 fits" in record.reasons[0]
+    assert "from 10 fits whose world the rows identified" in record.bound_text
+
+
+def test_rows_that_differ_are_counted_in_one_line() -> None:
+    record = replayed("NoiseReused", replays=1)
+    assert record.parting is not None
+    parting = record.parting._replace(kind="rows", inside="3 of 40 rows differ", outside="")
+    changed = replace(record, parting=parting)
+    assert "rows      3 of 40 rows differ" in str(changed)
+    assert "\nout" not in str(changed)
+    assert "| both | 3 of 40 rows differ |" in replay_markdown(changed)
 
 
 def test_coins_excuse_nothing_where_the_proof_does_not_count_on_them() -> None:

@@ -8,14 +8,19 @@ import pytest
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import World
-from dpaudit.replaying.told import RowsTold, guesses_needed, separating, told_apart
+from dpaudit.replaying.identified import (
+    WorldsIdentified,
+    guesses_needed,
+    separating,
+    worlds_identified,
+)
 
 SCHEMA = Schema.from_document(
     {"columns": [{"name": "x", "kind": "continuous", "lower": -9.0, "upper": 9.0}]}
 )
 
 
-def played(shift: float, seed: int) -> tuple[RowsTold | None, int]:
+def played(shift: float, seed: int) -> tuple[WorldsIdentified | None, int]:
     """A game on rows whose mean follows the world, and how many fits it took."""
     rng, fits = np.random.default_rng(seed), 0
 
@@ -25,7 +30,7 @@ def played(shift: float, seed: int) -> tuple[RowsTold | None, int]:
         middle = shift if world is World.IN else 0.0
         return pd.DataFrame({"x": rng.normal(middle, 1.0, size=20)})
 
-    told = told_apart(fitted, SCHEMA, rng, epsilon=1.0, delta=1e-5, confidence=0.975)
+    told = worlds_identified(fitted, SCHEMA, rng, epsilon=1.0, delta=1e-5, confidence=0.975)
     return told, fits
 
 
@@ -58,14 +63,14 @@ def test_rows_of_a_leak_as_large_as_the_claim_win_as_seldom_as_they_may() -> Non
         return pd.DataFrame({"x": np.full(5, float((world is World.IN) == kept))})
 
     won = sum(
-        told_apart(fitted, SCHEMA, rng, epsilon=1.0, delta=0.0, confidence=0.975) is not None
+        worlds_identified(fitted, SCHEMA, rng, epsilon=1.0, delta=0.0, confidence=0.975) is not None
         for _ in range(400)
     )
     assert won <= 22  # 10 are allowed
 
 
 def test_a_failing_fit_ends_the_game() -> None:
-    game = told_apart(
+    game = worlds_identified(
         lambda world: None,
         SCHEMA,
         np.random.default_rng(1),

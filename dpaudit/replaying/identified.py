@@ -1,4 +1,4 @@
-"""Whether synthetic rows tell the worlds apart, by a few fits of their own that nobody listens to.
+"""Whether synthetic rows identify the world, in a few fits of their own that nobody listens to.
 
 Where no noise is heard, or coins may hide what the noisy answers show, a replay proves nothing. Its
 rows still may: a rule is read off some fits in either world, then a fair coin picks the world of
@@ -28,8 +28,8 @@ MOST: Final = 24
 _QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-class RowsTold(NamedTuple):
-    """A game in which the rows told the world of every fit.
+class WorldsIdentified(NamedTuple):
+    """A game in which the rows identified the world of every fit.
 
     Attributes:
         guesses: Fits whose world was named, all of them rightly.
@@ -53,7 +53,7 @@ def guesses_needed(*, epsilon: float, delta: float, confidence: float) -> int | 
     return None
 
 
-def told_apart(
+def worlds_identified(
     fitted: Callable[[World], pd.DataFrame | None],
     schema: Schema,
     rng: np.random.Generator,
@@ -61,7 +61,7 @@ def told_apart(
     epsilon: float,
     delta: float,
     confidence: float,
-) -> RowsTold | None:
+) -> WorldsIdentified | None:
     """Plays the game.
 
     Args:
@@ -73,7 +73,7 @@ def told_apart(
         confidence: One-sided, of the game.
 
     Returns:
-        The game that was won; None if a guess was wrong, or nothing told the pilots apart.
+        The game that was won; None if a guess was wrong, or nothing separates the pilots.
     """
     needed = guesses_needed(epsilon=epsilon, delta=delta, confidence=confidence)
     if needed is None:
@@ -94,7 +94,7 @@ def told_apart(
         if table is None or (rule(features(table, schema)) > 0) != (world is World.IN):
             return None
     proved = fair_coin((needed,), (needed,), needed, delta=delta, confidence=confidence)
-    return RowsTold(needed, proved, confidence)
+    return WorldsIdentified(needed, proved, confidence)
 
 
 def features(table: pd.DataFrame, schema: Schema) -> FloatArray:
@@ -105,14 +105,14 @@ def features(table: pd.DataFrame, schema: Schema) -> FloatArray:
 
 
 def separating(inside: FloatArray, outside: FloatArray) -> Callable[[FloatArray], float] | None:
-    """The vote of all numbers that tell the pilots apart: above 0 for world "in".
+    """The vote of all numbers that separate the pilots: above 0 for world "in".
 
     Args:
         inside: Features of the pilots in world "in", one row each.
         outside: Of those in world "out".
 
     Returns:
-        The vote on one row; None if no number tells them apart.
+        The vote on one row; None if no number separates them.
     """
     sign = np.where(inside.mean(axis=0) >= outside.mean(axis=0), 1.0, -1.0)
     low = np.where(sign > 0, outside.max(axis=0), -outside.min(axis=0))
