@@ -262,7 +262,7 @@ def test_what_a_report_says_of_a_refusal_may_be_shared() -> None:
 
 
 def test_wrong_input_is_refused() -> None:
-    with pytest.raises(RegistryError, match="dpaudit probe"):
+    with pytest.raises(RegistryError, match="dpaudit replay"):
         traced("null")
     with pytest.raises(SettingsError, match="`rows`"):
         traced(rows=0)
