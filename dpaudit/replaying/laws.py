@@ -22,6 +22,19 @@ IntArray = NDArray[np.int64]
 _REACH: Final = 60.0
 """How many scales around the middle a discrete law is tabulated; exp(-60) is beyond it."""
 _WIDEST_TABLE: Final = 200_000
+_NEAR: Final = 1e-12
+"""Below this, in units of the scale, the density of a sum is that at 0."""
+_MOST_SHARES: Final = 64
+"""Laplace draws of one scale whose sum is a known law, and"""
+_MOST_SHAPE: Final = 5.0
+"""the same of gamma draws whose shape is not whole: Bessel functions do not overflow there."""
+_ROUNDED: Final = 1e-12
+"""How far beyond an end, in units of its range, bounded noise may seem to lie by rounding."""
+_CELLS: Final = 401
+_RARE: Final = 3.0
+"""By how much the loss of what the other world cannot give exceeds others, for a tilt."""
+_LOST: Final = 1e-10
+"""The largest relative error by rounding of the density of a sum."""
 
 
 class Drawn(NamedTuple):
@@ -47,6 +60,8 @@ class NoiseLaw(ABC):
     name: ClassVar[str]
     whole: ClassVar[bool] = False
     """Whether it has whole numbers only."""
+    symmetric: ClassVar[bool] = False
+    """Whether noise and its negative have the same law, one that is continuous."""
 
     scale: FloatArray
 
@@ -96,12 +111,18 @@ class NoiseLaw(ABC):
         """The widest scale, for sentences."""
         return float(np.max(self.scale)) if self.scale.size else 0.0
 
+    @property
+    def has_cdf(self) -> bool:
+        """Whether `cdf` is known, so that what is selected from such noise has a probability."""
+        return True
+
 
 @dataclass(frozen=True)
 class Gaussian(NoiseLaw):
     """N(0, scale²). Its exponential tilt is a shift."""
 
     name = "gaussian"
+    symmetric = True
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         return np.asarray(
@@ -120,6 +141,7 @@ class Laplace(NoiseLaw):
     """exp(-|z| / scale) / (2 scale). Its exponential tilt has three exponential pieces."""
 
     name = "laplace"
+    symmetric = True
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         return np.asarray(-np.abs(noise) / self.scale - np.log(2 * self.scale))
@@ -175,10 +197,137 @@ class Gumbel(NoiseLaw):
 
 
 @dataclass(frozen=True)
+class GammaDifference(NoiseLaw):
+    """The difference of two gamma draws of one shape: the sum of `shape` Laplace draws of a scale.
+
+    In units of the scale the density is |z|^(a - 1/2) K_(a - 1/2)(|z|) / (sqrt(pi) Gamma(a)
+    2^(a - 1/2)), K being the modified Bessel function; for a whole shape that is a
+    polynomial times exp(-|z|), with positive coefficients.
+    """
+
+    name = "sum of laplace"
+    symmetric = True
+    shape: FloatArray
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        z, shapes = np.broadcast_arrays(np.abs(noise) / self.scale, self.shape)
+        found = np.empty(z.shape)
+        for shape in np.unique(shapes):
+            at = shapes == shape
+            found[at] = _log_gamma_difference(z[at], float(shape))
+        return found - np.log(self.scale)
+
+    @property
+    def has_cdf(self) -> bool:
+        return bool(np.all(self.shape == np.rint(self.shape)))
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        """As of every law; for whole shapes only."""
+        z, shapes = np.broadcast_arrays(np.abs(noise) / self.scale, self.shape)
+        above = np.zeros(z.shape)
+        for shape in np.unique(shapes):
+            at = shapes == shape
+            for power, log_factor in enumerate(_polynomial(int(shape))):
+                tail = special.gammaincc(power + 1, z[at])
+                above[at] += np.exp(log_factor + special.gammaln(power + 1)) * tail
+        return np.where(noise < 0, above, 1.0 - above)
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        own = np.broadcast_to(self.shape, shape)
+        return np.asarray((rng.gamma(own) - rng.gamma(own)) * self.scale)
+
+
+def _polynomial(count: int) -> FloatArray:
+    """Log coefficients of z^0, z^1, ... in the density of so many Laplace draws, over exp(-z)."""
+    left = np.arange(count - 1, -1, -1)
+    return np.asarray(
+        special.gammaln(count + left)
+        - special.gammaln(count - left)
+        - special.gammaln(left + 1)
+        - special.gammaln(count)
+        - (count + left) * math.log(2)
+    )
+
+
+def _log_gamma_difference(z: FloatArray, shape: float) -> FloatArray:
+    """Log density at z >= 0 of the difference of two gamma draws of scale 1."""
+    if shape == np.rint(shape):
+        powers = special.xlogy(np.arange(shape)[:, None], z.ravel())
+        terms = _polynomial(int(shape))[:, None] + powers
+        return np.asarray(special.logsumexp(terms, axis=0).reshape(z.shape) - z)
+    order = shape - 0.5
+    near = z < (_NEAR if shape > 1 else np.finfo(float).tiny)
+    away = np.where(near, 1.0, z)
+    constant = -special.gammaln(shape) - 0.5 * math.log(math.pi)
+    found = order * np.log(away / 2) + np.log(special.kve(order, away)) - away + constant
+    middle = math.inf if order <= 0 else special.gammaln(order) - math.log(2) + constant
+    return np.where(near, middle, found)
+
+
+@dataclass(frozen=True)
+class LaplaceSum(NoiseLaw):
+    """The sum of Laplace draws of different scales: a sum of Laplace densities (partial fractions).
+
+    Attributes:
+        scale: The largest scale, of each element.
+        others: The other ones.
+    """
+
+    name = "sum of laplace"
+    symmetric = True
+    others: tuple[FloatArray, ...]
+
+    @property
+    def _scales(self) -> list[FloatArray]:
+        return [self.scale, *self.others]
+
+    def _terms(self) -> list[FloatArray]:
+        """The factor of each Laplace density."""
+        squares = [one**2 for one in self._scales]
+        return [
+            np.prod([own / (own - other) for other in squares if other is not own], axis=0)
+            for own in squares
+        ]
+
+    @property
+    def lost(self) -> float:
+        """The relative error of the density by rounding; at 0, where most is lost."""
+        parts = [term / scale for term, scale in zip(self._terms(), self._scales, strict=True)]
+        sizes = np.sum(np.abs(parts), axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = 8.0 * len(parts) * np.finfo(float).eps * sizes / np.abs(np.sum(parts, axis=0))
+        return float(np.max(np.nan_to_num(found, nan=np.inf), initial=0.0))
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        far = np.abs(noise)
+        found = sum(
+            term / (2 * scale) * np.exp(-far * (1 / scale - 1 / self.scale))
+            for term, scale in zip(self._terms(), self._scales, strict=True)
+        )
+        return np.asarray(np.log(found) - far / self.scale)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        far = np.abs(noise)
+        above = sum(
+            term / 2 * np.exp(-far / scale)
+            for term, scale in zip(self._terms(), self._scales, strict=True)
+        )
+        return np.where(noise < 0, above, 1.0 - above)
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(sum(rng.laplace(size=shape) * scale for scale in self._scales))
+
+    def element(self, place: int, size: int) -> LaplaceSum:
+        scale, *others = (np.asarray(np.broadcast_to(one, (size,))[place]) for one in self._scales)
+        return LaplaceSum(scale, tuple(others))
+
+
+@dataclass(frozen=True)
 class Logistic(NoiseLaw):
     """The logistic law."""
 
     name = "logistic"
+    symmetric = True
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         return np.asarray(stats.logistic.logpdf(noise, scale=self.scale))
@@ -365,6 +514,101 @@ class Staircase(NoiseLaw):
         return np.asarray(sign * z * self.scale)
 
 
+class Bounded(NoiseLaw):
+    """A law of bounded noise: beyond its ends there is none."""
+
+    @property
+    @abstractmethod
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the largest noise."""
+
+    def is_inside(self, noise: FloatArray) -> NDArray[np.bool_]:
+        """Whether this noise can occur, but for rounding."""
+        low, high = self.ends
+        slack = _ROUNDED * (high - low)
+        return np.asarray((noise >= low - slack) & (noise <= high + slack))
+
+    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+        """Draws from p (p / p')^tilt on cells; what the other world cannot give counts as rare."""
+        if tilt == 0:
+            return super().drawn(shift, tilt, rng)
+        values, log_weights = np.empty(shift.size), np.empty(shift.size)
+        fields = [np.broadcast_to(one, shift.shape).ravel() for one in vars(self).values()]
+        kinds, back = np.unique(np.stack([shift.ravel(), *fields]), axis=1, return_inverse=True)
+        for kind, (moved, *given) in enumerate(kinds.T):
+            law = type(self)(*(np.asarray(one) for one in given))
+            at = np.flatnonzero(back.ravel() == kind)
+            values[at], log_weights[at] = law._drawn_alike(float(moved), tilt, rng, len(at))
+        return Drawn(values.reshape(shift.shape), log_weights.reshape(shift.shape))
+
+    def _drawn_alike(
+        self, moved: float, tilt: float, rng: np.random.Generator, count: int
+    ) -> tuple[FloatArray, FloatArray]:
+        low, high = (float(end) for end in self.ends)
+        kinks = np.array([0.0, -moved, low - moved, high - moved])
+        edges = np.unique(np.clip([*np.linspace(low, high, _CELLS), *kinks], low, high))
+        middles, widths = 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
+        log_p = self.log_density(middles)
+        most = abs(moved) / float(self.scale) + _RARE
+        gain = np.minimum(log_p - self.log_density(middles + moved), most)
+        heights = np.exp(log_p + tilt * gain - np.max(log_p + tilt * gain))
+        chances = heights * widths / np.sum(heights * widths)
+        cells = rng.choice(len(widths), size=count, p=chances)
+        found = edges[cells] + rng.random(count) * widths[cells]
+        return found, self.log_density(found) - np.log(chances[cells] / widths[cells])
+
+
+@dataclass(frozen=True)
+class Uniform(Bounded):
+    """The uniform law from -scale to scale."""
+
+    name = "uniform"
+    symmetric = True
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        return -self.scale, self.scale
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        return np.where(self.is_inside(noise), -np.log(2 * self.scale), -np.inf)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(np.clip(0.5 + 0.5 * noise / self.scale, 0.0, 1.0))
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(rng.uniform(-1.0, 1.0, size=shape) * self.scale)
+
+
+@dataclass(frozen=True)
+class BoundedLaplace(Bounded):
+    """Laplace noise given that it lies between two ends, one on each side of 0."""
+
+    name = "bounded laplace"
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        return self.low, self.high
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        mass = -np.expm1(self.low / self.scale) - np.expm1(-self.high / self.scale)
+        inside = -np.abs(noise) / self.scale - np.log(mass * self.scale)
+        return np.where(self.is_inside(noise), inside, -np.inf)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        plain = Laplace(self.scale)
+        below = plain.cdf(self.low)
+        share = (plain.cdf(noise) - below) / (plain.cdf(self.high) - below)
+        return np.asarray(np.clip(share, 0.0, 1.0))
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        below, above = -np.expm1(self.low / self.scale), -np.expm1(-self.high / self.scale)
+        positive = rng.random(shape) * (below + above) < above
+        far = -np.log1p(-rng.random(shape) * np.where(positive, above, below))
+        return np.asarray(np.where(positive, far, -far) * self.scale)
+
+
 class Share(NamedTuple):
     """One draw of each element of a step.
 
@@ -372,13 +616,15 @@ class Share(NamedTuple):
         law: As `listening.marks` names it.
         factor: What the draw is multiplied by.
         scale: Its scale.
-        shape: Its second parameter.
+        shape: Its second parameter; of bounded Laplace noise, the lower end.
+        other: Its third parameter: the upper end; of staircase noise, gamma.
     """
 
     law: str
     factor: FloatArray
     scale: FloatArray
     shape: FloatArray
+    other: FloatArray = np.ones(())
 
 
 def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
@@ -393,7 +639,7 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     kinds = {share.law for share in shares}
     if kinds == {"gaussian"}:
         return Gaussian(np.sqrt(sum((one.factor * one.scale) ** 2 for one in shares)))
-    if kinds <= {"gamma", "exponential"}:
+    if kinds <= {"gamma", "exponential", "laplace"}:
         return _of_gammas(shares)
     if kinds == {"geometric"} and len(shares) == 2:
         return _of_geometrics(*shares)
@@ -404,10 +650,13 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     if not np.all(size > 0):
         return None
     sign = _sign(one.factor)
-    if one.law == "laplace":
-        return Laplace(size)
     if one.law == "logistic":
         return Logistic(size)
+    if one.law == "uniform":
+        return Uniform(size)
+    if one.law == "bounded_laplace":
+        ends = np.sort([one.factor * one.shape, one.factor * one.other], axis=0)
+        return BoundedLaplace(size, ends[0], ends[1]) if np.all(ends[0] < ends[1]) else None
     if one.law == "gumbel" and sign is not None:
         return Gumbel(size, sign)
     if not np.all(np.abs(one.factor) == 1):
@@ -418,30 +667,63 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
         return DiscreteGaussian(one.scale)
     if one.law == "geometric" and sign is not None:
         return Geometric(one.scale, one.shape, sign)
-    if one.law == "staircase":
-        return Staircase(one.scale, float(np.max(one.shape)))
+    if one.law == "staircase" and np.ptp(one.shape) == 0 and np.ptp(one.other) == 0:
+        return Staircase(one.scale, float(np.max(one.shape)), float(np.max(one.other)))
     return None
 
 
 def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
-    """Gammas of one scale add up in shape; equal ones of both signs with shape 1 are Laplace."""
-    sizes = [np.abs(one.factor) * one.scale for one in shares]
-    if any(not np.allclose(size, sizes[0], rtol=1e-12) for size in sizes) or not np.all(
-        sizes[0] > 0
-    ):
+    """The law of gammas, of exponential and of Laplace draws, which are differences of those.
+
+    Draws of one scale add up in shape. Sums of several scales are known where those of each scale
+    are one Laplace draw.
+    """
+    groups: list[tuple[FloatArray, list[Share]]] = []
+    for one in shares:
+        size = np.abs(one.factor) * one.scale
+        if not np.all(size > 0):
+            return None
+        alike = (own for scale, own in groups if np.allclose(size, scale, rtol=1e-12, atol=0.0))
+        own = next(alike, None)
+        if own is None:
+            groups.append((size, [one]))
+        else:
+            own.append(one)
+    laws = [_of_one_scale(size, own) for size, own in groups]
+    if len(laws) == 1:
+        return laws[0]
+    if not all(isinstance(law, Laplace) for law in laws):
         return None
+    scales = np.sort([size for size, _ in groups], axis=0)[::-1]
+    if np.any(scales[1:] == scales[:-1]):
+        return None
+    found = LaplaceSum(scales[0], tuple(scales[1:]))
+    return found if found.lost < _LOST else None
+
+
+def _of_one_scale(scale: FloatArray, shares: Sequence[Share]) -> NoiseLaw | None:
+    """Gammas of both signs with equal shapes are Laplace noise, or a sum of that."""
     totals: dict[float, Any] = {}
     for one in shares:
         sign = _sign(one.factor)
-        if sign is None:
-            return None
+        signs = (1.0, -1.0) if one.law == "laplace" else (sign,)
         shape = one.shape if one.law == "gamma" else np.ones_like(one.shape)
-        totals[sign] = totals.get(sign, 0.0) + shape
+        for own in signs:
+            if own is None:
+                return None
+            totals[own] = totals.get(own, 0.0) + shape
     if len(totals) == 1:
         ((sign, shape),) = totals.items()
-        return Gamma(sizes[0], shape, sign)
-    ones = all(np.allclose(total, 1.0, rtol=1e-9) for total in totals.values())
-    return Laplace(sizes[0]) if ones else None
+        return Gamma(scale, shape, sign)
+    total = totals[1.0]
+    if not np.allclose(total, totals[-1.0], rtol=1e-9):
+        return None
+    whole = np.rint(total)
+    if np.allclose(total, whole, rtol=1e-9) and np.all(whole >= 1):
+        if np.all(whole == 1):
+            return Laplace(scale)
+        return GammaDifference(scale, whole) if np.max(whole) <= _MOST_SHARES else None
+    return GammaDifference(scale, total) if np.max(total) <= _MOST_SHAPE else None
 
 
 def _of_geometrics(first: Share, second: Share) -> NoiseLaw | None:

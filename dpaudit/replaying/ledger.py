@@ -11,13 +11,21 @@ from typing import Final
 import numpy as np
 
 from dpaudit.replaying.guarantee import gaussian_epsilon
-from dpaudit.replaying.laws import DiscreteGaussian, Gaussian
+from dpaudit.replaying.laws import (
+    Bounded,
+    DiscreteGaussian,
+    GammaDifference,
+    Gaussian,
+    LaplaceSum,
+)
 from dpaudit.replaying.loss import How, StepLoss
 from dpaudit.replaying.mixtures import log_mixed
 from dpaudit.replaying.transcript import NoisyStep, Site, Toss, Transcript
 
 _STEP: Final = 1e-3
 """Width of the grid of privacy losses where steps of several laws are composed."""
+_COMPOSED: Final = ("gaussian", "discrete gaussian", "laplace", "discrete laplace")
+"""Laws whose released answers can be composed at a delta above 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,15 +203,42 @@ def _scale(steps: list[NoisyStep], world: int) -> float:
 
 
 def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """The largest loss of each number of a step: of Laplace noise, the shift over the scale."""
-    ratio = step.before.shift / np.broadcast_to(step.laws[0].scale, step.answer.shape)
-    if step.laws[0].name in ("laplace", "discrete laplace", "logistic"):
+    """The largest loss of each number of a step: of Laplace noise, the shift over the scale.
+
+    So it is of a sum of Laplace draws, whose density is log-concave: towards its tails the loss
+    grows to that of the largest scale. Below shape 1 the density has a peak, and no limit is known.
+    """
+    law = step.laws[0]
+    ratio = step.before.shift / np.broadcast_to(law.scale, step.answer.shape)
+    if isinstance(law, Bounded):
+        return _largest_bounded(step)
+    if isinstance(law, GammaDifference):
+        return np.where((ratio == 0) | (law.shape >= 1), ratio, math.inf)
+    if law.name in ("laplace", "discrete laplace", "logistic", LaplaceSum.name):
         return np.asarray(ratio)
     inside, outside = (
         law.log_density(step.answer - before)
         for law, before in zip(step.laws, step.before, strict=True)
     )
     return np.asarray(np.broadcast_to(inside - outside, step.answer.shape))
+
+
+def _largest_bounded(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The largest loss of bounded noise: at a kink or an end, or none where the ends differ."""
+    points = [np.asarray(one) for one in step.before]
+    for law, before in zip(step.laws, step.before, strict=True):
+        assert isinstance(law, Bounded)
+        points += [before + end for end in law.ends]
+    largest = np.zeros(step.answer.shape)
+    for point in points:
+        inside, outside = (
+            law.log_density(point - before)
+            for law, before in zip(step.laws, step.before, strict=True)
+        )
+        possible = np.isfinite(inside) | np.isfinite(outside)
+        with np.errstate(invalid="ignore"):
+            largest = np.maximum(largest, np.where(possible, np.abs(inside - outside), 0.0))
+    return largest
 
 
 def computed_epsilon(
@@ -220,11 +255,16 @@ def computed_epsilon(
         delta: The delta of the claim.
 
     Returns:
-        Epsilon; None if something has no known largest loss, or the worlds part.
+        Epsilon; None if something has no known largest loss, or the worlds part; at a delta above
+        0 also if an answer is released whose noise dp-accounting does not know.
     """
     if transcript.parting is not None:
         return None
     lines = ledger(transcript, found)
+    if delta > 0 and any(
+        one.law not in _COMPOSED and one.counts_as != How.SELECTED and one.l1 > 0 for one in lines
+    ):
+        return None
     pure = [one.epsilon for one in lines if one.mu is None]
     if any(one is None for one in pure):
         return None

@@ -27,6 +27,7 @@ from dpaudit.replaying import laws
 from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw, Share
 from dpaudit.replaying.listening.channel import Channel, connect
 from dpaudit.replaying.mixtures import mixed_answers, posterior
+from dpaudit.replaying.sums import shares_of
 from dpaudit.replaying.transcript import (
     AnswerSelection,
     ChoiceStep,
@@ -606,6 +607,8 @@ class _Match:
         drawn = tuple(int(one) for part in parts[0] for one in flat(part["ids"]))
         reused = [self._used[one] for one in drawn if one in self._used]
         if reused:
+            if any(np.any(flat(part["factor"]) != 1) for part in parts[0]):
+                self._end_unfollowed(site, "noise that is used more than once")
             return self._reused(site, before, drawn)
         sides = tuple(law_of_parts(side) for side in parts)
         if sides[0] is None or sides[1] is None:
@@ -827,19 +830,8 @@ class _Match:
         alike = len(others[0]) == len(others[1]) and same(*others)
         if alike and key not in self.order.given:
             return ({"equal": True},) * 2
-        ids = [int(one) for one in flat(inside["ids"])]
-        steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
-        one_step = next(iter(steps.values())) if len(steps) == 1 else None
-        plain = np.all(flat(inside["factor"]) == 1) and len(others[0]) == len(others[1])
-        if one_step is None or not plain or len(ids) != one_step.answer.size:
-            raise _Parted(
-                Parting(
-                    kind=PartKind.OPERANDS,
-                    sites=(site, site),
-                    values=(shown(others[0]), shown(others[1])),
-                )
-            )
-        if self.transcript.are_released(np.asarray(ids)).any():
+        ids = np.asarray([int(one) for one in flat(inside["ids"])])
+        if not alike and self.transcript.are_released(ids).any():
             raise _Parted(
                 Parting(
                     kind=PartKind.REUSED,
@@ -847,27 +839,52 @@ class _Match:
                     values=(shown(others[0]), shown(others[1])),
                 )
             )
+        steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
+        one_step = next(iter(steps.values())) if len(steps) == 1 else None
+        factor, offset = flat(inside["factor"]), flat(inside["offset"])
+        places = ids - (0 if one_step is None else one_step.first)
+        whole = one_step is not None and np.array_equal(
+            np.sort(places), np.arange(one_step.answer.size)
+        )
+        moved_laws = None
+        if one_step is not None and whole and len(others[0]) == len(others[1]):
+            moved_laws = _rescaled(one_step, places, factor)
+        if one_step is None or moved_laws is None:
+            # the noise in them may protect what is added: what that costs is not known
+            self._end_unfollowed(
+                site, "data is added to a part of noisy answers, or to a sum or multiple of them"
+            )
         # the first sum is superseded: nobody has seen it
         moved = Pair(
-            one_step.before.inside + flat(inside["offset"]) + others[0],
-            one_step.before.outside + flat(outside["offset"]) + others[1],
+            one_step.before.inside[places] * factor + offset + others[0],
+            one_step.before.outside[places] * factor + offset + others[1],
         )
         self._next = inside["first"]
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
+        base = WORLDS.index(self.order.base)
         if one_step.toss is None:
             # the noise is the same, and so its weight: the answer moves with the data
-            base = WORLDS.index(self.order.base)
-            value = one_step.answer - one_step.before[base] + moved[base]
-            log_weight = one_step.log_weight
+            noise = (one_step.answer - one_step.before[base])[places]
+            value, log_weight = noise * factor + moved[base], one_step.log_weight
         else:
             if index != len(self.transcript.noisy) - 1 or one_step.toss != self._toss:
                 self._unfollowed(site, "an answer of a sub-sample that data is added to later")
             self.transcript.chance = one_step.chance
             self.transcript.log_weight -= one_step.log_weight
-            value, _, log_weight = self._drawn(key, moved, one_step.laws)
+            value, _, log_weight = self._drawn(key, moved, moved_laws)
+        drawn = one_step.drawn
+        if not np.array_equal(places, np.arange(len(places))) or not np.all(factor == 1):
+            drawn = ()  # whose noise it is in can no longer be told
         self.transcript.given[key] = value
         self.transcript.noisy[index] = replace(
-            one_step, first=self._next, before=moved, answer=value, log_weight=log_weight
+            one_step,
+            first=self._next,
+            before=moved,
+            laws=moved_laws,
+            answer=value,
+            moved=one_step.moved[places] * factor,
+            log_weight=log_weight,
+            drawn=drawn,
         )
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
@@ -906,13 +923,28 @@ def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
     return value + _NUDGE * scale * rng.uniform(0.5, 1.0, size=np.shape(value))
 
 
+def _rescaled(
+    step: NoisyStep, places: IntArray, factor: FloatArray
+) -> tuple[NoiseLaw, NoiseLaw] | None:
+    """The noise of a step's answers in another order, each multiplied; None if not known."""
+    if np.all(factor == 1) and np.array_equal(places, np.arange(step.answer.size)):
+        return step.laws
+    found = []
+    for law in step.laws:
+        shares = shares_of(law, places, step.answer.size)
+        if shares is None:
+            return None
+        known = laws.law_of([one._replace(factor=one.factor * factor) for one in shares])
+        if known is None:
+            return None
+        found.append(known)
+    return found[0], found[1]
+
+
 def law_of_parts(parts: list[Any]) -> NoiseLaw | None:
     """The law of the noise of one world's step, as its message has it."""
     return laws.law_of(
-        [
-            Share(one["law"], flat(one["factor"]), flat(one["scale"]), flat(one["shape"]))
-            for one in parts
-        ]
+        [Share(one["law"], *(flat(one[name]) for name in Share._fields[1:])) for one in parts]
     )
 
 

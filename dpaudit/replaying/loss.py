@@ -285,7 +285,8 @@ def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
 
 def _selected(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
     """The loss of a group; None if its probability is not known."""
-    if any(elements[one] is None for one in group.numbers):
+    found = [elements[one] for one in group.numbers]
+    if any(one is None or not all(law.has_cdf for law in one.laws) for one in found):
         return None
     kinds = {one.how for one in group.selections}
     if kinds == {"compare"}:
@@ -309,6 +310,8 @@ def _scores(
     kind = type(laws[0])
     if any(type(law) is not kind or law.whole for law in laws):
         return None
+    if not set(vars(laws[0])) <= {"scale", "shape", "sign"}:
+        return None
     size = abs(float(factor[0]))
     sign = 1.0 if factor[0] > 0 else -1.0
     scales = np.asarray([float(law.scale) * size for law in laws])
@@ -317,7 +320,7 @@ def _scores(
         fields["shape"] = np.asarray([float(getattr(law, "shape")) for law in laws])  # noqa: B009
     if hasattr(laws[0], "sign"):
         fields["sign"] = getattr(laws[0], "sign") * sign  # noqa: B009
-    elif sign < 0 and kind.name not in ("gaussian", "laplace", "logistic"):
+    elif sign < 0 and not kind.symmetric:
         return None
     before = np.asarray([one.before[world] for one in found if one is not None])
     return before * factor + selection.offset, kind(**fields)  # type: ignore[arg-type]
@@ -533,7 +536,7 @@ def _log_thresholds(
             return None  # "less" and "at most" differ, and are not told apart
         above = law.cdf(top - before) if top is not None else np.ones_like(grid)
         beneath = law.cdf(bottom - before) if bottom is not None else np.zeros_like(grid)
-        if top is None and bottom is not None and law.name in ("gaussian", "laplace", "logistic"):
+        if top is None and bottom is not None and law.symmetric:
             chance = law.cdf(-(bottom - before))  # the upper tail, without cancellation
         else:
             chance = np.maximum(above - beneath, 0.0)

@@ -9,7 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpaudit.replaying.laws import Gaussian, IntArray, NoiseLaw, Share, law_of
+from dpaudit.replaying.laws import (
+    GammaDifference,
+    Gaussian,
+    IntArray,
+    LaplaceSum,
+    NoiseLaw,
+    Share,
+    law_of,
+)
 from dpaudit.replaying.transcript import Derived, NoisyStep, Pair, Transcript, flat, numbers_of
 
 
@@ -97,7 +105,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> Nois
         step, places = found
         by = np.broadcast_to(flat(factor), numbers.shape)
         for world in (0, 1):
-            own = _shares(step.laws[world], places, step.answer.size)
+            own = shares_of(step.laws[world], places, step.answer.size)
             if own is None:
                 return None
             shares[world] += [one._replace(factor=one.factor * by) for one in own]
@@ -109,10 +117,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> Nois
         drawn += step.drawn
         site, seed = site or step.site, seed or step.seed
     for message in derived.noise:
-        fields = [
-            np.broadcast_to(flat(message[name]), numbers.shape)
-            for name in ("factor", "scale", "shape")
-        ]
+        fields = [np.broadcast_to(flat(message[name]), numbers.shape) for name in Share._fields[1:]]
         for world in (0, 1):
             shares[world].append(Share(str(message["law"]), *fields))
     laws = [law_of(one) for one in shares]
@@ -150,8 +155,17 @@ def _taken(numbers: IntArray, steps: list[NoisyStep]) -> tuple[NoisyStep, IntArr
     return None
 
 
-def _shares(law: NoiseLaw, places: IntArray, size: int) -> list[Share] | None:
-    """The law of some elements of a step, as one draw of each."""
+def shares_of(law: NoiseLaw, places: IntArray, size: int) -> list[Share] | None:
+    """The law of some elements of a step, as draws whose sum it is.
+
+    Args:
+        law: Of all elements.
+        places: Those elements.
+        size: How many there are in all.
+
+    Returns:
+        The draws; None if the law is not one of those that can be summed.
+    """
     scale = np.broadcast_to(law.scale, (size,))[places]
     one = np.ones(len(places))
     if isinstance(law, Gaussian):
@@ -159,6 +173,12 @@ def _shares(law: NoiseLaw, places: IntArray, size: int) -> list[Share] | None:
     if law.name in ("laplace", "gamma"):
         shape = np.broadcast_to(getattr(law, "shape", 1.0), (size,))[places]
         return [Share(law.name, one * getattr(law, "sign", 1.0), scale, shape)]
+    if isinstance(law, GammaDifference):
+        shape = np.broadcast_to(law.shape, (size,))[places]
+        return [Share("gamma", sign * one, scale, shape) for sign in (1.0, -1.0)]
+    if isinstance(law, LaplaceSum):
+        scales = [np.broadcast_to(own, (size,))[places] for own in (law.scale, *law.others)]
+        return [Share("laplace", one, own, one) for own in scales]
     if law.name in ("discrete laplace", "discrete gaussian"):
         return [Share(law.name.replace(" ", "_"), one, scale, one)]
     return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from dpaudit.replaying import laws
 from dpaudit.replaying.laws import NoiseLaw, Share, law_of
@@ -17,8 +19,12 @@ CONTINUOUS: dict[str, NoiseLaw] = {
     "gumbel, mirrored": laws.Gumbel(2.0 * ONE, -1.0),
     "logistic": laws.Logistic(0.7 * ONE),
     "staircase": laws.Staircase(1.5 * ONE, 1.2, 0.35),
+    "uniform": laws.Uniform(2.0 * ONE),
+    "bounded laplace": laws.BoundedLaplace(1.5 * ONE, -0.7 * ONE, 4.0 * ONE),
     "gamma": laws.Gamma(2.0 * ONE, 3.0 * ONE),
     "exponential, mirrored": laws.Gamma(2.0 * ONE, ONE, -1.0),
+    "three Laplace draws": laws.GammaDifference(1.5 * ONE, 3.0 * ONE),
+    "Laplace draws of three scales": laws.LaplaceSum(2.0 * ONE, (1.3 * ONE, 0.4 * ONE)),
 }
 WHOLE: dict[str, NoiseLaw] = {
     "discrete laplace": laws.DiscreteLaplace(1.5 * ONE),
@@ -70,6 +76,31 @@ def test_weights_make_up_for_a_tilt(law: NoiseLaw, tilt: float) -> None:
         assert np.mean(weights * (drawn.value <= 1.0)) == pytest.approx(known, abs=0.06)
 
 
+@pytest.mark.parametrize("name", ["uniform", "bounded laplace"])
+@pytest.mark.parametrize("tilt", [0.1, 0.3, 1.0])
+def test_a_tilt_of_bounded_noise_reaches_all_of_it(name: str, tilt: float) -> None:
+    law = CONTINUOUS[name]
+    for shift in (0.5, -0.5):
+        drawn = law.drawn(np.full(60_000, shift), tilt, np.random.default_rng(5))
+        weights = np.exp(drawn.log_weights)
+        assert weights.mean() == pytest.approx(1.0, abs=0.05)
+        known = float(law.cdf(np.array([1.0]))[0])
+        assert np.mean(weights * (drawn.value <= 1.0)) == pytest.approx(known, abs=0.05)
+        # what the other world cannot give is aimed at
+        alone = np.isneginf(law.log_density(drawn.value + shift))
+        plain = law.sample(np.random.default_rng(6), (60_000,))
+        expected = np.mean(np.isneginf(law.log_density(plain + shift)))
+        assert np.mean(weights * alone) == pytest.approx(expected, rel=0.05)
+        assert np.mean(alone) > 1.2 * expected
+
+
+def test_an_end_is_no_less_an_answer_for_rounding() -> None:
+    law = CONTINUOUS["bounded laplace"]
+    ends = np.array([-0.7 - 1e-15, 4.0 + 1e-15])
+    assert np.isfinite(law.log_density(ends)).all()
+    assert np.isneginf(law.log_density(np.array([-0.7001, 4.001]))).all()
+
+
 def test_a_tilt_of_laplace_noise_goes_to_the_largest_loss() -> None:
     law = laws.Laplace(2.0 * ONE)
     for shift in (1.0, -1.0):
@@ -88,8 +119,10 @@ def test_densities_are_those_of_scipy() -> None:
     )
 
 
-def share(law: str, *, factor: float = 1.0, scale: float = 1.0, shape: float = 1.0) -> Share:
-    return Share(law, factor * ONE, scale * ONE, shape * ONE)
+def share(
+    law: str, *, factor: float = 1.0, scale: float = 1.0, shape: float = 1.0, other: float = 1.0
+) -> Share:
+    return Share(law, factor * ONE, scale * ONE, shape * ONE, other * ONE)
 
 
 def test_sums_of_draws_are_known_laws() -> None:
@@ -104,15 +137,127 @@ def test_sums_of_draws_are_known_laws() -> None:
         share("gamma", factor=sign, shape=0.2, scale=1.5) for sign in (1.0, -1.0) for _ in range(5)
     ]
     assert isinstance(law_of(parts), laws.Laplace)
+    several = law_of([*parts, share("laplace", factor=3.0, scale=0.5)])
+    assert isinstance(several, laws.GammaDifference)
+    assert several.shape == pytest.approx(2.0)
     discrete = law_of([share("geometric", shape=0.3), share("geometric", factor=-1.0, shape=0.3)])
     assert isinstance(discrete, laws.DiscreteLaplace)
     assert discrete.scale == pytest.approx(-1.0 / np.log(0.7))
 
 
+SUMS = {
+    "two of one scale": [share("laplace"), share("laplace", factor=-1.0)],
+    "five of one scale": [share("laplace", factor=0.5, scale=2.0)] * 5,
+    "two scales": [share("laplace", scale=2.0), share("laplace", scale=0.5)],
+    "nearly one scale": [share("laplace", scale=1.001), share("laplace")],
+    "four scales": [share("laplace", scale=one) for one in (0.3, 1.0, 2.0, 2.2)],
+    "shares of less than one": [share("gamma", shape=0.7), share("gamma", factor=-1.0, shape=0.7)],
+    "shares of one and a half": [
+        share("gamma", factor=sign, shape=0.75) for sign in (1.0, -1.0) for _ in range(2)
+    ],
+    "one and a difference": [
+        share("laplace"),
+        share("exponential", factor=3.0),
+        share("exponential", factor=-1.0, scale=3.0),
+    ],
+}
+
+
+def characteristic(shares: list[Share], t: float) -> float:
+    """The product of the characteristic functions of Laplace draws and pairs of gamma draws."""
+    found = 1.0
+    for one in shares:
+        size = float(np.abs(one.factor[0]) * one.scale[0])
+        power = {"laplace": 1.0, "gamma": 0.5 * one.shape[0], "exponential": 0.5}[one.law]
+        found /= (1.0 + (size * t) ** 2) ** power
+    return found
+
+
+@pytest.mark.parametrize("shares", SUMS.values(), ids=SUMS)
+def test_the_density_of_a_sum_is_the_inverse_of_its_characteristic_function(
+    shares: list[Share],
+) -> None:
+    law = law_of(shares)
+    assert law is not None
+    for z in (0.4, 1.7, 6.0):
+        expected, error = integrate.quad(
+            lambda t: characteristic(shares, t) / np.pi, 0.0, np.inf, weight="cos", wvar=z
+        )
+        assert error < 1e-7
+        found = float(np.exp(law.log_density(np.array([z, -z])))[1])
+        assert found == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize("shares", [SUMS["two scales"], SUMS["two of one scale"]])
+def test_the_density_of_a_sum_is_a_convolution_far_out_too(shares: list[Share]) -> None:
+    law, first, second = law_of(shares), law_of(shares[:1]), law_of(shares[1:])
+    assert law is not None
+    assert first is not None
+    assert second is not None
+
+    def inside(y: float, z: float) -> float:
+        at = first.log_density(np.array([y])) + second.log_density(np.array([z - y]))
+        return float(np.exp(at[0]))
+
+    for z in (0.0, 1.0, 12.0, 80.0):
+        edges = [-60.0, 0.0, *([z] if z else []), z + 60.0]
+        expected = sum(
+            integrate.quad(inside, low, high, args=(z,), limit=400, epsabs=0.0, epsrel=1e-11)[0]
+            for low, high in pairwise(edges)
+        )
+        assert law.log_density(np.array([z]))[0] == pytest.approx(np.log(expected), rel=1e-9)
+
+
+def test_sums_of_laplace_draws_have_no_loss_above_that_of_their_largest_scale() -> None:
+    grid = np.concatenate([np.linspace(-60.0, 60.0, 24_001), 10.0 ** np.arange(2, 7)])
+    for name, shares in SUMS.items():
+        if name == "shares of less than one":
+            continue
+        law = law_of(shares)
+        assert law is not None
+        largest = float(np.max(law.scale))
+        for moved in (1e-6, 0.3, 1.0, 10.0):
+            loss = law.log_density(grid) - law.log_density(grid + moved)
+            assert np.isfinite(loss).all()
+            assert np.max(np.abs(loss)) <= moved / largest * (1 + 1e-9) + 1e-8, name
+
+
+def test_a_peak_of_less_than_half_a_laplace_draw_is_infinite_and_nothing_else_is() -> None:
+    law = laws.GammaDifference(ONE, 0.25 * ONE)
+    assert law.log_density(np.zeros(1))[0] == np.inf
+    assert np.isfinite(law.log_density(np.array([1e-300, 1e-9, 1.0, 1e6]))).all()
+    assert not law.has_cdf
+    assert laws.GammaDifference(ONE, 4.0 * ONE).has_cdf
+
+
+def test_bessels_function_and_the_polynomial_meet() -> None:
+    z = np.array([0.0, 1e-13, 1e-3, 1.0, 30.0, 1e5])
+    for shape in (1.0, 2.0, 4.0):
+        own = laws.GammaDifference(ONE, shape * ONE).log_density(z)
+        next_to = laws.GammaDifference(ONE, (shape + 1e-7) * ONE).log_density(z)
+        assert np.allclose(own, next_to, atol=1e-5)
+
+
+def test_bounded_noise_is_mirrored_by_a_negative_factor() -> None:
+    one = share("bounded_laplace", factor=-2.0, scale=1.5, shape=-1.0, other=3.0)
+    law = law_of([one])
+    assert isinstance(law, laws.BoundedLaplace)
+    assert (float(law.scale[0]), float(law.low[0]), float(law.high[0])) == (3.0, -6.0, 2.0)
+    assert law_of([share("bounded_laplace", shape=1.0, other=1.0)]) is None
+    uniform = law_of([share("uniform", factor=-2.0, scale=1.5)])
+    assert uniform == laws.Uniform(3.0 * ONE)
+    assert law_of([share("uniform"), share("uniform")]) is None
+
+
 def test_other_sums_are_not_known() -> None:
     assert law_of([share("laplace"), share("gaussian")]) is None
-    assert law_of([share("laplace"), share("laplace")]) is None
-    assert law_of([share("gamma", shape=0.4), share("gamma", factor=-1.0, shape=0.4)]) is None
+    assert law_of([share("gamma", shape=0.4), share("gamma", factor=-1.0, shape=0.5)]) is None
+    assert law_of([share("gamma", shape=5.5), share("gamma", factor=-1.0, shape=5.5)]) is None
+    assert law_of([share("laplace")] * 2 + [share("laplace", scale=2.0)]) is None
+    assert law_of([share("laplace")] * 65) is None
+    # too alike to be told apart by their partial fractions
+    near = [share("laplace", scale=1.0 + 1e-5 * one) for one in range(4)]
+    assert law_of(near) is None
     assert law_of([share("laplace", factor=0.0)]) is None
     assert law_of([share("discrete_laplace", factor=0.5)]) is None
 

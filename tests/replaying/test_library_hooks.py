@@ -19,6 +19,7 @@ from dpaudit.external.session import WorkerStart
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import library_named
 from dpaudit.plugins.protocols import World
+from dpaudit.replaying import laws
 from dpaudit.replaying.listening import marks
 from dpaudit.replaying.listening import world as listening
 from dpaudit.replaying.listening.hooks import (
@@ -29,6 +30,7 @@ from dpaudit.replaying.listening.hooks import (
     steps,
 )
 from dpaudit.replaying.lockstep import Order, Played, opened_worlds
+from dpaudit.replaying.loss import loss_of
 from dpaudit.seeds import Stream
 
 
@@ -110,8 +112,10 @@ def test_weights_are_those_of_noisy_max(weights: Any, law: Any) -> None:
 
 @pytest.mark.parametrize("law", steps.LAWS)
 def test_every_law_can_be_drawn(heard: Asked, law: str) -> None:
-    shape = 0.3 if law == "geometric" else 1.0
-    noise = steps.added(np.zeros(5), law, scale=2.0, shape=shape)
+    shape = {"geometric": 0.3, "bounded_laplace": -1.5}.get(law, 1.0)
+    noise = steps.added(np.zeros(5), law, scale=2.0, shape=shape, other=0.5)
+    if law == "bounded_laplace":
+        assert np.all((noise.view(np.ndarray) >= -1.5) & (noise.view(np.ndarray) <= 0.5))
     assert isinstance(noise, marks.NoiseArray)
     assert noise.shape == (5,)
 
@@ -387,3 +391,70 @@ def test_opendp_itself(tmp_path: Path) -> None:
     assert (first.laws[0].name, first.laws[0].width) == ("gaussian", 2.0)
     assert first.before.shift.tolist() == [0.0, 1.0, 0.0, 0.0]
     assert (second.laws[0].name, second.before.shift.tolist()) == ("discrete laplace", [1.0])
+
+
+DIFFPRIVLIB = """
+    import numpy as np
+    import pandas as pd
+    from diffprivlib import mechanisms
+
+    LAPLACE = {"epsilon": 1.0, "sensitivity": 1.0}
+    DOMAIN = {"lower": 0.0, "upper": 12.0}
+
+
+    class Counts:
+        claim = None
+
+        def fit(self, data, *, seed):
+            count = float(np.sum(data["a"] == 1))
+            several = [
+                mechanisms.LaplaceBoundedDomain(**LAPLACE, **DOMAIN),
+                mechanisms.LaplaceBoundedNoise(**LAPLACE, delta=0.1),
+                mechanisms.Uniform(delta=0.1, sensitivity=1.0),
+                mechanisms.Staircase(**LAPLACE),
+                mechanisms.Staircase(**LAPLACE, gamma=0.8),
+                mechanisms.LaplaceTruncated(**LAPLACE, lower=0.0, upper=8.0),
+                mechanisms.LaplaceFolded(**LAPLACE, lower=0.0, upper=1000.0),
+            ]
+            noisy = np.array([float(one.randomise(count)) for one in several])
+            shares = np.abs(noisy) + 1
+            self.p = shares / shares.sum()
+            return self
+
+        def sample(self, n, *, seed):
+            rng = np.random.default_rng(seed)
+            return pd.DataFrame({"a": rng.choice(len(self.p), size=n, p=self.p)})
+"""
+
+
+@pytest.mark.slow
+def test_diffprivlib_itself(tmp_path: Path) -> None:
+    """Needs the environment of the real bugs of diffprivlib 0.6.6."""
+    found = sorted(Path.home().glob(".cache/dpaudit/environments/diffprivlib-0.6.6-*/bin/python"))
+    assert found, "run: python -m reports.replay.run corpus"
+    adapter = tmp_path / "adapter.py"
+    adapter.write_text(textwrap.dedent(DIFFPRIVLIB), encoding="utf-8")
+    played = _played(str(found[0]), adapter)
+    assert played.failure is None
+    assert played.transcript.parting is None
+    assert not played.transcript.unfollowed
+    domain, noise, uniform, best, own, truncated, folded = played.transcript.noisy
+    assert all(step.before.shift.tolist() == [1.0] for step in played.transcript.noisy)
+    inside, outside = domain.laws
+    assert isinstance(inside, laws.BoundedLaplace)
+    assert isinstance(outside, laws.BoundedLaplace)
+    # the domain's ends stay where they are, whatever the value
+    assert (float(inside.low[0]), float(inside.high[0])) == (-10.0, 2.0)
+    assert (float(outside.low[0]), float(outside.high[0])) == (-9.0, 3.0)
+    assert float(inside.scale[0]) > 1.0  # widened for what the domain leaves out
+    assert isinstance(noise.laws[0], laws.BoundedLaplace)
+    assert float(noise.laws[0].high[0]) == pytest.approx(np.log(1 + (np.e - 1) / 0.2))
+    assert isinstance(uniform.laws[0], laws.Uniform)
+    assert uniform.laws[0].width == 5.0
+    for step, gamma in ((best, 1 / (1 + np.exp(0.5))), (own, 0.8)):
+        assert isinstance(step.laws[0], laws.Staircase)
+        assert (step.laws[0].epsilon, step.laws[0].gamma) == (1.0, pytest.approx(gamma))
+    assert {truncated.laws[0].name, folded.laws[0].name} == {"laplace"}
+    # the largest loss of a bounded domain is at most what the mechanism promises
+    losses = loss_of(domain)
+    assert np.all(np.abs(losses) <= 1.0 + 1e-9)

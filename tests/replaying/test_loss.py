@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,59 @@ def test_answers_that_are_summed_count_as_their_sum() -> None:
     # a part that is released as well counts itself
     transcript.released.append(np.array([0]))
     assert settled(transcript) is transcript
+
+
+def test_a_sum_of_laplace_answers_has_the_law_of_its_noise() -> None:
+    laplace = laws.Laplace(np.full(1, 2.0))
+    noisy = [step([5], [4], [6.0], laplace), step([1], [1], [1.5], laplace, 1)]
+    one = np.ones(1)
+    derived = Derived(
+        ids=np.array([2.0]),
+        parents=((np.array([0.0]), one), (np.array([1.0]), -one)),
+        offset=np.zeros(1),
+        noise=({"law": "laplace", "factor": one, "scale": 3.0 * one, "shape": one, "other": one},),
+        value=np.array([4.5]),
+    )
+    transcript = Transcript(noisy=noisy, derived=[derived], released=[np.array([2])])
+    assert settled(transcript) is transcript  # two of one scale and one of another: not known
+    transcript.derived[0] = replace(derived, noise=())
+    [left] = settled(transcript).noisy
+    assert left.laws[0] == laws.GammaDifference(np.full(1, 2.0), np.full(1, 2.0))
+    z = np.array([0.5, 1.5]) / 2.0  # the sum is 4.5, of 4 or 3
+    expected = np.diff(z - np.log1p(z))[0]  # its density is (1 + z) exp(-z) / 8
+    assert total(losses(transcript)) == pytest.approx(expected)
+
+
+def test_what_is_selected_from_noise_without_a_distribution_function_is_not_followed() -> None:
+    quarter = laws.GammaDifference(np.ones(2), np.full(2, 0.25))
+    staircase = laws.Staircase(np.ones(2), 2.0, 0.3)
+    for law in (quarter, staircase):
+        noisy = [step([3, 4], [3, 3], [3.1, 4.2], law)]
+        found = losses(Transcript(noisy=noisy, selections=[largest([0, 1], 1)]))
+        assert {one.how for one in found} == {How.ASSUMED}
+
+
+def test_the_largest_loss_of_bounded_noise_is_at_a_kink_or_an_end() -> None:
+    """LaplaceBoundedDomain on [0, 2]: the loss is that of Laplace noise and of both masses."""
+    before = 1.5, 0.5
+    found = [
+        laws.BoundedLaplace(np.ones(1), np.array([0.0 - one]), np.array([2.0 - one]))
+        for one in before
+    ]
+    made = replace(step([before[0]], [before[1]], [1.9], found[0]), laws=(found[0], found[1]))
+    transcript = Transcript(noisy=[made], released=[np.array([0])])
+    masses = [2 - np.exp(-one) - np.exp(one - 2.0) for one in before]
+    expected = 1.0 + abs(np.log(masses[0] / masses[1]))
+    lost = losses(transcript)
+    assert total(lost) == pytest.approx(1.0 - np.log(masses[0] / masses[1]))
+    [line] = ledger(transcript, lost)
+    assert line.epsilon == pytest.approx(expected)
+    # of noise whose ends move there is no largest loss, and no dp-accounting of either
+    uniform = laws.Uniform(np.ones(1))
+    moved = Transcript(noisy=[step([1], [0.5], [1.2], uniform)], released=[np.array([0])])
+    assert ledger(moved, losses(moved))[0].epsilon is None
+    assert computed_epsilon(transcript, lost, 0.0) == pytest.approx(expected)
+    assert computed_epsilon(transcript, lost, 1e-5) is None
 
 
 def test_steps_of_several_laws_are_composed_by_their_losses() -> None:

@@ -67,6 +67,10 @@ def line_of(name: str, code: str) -> str:
         ("ExponentialMechanism", 0.0),
         ("TwoOfThem", 0.1),
         ("SparseVector", 0.0),
+        ("SummedShares", 0.9),
+        ("SummedNumbers", 0.9),
+        ("SharesOfUnlikeScale", 0.6),
+        ("TwiceTheAnswer", 1.0),
     ],
 )
 def test_honest_code_is_consistent_and_what_it_costs_is_known(name: str, at_least: float) -> None:
@@ -132,6 +136,16 @@ def test_numpy_draws_without_replacement_by_that_law() -> None:
         assert abs(drawn.count(pair) / len(drawn) - expected) < 4.5 * error
 
 
+def test_shares_that_are_too_small_are_a_violation() -> None:
+    record = replayed("TooSmallShares")
+    assert record.verdict is Verdict.VIOLATION
+    [line] = record.ledger
+    assert line.law == "sum of laplace"
+    assert line.epsilon == pytest.approx(1.25)
+    assert record.proved is not None
+    assert 1.0 < record.proved <= 1.25
+
+
 def test_noise_that_is_used_twice_is_named() -> None:
     record = replayed("NoiseReused")
     assert record.verdict is Verdict.VIOLATION
@@ -182,6 +196,8 @@ def test_a_loop_that_the_data_ends_is_named() -> None:
         ("InThreads", "thread"),
         ("ShareReused", "used more than once"),
         ("MixedNoise", "no known law"),
+        ("OneByOne", "data is added to a part of noisy answers"),
+        ("Accumulated", "data is added to a part of noisy answers"),
     ],
 )
 def test_what_cannot_be_followed_is_inconclusive(name: str, said: str) -> None:

@@ -151,6 +151,67 @@ class MixedNoise(GaussianCounts):
         return shares(counts + (self.rng.laplace(0, 9, CELLS) + self.rng.gumbel(0, 9, CELLS)))
 
 
+class SummedShares(Counting):
+    """Noise of three parties, summed by Python's own `sum` before the counts are added."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts + sum(self.rng.laplace(size=CELLS) for _ in range(3)))
+
+
+class TooSmallShares(Counting):
+    """The same, each with four fifths of the noise: no sum of them has a larger scale."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts + sum(self.rng.laplace(scale=0.8, size=CELLS) for _ in range(3)))
+
+
+class SharesOfUnlikeScale(Counting):
+    """One large and one small share, each with a part of the counts."""
+
+    def train(self, counts: Any) -> Any:
+        large = counts // 2 + self.rng.laplace(scale=1.0, size=CELLS)
+        return shares(large + ((counts - counts // 2) + self.rng.laplace(scale=0.4, size=CELLS)))
+
+
+class SummedNumbers(Counting):
+    """Shares of noise number by number, with a sum that begins at 0."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = []
+        for count in counts:
+            total = 0
+            for _ in range(2):
+                total += self.rng.laplace()
+            noisy.append(count + total)
+        return shares(np.array(noisy))
+
+
+class TwiceTheAnswer(Counting):
+    """Noise on nothing, multiplied, before the counts are added."""
+
+    def train(self, counts: Any) -> Any:
+        noise = 0 * counts + self.rng.laplace(scale=0.5, size=CELLS)
+        return shares(counts[::-1] + 2.0 * noise[::-1])
+
+
+class OneByOne(Counting):
+    """Noise on nothing, to whose elements the counts are added one by one: not followed."""
+
+    def train(self, counts: Any) -> Any:
+        noise = 0 * counts + self.rng.laplace(scale=0.9, size=CELLS)
+        return shares(np.array([counts[cell] + noise[cell] for cell in range(CELLS)]))
+
+
+class Accumulated(Counting):
+    """Shares of noise in an array that begins with zeros: not followed."""
+
+    def train(self, counts: Any) -> Any:
+        total = np.zeros(CELLS)
+        for _ in range(2):
+            total += self.rng.laplace(scale=0.9, size=CELLS)
+        return shares(counts + total)
+
+
 class TwoOfThem(Counting):
     """Two different cells drawn by the exponential mechanism, each with half of epsilon."""
 

@@ -57,6 +57,7 @@ class NoisePart(NamedTuple):
     factor: Any
     scale: Any
     shape: Any
+    other: Any
     seed: Optional[str]
     site: Site
 
@@ -67,6 +68,7 @@ class NoisePart(NamedTuple):
             factor=change(self.factor),
             scale=change(self.scale),
             shape=change(self.shape),
+            other=change(self.other),
         )
 
     def message(self) -> Dict[str, Any]:
@@ -77,6 +79,7 @@ class NoisePart(NamedTuple):
             "factor": np.asarray(self.factor, dtype=float),
             "scale": np.asarray(self.scale, dtype=float),
             "shape": np.asarray(self.shape, dtype=float),
+            "other": np.asarray(self.other, dtype=float),
             "seed": self.seed,
             "site": list(self.site),
         }
@@ -89,6 +92,7 @@ def noise(
     *,
     scale: Any = 1.0,
     shape: Any = 1.0,
+    other: Any = 1.0,
     seed: Optional[str] = None,
 ) -> Any:
     """New noise.
@@ -99,12 +103,16 @@ def noise(
         where: Where in the code.
         scale: Of the law, broadcast to the values.
         shape: A second parameter of the law, likewise.
+        other: A third one.
         seed: What seeded the generator, where that is known.
     """
     content = np.asarray(values)
     ids = world.noise_ids(content.shape, where)
-    full = [np.broadcast_to(np.asarray(one, dtype=float), content.shape) for one in (scale, shape)]
-    part = NoisePart(law, ids, np.ones(content.shape), full[0], full[1], seed, where)
+    full = [
+        np.broadcast_to(np.asarray(one, dtype=float), content.shape)
+        for one in (scale, shape, other)
+    ]
+    part = NoisePart(law, ids, np.ones(content.shape), *full, seed=seed, site=where)
     marked = _noise(content, (part,))
     return marked if isinstance(values, np.ndarray) else _number(marked)
 
@@ -526,7 +534,7 @@ def recognised(values: Any) -> Any:
         return values
     gathered = {
         name: np.concatenate([np.ravel(getattr(part, name)) for part in every])[source]
-        for name in ("ids", "factor", "scale", "shape")
+        for name in ("ids", "factor", "scale", "shape", "other")
     }
     padding = world.noise_ids(values.shape, every[0].site)
     gathered["ids"] = np.where(found, gathered["ids"], padding)
@@ -788,7 +796,7 @@ def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
         for column in zip(*(one.parts for one in marks)):
             fields = {
                 name: join([np.asarray(getattr(part, name)) for part in column])
-                for name in ("ids", "factor", "scale", "shape")
+                for name in ("ids", "factor", "scale", "shape", "other")
             }
             parts.append(column[0]._replace(**fields))
         return _noise(content, tuple(parts))
@@ -1001,6 +1009,10 @@ def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
             return _derived(known, other, out, where)
         return _shifted(known, other, out, where)
     noise_, data = (first, second) if isinstance(first, NoiseArray) else (second, first)
+    if type(data) in (int, float):  # `sum` of shares of noise begins with 0 + noise
+        nothing = data == 0
+        if world.equal("zero", where, nothing) and nothing:
+            return _shaped(noise_, noise_)
     data = plain(data)
     if data.dtype.kind not in "fiub":
         return NotImplemented

@@ -52,11 +52,13 @@ def _told(randomise: Callable[..., Any], name: str) -> Callable[..., Any]:
     return told
 
 
-def _noisy(self: Any, value: Any, law: str, scale: float, shape: float = 1.0) -> Any:
+def _noisy(
+    self: Any, value: Any, law: str, scale: float, shape: float = 1.0, other: float = 1.0
+) -> Any:
     if not scale > 0:
         return value  # without sensitivity, or with an infinite epsilon, it adds nothing
     seed = getattr(self._rng, "dpaudit_seed", None)
-    return steps.added(value, law, scale=scale, shape=shape, seed=seed)
+    return steps.added(value, law, scale=scale, shape=shape, other=other, seed=seed)
 
 
 def _laplace(self: Any, value: Any) -> Any:
@@ -78,9 +80,30 @@ def _geometric(self: Any, value: Any) -> Any:
 
 
 def _staircase(self: Any, value: Any) -> Any:
-    if not np.isclose(self.gamma, steps.best_gamma(self.epsilon), rtol=1e-9):
-        steps.unfollowed("diffprivlib's Staircase mechanism with a gamma of its own")
-    return _noisy(self, value, "staircase", self.sensitivity, self.epsilon)
+    return _noisy(self, value, "staircase", self.sensitivity, self.epsilon, self.gamma)
+
+
+def _uniform(self: Any, value: Any) -> Any:
+    return _noisy(self, value, "uniform", self.sensitivity / self.delta / 2)
+
+
+def _laplace_bounded_noise(self: Any, value: Any) -> Any:
+    scale = self.sensitivity / self.epsilon
+    end = scale * np.log1p(np.expm1(self.epsilon) / 2 / self.delta)
+    return _noisy(self, value, "bounded_laplace", scale, -end, end)
+
+
+def _laplace_bounded_domain(self: Any, value: Any) -> Any:
+    """The answer's density is that of Laplace noise over its mass inside of the domain."""
+    if isinstance(value, marks.MarkedNumber):
+        steps.unfollowed("a noisy answer as the value of diffprivlib's LaplaceBoundedDomain")
+    if self._scale is None:
+        self._scale = self._find_scale()
+    value = max(min(float(value), self.upper), self.lower)
+    if np.isnan(value):
+        return value
+    ends = self.lower - value, self.upper - value
+    return _noisy(self, value, "bounded_laplace", self._scale, *ends)
 
 
 def _exponential(self: Any, _: Any) -> Any:
@@ -117,16 +140,12 @@ _MECHANISMS: Dict[str, Callable[[Any, Any], Any]] = {
     "GaussianDiscrete": _gaussian_discrete,
     "Geometric": _geometric,
     "Staircase": _staircase,
+    "Uniform": _uniform,
+    "LaplaceBoundedNoise": _laplace_bounded_noise,
+    "LaplaceBoundedDomain": _laplace_bounded_domain,
     "Exponential": _exponential,
     "PermuteAndFlip": _permute_and_flip,
     "ExponentialCategorical": _exponential_categorical,
     "Binary": _binary,
 }
-_UNFOLLOWED = (
-    "LaplaceBoundedDomain",
-    "LaplaceBoundedNoise",
-    "Uniform",
-    "Snapping",
-    "Vector",
-    "Bingham",
-)
+_UNFOLLOWED = ("Snapping", "Vector", "Bingham")

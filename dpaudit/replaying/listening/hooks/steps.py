@@ -15,14 +15,18 @@ _NODES = 200
 """Points of the integral behind permute-and-flip; exact up to twice as many candidates."""
 
 
-def _discrete_laplace(rng: Any, scale: Any, shape: Any, size: Tuple[int, ...]) -> Any:
-    del shape
+_Drawing = Callable[[Any, Any, Any, Any, Tuple[int, ...]], Any]
+"""Draws noise: a generator, the three parameters of a law, and how many."""
+
+
+def _discrete_laplace(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
+    del shape, other
     p = -np.expm1(-1.0 / scale)
     return rng.geometric(p, size) - rng.geometric(p, size)
 
 
-def _discrete_gaussian(rng: Any, scale: Any, shape: Any, size: Tuple[int, ...]) -> Any:
-    del shape
+def _discrete_gaussian(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
+    del shape, other
     if np.ptp(scale) == 0 and np.max(scale) <= _TABULATED:
         reach = int(12 * np.max(scale)) + 1
         grid = np.arange(-reach, reach + 1)
@@ -31,9 +35,9 @@ def _discrete_gaussian(rng: Any, scale: Any, shape: Any, size: Tuple[int, ...]) 
     return np.rint(rng.normal(size=size) * scale).astype(int)
 
 
-def _staircase(rng: Any, scale: Any, shape: Any, size: Tuple[int, ...]) -> Any:
-    """Of sensitivity `scale`, epsilon `shape` and the gamma that is best for it."""
-    gamma = best_gamma(shape)
+def _staircase(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
+    """Of sensitivity `scale`, epsilon `shape` and gamma `other`."""
+    gamma = other
     level = rng.geometric(-np.expm1(-shape), size) - 1
     inner = rng.random(size) < gamma / (gamma + (1 - gamma) * np.exp(-shape))
     place = rng.random(size)
@@ -41,22 +45,27 @@ def _staircase(rng: Any, scale: Any, shape: Any, size: Tuple[int, ...]) -> Any:
     return np.where(rng.random(size) < 0.5, -1, 1) * steps * scale
 
 
-def best_gamma(epsilon: Any) -> Any:
-    """Where the staircase mechanism has the least expected error (Geng and Viswanath 2014)."""
-    return 1.0 / (1.0 + np.exp(epsilon / 2))
+def _bounded_laplace(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
+    """Between `shape`, which is at most 0, and `other`, which is at least 0."""
+    below, above = -np.expm1(shape / scale), -np.expm1(-other / scale)
+    positive = rng.random(size) * (below + above) < above
+    far = -np.log1p(-rng.random(size) * np.where(positive, above, below)) * scale
+    return np.where(positive, far, -far)
 
 
-_DRAWS: Dict[str, Callable[[Any, Any, Any, Tuple[int, ...]], Any]] = {
-    "laplace": lambda rng, scale, shape, size: rng.laplace(size=size) * scale,
-    "gaussian": lambda rng, scale, shape, size: rng.normal(size=size) * scale,
-    "gumbel": lambda rng, scale, shape, size: rng.gumbel(size=size) * scale,
-    "logistic": lambda rng, scale, shape, size: rng.logistic(size=size) * scale,
-    "exponential": lambda rng, scale, shape, size: rng.exponential(size=size) * scale,
-    "gamma": lambda rng, scale, shape, size: rng.gamma(shape, size=size) * scale,
-    "geometric": lambda rng, scale, shape, size: rng.geometric(shape, size=size),
+_DRAWS: Dict[str, _Drawing] = {
+    "laplace": lambda rng, scale, shape, other, size: rng.laplace(size=size) * scale,
+    "gaussian": lambda rng, scale, shape, other, size: rng.normal(size=size) * scale,
+    "gumbel": lambda rng, scale, shape, other, size: rng.gumbel(size=size) * scale,
+    "logistic": lambda rng, scale, shape, other, size: rng.logistic(size=size) * scale,
+    "exponential": lambda rng, scale, shape, other, size: rng.exponential(size=size) * scale,
+    "gamma": lambda rng, scale, shape, other, size: rng.gamma(shape, size=size) * scale,
+    "geometric": lambda rng, scale, shape, other, size: rng.geometric(shape, size=size),
     "discrete_laplace": _discrete_laplace,
     "discrete_gaussian": _discrete_gaussian,
     "staircase": _staircase,
+    "uniform": lambda rng, scale, shape, other, size: rng.uniform(-1.0, 1.0, size) * scale,
+    "bounded_laplace": _bounded_laplace,
 }
 LAWS = tuple(_DRAWS)
 """Laws that noise can be drawn of here."""
@@ -68,6 +77,7 @@ def added(
     *,
     scale: Any = 1.0,
     shape: Any = 1.0,
+    other: Any = 1.0,
     size: Any = None,
     seed: Optional[str] = None,
 ) -> Any:
@@ -81,6 +91,7 @@ def added(
         law: Of the noise, one of `LAWS`.
         scale: Its scale.
         shape: Its second parameter.
+        other: Its third parameter.
         size: Shape of what is drawn, where that is more than the value's.
         seed: What seeded it, where that is known.
 
@@ -88,16 +99,18 @@ def added(
         NoiseArray or an answer: a number for a number, else an array.
     """
     where, world = site(), marks.world
-    scale, shape = (np.asarray(marks.unmarked(one, where), dtype=float) for one in (scale, shape))
+    scale, shape, other = (
+        np.asarray(marks.unmarked(one, where), dtype=float) for one in (scale, shape, other)
+    )
     value = marks.combined(value)
     if not isinstance(value, (marks.Marked, marks.MarkedNumber)):
         value = np.asarray(value)
     given = () if size is None else tuple(np.atleast_1d(size).tolist())
-    full = np.broadcast_shapes(np.shape(value), scale.shape, shape.shape, given)
+    full = np.broadcast_shapes(np.shape(value), scale.shape, shape.shape, other.shape, given)
     rng = world.stream(where, full if full else None)
-    drawn = np.asarray(_DRAWS[law](rng, scale, shape, full))
+    drawn = np.asarray(_DRAWS[law](rng, scale, shape, other, full))
     noise = marks.noise(
-        drawn if full else drawn[()], law, where, scale=scale, shape=shape, seed=seed
+        drawn if full else drawn[()], law, where, scale=scale, shape=shape, other=other, seed=seed
     )
     if isinstance(value, (marks.Marked, marks.MarkedNumber)):
         return value + noise
