@@ -23,15 +23,15 @@ MOST_OF_AN_ERROR: Final = 200
 COUNTED: Final = {
     "datasynthesizer:independent": 20,
     "datasynthesizer:correlated": 20,
+    "dpmm:mst": 3,
+    "dpmm:priv-bayes": 3,
     "smartnoise-synth:mwem": 3,
-    "smartnoise-synth:mst": 5,
+    "dpmm:aim": 3,
+    "smartnoise-synth:mst": 3,
     "smartnoise-synth:aim": 3,
+    "smartnoise-synth:pategan": 3,
     "smartnoise-synth:dpctgan": 3,
     "smartnoise-synth:patectgan": 3,
-    "smartnoise-synth:pategan": 3,
-    "dpmm:priv-bayes": 3,
-    "dpmm:mst": 3,
-    "dpmm:aim": 3,
 }
 """Counted replays of each method: fewer of slow ones."""
 

@@ -4,7 +4,8 @@ Usage: python -m reports.replay.run [PART ...] [--data DIR]   (resumes)
 
 `honest`: whole replays through `dpaudit.replay`, 20 counted replays each, of mechanisms at exactly
 their claims (20 minutes). `planted`: faults in code that a library could have, one at a time (ten
-minutes). `six`: the published PATE-GANs (a few minutes). `released`: every method of the libraries
+minutes). `six`: the published PATE-GANs (a few minutes). `own`: this project's generators (a
+quarter of an hour). `released`: every method of the libraries
 that have an environment (`dpaudit env create LIBRARY`; hours, most of them fits; needs --data).
 `corpus`: real bugs of released software and their twins (an hour). Each writes results/PART.json
 after every case; the tables of README.md are made from all.
@@ -28,6 +29,7 @@ from reports import markdown
 from reports.command import StudyParser, start, write_json
 from reports.replay.corpus import bug_case, bug_sides
 from reports.replay.mechanisms import MECHANISMS, SCHEMA, Mechanism, table
+from reports.replay.own import GENERATORS, own_case, own_table
 from reports.replay.planted import FAULTS, Fault, Planted, lines_of
 from reports.replay.planted import SCHEMA as PLANTED
 from reports.replay.planted import table as planted_table
@@ -38,7 +40,7 @@ from reports.third_party.run import TABLES
 WHOLE: Final = 60
 """Whole replays of each mechanism."""
 QUICK: Final = 2
-PARTS: Final = ("honest", "planted", "six", "released", "corpus")
+PARTS: Final = ("honest", "planted", "six", "own", "released", "corpus")
 COUNTED: Final = 20
 
 
@@ -103,6 +105,7 @@ def page(results: Path) -> str:
         "honest": honest_table,
         "planted": planted_table_of,
         "six": six_table,
+        "own": own_table,
         "released": released_table,
         "corpus": released_table,
     }
@@ -208,6 +211,7 @@ def main(given: Sequence[str] | None = None) -> None:
             for fault in (None, *FAULTS)
         },
         "six": {one.name: partial(replayed, one) for one in CASES},
+        "own": {one.name: partial(own_case, one, quick=run.quick) for one in GENERATORS},
         "released": {
             str(one): partial(released_case, one, run.data, quick=run.quick) for one in SETTINGS
         },

@@ -17,6 +17,8 @@ from .channel import Site, site
 from .world import ListeningWorld
 
 _COMPARED = {"less": "<", "less_equal": "<", "greater": ">", "greater_equal": ">"}
+_MOST_VALUES = 2**1000
+"""Of an integer whose limits are floats."""
 _MIRRORED = {"<": ">", ">": "<"}
 _STRUCTURAL = {
     "concatenate",
@@ -140,6 +142,31 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
     factor, offset = np.full(content.shape, high - low), np.full(content.shape, float(low))
     marked = _coin(content * factor + offset, state, factor, offset)
     return marked if isinstance(values, np.ndarray) else _number(marked)
+
+
+def whole_coin(values: Any, count: int, where: Site) -> Any:
+    """New uniform draws of 0, 1, ..., count - 1.
+
+    Compared with a whole number they are Bernoulli draws of a rational probability, as exact
+    samplers make them.
+
+    Args:
+        values: What was drawn, an integer or an array of integers.
+        count: How many values there are.
+        where: Where in the code.
+    """
+    world.note("draw", where, np.shape(values))
+    if isinstance(values, np.ndarray):
+        content = values.dtype.type(count - 1) - values if world.opposite else values
+        unit = np.minimum((content.astype(float) + 0.5) / count, 1.0 - 2.0**-53)
+        state = CoinState(np.zeros(unit.shape), np.ones(unit.shape), unit, np.zeros(unit.shape))
+        return _coin(content, state, np.full(unit.shape, float(count)), np.zeros(unit.shape))
+    value = count - 1 - values if world.opposite else values
+    if count > _MOST_VALUES:
+        return value
+    unit = np.array(min((2 * value + 1) / (2 * count), 1.0 - 2.0**-53))
+    state = CoinState(np.zeros(()), np.ones(()), unit, np.zeros(()))
+    return _integer(value, _coin(unit * count, state, np.array(float(count)), np.zeros(())))
 
 
 def answer(
@@ -617,6 +644,68 @@ class CoinNumber(MarkedNumber):
     """A uniform draw that is one float."""
 
 
+class CoinInteger(int):
+    """A uniform draw that is one integer; comparisons are followed, and sums with an integer."""
+
+    array: Any
+
+    def _against(self, other: Any, name: str) -> Any:
+        if not world.hears or isinstance(other, (Marked, MarkedNumber)):
+            return getattr(int, name)(self, other)
+        if not isinstance(other, (int, float, np.number)):
+            return NotImplemented
+        bound, sign = _whole_limit(other, name.strip("_"))
+        return bool(tossed(self.array, bound, sign, site()))
+
+    def __lt__(self, other: Any) -> Any:
+        return self._against(other, "__lt__")
+
+    def __le__(self, other: Any) -> Any:
+        return self._against(other, "__le__")
+
+    def __gt__(self, other: Any) -> Any:
+        return self._against(other, "__gt__")
+
+    def __ge__(self, other: Any) -> Any:
+        return self._against(other, "__ge__")
+
+    def __add__(self, other: Any) -> Any:
+        found = int.__add__(self, other)
+        if type(other) is not int:
+            return found
+        own = self.array
+        return _integer(
+            found, _coin(np.array(float(found)), own.state, own.factor, own.offset + other)
+        )
+
+    __radd__ = __add__
+
+    def __reduce__(self) -> Any:
+        return (int, (int(self),))
+
+
+def _integer(value: int, marked: Any) -> CoinInteger:
+    found = CoinInteger(value)
+    found.array = marked
+    return found
+
+
+def _whole_limit(bound: Any, name: str) -> Tuple[Any, str]:
+    """A limit of integers as one of the draw in [0, 1) that they are the whole part of."""
+    limit = np.asarray(bound).astype(float)
+    if name in ("le", "gt", "less_equal", "greater"):
+        return np.floor(limit) + 1.0, "<" if name[0] == "l" else ">"
+    return np.ceil(limit), "<" if name[0] == "l" else ">"
+
+
+_MIRRORED_NAMES = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+
+
 _NUMBERS = {NoiseArray: NoiseNumber, AnswerArray: AnswerNumber, CoinArray: CoinNumber}
 
 
@@ -950,8 +1039,16 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
         if name == "multiply":
             return _scaled(second, plain(first), where, out)
     if name in _COMPARED and out is None:
+        if _is_whole(second) and not isinstance(first, Marked):
+            first, second, name = second, first, _MIRRORED_NAMES[name]
+        if _is_whole(first) and not isinstance(second, Marked):
+            return tossed(first, *_whole_limit(second, name), where)
         return _compared(first, second, _COMPARED[name], where)
     return NotImplemented
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, CoinArray) and value.dtype.kind in "iu"
 
 
 def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:

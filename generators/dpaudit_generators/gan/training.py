@@ -103,13 +103,13 @@ class _CriticTrainer:
         layers = [width, settings.critic_hidden, 1]
         start = [initial(1, layers, rng_of(seed, "critic weights")) for seed in seeds]
         hidden = np.zeros((len(start), settings.critic_hidden, rows.shape[1]))
-        last = np.zeros((len(start), settings.critic_hidden))
+        # In whole vectors, so that each model's steps are those that it takes alone.
+        last = np.zeros((len(start), -(-settings.critic_hidden // LANES) * LANES))
         for mine, own, weights in zip(hidden, last, start, strict=True):
-            mine[:, :width], own[:] = weights[0][0].T, weights[2][0, :, 0]
-        self.critics = ShallowCritics(torch.from_numpy(hidden), torch.from_numpy(last), width)
-        self._adam = Adam(
-            self.critics[:2], rate=settings.critic_learning_rate, betas=settings.betas
-        )
+            mine[:, :width], own[: self._hidden] = weights[0][0].T, weights[2][0, :, 0]
+        trained = torch.from_numpy(hidden), torch.from_numpy(last)
+        self.critics = ShallowCritics(trained[0], trained[1][:, : self._hidden], width)
+        self._adam = Adam(trained, rate=settings.critic_learning_rate, betas=settings.betas)
         self._selections = [_selection(one, settings, protection) for one in trainees]
         self._noise = [rng_of(seed, "gradient noise") for seed in seeds]
         self._size = -(-(settings.batch + settings.batch // 4) // LANES) * LANES
@@ -125,7 +125,10 @@ class _CriticTrainer:
             sums = Pull(*(own + more for own, more in zip(sums, self._parts(noise), strict=True)))
         for observer in observers:
             observer.on_step(GanStep(self._number, seen, selected, noise, sums.flat()))
-        self._adam.step([part / divisor for part in sums])
+        beyond = -self._hidden % LANES
+        self._adam.step(
+            [sums.hidden / divisor, torch.nn.functional.pad(sums.last / divisor, (0, beyond))]
+        )
         self._number += 1
 
     def weights(self) -> list[Weights]:
@@ -263,10 +266,6 @@ def with_ones(rows: FloatArray) -> Tensor:
     return torch.from_numpy(whole)
 
 
-_COIN: Final = 2**32
-"""Values of a coin."""
-
-
 class BatchSelection(Protocol):
     """Selects the records of every step of one model, in order."""
 
@@ -278,8 +277,6 @@ class BatchSelection(Protocol):
 class PoissonSelection:
     """Takes each record with a public probability, independently of all else.
 
-    The probability is that of a coin of 32 bits, which is never above the rate.
-
     Args:
         owned: Row numbers of the model's records.
         rate: The probability.
@@ -287,13 +284,12 @@ class PoissonSelection:
     """
 
     def __init__(self, owned: IntArray, *, rate: float, seed: int | None) -> None:
-        self._owned, self._below = owned, math.floor(rate * _COIN)
-        self._words = rng_of(seed, "batches").bit_generator
+        self._owned, self._rate = owned, rate
+        self._rng = rng_of(seed, "batches")
 
     def next(self) -> IntArray:
         """Row numbers of the next step's records."""
-        coins = self._words.random_raw(-(-len(self._owned) // 2)).view(np.uint32)
-        return self._owned[coins[: len(self._owned)] < self._below]
+        return self._owned[self._rng.random(len(self._owned)) < self._rate]
 
 
 class DealtSelection:

@@ -115,10 +115,9 @@ class LabelReleases:
     def _next(self, n: int) -> WordArray:
         """The next n words of each model, [M, n]."""
         if self._ahead.shape[1] < n:
-            more = np.empty((len(self._bits), max(n, _AHEAD)), dtype=np.uint64)
-            for mine, bits in zip(more, self._bits, strict=True):
-                mine[:] = bits.words(more.shape[1])
-            self._ahead = np.concatenate([self._ahead, more], axis=1)
+            more = np.stack([bits.words(max(n, _AHEAD)) for bits in self._bits])
+            left = self._ahead.shape[1]
+            self._ahead = np.concatenate([self._ahead, more], axis=1) if left else more
         words, self._ahead = self._ahead[:, :n], self._ahead[:, n:]
         return words
 

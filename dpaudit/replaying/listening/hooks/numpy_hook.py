@@ -44,13 +44,9 @@ def _heard_bits(plain: Any) -> Any:
         if not world.hears or not output:
             return plain.random_raw(self, size, output)
         where = site()
-        world.note("draw", where, "raw", size)
-        source = world.stream(where, size).bit_generator
-
-        def draw() -> Any:
-            return source.random_raw(size) >> (64 - bits)
-
-        return world.other_way(draw(), draw)
+        drawn = world.stream(where, size).bit_generator.random_raw(size)
+        words = np.asarray(drawn, dtype=np.uint64) >> np.uint64(64 - bits)
+        return marks.whole_coin(words if size is not None else int(words), 2**bits, where)
 
     names = {"random_raw": random_raw, "__module__": plain.__module__, "__doc__": plain.__doc__}
     return type(plain.__name__, (plain,), names)
@@ -154,6 +150,8 @@ _PARAMETRIC = (
 )
 _MOST_PICKED = 1_000_000
 """Probabilities that are handed over for one draw without replacement."""
+_WORDS = 2**16
+"""From so many values on an integer is no place in a table, but a word to be compared."""
 _WITHOUT_DATA = ("randint", "random_integers", "tomaxint", "bytes")
 
 
@@ -388,6 +386,11 @@ class _Heard:
         of_records = isinstance(count, (int, np.integer)) and own != other
         if of_records and first == 0 and count in (own, other):
             return self._picked(site(), count, size, True, {})
+        if size is not None and isinstance(count, (int, np.integer)) and count - first >= _WORDS:
+            where = site()
+            drawn = self._stream(where, size).integers(0, count - first, size)
+            made = marks.whole_coin(np.asarray(drawn), int(count - first), where)
+            return made + first if first else made
         return plain(self, low, high, size)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:

@@ -41,33 +41,27 @@ class HeardRandom(_Plain):
             return super().random()
         return single_coin(site(), lambda stream: stream.random())
 
-    def getrandbits(self, k: int) -> int:
-        """Bits that are the same in both worlds."""
+    def getrandbits(self, k: int) -> Any:
+        """A coin of 2**k values."""
         if not marks.world.hears:
             return super().getrandbits(k)
         where = site()
         marks.world.note("parameters", where, "bits", k)
-        size = max(1, math.ceil(k / 8))
-        stream = marks.world.stream(where, None)
         if not k:
             return 0
+        size = math.ceil(k / 8)
+        drawn = int.from_bytes(marks.world.stream(where, None).bytes(size), "big")
+        return marks.whole_coin(drawn >> (8 * size - k), 2**k, where)
 
-        def draw() -> int:
-            return int.from_bytes(stream.bytes(size), "big") >> (8 * size - k)
-
-        return int(marks.world.other_way(draw(), draw))
-
-    def _randbelow(self, n: int) -> int:
+    def _randbelow(self, n: int) -> Any:
         if not marks.world.hears:
             return int(super()._randbelow(n))  # type: ignore[misc]
         where = site()
         marks.world.note("parameters", where, "below", n)
         stream = marks.world.stream(where, None)
-
-        def draw() -> int:
-            return int(stream.integers(n)) if n < 2**63 else int(stream.random() * n)
-
-        return int(marks.world.other_way(draw(), draw))
+        return marks.whole_coin(
+            int(stream.integers(n)) if n < 2**63 else int(stream.random() * n), n, where
+        )
 
     def uniform(self, a: Any, b: Any) -> Any:
         """A coin, scaled."""

@@ -1,0 +1,96 @@
+"""This project's generators: what their steps cost in a replay, and what they claim.
+
+Records are such that the worst case of a generator is met, as far as there is one in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import load
+from dpaudit.replaying.run import replay
+from dpaudit_generators.pate_g import PateG
+from reports import markdown
+from reports.replay.released import kept
+
+COUNTED: Final = 10
+
+
+class Own(NamedTuple):
+    """A generator, and the record by which it is replayed.
+
+    Attributes:
+        name: What results call it.
+        generator: Its name, or what makes it of the schema and public rows.
+        parameters: Of a named one.
+        target: The record.
+        targets: How many of the most exposed records are tried, if not one that is named.
+    """
+
+    name: str
+    generator: str | Callable[[Schema, pd.DataFrame], object]
+    parameters: Mapping[str, Any] = {}
+    target: str = "exposing"
+    targets: int = 1
+
+
+def _pate_g(schema: Schema, public: pd.DataFrame) -> object:
+    return PateG(schema=schema, public=public)
+
+
+GENERATORS: Final = (
+    Own("laplace-histogram", "laplace-histogram"),
+    Own("gaussian-marginals", "gaussian-marginals"),
+    Own("marginals of the label", "marginals", {"tree": "label"}),
+    Own("marginals of deviations", "marginals", {"tree": "deviations"}, target="row:212"),
+    Own("pate-gan-marginals", "pate-gan-marginals", target="row:461"),
+    Own("pate-gan", "pate-gan", targets=8),
+    Own("pate-gan, 400 teachers", "pate-gan", {"teachers": 400}, targets=8),
+    Own("pate-g, half of the table public", _pate_g, targets=8),
+    Own("dp-gan, 40 steps", "dp-gan", {"rounds": 4}),
+)
+"""What is replayed; `dp-gan` with fewer steps, whose noise its claim then sets."""
+
+
+def own_case(own: Own, *, quick: bool) -> dict[str, Any]:
+    """What a replay says of a generator."""
+    table = load("sample:breast-cancer", None)
+    data, generator = table.data, own.generator
+    if not isinstance(generator, str):
+        data, generator = data[::2].reset_index(drop=True), generator(table.schema, data[1::2])
+    record = replay(
+        generator,
+        data,
+        schema=table.schema,
+        parameters=own.parameters,
+        replays=1 if quick else COUNTED,
+        **({"targets": own.targets} if own.targets > 1 else {"target": own.target}),
+    )
+    return {"generator": own.name, "result": kept(record)}
+
+
+def own_table(cases: Sequence[dict[str, Any]]) -> str:
+    """What is proved of each, what its steps cost, and what it claims."""
+    return markdown.table(
+        ("generator", "verdict", "claim", "proved", "computed", "costliest line", "fits"),
+        [_row(one["generator"], one["result"]) for one in cases],
+    )
+
+
+def _row(name: str, found: Mapping[str, Any]) -> tuple[object, ...]:
+    claim = found["claim"]
+    said = f"μ {claim['mu']:.4g}" if "mu" in claim else f"ε {claim['epsilon']:.4f}"
+    lines = [f"{line['place']} ({line['law']}, {line['share']:.0%})" for line in found["ledger"]]
+    return (
+        name,
+        found["verdict"],
+        said,
+        "–" if found["proved"] is None else f"{found['proved']:.3g}",
+        "–" if found["computed"] is None else f"{found['computed']:.4f}",
+        (lines or ["–"])[0],
+        f"{found['fits']} in {found['seconds']:.0f} s",
+    )
