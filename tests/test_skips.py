@@ -73,7 +73,12 @@ def test_declared_skips_pass(inner: pytest.Pytester) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "side_by_side"),
-    [([], True), (["."], True), (["test_one.py"], False), (["test_one.py::test_one"], False)],
+    [
+        ([], True),
+        pytest.param(["."], True, marks=pytest.mark.ci),
+        (["test_one.py"], False),
+        (["test_one.py::test_one"], False),
+    ],
 )
 def test_single_files_need_no_workers(
     inner: pytest.Pytester, arguments: list[str], side_by_side: bool

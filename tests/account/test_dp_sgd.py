@@ -98,6 +98,7 @@ def gaussian_limit(run: dict[str, Any]) -> float:
     return float(brentq(lambda e: normal_delta(e, 1 / mu) - run["delta"], 0, 50, xtol=1e-12))
 
 
+@pytest.mark.ci
 def test_gaussian_differential_privacy_is_an_approximation_from_below(
     runs: list[dict[str, Any]],
 ) -> None:

@@ -144,7 +144,7 @@ def test_a_model_that_lacks_what_its_generator_promises_fails_its_trials() -> No
 @pytest.mark.parametrize(
     "gan",
     [
-        PateGan(schema=schema_of_bits(), teachers=4, rounds=3),
+        pytest.param(PateGan(schema=schema_of_bits(), teachers=4, rounds=3), marks=pytest.mark.ci),
         PateGanMarginals(schema=schema_of_bits(), teachers=4, rounds=3),
         pytest.param(
             SwitchedPateGan(schema=schema_of_bits(), teachers=4, gamma=3e-3), marks=pytest.mark.ci

@@ -82,12 +82,14 @@ def test_many_records_do_not_flag_randomised_response_at_the_claim() -> None:
     assert caught * 80 <= binom.ppf(0.999, 80, 0.05)
 
 
+@pytest.mark.ci
 def test_many_records_catch_a_gaussian_leak_as_often_as_stated_by_abstaining() -> None:
     caught, guessing = Simulated(models=24, records=6, seed=2).run(60, gaussian=True)
     assert STATED[0] <= caught <= STATED[1]
     assert guessing <= 0.5
 
 
+@pytest.mark.ci
 def test_one_run_catches_randomised_response_as_often_as_stated() -> None:
     assert STATED[0] <= one_run_caught(60) <= STATED[1]
 
@@ -118,7 +120,7 @@ def _one_run(answers: honest.AnswersEach, seed: int, confidence: float) -> bool:
     return max(bounds) > CLAIM.epsilon
 
 
-@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("sequential", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_one_target_is_caught_as_often_as_stated(sequential: bool) -> None:
     caught = one_target_caught(40, sequential=sequential, audits=60, seed=3)
     assert STATED[0] <= caught <= STATED[1]

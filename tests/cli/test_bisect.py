@@ -225,6 +225,7 @@ def test_slips_are_answered_in_one_line(toy: Library, files: tuple[str, ...]) ->
     assert found.stderr == "error: --versions is '1.0': give a range, such as 1.0..1.2\n"
 
 
+@pytest.mark.ci
 def test_a_package_that_the_index_does_not_have(toy: Library) -> None:
     with pytest.raises(RegistryError, match="releases of nolib cannot be listed: pip finds no nol"):
         environments.releases_between(toy.environment, "nolib", "1..2")

@@ -117,6 +117,7 @@ class G(Honest):
 """
 
 
+@pytest.mark.ci
 def test_threads_forks_and_patches_neither_stop_a_run_nor_keep_it_from_ending(
     folder: Path, program: Program
 ) -> None:
@@ -130,22 +131,34 @@ def test_threads_forks_and_patches_neither_stop_a_run_nor_keep_it_from_ending(
 VERDICTS = [pytest.param("null", 0, marks=pytest.mark.ci), ("copycat", 1)]
 
 
+ENDS = (("/dev/full", ""), ("broken pipe", ""), ("", "/dev/full"))
+
+
+@pytest.mark.parametrize("ends", [ENDS[:1], pytest.param(ENDS, marks=pytest.mark.ci)])
 @pytest.mark.parametrize(("generator", "code"), VERDICTS)
 def test_a_verdict_keeps_its_exit_code_whatever_becomes_of_its_words(
-    folder: Path, program: Program, generator: str, code: int
+    folder: Path, program: Program, generator: str, code: int, ends: tuple[tuple[str, str], ...]
 ) -> None:
     words = command(generator, "--json")
-    for out, err in (("/dev/full", ""), ("broken pipe", ""), ("", "/dev/full")):
+    for out, err in ends:
         done = program.run(words, cwd=folder, stdout=out, stderr=err)
         assert done.returncode == code, done.stderr
         if out:
             assert "note: standard output cannot be written: " in done.stderr
             assert "Traceback" not in done.stderr
-    words[words.index("--out") + 1] = "full"  # workers start
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("generator", "code"), VERDICTS)
+def test_a_verdict_keeps_its_exit_code_where_workers_start_and_nothing_can_be_said(
+    folder: Path, program: Program, generator: str, code: int
+) -> None:
+    words = command(generator, "--json")
     assert program.run(words, cwd=folder, stderr="/dev/full").returncode == code
 
 
-@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize(("generator", "code"), VERDICTS)
 def test_a_verdict_keeps_its_exit_code_where_streams_are_closed(
     folder: Path, program: Program, generator: str, code: int, again: bool
@@ -247,7 +260,7 @@ def test_a_run_folder_that_disappears_is_one_line(folder: Path, program: Program
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
-@pytest.mark.parametrize("limit", [16, 28])
+@pytest.mark.parametrize("limit", [16, pytest.param(28, marks=pytest.mark.ci)])
 def test_too_few_open_files_are_one_line(folder: Path, limit: int) -> None:
     import resource
 

@@ -205,6 +205,7 @@ def test_memory_is_limited(toy: Library, proc: Path) -> None:
     assert run(*words, "0").stderr == "error: --worker-memory must be positive, got 0\n"
 
 
+@pytest.mark.ci
 def test_what_pip_cannot_install_is_said(home: Path, tmp_path: Path) -> None:
     (tmp_path / "pins.txt").write_text("toylib==9.9\n")
     environment = Environment(name="missing", pins=tmp_path / "pins.txt", pythons=(HERE,))

@@ -142,6 +142,7 @@ def test_only_what_runs_in_this_environment_has_imports_that_are_known(
     assert "pandas" in reached([here]).software
 
 
+@pytest.mark.ci
 def test_an_audit_is_the_same_for_any_number_of_workers(file: Path, tmp_path: Path) -> None:
     found = [
         audit_by_keywords(

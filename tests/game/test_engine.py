@@ -231,10 +231,11 @@ def test_progress_counts_what_is_there(tmp_path: Path) -> None:
     assert [(p.done, p.total, p.failed) for p in seen] == [(4, 6, 0), (5, 6, 0), (6, 6, 0)]
 
 
-def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
+def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path, jobs: int) -> None:
     killer, quitter = TRIALS[0], TRIALS[7]
     lethal = Lethal(kills=frozenset({seed_of(killer)}), exits=frozenset({seed_of(quitter)}))
-    outcomes = played(tmp_path, lethal)
+    outcomes = played(tmp_path, lethal, jobs=jobs)
     for trial, outcome in outcomes.items():
         if trial in (killer, quitter):
             assert outcome.status is TrialStatus.CRASHED
@@ -242,7 +243,7 @@ def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path) ->
             assert outcome.error == "its worker process died in each of 3 attempts"
         else:
             assert outcome.status is TrialStatus.FINISHED
-    calm = features(played(tmp_path / "calm", Uniform()))
+    calm = features(played(tmp_path / "calm", Uniform(), jobs=jobs))
     assert features(outcomes).items() <= calm.items()
 
 
@@ -313,6 +314,7 @@ def test_an_attack_that_fails_stops_the_run_and_its_workers(tmp_path: Path) -> N
     assert not workers()
 
 
+@pytest.mark.ci
 def test_an_interrupt_keeps_what_finished_and_the_next_call_goes_on(tmp_path: Path) -> None:
     def stop_at_five(progress: TrialProgress) -> None:
         if progress.done == 5:

@@ -66,7 +66,7 @@ class Hanging(Together):
         return super().model(data, job)
 
 
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("together", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_a_trial_that_never_ends_is_recorded_and_no_other_is_lost(
     tmp_path: Path, together: bool
 ) -> None:
@@ -203,7 +203,7 @@ def test_whatever_a_generator_starts_ends_with_the_run(folder: Path, program: Pr
     [
         (signal.SIGKILL, False),
         pytest.param(signal.SIGKILL, True, marks=pytest.mark.ci),
-        (signal.SIGTERM, False),
+        pytest.param(signal.SIGTERM, False, marks=pytest.mark.ci),
     ],
 )
 def test_whatever_a_generator_started_ends_with_a_killed_coordinator(

@@ -44,6 +44,7 @@ def examined(dealt: Dealt, seed: int) -> Exchangeability:
     return exchangeability(table, inside, SCHEMA, rng, compared=np.arange(len(table)))
 
 
+@pytest.mark.ci
 def test_a_random_split_is_seldom_suspected() -> None:
     runs = 40
     found = [examined(at_random, seed) for seed in range(runs)]

@@ -98,6 +98,7 @@ def test_a_consistent_replay_hands_nothing_over(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.ci
 def test_the_command_audits_after_a_replay(tmp_path: Path) -> None:
     data, schema, file = (tmp_path / name for name in ("t.csv", "t.json", "replay.json"))
     parted.table().to_csv(data, index=False)

@@ -80,6 +80,7 @@ def test_every_leak_is_audited_with_every_number_of_models() -> None:
     assert certain == sorted(certain, key=list(Certainty).index)
 
 
+@pytest.mark.ci
 def test_published_attacks_judge_the_trials_of_the_default_audit() -> None:
     leak = next(leak for leak in LEAKS if leak.name == "largest weight is a hundred")
     row = run.audited(leak, 60, 1)
@@ -96,6 +97,7 @@ def test_attacks_on_tables_prove_nothing_where_no_table_comes() -> None:
     assert row["attack"] == "trial outcomes"
 
 
+@pytest.mark.ci
 def test_what_is_shown_is_how_often_a_table_changes() -> None:
     rates = {leak.name: shown(leak) for leak in LEAKS if leak.family in ("rare", "failing")}
     for name, expected in {

@@ -168,6 +168,7 @@ def numeric(table: pd.DataFrame) -> Schema:
     )
 
 
+@pytest.mark.ci
 def test_partitions_of_the_published_audit(cervical: pd.DataFrame) -> None:
     sizes, seen = {}, {}
     for name, kind in AUDITED.items():
