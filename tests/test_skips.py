@@ -16,7 +16,7 @@ def inner(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
 def test_undeclared_skips_fail_the_session(inner: pytest.Pytester, workers: str) -> None:
     inner.makepyfile(
         """

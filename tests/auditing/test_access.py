@@ -45,7 +45,9 @@ def test_rows_alone_are_harmless() -> None:
     assert "access" not in to_document(result)
 
 
-@pytest.mark.parametrize("generator", [Hidden(), HiddenTogether()])
+@pytest.mark.parametrize(
+    "generator", [Hidden(), pytest.param(HiddenTogether(), marks=pytest.mark.ci)]
+)
 @pytest.mark.parametrize(("access", "attack"), [("model", "parameters"), ("released", "released")])
 def test_a_hidden_leak_is_proved(
     generator: object, access: str, attack: str, tmp_path: Path

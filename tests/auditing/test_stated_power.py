@@ -16,6 +16,7 @@ from scipy.stats import binom
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import ATTACKS, guess
 from dpaudit.auditing.one_run.plan import power as one_run_power
+from dpaudit.auditing.records.plan import needed_shadow_models
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.bounds import fair_coin_p_value
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
@@ -73,6 +74,16 @@ def test_many_records_catch_randomised_response_as_often_as_stated_and_keep_all_
     caught, guessing = Simulated(models=24, records=6, seed=1).run(80)
     assert STATED[0] <= caught <= STATED[1]
     assert guessing >= 0.8
+
+
+@pytest.mark.parametrize("records", [2, 16])
+def test_as_many_models_as_many_records_need_are_enough_and_fewer_are_not(records: int) -> None:
+    settings = audit_settings(records=records)
+    needed = needed_shadow_models(CLAIM, 2.0, settings)
+    assert needed is not None
+    for models, enough in ((needed, True), (needed - 4, False)):
+        found = records_power(settings.with_game(shadow_models=models), CLAIM).detectable
+        assert (found is not None and found <= 2.0) is enough
 
 
 def test_many_records_do_not_flag_randomised_response_at_the_claim() -> None:

@@ -143,6 +143,7 @@ def test_releases_that_do_the_same_have_the_same_streams(
     assert here != there
 
 
+@pytest.mark.ci
 def test_a_bug_is_looked_for_in_other_releases(
     toy: Library, files: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dpaudit.cli import console
 from dpaudit.cli.main import app
 from program import Program
 from samples import QUICK_ATTACKS
@@ -175,6 +178,28 @@ def test_a_command_that_only_prints_fails_if_it_cannot(folder: Path) -> None:
         done = ended(folder, afresh(["list"]), stdout=full)
     assert done.returncode == 4
     assert done.stderr == "error: standard output cannot be written: No space left on device\n"
+
+
+def test_a_stream_that_takes_nothing_is_noted_and_given_up() -> None:
+    with Path("/dev/full").open("w") as full:
+        output = console._Tolerant(full)
+        output.write("lost")
+        output.flush()
+        assert output.failure is not None
+        assert output.failure.errno == errno.ENOSPC
+        full.write("whoever writes to it next, such as loky, does not fail")
+        full.flush()
+
+
+def test_what_a_stream_still_holds_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])
+    with Path("/dev/full").open("w") as full:
+        full.write("held")
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            console.end_program(3)
+        monkeypatch.undo()
+    assert ended.value.code == 3
 
 
 def test_a_closed_terminal_stops_a_run_as_a_polite_kill_does(folder: Path) -> None:

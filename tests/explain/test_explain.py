@@ -159,6 +159,7 @@ def stored(run: Path) -> list[Any]:
 # Leaks with a known reason.
 
 
+@pytest.mark.ci
 def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain: None) -> None:
     result = command("explain", "run", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
@@ -203,7 +204,6 @@ def test_row_order_is_a_suspect_of_any_generator(folder: Path, plain: None) -> N
     assert result.stdout.splitlines()[-1].startswith("reproduce: dpaudit explain first --shadow")
 
 
-@pytest.mark.ci
 def test_two_leaks_are_gone_only_when_both_are_fixed(folder: Path, plain: None) -> None:
     assert audit("own.py:Leaky", "-p", "first=true", "-p", "label=false", out="two").exit_code == 1
     explanation = explain("two", shadow_models=100, jobs=1)
@@ -599,7 +599,13 @@ def test_the_audit_of_a_fixed_generator_is_not_that_of_the_run(folder: Path) -> 
 @pytest.mark.usefixtures("folder")
 def test_a_run_with_an_inferred_schema_keeps_none_of_its_values_and_is_rebuilt() -> None:
     values = ["--data", "table.csv", "--target", "row:0", "--jobs", "1", "--shadow-models", "100"]
-    attacks = ["--attack", "groundhog-hist", "--out", "inferred", "-q"]
+    attacks = [
+        "--attack",
+        "groundhog-hist,classifier=logistic-regression",
+        "--out",
+        "inferred",
+        "-q",
+    ]
     assert command("audit", "own.py:Leaky", *values, *attacks).exit_code == 1
     leaks = dpaudit.AuditResult.load("inferred").leaks
     assert leaks

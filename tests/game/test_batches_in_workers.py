@@ -49,7 +49,7 @@ from dpaudit.plugins.protocols import (
     Job,
 )
 from dpaudit_generators.pate_gan import Bounds, PateGan, PateGanMarginals
-from samples import PEOPLE, people
+from samples import PEOPLE, QUICK_ATTACKS, people
 
 # Workers can import neither file.
 cloudpickle.register_pickle_by_value(batch_toys)
@@ -206,7 +206,7 @@ def test_a_batch_that_breaks_its_contract_makes_an_invalid_audit(
         schema=SCHEMA,
         epsilon=1,
         target=3,
-        attacks=["query-target", Mean()],  # the mean of numbers differs whatever the seeds are
+        attacks=[QUICK_ATTACKS[1], Mean()],  # the mean of numbers differs whatever the seeds are
         shadow_models=20,
         jobs=2,
     )

@@ -44,9 +44,8 @@ def examined(dealt: Dealt, seed: int) -> Exchangeability:
     return exchangeability(table, inside, SCHEMA, rng, compared=np.arange(len(table)))
 
 
-@pytest.mark.ci
-def test_a_random_split_is_seldom_suspected() -> None:
-    runs = 40
+@pytest.mark.parametrize("runs", [10, pytest.param(40, marks=pytest.mark.ci)])
+def test_a_random_split_is_seldom_suspected(runs: int) -> None:
     found = [examined(at_random, seed) for seed in range(runs)]
     assert sum(one.differ or one.repeats_removed for one in found) <= binom.ppf(0.999, runs, 0.05)
     for name in ("extremes", "marginals", "neighbours", "classifier"):

@@ -70,7 +70,8 @@ def test_a_poisson_sub_sample_is_followed_however_it_is_written(name: str) -> No
     assert "sub-sample" in str(record)
 
 
-@pytest.mark.parametrize("name", ["FromTorch", pytest.param("FromTorchBits", marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("name", ["FromTorch", "FromTorchBits"])
 def test_coins_of_torch_are_followed_too(name: str) -> None:
     pytest.importorskip("torch")
     record = replayed(name, replays=2)

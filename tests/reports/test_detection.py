@@ -34,6 +34,7 @@ def test_each_half_has_many_leaks_of_many_families() -> None:
     assert len({leak.name for leak in LEAKS}) == len(LEAKS)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
 def test_a_planted_generator_is_honest_without_the_target_and_not_with_it(leak: Leak) -> None:
     data = training_table()

@@ -324,6 +324,7 @@ def test_variants_are_run_and_traced(tmp_path: Path, data_folder: Path) -> None:
     )
 
 
+@pytest.mark.ci
 def test_the_committed_results_answer_what_is_asked_today(
     tmp_path: Path, data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

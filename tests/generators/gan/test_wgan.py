@@ -48,7 +48,7 @@ def two_groups(n: int = 200) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "kind": np.where(is_b, "b", "a")})
 
 
-@pytest.mark.parametrize("kind", [WganGp, WganGpDpCritic])
+@pytest.mark.parametrize("kind", [WganGp, pytest.param(WganGpDpCritic, marks=pytest.mark.ci)])
 def test_records_are_those_of_their_label_and_nothing_is_claimed(kind: type[WganGp]) -> None:
     generator, data = kind(schema=SCHEMA, rounds=150), two_groups()
     generator.check(data)

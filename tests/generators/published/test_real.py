@@ -104,6 +104,7 @@ def test_ages_of_smartnoise_are_spread_out(generated: Generated) -> None:
     assert ages.std(axis=1).mean() == pytest.approx(14.0, abs=2.0)
 
 
+@pytest.mark.ci
 def test_the_record_shows_in_means_and_maxima_of_updated(generated: Generated) -> None:
     # Numbers are scaled by the extremes, so that means are about half way between these.
     with_it = generated(Models("updated", 8))
