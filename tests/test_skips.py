@@ -74,7 +74,7 @@ def test_declared_skips_pass(inner: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("arguments", "side_by_side"),
     [
-        ([], True),
+        pytest.param([], True, marks=pytest.mark.ci),
         pytest.param(["."], True, marks=pytest.mark.ci),
         (["test_one.py"], False),
         (["test_one.py::test_one"], False),

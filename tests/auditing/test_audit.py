@@ -75,6 +75,7 @@ def test_randomised_response_is_consistent_at_its_epsilon_and_not_below(
     assert "generator's own: 1" in lying.claim.source
 
 
+@pytest.mark.ci
 def test_laplace_histogram_is_consistent(table: pd.DataFrame) -> None:
     options = {**FAST, "parameters": {"column": "city"}}
     assert audit_by_keywords("laplace-histogram", table, **options).verdict is (
@@ -144,6 +145,7 @@ class _Seedless:
         return pd.DataFrame({**self.columns, "age": 20 + noise.astype(int)}, index=range(n))
 
 
+@pytest.mark.ci
 def test_a_generator_that_cannot_be_seeded_is_audited(table: pd.DataFrame) -> None:
     result = audit_by_keywords(_Seedless(), table, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT

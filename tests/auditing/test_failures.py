@@ -87,8 +87,8 @@ class Rows:
 @pytest.mark.parametrize(
     ("leak", "rules"),
     [
-        *((Fails(1.0, 0.0), rules) for rules in RULES[:3]),
-        *(pytest.param(Fails(1.0, 0.0), rules, marks=pytest.mark.ci) for rules in RULES[3:]),
+        *((Fails(1.0, 0.0), rules) for rules in RULES[:1]),
+        *(pytest.param(Fails(1.0, 0.0), rules, marks=pytest.mark.ci) for rules in RULES[1:]),
         (Fails(0.0, 0.75), RULES[-1]),
         (Rows(1, 0), RULES[0]),
         (Rows(0, -1), RULES[1]),

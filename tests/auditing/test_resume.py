@@ -341,6 +341,7 @@ def payloads_loaded(run: Path) -> Callable[[], bool]:
     return log.exists
 
 
+@pytest.mark.ci
 def test_a_folder_serves_one_process_at_a_time_and_one_audit(program: Program, table: Path) -> None:
     run = table / "out"
     process = started(table, command("out", generator="own.py:forever"))

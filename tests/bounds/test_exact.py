@@ -250,6 +250,7 @@ def test_bounds_fall_where_one_ranking_follows_another(counts: Counts) -> None:
     assert all(after <= before + MOST_SHORT for before, after in pairwise(bounds))
 
 
+@pytest.mark.ci
 def test_median_bound_on_randomised_response_is_tight() -> None:
     rng = np.random.default_rng(8)
     for epsilon, least in ((1.0, 0.84), (2.0, 0.87)):

@@ -168,6 +168,7 @@ def test_no_attack_on_a_kept_claim_proves_more_too_often(
     assert rate <= ALPHA
 
 
+@pytest.mark.ci
 def test_limits_on_a_gaussian_mechanism_keep_their_confidence() -> None:
     mu, n, draws = 0.8, 100, 200
     rng = np.random.default_rng(20261122)

@@ -278,6 +278,7 @@ class G(Honest):
 """
 
 
+@pytest.mark.ci
 def test_a_run_folder_that_disappears_is_one_line(folder: Path, program: Program) -> None:
     (folder / "g.py").write_text(HEAD + VANISHES)
     done = program.run(command("g.py:G", "-q", "--shadow-models", "200"), cwd=folder)

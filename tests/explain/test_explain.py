@@ -262,6 +262,7 @@ def test_a_size_that_would_not_find_the_leak_again_is_refused(
     assert 2.0 < found.before.proved < json.loads(Path("second/result.json").read_text())["proved"]
 
 
+@pytest.mark.ci
 def test_a_sequential_run_is_explained_sequentially(folder: Path, plain: None) -> None:
     assert (
         audit("own.py:Leaky", "--sequential", "--seed", "1", out="sequential", models=160).exit_code

@@ -124,6 +124,7 @@ def test_other_pins_are_another_environment(tmp_path: Path) -> None:
         _ = replace(one, name="../one").folder
 
 
+@pytest.mark.ci
 def test_a_library_is_audited_by_name(
     toy: Library, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_the_reference_at_100_000_runs_is_neither_broken_nor_loose() -> None:
     assert reference().leak(1e-5) == pytest.approx(0.8625, abs=1e-4)
 
 
+@pytest.mark.ci
 def test_the_reference_at_10_000_runs_reaches_what_is_attainable() -> None:
     audits = [audit_labels(reference(), ONE, runs=10_000, seed=seed) for seed in range(8)]
     bounds = [audit.proved for audit in audits]

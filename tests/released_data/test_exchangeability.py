@@ -129,8 +129,8 @@ def test_repeats_that_were_removed_by_some_columns_alone_are_found() -> None:
     assert repeats_p_value(keys, inside, rng) > 0.01
 
 
-def test_repeats_of_a_random_split_are_exchangeable() -> None:
-    runs = 60
+@pytest.mark.parametrize("runs", [20, pytest.param(60, marks=pytest.mark.ci)])
+def test_repeats_of_a_random_split_are_exchangeable(runs: int) -> None:
     p_values = [p_after(lambda keys, inside: np.ones_like(inside), seed) for seed in range(runs)]
     assert sum(p <= 0.05 for p in p_values) <= binom.ppf(0.999, runs, 0.05)
     assert 0.35 < np.mean(p_values) < 0.65

@@ -65,7 +65,7 @@ def line_of(name: str, code: str) -> str:
         pytest.param("GlobalGenerator", 1.0, marks=pytest.mark.ci),
         ("NoisyMax", 0.0),
         ("ExponentialMechanism", 0.0),
-        ("TwoOfThem", 0.1),
+        pytest.param("TwoOfThem", 0.1, marks=pytest.mark.ci),
         ("SparseVector", 0.0),
     ],
 )
@@ -157,7 +157,7 @@ def test_a_scale_that_follows_the_number_of_records_is_shown() -> None:
     assert line.other_scale == pytest.approx(2.0 / 39)
 
 
-@pytest.mark.parametrize("name", ["OneCountPlain", "NoNoise"])
+@pytest.mark.parametrize("name", ["OneCountPlain", pytest.param("NoNoise", marks=pytest.mark.ci)])
 def test_a_count_without_noise_is_seen_where_it_comes_out(name: str) -> None:
     record = replayed(name)
     assert record.verdict is Verdict.VIOLATION
@@ -175,9 +175,9 @@ def test_a_loop_that_the_data_ends_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        pytest.param("ByHand", "coins", marks=pytest.mark.ci),
+        ("ByHand", "coins"),
         ("Copier", "no noise was heard"),
-        ("RandomisedResponse", "coins"),
+        pytest.param("RandomisedResponse", "coins", marks=pytest.mark.ci),
         ("Forgetful", "not repeatable"),
         pytest.param("RandomProjection", "", marks=pytest.mark.ci),
         ("Compiled", "does not hear"),
@@ -192,6 +192,7 @@ def test_what_cannot_be_followed_is_inconclusive(name: str, said: str) -> None:
     assert said in " ".join(record.reasons)
 
 
+@pytest.mark.ci
 def test_every_kind_of_torchs_noise_is_heard_at_its_line() -> None:
     record = replayed("InTorch", replays=1)
     assert record.verdict is Verdict.CONSISTENT, str(record)
@@ -254,6 +255,7 @@ def test_the_same_replay_gives_the_same_record() -> None:
     assert first == second
 
 
+@pytest.mark.ci
 def test_the_worst_of_several_records_is_replayed() -> None:
     record = dpaudit.replay(listened.LaplaceCounts(), table(), schema=SCHEMA, replays=1, targets=3)
     assert record.target.startswith("row:")
@@ -319,7 +321,7 @@ def test_a_sampler_of_ones_own_is_heard() -> None:
     assert "--sampler listened_noise:sample_laplace,law=laplace,scale=width" in record.reproduce
 
 
-@pytest.mark.parametrize("worst_case", ["opposite", "one-hot"])
+@pytest.mark.parametrize("worst_case", ["opposite", pytest.param("one-hot", marks=pytest.mark.ci)])
 def test_tables_of_a_worst_case_come_from_the_schema_alone(worst_case: str, tmp_path: Path) -> None:
     schema = tmp_path / "t.json"
     schema.write_text(json.dumps(SCHEMA.to_document()))

@@ -314,6 +314,7 @@ def test_the_study_has_a_thousand_audits_of_six_mechanisms_on_every_path() -> No
     }
 
 
+@pytest.mark.ci
 def test_the_study_of_default_audits_has_a_thousand_of_six_mechanisms_and_a_pate_gan(
     tmp_path: Path,
 ) -> None:

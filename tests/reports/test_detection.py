@@ -91,6 +91,7 @@ def test_published_attacks_judge_the_trials_of_the_default_audit() -> None:
     assert row["proved"] > 0.5
 
 
+@pytest.mark.ci
 def test_attacks_on_tables_prove_nothing_where_no_table_comes() -> None:
     leak = next(leak for leak in LEAKS if leak.name == "one row too few")
     row = run.audited(leak, 20, 1)
