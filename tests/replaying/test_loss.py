@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.replaying import laws
 from dpaudit.plugins.protocols import World
+from dpaudit.replaying import laws
 from dpaudit.replaying.guarantee import gaussian_epsilon
 from dpaudit.replaying.judge import measured
 from dpaudit.replaying.laws import NoiseLaw
