@@ -57,6 +57,7 @@ def acted(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.ci
 def test_the_action_audits_what_it_is_given(tmp_path: Path) -> None:
     common = {"DATA": "sample:breast-cancer", "MODELS": "20", "OUT": "run", "EPSILON": "0.5"}
     found = acted(tmp_path, GENERATOR="null", ARGUMENTS="--fail-on violation -q", **common)

@@ -73,6 +73,7 @@ def test_the_campaign_notices_what_must_not_happen(
     assert said(0, there, {}) == ""
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="the campaign needs Linux")
 def test_the_campaign_notices_tracebacks_hangs_and_orphans(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

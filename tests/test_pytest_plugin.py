@@ -9,7 +9,13 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
+
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.game.pool import kill_workers
+from dpaudit.replaying.run import replay
+from samples import QUICK_ATTACKS
 
 TABLE = """
 import numpy as np
@@ -58,9 +64,9 @@ def test_honest(dp_audit):
 
 
 COUNTING = """constant(data, n_rows, seed):
-    with open("trained.txt", "a") as file:
+    with open(__file__.replace("test_it.py", "trained.txt"), "a") as file:
         file.write("x")"""
-"""The first lines of a generator that leaves a trace where it is run."""
+"""The first lines of a generator that leaves a trace beside its file."""
 
 
 LIGHT = (
@@ -68,6 +74,17 @@ LIGHT = (
     *(".pytest_plugin", ".results", ".results.baseline"),
 )
 """What every session of pytest loads of dpaudit: files that import the standard library alone."""
+
+
+@pytest.fixture(scope="module")
+def loaded() -> None:
+    """What audits, reports and replays load: a session within this process unloads what it loads.
+
+    Such a session takes this process's workers, and so a fraction of the time of one of its own.
+    """
+    data = pd.DataFrame({"age": range(20, 50), "income": range(30)})
+    audit_by_keywords("null", data, shadow_models=20, attacks=QUICK_ATTACKS, jobs=1)
+    replay("laplace-histogram", data, parameters={"column": "age"}, replays=1)
 
 
 def test_a_session_without_audits_loads_next_to_nothing(tmp_path: object) -> None:
@@ -87,9 +104,10 @@ def test_a_session_without_audits_loads_next_to_nothing(tmp_path: object) -> Non
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("loaded")
 def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(LEAKING)
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -181,6 +199,7 @@ def test_slow_audits_run_in_ci_or_where_they_are_asked_for(
     assert (said in result.stdout.lines) is not runs
 
 
+@pytest.mark.usefixtures("loaded")
 def test_the_marker_gives_settings_and_refuses_what_is_none(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         TABLE
@@ -201,19 +220,21 @@ def test_slip():
     pass
 """
     )
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*'epsilom', which is no setting*did you mean 'epsilon'*"])
 
 
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
 def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(
-    pytester: pytest.Pytester,
+    pytester: pytest.Pytester, workers: str
 ) -> None:
     pytester.makepyfile(
         HONEST.replace("shadow_models=40, ", "") + "\ndef test_other():\n    raise AssertionError\n"
     )
-    result = pytester.runpytest_subprocess(
-        *("--dpaudit-only", "--dpaudit-scale", "smoke", "-n", "1", "-W", "error"),
+    result = pytester.runpytest_inprocess(
+        *("--dpaudit-only", "--dpaudit-scale", "smoke", "-n", workers, "-W", "error"),
         *("--junit-xml", "junit.xml"),
     )
     result.assert_outcomes(passed=1)
@@ -228,30 +249,37 @@ def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(
     assert (audit["shadow_models"], audit["claimed"], audit["number"]) == (52, 1.0, 1)
 
 
+@pytest.mark.usefixtures("loaded")
 def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.Pytester) -> None:
     source = LEAKING.replace(".assert_no_violation()", "")
     pytester.makepyfile(source.replace("len(self.data)", "30"))
     pytester.makeini("[pytest]\ndpaudit_baseline = privacy.json\n")
-    missing = pytester.runpytest_subprocess()
+    missing = pytester.runpytest_inprocess()
     missing.stdout.fnmatch_lines(["*no baseline *privacy.json*--dpaudit-baseline-update*"])
     assert missing.ret != 0
-    written = pytester.runpytest_subprocess("--dpaudit-baseline-update")
+    written = pytester.runpytest_inprocess("--dpaudit-baseline-update")
     written.assert_outcomes(passed=1)
     [line] = json.loads((pytester.path / "privacy.json").read_text())["audits"].values()
     assert line["claimed"] == 0.5
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
     pytester.makepyfile(source)
-    jumped = pytester.runpytest_subprocess()
+    kill_workers()  # they know the file as it was
+    jumped = pytester.runpytest_inprocess()
     jumped.assert_outcomes(failed=1)
     jumped.stdout.fnmatch_lines(["the proved epsilon has risen from * since the baseline*"])
 
 
-def test_an_audit_that_nothing_has_changed_is_not_run_again(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(HONEST.replace("constant(data, n_rows, seed):", COUNTING, 1))
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
+def test_an_audit_that_nothing_has_changed_is_not_run_again(
+    pytester: pytest.Pytester, workers: str
+) -> None:
+    pytester.makepyfile(test_it=HONEST.replace("constant(data, n_rows, seed):", COUNTING, 1))
     count = pytester.path / "trained.txt"
-    for words, trains in ((), True), (("-n", "1"), False), (("--dpaudit-no-cache",), True):
+    others = ("-n", workers)
+    for words, trains in ((), True), (others, False), (("--dpaudit-no-cache",), True):
         count.unlink(missing_ok=True)
-        result = pytester.runpytest_subprocess("-W", "error", *words)
+        result = pytester.runpytest_inprocess("-W", "error", *words)
         result.assert_outcomes(passed=1)
         assert count.exists() is trains
         assert ("(from the cache)" in result.stdout.str()) is not trains
@@ -351,6 +379,7 @@ def test_help_names_the_options_and_each_that_says_what_is_has_an_ini_twin(
     pytester.runpytest_subprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])
 
 
+@pytest.mark.usefixtures("loaded")
 def test_a_replay_hears_the_samplers_of_the_project(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         noise="""
@@ -390,7 +419,7 @@ def test_without(dp_replay):
         dpaudit="[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplace'\nscale = 'width'\n",
     )
     words = ("-p", "no:cacheprovider", "-n0")
-    pytester.runpytest_subprocess(*words).assert_outcomes(passed=2)
+    pytester.runpytest_inprocess(*words).assert_outcomes(passed=2)
     file.write_text("[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplac'\nscale = 'width'\n")
-    failed = pytester.runpytest_subprocess(*words, "-k", "heard")
+    failed = pytester.runpytest_inprocess(*words, "-k", "heard")
     failed.stdout.fnmatch_lines(["*dpaudit.toml: samplers.0.law: 'laplac' is not one of*"])

@@ -16,7 +16,7 @@ def inner(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
 def test_undeclared_skips_fail_the_session(inner: pytest.Pytester, workers: str) -> None:
     inner.makepyfile(
         """
@@ -73,7 +73,12 @@ def test_declared_skips_pass(inner: pytest.Pytester) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "side_by_side"),
-    [([], True), (["."], True), (["test_one.py"], False), (["test_one.py::test_one"], False)],
+    [
+        pytest.param([], True, marks=pytest.mark.ci),
+        pytest.param(["."], True, marks=pytest.mark.ci),
+        (["test_one.py"], False),
+        (["test_one.py::test_one"], False),
+    ],
 )
 def test_single_files_need_no_workers(
     inner: pytest.Pytester, arguments: list[str], side_by_side: bool

@@ -174,7 +174,8 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
         The object.
 
     Raises:
-        RegistryError: If a parameter is unknown or missing, or the constructor raises.
+        RegistryError: If a parameter is unknown or missing, a text where a number belongs, or the
+            constructor raises.
         MissingExtraError: If an extra of its entry point is not installed.
     """
     require_extras(name, group)
@@ -196,6 +197,8 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
                 f"{name} has no parameter {key!r}{did_you_mean(key, list(accepted))}. "
                 f"It takes: {', '.join(accepted) or 'none'}"
             )
+        if key in accepted:
+            _refuse_text_for_number(name, accepted[key], given[key])
     supplied = {key: item for key, item in offered.items() if key in accepted and key not in given}
     arguments = {**supplied, **given}
     needed = [
@@ -210,6 +213,18 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
         raise RegistryError(f"{name} needs the parameter {needed[0]!r}: give {needed[0]}=...")
     with refusing(f"{name} cannot be built"):
         return value(**arguments)
+
+
+def _refuse_text_for_number(name: str, parameter: inspect.Parameter, given: object) -> None:
+    """Refuses a text where the annotation of a parameter says a number; knows no other types."""
+    annotation = parameter.annotation
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    types = {part.strip() for part in text.split("|")} - {"None"}
+    if isinstance(given, str) and types and types <= {"int", "float"}:
+        expected = "a number" if "float" in types else "a whole number"
+        raise RegistryError(
+            f"parameter {parameter.name!r} of {name} is {given!r}: it takes {expected}"
+        )
 
 
 def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:

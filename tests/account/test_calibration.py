@@ -77,6 +77,7 @@ def test_a_hundred_labels_at_epsilon_one(mechanism: str, scale: float, wrong: fl
         assert vote_table(Mechanism(mechanism), k, wrong).epsilon(100, delta=1e-5) < 0.95
 
 
+@pytest.mark.ci
 @settings(deadline=None, max_examples=60)
 @given(
     epsilon=st.floats(0.05, 20.0),

@@ -77,6 +77,7 @@ def facts(n: int, seed: int) -> tuple[FloatArray, BoolArray]:
     return features, member
 
 
+@pytest.mark.ci
 def test_it_sees_as_much_as_scikit_learns_forest() -> None:
     ours, theirs = [], []
     for seed in range(8):

@@ -45,7 +45,9 @@ def test_rows_alone_are_harmless() -> None:
     assert "access" not in to_document(result)
 
 
-@pytest.mark.parametrize("generator", [Hidden(), HiddenTogether()])
+@pytest.mark.parametrize(
+    "generator", [Hidden(), pytest.param(HiddenTogether(), marks=pytest.mark.ci)]
+)
 @pytest.mark.parametrize(("access", "attack"), [("model", "parameters"), ("released", "released")])
 def test_a_hidden_leak_is_proved(
     generator: object, access: str, attack: str, tmp_path: Path
@@ -144,7 +146,7 @@ def test_a_model_that_lacks_what_its_generator_promises_fails_its_trials() -> No
 @pytest.mark.parametrize(
     "gan",
     [
-        PateGan(schema=schema_of_bits(), teachers=4, rounds=3),
+        pytest.param(PateGan(schema=schema_of_bits(), teachers=4, rounds=3), marks=pytest.mark.ci),
         PateGanMarginals(schema=schema_of_bits(), teachers=4, rounds=3),
         pytest.param(
             SwitchedPateGan(schema=schema_of_bits(), teachers=4, gamma=3e-3), marks=pytest.mark.ci

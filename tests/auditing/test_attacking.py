@@ -81,25 +81,27 @@ def largest_bound(epsilon: float, seed: int) -> float:
 
 
 # A test of level 0.05 gives more with probability 0.05 and 0.38; these are the same each time.
-@pytest.mark.parametrize(("audits", "most"), [(40, 4), pytest.param(100, 5, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(("audits", "most"), [(20, 3), pytest.param(100, 5, marks=pytest.mark.ci)])
 def test_randomised_response_at_its_claim_is_flagged_in_few_audits(audits: int, most: int) -> None:
     bounds = [largest_bound(1.0, seed) for seed in range(audits)]
     assert sum(bound > 1.0 for bound in bounds) <= most
     assert np.median(bounds) > 0.4, "a bound that is always 0 would pass too"
 
 
-def test_randomised_response_that_claims_less_is_flagged() -> None:
-    assert sum(largest_bound(1.0, seed) > 0.3 for seed in range(20)) >= 15
+@pytest.mark.parametrize(("audits", "least"), [(8, 6), pytest.param(20, 15, marks=pytest.mark.ci)])
+def test_randomised_response_that_claims_less_is_flagged(audits: int, least: int) -> None:
+    assert sum(largest_bound(1.0, seed) > 0.3 for seed in range(audits)) >= least
 
 
-def test_null_is_above_zero_in_at_most_5_of_100_audits() -> None:
+@pytest.mark.parametrize(("audits", "most"), [(40, 3), pytest.param(100, 5, marks=pytest.mark.ci)])
+def test_null_is_seldom_above_zero(audits: int, most: int) -> None:
     above = 0
-    for seed in range(100):
+    for seed in range(audits):
         rng = np.random.default_rng([seed, 7])
         draws = rng.normal(size=(2, SETTINGS.game.shadow_models, 1))
         evaluation = evaluated(FirstFeature(), simulated(*draws, seed), delta=1e-5, rng=rng)
         above += evaluation.proved > 0
-    assert above <= 5
+    assert above <= most
 
 
 def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:

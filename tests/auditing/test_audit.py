@@ -67,14 +67,15 @@ def test_null_is_consistent_with_bound_0(table: pd.DataFrame) -> None:
 def test_randomised_response_is_consistent_at_its_epsilon_and_not_below(
     table: pd.DataFrame,
 ) -> None:
-    options = {**FAST, "shadow_models": 400, "parameters": {"epsilon": 1.0}}
+    options = {**FAST, "shadow_models": 200, "parameters": {"epsilon": 1.0}}
     honest = audit_by_keywords("randomised-response", table, **options)
     assert honest.verdict is dpaudit.Verdict.CONSISTENT
-    lying = audit_by_keywords("randomised-response", table, epsilon=0.3, **options)
+    lying = audit_by_keywords("randomised-response", table, epsilon=0.2, **options)
     assert lying.verdict is dpaudit.Verdict.VIOLATION
     assert "generator's own: 1" in lying.claim.source
 
 
+@pytest.mark.ci
 def test_laplace_histogram_is_consistent(table: pd.DataFrame) -> None:
     options = {**FAST, "parameters": {"column": "city"}}
     assert audit_by_keywords("laplace-histogram", table, **options).verdict is (
@@ -92,7 +93,7 @@ class _UnequalGame(Game):
 def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    settings = audit_settings(shadow_models=20, rows=4)
+    settings = audit_settings(shadow_models=20, rows=4, attacks=QUICK_ATTACKS)
     audit = build_two_worlds("null", load(table, None), settings)
     carry(_UnequalGame)
     broken = _UnequalGame(**vars(audit.game))
@@ -144,6 +145,7 @@ class _Seedless:
         return pd.DataFrame({**self.columns, "age": 20 + noise.astype(int)}, index=range(n))
 
 
+@pytest.mark.ci
 def test_a_generator_that_cannot_be_seeded_is_audited(table: pd.DataFrame) -> None:
     result = audit_by_keywords(_Seedless(), table, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
@@ -186,12 +188,13 @@ def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd
     result.assert_no_violation(on_inconclusive="pass")
 
 
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
 def test_same_call_same_document_and_another_seed_another(
-    table: pd.DataFrame, tmp_path: Path
+    table: pd.DataFrame, tmp_path: Path, jobs: int
 ) -> None:
     few = {**FAST, "shadow_models": 30}
     first = audit_by_keywords(
-        "randomised-response", table, out=tmp_path / "a", **{**few, "jobs": 2}
+        "randomised-response", table, out=tmp_path / "a", **{**few, "jobs": jobs}
     )
     again = audit_by_keywords("randomised-response", table, **few)
     other = audit_by_keywords("randomised-response", table, seed=1, **few)
@@ -265,11 +268,11 @@ class _FailsSometimes:
         return model
 
 
-@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("sequential", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_a_fitted_claim_counts_with_its_delta_for_verdict_and_power(
     table: pd.DataFrame, sequential: bool
 ) -> None:
-    options = {**FAST, "shadow_models": 200, "sequential": sequential}
+    options = {**FAST, "shadow_models": 120, "sequential": sequential}
     honest = audit_by_keywords(_FailsSometimes(), table, **options)
     assert (honest.claim.epsilon, honest.claim.delta) == (0.5, 0.3)
     assert honest.verdict is not dpaudit.Verdict.VIOLATION

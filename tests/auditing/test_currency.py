@@ -82,7 +82,8 @@ def test_a_failing_test_says_mu(of_mu: AuditResult) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stated", "noun"), [({"rho": 0.1}, "rho"), ({"curve": POINTS}, "curve factor")]
+    ("stated", "noun"),
+    [pytest.param({"rho": 0.1}, "rho", marks=pytest.mark.ci), ({"curve": POINTS}, "curve factor")],
 )
 def test_gross_leaks_violate_rho_and_curves(
     table: pd.DataFrame, stated: dict[str, Any], noun: str
@@ -125,7 +126,12 @@ def test_what_bounds_epsilon_alone_refuses_other_claims(table: pd.DataFrame) -> 
 
 
 @pytest.mark.parametrize(
-    "claim", [GaussianClaim(mu=0.45), ConcentratedClaim(rho=0.1), CurveClaim(points=POINTS)]
+    "claim",
+    [
+        GaussianClaim(mu=0.45),
+        pytest.param(ConcentratedClaim(rho=0.1), marks=pytest.mark.ci),
+        CurveClaim(points=POINTS),
+    ],
 )
 def test_larger_audits_prove_more(claim: Any) -> None:
     usual = power(audit_settings(), claim)

@@ -83,6 +83,7 @@ def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> 
     }
 
 
+@pytest.mark.ci
 def test_the_farthest_record_misses_them_but_the_probes_warn_beside_the_verdict(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from dpaudit.auditing.games import (
     kind_of,
     sizing_of,
 )
+from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.plan import AssumedAttack, PlanQuestion, PlanSubject
 from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.errors import SettingsError
@@ -63,7 +64,9 @@ def test_what_a_game_does_not_have_is_refused_by_name(game: type[GameSettings]) 
             audit_settings(**asked, **{name: keyword.default or 1})
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize(
+    "game", [pytest.param(one, marks=pytest.mark.ci) if one is OneRun else one for one in GAMES]
+)
 def test_a_game_says_what_it_trains_and_what_that_can_prove(game: type[GameSettings]) -> None:
     settings: AuditSettings = AuditSettings(game=game(**with_defaults(game)))
     planned = kind_of(settings.game).trainings(settings, False)

@@ -234,7 +234,7 @@ def kill_at_random_moments(
     assert not payloads(run)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("kills", [1, *(pytest.param(n, marks=pytest.mark.ci) for n in (2, 5))])
 def test_kills_lose_no_trial_and_change_no_number(
     program: Program, table: Path, whole: Path, kills: int
 ) -> None:
@@ -257,7 +257,8 @@ def terminate(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("stop", [interrupt_group, pytest.param(terminate, marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("stop", [interrupt_group, terminate])
 def test_a_stopped_run_says_how_to_resume_and_resumes(
     program: Program, table: Path, whole: Path, stop: Callable[[int], None]
 ) -> None:
@@ -278,6 +279,7 @@ def test_a_stopped_run_says_how_to_resume_and_resumes(
     assert result(run) == result(whole)
 
 
+@pytest.mark.ci
 def test_a_second_interrupt_leaves_nothing_behind_either(table: Path) -> None:
     run = table / "out"
 
@@ -292,7 +294,8 @@ def test_a_second_interrupt_leaves_nothing_behind_either(table: Path) -> None:
     assert not payloads(run)
 
 
-@pytest.mark.parametrize("pause", [0.03, pytest.param(0.06, marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("pause", [0.03, 0.06])
 def test_an_interrupt_while_workers_start_makes_no_noise(table: Path, pause: float) -> None:
     run = table / "out"
 
@@ -312,6 +315,7 @@ def test_an_interrupt_while_workers_start_makes_no_noise(table: Path, pause: flo
     assert not payloads(run)
 
 
+@pytest.mark.ci
 def test_a_long_trial_does_not_hold_up_a_stop_and_leaves_no_payload(table: Path) -> None:
     run = table / "out"
 
@@ -337,6 +341,7 @@ def payloads_loaded(run: Path) -> Callable[[], bool]:
     return log.exists
 
 
+@pytest.mark.ci
 def test_a_folder_serves_one_process_at_a_time_and_one_audit(program: Program, table: Path) -> None:
     run = table / "out"
     process = started(table, command("out", generator="own.py:forever"))

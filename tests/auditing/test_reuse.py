@@ -65,6 +65,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.ci
 def test_a_larger_audit_after_a_look_is_noted_in_the_result_and_its_reports(tmp_path: Path) -> None:
     assert check_of(audited(tmp_path / "small")).passed
     larger = check_of(audited(tmp_path / "large", shadow_models=30))
@@ -93,9 +94,11 @@ MANY = {
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (LEAKING | {"shadow_models": 20}, LEAKING | {"shadow_models": 100}),
-        (LEAKING, LEAKING | {"sequential": True, "shadow_models": 60}),
-        (MANY, MANY | {"shadow_models": 12}),
+        (LEAKING | {"shadow_models": 20}, LEAKING | {"shadow_models": 60}),
+        pytest.param(
+            *(LEAKING, LEAKING | {"sequential": True, "shadow_models": 60}), marks=pytest.mark.ci
+        ),
+        pytest.param(MANY, MANY | {"shadow_models": 12}, marks=pytest.mark.ci),
         (
             {"one_run": True, "canaries": 30, "epsilon": 1.0},
             {"one_run": True, "canaries": 30, "epsilon": 0.5},

@@ -72,6 +72,7 @@ def peak_of(run: Callable[[], Any]) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
+@pytest.mark.ci
 def test_an_attack_holds_its_own_features_of_one_part_alone(tmp_path: Path) -> None:
     audit = spec()
     stored = 2 * PER_WORLD * ATTACKS * FEATURES * 8

@@ -16,6 +16,7 @@ from scipy.stats import binom
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import ATTACKS, guess
 from dpaudit.auditing.one_run.plan import power as one_run_power
+from dpaudit.auditing.records.plan import needed_shadow_models
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.bounds import fair_coin_p_value
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
@@ -75,6 +76,16 @@ def test_many_records_catch_randomised_response_as_often_as_stated_and_keep_all_
     assert guessing >= 0.8
 
 
+@pytest.mark.parametrize("records", [2, 16])
+def test_as_many_models_as_many_records_need_are_enough_and_fewer_are_not(records: int) -> None:
+    settings = audit_settings(records=records)
+    needed = needed_shadow_models(CLAIM, 2.0, settings)
+    assert needed is not None
+    for models, enough in ((needed, True), (needed - 4, False)):
+        found = records_power(settings.with_game(shadow_models=models), CLAIM).detectable
+        assert (found is not None and found <= 2.0) is enough
+
+
 def test_many_records_do_not_flag_randomised_response_at_the_claim() -> None:
     honest_audits = Simulated(models=24, records=6, seed=8)
     honest_audits.stated = honest_audits.stated._replace(detectable=CLAIM.epsilon)
@@ -82,12 +93,14 @@ def test_many_records_do_not_flag_randomised_response_at_the_claim() -> None:
     assert caught * 80 <= binom.ppf(0.999, 80, 0.05)
 
 
+@pytest.mark.ci
 def test_many_records_catch_a_gaussian_leak_as_often_as_stated_by_abstaining() -> None:
     caught, guessing = Simulated(models=24, records=6, seed=2).run(60, gaussian=True)
     assert STATED[0] <= caught <= STATED[1]
     assert guessing <= 0.5
 
 
+@pytest.mark.ci
 def test_one_run_catches_randomised_response_as_often_as_stated() -> None:
     assert STATED[0] <= one_run_caught(60) <= STATED[1]
 
@@ -118,7 +131,7 @@ def _one_run(answers: honest.AnswersEach, seed: int, confidence: float) -> bool:
     return max(bounds) > CLAIM.epsilon
 
 
-@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("sequential", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_one_target_is_caught_as_often_as_stated(sequential: bool) -> None:
     caught = one_target_caught(40, sequential=sequential, audits=60, seed=3)
     assert STATED[0] <= caught <= STATED[1]

@@ -293,6 +293,7 @@ def test_guesses_weigh_alike_where_odds_grow_no_further(noise: str, saturates: b
     assert (float(calibration.low) > -1.0 and float(calibration.high) < 2.0) == saturates
 
 
+@pytest.mark.ci
 def test_laplace_noise_is_proved_by_guesses_as_by_a_cut() -> None:
     rng = np.random.default_rng(5)
     fits = np.arange(2000) < 800
@@ -305,8 +306,9 @@ def test_laplace_noise_is_proved_by_guesses_as_by_a_cut() -> None:
     assert 0.8 < np.median(bounds) < 1.0
 
 
+@pytest.mark.parametrize("times", [3, pytest.param(9, marks=pytest.mark.ci)])
 def test_a_cut_is_promised_what_it_proves_though_halves_choose_other_cuts(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     # Of a Gaussian leak a cut for either kind of error proves much, errors of two such cuts little.
     module = importlib.import_module("dpaudit.bounds.forecast")  # the function has its name
@@ -322,7 +324,7 @@ def test_a_cut_is_promised_what_it_proves_though_halves_choose_other_cuts(
             rng=rng,
             **LEVEL,
         )
-        for _ in range(9)
+        for _ in range(times)
     ]
     assert not any(one.by_coins for one in found)
     assert 1.2 < np.median([one.bound for one in found]) < 1.9

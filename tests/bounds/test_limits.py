@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,13 +31,15 @@ ONE_POINT = CurveTradeOff((CurvePoint(1.0, 1e-5),))
 CURVE = CurveTradeOff((CurvePoint(0.5, 0.1), CurvePoint(1.0, 0.01), CurvePoint(3.0, 1e-5)))
 FAMILIES: list[TradeOff] = [GAUSSIAN, CONCENTRATED, ONE_POINT, CURVE]
 LEVELS = {GAUSSIAN: (0.3, 1.0, 2.5), CONCENTRATED: (0.05, 0.5, 3.0), CURVE: (0.4, 1.0, 2.0)}
-SMALL = (5, 6)
+Size = tuple[int, int]
+SIZES: list[Any] = [(3, 4), pytest.param((5, 6), marks=pytest.mark.ci)]
+"""Scored trials of either world of audits whose every outcome is looked at."""
 
 
 @cache
-def every_limit(trade_off: TradeOff, confidence: float = 0.95) -> np.ndarray:
+def every_limit(trade_off: TradeOff, size: Size, confidence: float = 0.95) -> np.ndarray:
     """The limit of every outcome of a small audit; rows: false negatives."""
-    n_in, n_out = SMALL
+    n_in, n_out = size
     return np.array(
         [
             [
@@ -151,9 +154,12 @@ def test_limits_agree_with_brute_force(trade_off: TradeOff, counts: Counts) -> N
 @pytest.mark.parametrize(
     ("trade_off", "level"), [(of, level) for of, levels in LEVELS.items() for level in levels]
 )
-def test_no_attack_on_a_kept_claim_proves_more_too_often(trade_off: TradeOff, level: float) -> None:
-    n_in, n_out = SMALL
-    too_high = (every_limit(trade_off) > level).astype(float)
+@pytest.mark.parametrize("size", SIZES)
+def test_no_attack_on_a_kept_claim_proves_more_too_often(
+    trade_off: TradeOff, level: float, size: Size
+) -> None:
+    n_in, n_out = size
+    too_high = (every_limit(trade_off, size) > level).astype(float)
     fpr = np.concatenate([[0.0], norm.cdf(np.linspace(-5, 5, 1001)), [1.0]])
     fnr = trade_off.least_fnr(fpr, level)
     fn = binom.pmf(np.arange(n_in + 1)[:, None], n_in, fnr)
@@ -162,6 +168,7 @@ def test_no_attack_on_a_kept_claim_proves_more_too_often(trade_off: TradeOff, le
     assert rate <= ALPHA
 
 
+@pytest.mark.ci
 def test_limits_on_a_gaussian_mechanism_keep_their_confidence() -> None:
     mu, n, draws = 0.8, 100, 200
     rng = np.random.default_rng(20261122)
@@ -192,8 +199,9 @@ def test_the_certificate_holds_on_a_grid_ten_times_as_fine(trade_off: TradeOff) 
 
 
 @pytest.mark.parametrize("trade_off", [GAUSSIAN, CONCENTRATED, CURVE])
-def test_more_errors_never_raise_a_limit(trade_off: TradeOff) -> None:
-    limits = every_limit(trade_off)
+@pytest.mark.parametrize("size", SIZES)
+def test_more_errors_never_raise_a_limit(trade_off: TradeOff, size: Size) -> None:
+    limits = every_limit(trade_off, size)
     slack = 4e-3 * limits.max()
     assert np.all(np.diff(limits, axis=0) <= slack)
     assert np.all(np.diff(limits, axis=1) <= slack)
@@ -202,8 +210,9 @@ def test_more_errors_never_raise_a_limit(trade_off: TradeOff) -> None:
 
 
 @pytest.mark.parametrize("trade_off", [GAUSSIAN, CURVE])
-def test_more_confidence_never_raises_a_limit(trade_off: TradeOff) -> None:
-    usual, strict = every_limit(trade_off), every_limit(trade_off, 0.99)
+@pytest.mark.parametrize("size", SIZES)
+def test_more_confidence_never_raises_a_limit(trade_off: TradeOff, size: Size) -> None:
+    usual, strict = every_limit(trade_off, size), every_limit(trade_off, size, 0.99)
     assert np.all(strict <= usual * (1 + 4e-3))
 
 
@@ -224,10 +233,11 @@ def test_the_exact_limit_is_not_below_clopper_pearson(trade_off: TradeOff) -> No
 # What an audit asks of a guarantee.
 
 
-def test_the_rejecting_region_holds_the_outcomes_whose_limit_exceeds_the_claim() -> None:
-    n_in, n_out = SMALL
+@pytest.mark.parametrize("size", SIZES)
+def test_the_rejecting_region_holds_the_outcomes_whose_limit_exceeds_the_claim(size: Size) -> None:
+    n_in, n_out = size
     for trade_off, levels in LEVELS.items():
-        limits = every_limit(trade_off)
+        limits = every_limit(trade_off, size)
         region = rejecting_region(levels[1], n_in, n_out, trade_off, 0.95)
         inside = np.arange(n_in + 1)[:, None] <= region.most_fn[None, :]
         clear = np.abs(limits / levels[1] - 1) > 0.01

@@ -206,7 +206,7 @@ def test_the_schedule() -> None:
     assert refit_schedule(40, first=16) == (ScoredBlock(16, 32), ScoredBlock(32, 40))
 
 
-@pytest.mark.parametrize("true", [1.0, 0.0])
+@pytest.mark.parametrize("true", [pytest.param(1.0, marks=pytest.mark.ci), 0.0])
 def test_refits_on_the_past_keep_the_error_rate(true: float) -> None:
     """Scores are a count with Laplace noise; each block takes its odds from the past."""
     rng = np.random.default_rng(29)

@@ -91,6 +91,7 @@ def test_noise_of_a_budget_is_the_reference(
         assert 1 - 1e-6 < plan["epsilon"] <= 1
 
 
+@pytest.mark.ci
 def test_a_smaller_proof_buys_less_noise(accounting_vectors: dict[str, Any]) -> None:
     words = [*BUDGET, "--teachers", "301", "--labels", "100", "--mechanism", "laplace"]
     reference = accounting_vectors["calibration_eps1_delta1e-5"][2]

@@ -143,6 +143,7 @@ def test_releases_that_do_the_same_have_the_same_streams(
     assert here != there
 
 
+@pytest.mark.ci
 def test_a_bug_is_looked_for_in_other_releases(
     toy: Library, files: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +226,7 @@ def test_slips_are_answered_in_one_line(toy: Library, files: tuple[str, ...]) ->
     assert found.stderr == "error: --versions is '1.0': give a range, such as 1.0..1.2\n"
 
 
+@pytest.mark.ci
 def test_a_package_that_the_index_does_not_have(toy: Library) -> None:
     with pytest.raises(RegistryError, match="releases of nolib cannot be listed: pip finds no nol"):
         environments.releases_between(toy.environment, "nolib", "1..2")

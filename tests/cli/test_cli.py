@@ -183,6 +183,10 @@ BAD = {
     "unknown generator": (["pategan"], "did you mean 'pate-gan'?"),
     "unknown attack": (["null", "--attack", "groundhgo"], "did you mean 'groundhog'?"),
     "unknown parameter": (["null", "-p", "epsilonn=1"], "did you mean 'epsilon'?"),
+    "parameter that is no number": (
+        ["null", "-p", "epsilon=abc"],
+        "error: parameter 'epsilon' of null is 'abc': it takes a number",
+    ),
     "parameter without value": (["null", "-p", "epsilon"], "must look like key=value"),
     "no sample": (["mine.py:NoSample", "--epsilon", "1"], "lacks the method sample"),
     "no fit": (["mine.py:Nothing", "--epsilon", "1"], "no method fit"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dpaudit.cli import console
 from dpaudit.cli.main import app
 from program import Program
 from samples import QUICK_ATTACKS
@@ -117,6 +120,7 @@ class G(Honest):
 """
 
 
+@pytest.mark.ci
 def test_threads_forks_and_patches_neither_stop_a_run_nor_keep_it_from_ending(
     folder: Path, program: Program
 ) -> None:
@@ -130,22 +134,34 @@ def test_threads_forks_and_patches_neither_stop_a_run_nor_keep_it_from_ending(
 VERDICTS = [pytest.param("null", 0, marks=pytest.mark.ci), ("copycat", 1)]
 
 
+ENDS = (("/dev/full", ""), ("broken pipe", ""), ("", "/dev/full"))
+
+
+@pytest.mark.parametrize("ends", [ENDS[:1], pytest.param(ENDS, marks=pytest.mark.ci)])
 @pytest.mark.parametrize(("generator", "code"), VERDICTS)
 def test_a_verdict_keeps_its_exit_code_whatever_becomes_of_its_words(
-    folder: Path, program: Program, generator: str, code: int
+    folder: Path, program: Program, generator: str, code: int, ends: tuple[tuple[str, str], ...]
 ) -> None:
     words = command(generator, "--json")
-    for out, err in (("/dev/full", ""), ("broken pipe", ""), ("", "/dev/full")):
+    for out, err in ends:
         done = program.run(words, cwd=folder, stdout=out, stderr=err)
         assert done.returncode == code, done.stderr
         if out:
             assert "note: standard output cannot be written: " in done.stderr
             assert "Traceback" not in done.stderr
-    words[words.index("--out") + 1] = "full"  # workers start
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("generator", "code"), VERDICTS)
+def test_a_verdict_keeps_its_exit_code_where_workers_start_and_nothing_can_be_said(
+    folder: Path, program: Program, generator: str, code: int
+) -> None:
+    words = command(generator, "--json")
     assert program.run(words, cwd=folder, stderr="/dev/full").returncode == code
 
 
-@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize(("generator", "code"), VERDICTS)
 def test_a_verdict_keeps_its_exit_code_where_streams_are_closed(
     folder: Path, program: Program, generator: str, code: int, again: bool
@@ -162,6 +178,28 @@ def test_a_command_that_only_prints_fails_if_it_cannot(folder: Path) -> None:
         done = ended(folder, afresh(["list"]), stdout=full)
     assert done.returncode == 4
     assert done.stderr == "error: standard output cannot be written: No space left on device\n"
+
+
+def test_a_stream_that_takes_nothing_is_noted_and_given_up() -> None:
+    with Path("/dev/full").open("w") as full:
+        output = console._Tolerant(full)
+        output.write("lost")
+        output.flush()
+        assert output.failure is not None
+        assert output.failure.errno == errno.ENOSPC
+        full.write("whoever writes to it next, such as loky, does not fail")
+        full.flush()
+
+
+def test_what_a_stream_still_holds_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])
+    with Path("/dev/full").open("w") as full:
+        full.write("held")
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            console.end_program(3)
+        monkeypatch.undo()
+    assert ended.value.code == 3
 
 
 def test_a_closed_terminal_stops_a_run_as_a_polite_kill_does(folder: Path) -> None:
@@ -240,6 +278,7 @@ class G(Honest):
 """
 
 
+@pytest.mark.ci
 def test_a_run_folder_that_disappears_is_one_line(folder: Path, program: Program) -> None:
     (folder / "g.py").write_text(HEAD + VANISHES)
     done = program.run(command("g.py:G", "-q", "--shadow-models", "200"), cwd=folder)
@@ -247,7 +286,7 @@ def test_a_run_folder_that_disappears_is_one_line(folder: Path, program: Program
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
-@pytest.mark.parametrize("limit", [16, 28])
+@pytest.mark.parametrize("limit", [16, pytest.param(28, marks=pytest.mark.ci)])
 def test_too_few_open_files_are_one_line(folder: Path, limit: int) -> None:
     import resource
 

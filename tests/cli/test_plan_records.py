@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from dpaudit.auditing.settings import DEFAULT_ATTACKS
@@ -59,6 +60,7 @@ def test_more_records_than_the_table_allows_are_refused() -> None:
     assert "at most a quarter" in refused.stderr
 
 
+@pytest.mark.ci
 def test_larger_leaks_and_more_records_need_fewer_models() -> None:
     def needed(*words: str) -> int:
         return int(json.loads(plan(*words, "--json").stdout)["needed_shadow_models"])

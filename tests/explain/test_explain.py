@@ -159,6 +159,7 @@ def stored(run: Path) -> list[Any]:
 # Leaks with a known reason.
 
 
+@pytest.mark.ci
 def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain: None) -> None:
     result = command("explain", "run", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
@@ -192,6 +193,7 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
     assert stored(folder / "run" / bounds["folder"]) == before
 
 
+@pytest.mark.ci
 def test_row_order_is_a_suspect_of_any_generator(folder: Path, plain: None) -> None:
     assert audit("own.py:first_row", "--epsilon", "1", out="first", models=240).exit_code == 1
     result = command("explain", "first", "--jobs", "1")
@@ -260,6 +262,7 @@ def test_a_size_that_would_not_find_the_leak_again_is_refused(
     assert 2.0 < found.before.proved < json.loads(Path("second/result.json").read_text())["proved"]
 
 
+@pytest.mark.ci
 def test_a_sequential_run_is_explained_sequentially(folder: Path, plain: None) -> None:
     assert (
         audit("own.py:Leaky", "--sequential", "--seed", "1", out="sequential", models=160).exit_code
@@ -597,7 +600,13 @@ def test_the_audit_of_a_fixed_generator_is_not_that_of_the_run(folder: Path) -> 
 @pytest.mark.usefixtures("folder")
 def test_a_run_with_an_inferred_schema_keeps_none_of_its_values_and_is_rebuilt() -> None:
     values = ["--data", "table.csv", "--target", "row:0", "--jobs", "1", "--shadow-models", "100"]
-    attacks = ["--attack", "groundhog-hist", "--out", "inferred", "-q"]
+    attacks = [
+        "--attack",
+        "groundhog-hist,classifier=logistic-regression",
+        "--out",
+        "inferred",
+        "-q",
+    ]
     assert command("audit", "own.py:Leaky", *values, *attacks).exit_code == 1
     leaks = dpaudit.AuditResult.load("inferred").leaks
     assert leaks

@@ -124,6 +124,7 @@ def test_other_pins_are_another_environment(tmp_path: Path) -> None:
         _ = replace(one, name="../one").folder
 
 
+@pytest.mark.ci
 def test_a_library_is_audited_by_name(
     toy: Library, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +206,7 @@ def test_memory_is_limited(toy: Library, proc: Path) -> None:
     assert run(*words, "0").stderr == "error: --worker-memory must be positive, got 0\n"
 
 
+@pytest.mark.ci
 def test_what_pip_cannot_install_is_said(home: Path, tmp_path: Path) -> None:
     (tmp_path / "pins.txt").write_text("toylib==9.9\n")
     environment = Environment(name="missing", pins=tmp_path / "pins.txt", pythons=(HERE,))

@@ -142,6 +142,7 @@ def test_only_what_runs_in_this_environment_has_imports_that_are_known(
     assert "pandas" in reached([here]).software
 
 
+@pytest.mark.ci
 def test_an_audit_is_the_same_for_any_number_of_workers(file: Path, tmp_path: Path) -> None:
     found = [
         audit_by_keywords(
@@ -174,15 +175,23 @@ def test_check_worker_says_what_holds(file: Path, tmp_path: Path) -> None:
     assert good.exit_code == 0, good.output
     assert "Rows: (2, 1e-05)-DP" in good.stdout
     assert good.stdout.count("ok  ") == 8
+    missing = CliRunner().invoke(app, ["check-worker", command(file, "Nobody"), *words])
+    assert missing.exit_code == 2
+    assert "KeyError" in missing.stderr
+
+
+@pytest.mark.ci
+def test_check_worker_says_what_does_not_hold(file: Path, tmp_path: Path) -> None:
+    data, schema = tmp_path / "table.csv", tmp_path / "schema.json"
+    table().to_csv(data, index=False)
+    SCHEMA.save(schema)
+    words = ["--data", str(data), "--schema", str(schema)]
     deaf = CliRunner().invoke(app, ["check-worker", command(file, "first", bare=True), *words])
     assert deaf.exit_code == 1
     assert "the seed is not used" in deaf.stdout
     failing = CliRunner().invoke(app, ["check-worker", command(file), *words, "-p", "keep=-1"])
     assert failing.exit_code == 1
     assert "ValueError: keep must not be negative" in failing.stdout
-    missing = CliRunner().invoke(app, ["check-worker", command(file, "Nobody"), *words])
-    assert missing.exit_code == 2
-    assert "KeyError" in missing.stderr
 
 
 def test_the_worker_of_the_page_keeps_to_the_protocol(tmp_path: Path) -> None:

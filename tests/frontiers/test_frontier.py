@@ -151,6 +151,7 @@ def test_another_experiment_in_the_same_folder_is_refused(
     noise.write_text(kept)
 
 
+@pytest.mark.ci
 def test_an_interrupted_measurement_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,10 +159,12 @@ def test_copycat_copies_half_exactly_where_it_saw_the_target() -> None:
         pd.testing.assert_frame_equal(seen.iloc[half:], unseen.iloc[half:])
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-def test_randomised_response_has_exactly_its_epsilon(epsilon: float) -> None:
+@pytest.mark.parametrize(
+    "epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.ci) for e in (0.5, 3.0))]
+)
+@pytest.mark.parametrize("trials", [150, pytest.param(400, marks=pytest.mark.ci)])
+def test_randomised_response_has_exactly_its_epsilon(epsilon: float, trials: int) -> None:
     toy = RandomisedResponse(schema=MIXED, target=TARGET, epsilon=epsilon)
-    trials = 400
     kept = math.exp(epsilon) / (1 + math.exp(epsilon))
     low, high = binom.interval(1 - 1e-4, trials, kept)
     for data, present in ((DATA, True), (OTHERS, False)):

@@ -43,6 +43,7 @@ def randomised_response(epsilon: float) -> VotePair:
 # The reference
 
 
+@pytest.mark.ci
 def test_the_reference_at_100_000_runs_is_neither_broken_nor_loose() -> None:
     audit = audit_labels(reference(), ONE)
     assert audit.verdict is Verdict.CONSISTENT
@@ -53,6 +54,7 @@ def test_the_reference_at_100_000_runs_is_neither_broken_nor_loose() -> None:
     assert reference().leak(1e-5) == pytest.approx(0.8625, abs=1e-4)
 
 
+@pytest.mark.ci
 def test_the_reference_at_10_000_runs_reaches_what_is_attainable() -> None:
     audits = [audit_labels(reference(), ONE, runs=10_000, seed=seed) for seed in range(8)]
     bounds = [audit.proved for audit in audits]
@@ -73,6 +75,7 @@ def test_in_20_repeats_at_100_000_runs_the_reference_keeps_its_claim() -> None:
     assert sum(estimate > 1.0 for estimate in estimates) <= 1
 
 
+@pytest.mark.ci
 def test_what_would_have_been_caught_is_caught() -> None:
     audit = audit_labels(reference(), ONE, runs=3000)
     promised = audit.detectable_epsilon

@@ -280,6 +280,8 @@ def test_build_hands_over_what_is_given_and_what_has_a_place(
     [
         (Settings, {"size": 1, "raet": 2}, "no parameter 'raet'.*did you mean 'rate'"),
         (Settings, {"size": 1, "zzz": 2}, "It takes: size, rate, schema"),
+        (Settings, {"size": "abc"}, "^parameter 'size' of it is 'abc': it takes a whole number$"),
+        (Settings, {"size": 1, "rate": ""}, "^parameter 'rate' of it is '': it takes a number$"),
         (Settings, {}, "needs the parameter 'size': give size="),
         (Fussy, {}, "cannot be built: ValueError: no size fits"),
         (function, {"size": 1}, "is not a class: it takes no parameters"),

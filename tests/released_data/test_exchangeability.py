@@ -44,8 +44,8 @@ def examined(dealt: Dealt, seed: int) -> Exchangeability:
     return exchangeability(table, inside, SCHEMA, rng, compared=np.arange(len(table)))
 
 
-def test_a_random_split_is_seldom_suspected() -> None:
-    runs = 40
+@pytest.mark.parametrize("runs", [10, pytest.param(40, marks=pytest.mark.ci)])
+def test_a_random_split_is_seldom_suspected(runs: int) -> None:
     found = [examined(at_random, seed) for seed in range(runs)]
     assert sum(one.differ or one.repeats_removed for one in found) <= binom.ppf(0.999, runs, 0.05)
     for name in ("extremes", "marginals", "neighbours", "classifier"):
@@ -129,8 +129,8 @@ def test_repeats_that_were_removed_by_some_columns_alone_are_found() -> None:
     assert repeats_p_value(keys, inside, rng) > 0.01
 
 
-def test_repeats_of_a_random_split_are_exchangeable() -> None:
-    runs = 60
+@pytest.mark.parametrize("runs", [20, pytest.param(60, marks=pytest.mark.ci)])
+def test_repeats_of_a_random_split_are_exchangeable(runs: int) -> None:
     p_values = [p_after(lambda keys, inside: np.ones_like(inside), seed) for seed in range(runs)]
     assert sum(p <= 0.05 for p in p_values) <= binom.ppf(0.999, runs, 0.05)
     assert 0.35 < np.mean(p_values) < 0.65

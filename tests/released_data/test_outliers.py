@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
@@ -66,15 +67,16 @@ def test_rare_categories_of_train_records_are_found() -> None:
     assert first.repeated.proved
 
 
-def test_false_alarms_are_rare_over_all_tests() -> None:
+@pytest.mark.parametrize(("runs", "most"), [(40, 6), pytest.param(100, 12, marks=pytest.mark.ci)])
+def test_false_alarms_are_rare_over_all_tests(runs: int, most: int) -> None:
     alarms = 0
-    for seed in range(100):
+    for seed in range(runs):
         pooled = np.round(table(1200, seed), 1)
         pooled[np.random.default_rng(seed).random(pooled.shape) < 0.1] = np.nan
         pooled[:, -1] = np.nan_to_num(pooled[:, -1], nan=-1.0)
         synthetic = clipped(pooled[400:800], pooled)  # bounds of all three parts together
         alarms += found(pooled[:400], synthetic, pooled[800:]).proved
-    assert alarms <= 12  # more have probability 0.002 at 5 %
+    assert alarms <= most  # more have probability 0.002 at 5 %, 0.003 of 40
 
 
 def test_unequal_parts_give_no_alarm_by_their_sizes() -> None:

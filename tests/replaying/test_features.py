@@ -31,6 +31,12 @@ def replayed(generator: Any, **settings: Any) -> ReplayRecord:
     return dpaudit.replay(generator, parted.table(), schema=SCHEMA, target="row:59", **settings)
 
 
+@pytest.fixture(scope="module")
+def leak() -> ReplayRecord:
+    """A replay that hands features over."""
+    return replayed(parted.OneCountPlain())
+
+
 def pairs(shift: float) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
     """Tables of two columns, made with the same random numbers but for a shift of `x`."""
     made = []
@@ -58,8 +64,8 @@ def test_what_moves_is_named_and_nothing_else() -> None:
     assert moved_features(pairs(0.1)[:1], view) == ()
 
 
-def test_a_replay_hands_over_the_features_of_its_leak(tmp_path: Path) -> None:
-    record = replayed(parted.OneCountPlain())
+def test_a_replay_hands_over_the_features_of_its_leak(leak: ReplayRecord, tmp_path: Path) -> None:
+    record = leak
     assert record.verdict is Verdict.VIOLATION
     assert record.features
     assert {one.column for one in record.features} == {"x"}
@@ -98,6 +104,7 @@ def test_a_consistent_replay_hands_nothing_over(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.ci
 def test_the_command_audits_after_a_replay(tmp_path: Path) -> None:
     data, schema, file = (tmp_path / name for name in ("t.csv", "t.json", "replay.json"))
     parted.table().to_csv(data, index=False)
@@ -120,8 +127,8 @@ def test_the_command_audits_after_a_replay(tmp_path: Path) -> None:
     assert "is no record of a replay" in ended.stderr
 
 
-def test_features_of_another_schema_are_refused() -> None:
-    attack: Any = replayed(parted.OneCountPlain()).attack()
+def test_features_of_another_schema_are_refused(leak: ReplayRecord) -> None:
+    attack: Any = leak.attack()
     other = dpaudit.Schema.from_document(
         {"columns": [{"name": "a", "kind": "integer", "lower": 0, "upper": listened.CELLS - 1}]}
     )

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.plugins.protocols import World
 from dpaudit.replaying import laws
 from dpaudit.replaying.guarantee import gaussian_epsilon
+from dpaudit.replaying.judge import measured
 from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.ledger import computed_epsilon, ledger
 from dpaudit.replaying.loss import How, log_first_places, losses, total
@@ -20,6 +22,8 @@ from dpaudit.replaying.transcript import (
     Derived,
     NoisyStep,
     Pair,
+    Parting,
+    PartKind,
     Site,
     Transcript,
 )
@@ -262,3 +266,14 @@ def test_steps_of_several_laws_are_composed_by_their_losses() -> None:
     widest = ledger(transcript, found)
     assert sum(line.share for line in widest) == pytest.approx(1.0)
     assert widest[0].mu == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("base", World)
+def test_where_the_worlds_part_the_loss_is_infinite_but_where_replay_alone_ends(
+    base: World,
+) -> None:
+    for kind in PartKind:
+        parting = Parting(kind=kind, sites=(SITE, SITE), values=("1", "2"))
+        loss, weight = measured(Transcript(parting=parting, log_weight=-1.5), base)
+        ends_alone = kind in (PartKind.FAILURE, PartKind.UNFOLLOWED)
+        assert (loss, weight) == (0.0 if ends_alone else np.inf, -1.5)

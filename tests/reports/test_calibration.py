@@ -38,6 +38,7 @@ def significantly_above(cells: list[dict[str, Any]], *, ours: bool) -> list[dict
     return [cell for cell in cells if cell["ours"] is ours and cell["low"] > cell["nominal"]]
 
 
+@pytest.mark.ci
 def test_a_quick_study_flags_as_seldom_as_admitted(tmp_path: Path) -> None:
     run.main(["rules", "pages", "--quick", "--out", str(tmp_path)])
     found = json.loads((tmp_path / "rules.json").read_text())
@@ -133,6 +134,7 @@ def simulated_paths(out: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.ci
 def test_a_quick_run_has_every_path_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +280,7 @@ def test_the_mechanisms_keep_their_claims_exactly(name: str, truth: dpaudit.Priv
     assert hockey_stick(name, truth, 0.7 * truth.epsilon) > truth.delta + 0.03
 
 
+@pytest.mark.ci
 def test_a_quick_run_of_whole_audits_has_every_path_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +314,7 @@ def test_the_study_has_a_thousand_audits_of_six_mechanisms_on_every_path() -> No
     }
 
 
+@pytest.mark.ci
 def test_the_study_of_default_audits_has_a_thousand_of_six_mechanisms_and_a_pate_gan(
     tmp_path: Path,
 ) -> None:

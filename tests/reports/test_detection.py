@@ -34,6 +34,7 @@ def test_each_half_has_many_leaks_of_many_families() -> None:
     assert len({leak.name for leak in LEAKS}) == len(LEAKS)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
 def test_a_planted_generator_is_honest_without_the_target_and_not_with_it(leak: Leak) -> None:
     data = training_table()
@@ -80,6 +81,7 @@ def test_every_leak_is_audited_with_every_number_of_models() -> None:
     assert certain == sorted(certain, key=list(Certainty).index)
 
 
+@pytest.mark.ci
 def test_published_attacks_judge_the_trials_of_the_default_audit() -> None:
     leak = next(leak for leak in LEAKS if leak.name == "largest weight is a hundred")
     row = run.audited(leak, 60, 1)
@@ -89,6 +91,7 @@ def test_published_attacks_judge_the_trials_of_the_default_audit() -> None:
     assert row["proved"] > 0.5
 
 
+@pytest.mark.ci
 def test_attacks_on_tables_prove_nothing_where_no_table_comes() -> None:
     leak = next(leak for leak in LEAKS if leak.name == "one row too few")
     row = run.audited(leak, 20, 1)
@@ -96,6 +99,7 @@ def test_attacks_on_tables_prove_nothing_where_no_table_comes() -> None:
     assert row["attack"] == "trial outcomes"
 
 
+@pytest.mark.ci
 def test_what_is_shown_is_how_often_a_table_changes() -> None:
     rates = {leak.name: shown(leak) for leak in LEAKS if leak.family in ("rare", "failing")}
     for name, expected in {

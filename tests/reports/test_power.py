@@ -125,6 +125,7 @@ def test_the_deciding_bound_is_what_an_audit_reports(leak: study.Leak) -> None:
         assert OURS[0].number(audit) == pytest.approx(reported, abs=1e-9)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["exact", "equal local level", "hull, Bonferroni"])
 def test_a_case_runs_again_to_the_same_numbers(
     name: str, cases: dict[tuple[str, int], Case], again: Case

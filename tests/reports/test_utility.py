@@ -57,6 +57,7 @@ def test_a_page_says_what_beats_noise_and_what_failed() -> None:
     assert "not distinguishable from noise" in study.page({"cervical": results(0.5)})
 
 
+@pytest.mark.ci
 def test_the_committed_page_follows_from_the_results() -> None:
     home = Path(study.__file__).parent
     assert study.page(study.kept(home / "results")) == (home / "README.md").read_text().split(

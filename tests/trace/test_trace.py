@@ -58,7 +58,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("flaw", sorted(CATALOGUE))
+@pytest.mark.parametrize(
+    "flaw",
+    [
+        pytest.param(flaw, marks=pytest.mark.ci) if flaw == "gradient-steps-not-accounted" else flaw
+        for flaw in sorted(CATALOGUE)
+    ],
+)
 def test_each_deviation_is_found_alone(flaw: str) -> None:
     report = one(flaw, **SETTINGS.get(flaw, {}))
     assert ids(report) == [flaw]
@@ -157,6 +163,7 @@ def test_several_deviations_are_all_found() -> None:
     assert set(ids(traced(Scripted(flaws=frozenset(flaws))))) == flaws
 
 
+@pytest.mark.ci
 def test_no_false_alarm_over_many_seeds() -> None:
     quick = Scripted(iterations=8, batch=32)
     for seed in range(40):

@@ -187,6 +187,7 @@ def make(data, n_rows, seed):
 """
 
 
+@pytest.mark.ci
 def test_the_first_table_of_a_generator_that_loads_torch_repeats(tmp_path: Path) -> None:
     (tmp_path / "late.py").write_text(TORCH)
     write_files(tmp_path)

@@ -209,7 +209,9 @@ def test_the_surest_odds_are_guessed_first() -> None:
 
 # Of 5 % of the audits more are flagged with probability 0.05.
 @pytest.mark.parametrize(("audits", "most"), [(40, 4), pytest.param(200, 15, marks=pytest.mark.ci)])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(
+    "epsilon", [0.5, *(pytest.param(e, marks=pytest.mark.ci) for e in (1.0, 2.0))]
+)
 def test_randomised_response_per_canary_is_not_flagged(
     epsilon: float, audits: int, most: int
 ) -> None:
@@ -305,7 +307,10 @@ def test_scores_are_finite_for_absurd_tables(table: pd.DataFrame) -> None:
         assert np.isfinite(attack.scorer.features(absurd, game)).all()
 
 
-def test_a_run_folder_resumes_and_jobs_do_not_matter(table: pd.DataFrame, tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
+def test_a_run_folder_resumes_and_jobs_do_not_matter(
+    table: pd.DataFrame, tmp_path: Path, jobs: int
+) -> None:
     carry(resample)
     audit = spec(resample, table)
 
@@ -318,7 +323,7 @@ def test_a_run_folder_resumes_and_jobs_do_not_matter(table: pd.DataFrame, tmp_pa
     seen: list[TrialProgress] = []
     resumed = run_audit(audit, tmp_path / "one", jobs=1, on_progress=seen.append)
     assert {progress.role for progress in seen} == {Role.ONE_RUN}
-    whole = run_audit(audit, tmp_path / "two", jobs=2)
+    whole = run_audit(audit, tmp_path / "two", jobs=jobs)
     assert replace(resumed, seconds=0.0) == replace(whole, seconds=0.0)
     fewer = spec(resample, table, canaries=80)
     with pytest.raises(RunFolderError, match="canaries is 100 there and 80 here"):
@@ -359,6 +364,7 @@ def test_replace_one_is_refused(table: pd.DataFrame) -> None:
         audit_by_keywords("null", table, neighbours="replace-one", **ONE_RUN)
 
 
+@pytest.mark.ci
 def test_the_command_line_runs_it_and_says_how_to_repeat_it(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,7 @@ def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -
     }
 
 
+@pytest.mark.ci
 def test_failed_models_are_coins_without_a_guess(table: pd.DataFrame) -> None:
     result = audit_by_keywords(picky, table, **{**FEW, "shadow_models": 20})
     failed = result.failures[World.OUT]

@@ -196,6 +196,7 @@ def test_it_takes_the_trainings_of_one_audit_more(found: Any) -> None:
         assert counts == roles
 
 
+@pytest.mark.ci
 def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -> None:
     result = audit_by_keywords(ignores, table, **FAST)
     assert result.target.row in candidates_of(load(table, None))
@@ -203,8 +204,9 @@ def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -
     assert result.epsilon_lower_bound == 0
 
 
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
 def test_interrupted_searches_resume_and_jobs_do_not_matter(
-    table: pd.DataFrame, tmp_path: Path
+    table: pd.DataFrame, tmp_path: Path, jobs: int
 ) -> None:
     search = searched(tells_highest_income, table, shadow_models=20)
     stops = [(Role.TARGET_SELECTION, 11), (Role.AUDIT, 5)]
@@ -220,7 +222,7 @@ def test_interrupted_searches_resume_and_jobs_do_not_matter(
     with pytest.raises(InterruptedRunError, match=r"5 of 20 trials \(audit\)"):
         run_audit(search, tmp_path / "one", jobs=1, on_progress=stop)
     seen: list[TrialProgress] = []
-    resumed = run_audit(search, tmp_path / "one", jobs=2, on_progress=seen.append)
+    resumed = run_audit(search, tmp_path / "one", jobs=jobs, on_progress=seen.append)
     assert {progress.role for progress in seen} == {Role.AUDIT, Role.REPLAY}
     whole = run_audit(search, tmp_path / "two", jobs=1)
     assert same(resumed, whole)

@@ -48,6 +48,7 @@ def audited(
     )
 
 
+@pytest.mark.ci
 def test_what_is_not_clipped_is_proved_and_what_is_proved_is_kept(tmp_path: Path) -> None:
     broken = audited(tmp_path / "broken", models=100, clip=0.1, flaws=["gradients-not-clipped"])
     assert broken.verdict is Verdict.VIOLATION

@@ -48,7 +48,7 @@ def two_groups(n: int = 200) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "kind": np.where(is_b, "b", "a")})
 
 
-@pytest.mark.parametrize("kind", [WganGp, WganGpDpCritic])
+@pytest.mark.parametrize("kind", [WganGp, pytest.param(WganGpDpCritic, marks=pytest.mark.ci)])
 def test_records_are_those_of_their_label_and_nothing_is_claimed(kind: type[WganGp]) -> None:
     generator, data = kind(schema=SCHEMA, rounds=150), two_groups()
     generator.check(data)
@@ -167,7 +167,9 @@ def test_a_schema_without_a_label_with_classes_generates_every_column() -> None:
         assert set(model.sample(40, seed=1)["kind"]) <= {"a", "b"}
 
 
-@pytest.mark.parametrize("name", ["wgan-gp", "wgan-gp-dp-critic"])
+@pytest.mark.parametrize(
+    "name", ["wgan-gp", pytest.param("wgan-gp-dp-critic", marks=pytest.mark.ci)]
+)
 def test_an_audit_refutes_a_claim_that_was_never_made(name: str, tmp_path: Path) -> None:
     # The proportions of the labels are those of the table: no noise hides one record of five.
     result = audit_by_keywords(

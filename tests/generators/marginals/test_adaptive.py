@@ -126,6 +126,7 @@ def scores(own: AdaptiveDeviations, numbers: FloatArray, table: pd.DataFrame) ->
     return Scores(np.array(found), np.array(shifts), np.array(bins))
 
 
+@pytest.mark.ci
 def test_a_record_that_tips_the_choice_shifts_the_best_statistic_by_at_most_mu() -> None:
     own = tree()
     needed = 16 * np.sqrt(3) / own.many.deviations_mu

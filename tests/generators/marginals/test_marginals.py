@@ -481,6 +481,7 @@ def test_the_effect_of_a_record_is_what_it_adds_to_columns_and_public_pairs(
     assert facts["paid = 1"] == facts["paid = 1 & pet missing" if pairs else "pet missing"] == 1
 
 
+@pytest.mark.ci
 def test_among_many_counts_the_effect_is_what_proves_mu(tmp_path: Path) -> None:
     columns = tuple(Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0, upper=1) for i in range(40))
     schema = Schema(columns=columns)
@@ -521,6 +522,7 @@ def _audited(out: Path, **settings: Any) -> dpaudit.AuditResult:
     )
 
 
+@pytest.mark.ci
 def test_an_audit_of_the_released_counts_proves_most_of_mu(tmp_path: Path) -> None:
     result = _audited(tmp_path / "run")
     assert result.verdict is dpaudit.Verdict.CONSISTENT

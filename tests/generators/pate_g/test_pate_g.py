@@ -96,6 +96,7 @@ def test_the_claim_is_the_budget_and_the_noise_no_more_than_needed(labels: int) 
     assert generator.claim.delta == 1e-5
 
 
+@pytest.mark.ci
 def test_labels_are_as_often_flipped_as_the_vote_table_says() -> None:
     public = pd.DataFrame({"x": [0.8] * 4000, "z": [0.5] * 4000})
     settings = SMALL | {"labels": 4000, "teachers": 1, "rounds": 1, "epsilon": 150.0}
@@ -181,6 +182,7 @@ def test_the_student_s_loss_is_that_of_a_softmax_with_one_class_more() -> None:
     assert torch.allclose(evidence(logits(real)[None])[0], logits(real).logsumexp(dim=1))
 
 
+@pytest.mark.ci
 def test_an_audit_of_the_released_labels_is_consistent(tmp_path: Path) -> None:
     public = tmp_path / "public.csv"
     pd.DataFrame({"x": [1.0] * 10, "z": [1.0] * 10}).to_csv(public, index=False)

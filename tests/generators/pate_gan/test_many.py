@@ -124,8 +124,8 @@ class Witness:
 @pytest.mark.parametrize(
     ("gan", "data"),
     [
-        (published(30), numbers()),
-        (small(rounds=30), people()),
+        pytest.param(published(30), numbers(), marks=pytest.mark.ci),
+        pytest.param(small(rounds=30), people(), marks=pytest.mark.ci),
         (small(replay=False, teacher_hidden=(), student_hidden=(), **PRIVATE), people()),
         (small(generator_hidden=(), teacher_hidden=(3, 17), batch=7), people(5)),
     ],

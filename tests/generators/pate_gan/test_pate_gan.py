@@ -265,6 +265,7 @@ def test_outputs_fit_a_mixed_schema_and_are_not_constant(n: int, bounds: Bounds)
         assert table["income"].isna().any()
 
 
+@pytest.mark.ci
 def test_with_a_large_budget_it_learns_and_its_columns_vary() -> None:
     data = load_table("sample:breast-cancer")
     schema = Schema.infer(data, label="benign")

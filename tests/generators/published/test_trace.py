@@ -168,6 +168,7 @@ def numeric(table: pd.DataFrame) -> Schema:
     )
 
 
+@pytest.mark.ci
 def test_partitions_of_the_published_audit(cervical: pd.DataFrame) -> None:
     sizes, seen = {}, {}
     for name, kind in AUDITED.items():
@@ -204,6 +205,7 @@ def test_published_trainings_stop_after_they_spent(
         assert len(notes.charges) == 165
 
 
+@pytest.mark.ci
 def test_synthcity_stops_by_what_it_charged(cervical: pd.DataFrame) -> None:
     notes = traced(Synthcity(schema=numeric(cervical), epsilon=0.6), cervical)
     asked = sum(len(labels) for _, labels in notes.votes)
