@@ -14,8 +14,16 @@ from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
 
-HEADER = ("run", "generator", "claimed", "proved", "provable", "AUC", "models", "verdict")
-_NUMERIC = frozenset({2, 3, 4, 5, 6})
+HEADER = (
+    *("run", "generator", "claimed", "proved", "CP"),
+    *("provable", "AUC", "models", "verdict"),
+)
+_NUMERIC = frozenset({2, 3, 4, 5, 6, 7})
+COMPARED = (
+    "CP is the Clopper-Pearson bound, the one that other audits report. It does not decide: it "
+    "limits each error rate at one threshold by itself, while the bound that decides tests both at "
+    "once or weighs each guess."
+)
 _OTHER_EXPERIMENT = "the audits differ, not only what was audited: two experiments"
 _IN_TURN = "Each run is compared with the one before it."
 _EACH_ALONE = (
@@ -81,7 +89,7 @@ def _page(comparison: Comparison) -> Page:
         word="HISTORY" if is_history else "COMPARISON",
         finding=finding(comparison),
         subject=", ".join(dict.fromkeys(run.generator.name for run in comparison.runs)),
-        lead=(*([_IN_TURN] if is_history else []), _EACH_ALONE),
+        lead=(*([_IN_TURN] if is_history else []), _EACH_ALONE, COMPARED),
         blocks=_blocks(comparison),
         origin=f"dpaudit {__version__} from {len(comparison.runs)} runs",
     )
@@ -128,6 +136,7 @@ def _row(run: ComparedRun) -> tuple[str, ...]:
         run.generator.name,
         claimed,
         proved,
+        rounded_down(audit.clopper_pearson),
         rounded_down(audit.max_provable),
         auc_text(audit.auc),
         str(audit.shadow_models),

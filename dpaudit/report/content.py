@@ -45,6 +45,7 @@ from dpaudit.results.sentences import (
     as_clearly,
     claim_and_proof,
     claim_text,
+    compared_bound,
     target,
     withheld,
 )
@@ -133,7 +134,11 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         )
     )
     methods = tuple(
-        (f"Proved, {entry.label}", rounded_down(value), entry.meaning)
+        (
+            f"Proved, {entry.label}" if entry.decides else entry.label,
+            rounded_down(value),
+            entry.meaning,
+        )
         for _, entry, value in shown_bounds(result)
     )
     rows = (
@@ -160,7 +165,7 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         caution = (f"{JUDGED_BEFORE}.",)
     yield Block(
         title=title,
-        paragraphs=caution,
+        paragraphs=(*caution, *compared_bound(result)),
         picture=Picture.CLAIM,
         table=ReportTable(("Quantity", _capital(quantity.noun), "Meaning"), rows, frozenset({1})),
     )

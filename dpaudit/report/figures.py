@@ -168,7 +168,11 @@ def _claim_rows(result: AuditRecord) -> tuple[_Row, ...]:
     most, least, _ = result.power or (None, None, None)
     return (
         *(
-            _Row(f"proved\n({entry.label})", value, rounded_down(value))
+            _Row(
+                f"proved\n({entry.label})" if entry.decides else entry.label.replace("-", "-\n"),
+                value,
+                rounded_down(value),
+            )
             for _, entry, value in shown_bounds(result)
         ),
         _Row("caught with\n80 % power", least, rounded_up(least)),

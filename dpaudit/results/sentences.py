@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol
 
+from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
 from dpaudit.formatting import (
     TERMINAL_WIDTH,
     clipped,
@@ -41,6 +42,7 @@ CURVE_FACTOR: Final = (
 EXPOSES_NOTHING: Final = "no fact of the table holds of one record alone, so the farthest"
 EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""
+CLOPPER_PEARSON: Final = next(one for one in BOUNDS if one.key is ValidBound.CLOPPER_PEARSON)
 _MOST_DIGITS = 15
 _POINTS_NAMED = 3
 
@@ -140,6 +142,39 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         f"{claim}. This audit says nothing about it: {failed_part(result)}.",
         *probes_alarm(result),
     )
+
+
+def compared_bound(result: AuditRecord) -> tuple[str, ...]:
+    """What the Clopper-Pearson bound is next to the one that decides, in a few sentences.
+
+    By itself it holds at the confidence of its share of the error probability: the threshold of its
+    counts was fixed on other trials. The larger of two such bounds holds only at the sum of both
+    shares, unless they fail together, as it and the exact one do.
+    """
+    entry, counts = result.decided_by, result.counts
+    if entry is None:
+        return ()
+    if result.clopper_pearson is None or counts is None:
+        return (f"There is no Clopper-Pearson bound: {result.game.no_clopper_pearson}.",)
+    error = (1.0 - result.confidence) / (2.0 if result.game.may_stop else 1.0)
+    because = (
+        "the exact one holds together with it and is never lower"
+        if entry.key is ValidBound.EXACT
+        else f"the {entry.label} rule was chosen before these trials were scored, and the larger "
+        "of two bounds does not hold at the confidence of each"
+    )
+    return (
+        f"{_capital(differ(entry))}. The Clopper-Pearson bound is the one that other audits "
+        f"report. It is computed from the errors of the deciding attack at its threshold (FNR "
+        f"{counts.false_negatives}/{counts.n_in}, FPR {counts.false_positives}/{counts.n_out}) and "
+        f"holds at {percent(round(1.0 - error, 12))} confidence by itself. It does not decide: "
+        f"{because}.",
+    )
+
+
+def differ(entry: BoundEntry) -> str:
+    """Why a bound differs from the Clopper-Pearson one, in one line."""
+    return f"{entry.label} {entry.short}, {CLOPPER_PEARSON.label} {CLOPPER_PEARSON.short}"
 
 
 def withheld(result: AuditRecord) -> bool:
@@ -338,6 +373,11 @@ def _but(result: Conclusion) -> str:
     if not count:
         return f"; {NOT_EVIDENCE}"
     return f", but {counted(count, 'probe')} raised an alarm"
+
+
+def _capital(label: str) -> str:
+    """A label with its first letter large, and the others as they are."""
+    return label[0].upper() + label[1:]
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -31,9 +31,9 @@ _LEAKS_IN_FAILURE = 5
 
 
 def summary_lines(result: AuditRecord) -> list[str]:
-    """The audit for a terminal: up to fourteen lines of at most 80 characters, headline first."""
+    """The audit for a terminal: up to sixteen lines of at most 80 characters, headline first."""
     lines = [sentences.headline(result), *_alarm_lines(result), *_why_lines(result)]
-    lines.append(_claim_line(result))
+    lines += [_claim_line(result), *_bound_lines(result)]
     lines += _target_lines(result)
     lines += _leak_lines(result)
     lines += [attack_line(result), *_power_lines(result), *_probe_lines(result)]
@@ -102,6 +102,19 @@ def _claim_line(result: AuditRecord) -> str:
         name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
     values = f"{name}, {claim.neighbours}"
     return f"claim: {values}; {claim.source}"
+
+
+def _bound_lines(result: AuditRecord) -> list[str]:
+    """The bound that decides, and the one that other audits report, next to it."""
+    entry = result.decided_by
+    if entry is None or result.verdict is Verdict.INVALID:
+        return []
+    proved, compared = rounded_down(result.proved), result.clopper_pearson
+    line = f"bound: {proved} ({entry.label})"
+    if compared is None:
+        return [f"{line}; no Clopper-Pearson: {result.game.no_clopper_pearson}"]
+    line += f"; Clopper-Pearson {rounded_down(compared)}, which does not decide"
+    return [line, f"method: {sentences.differ(entry)}"] if compared != result.proved else [line]
 
 
 def _target_lines(result: AuditRecord) -> list[str]:
