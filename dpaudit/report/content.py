@@ -20,7 +20,8 @@ from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import Neighbours
 from dpaudit.plugins.protocols import World
-from dpaudit.report.curves import (
+from dpaudit.results.advice import next_step
+from dpaudit.results.curves import (
     attack_bounds,
     has_scores,
     histogram,
@@ -28,7 +29,6 @@ from dpaudit.report.curves import (
     operating_point,
     shown_bounds,
 )
-from dpaudit.results.advice import next_step
 from dpaudit.results.leaks import (
     MANY,
     NO_FEATURE,

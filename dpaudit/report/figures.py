@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
-from dpaudit.report.curves import (
+from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
+from dpaudit.results.curves import (
     RocBand,
     claim_region,
     histogram,
@@ -19,7 +20,6 @@ from dpaudit.report.curves import (
     roc_of,
     shown_bounds,
 )
-from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.structure import Picture
 

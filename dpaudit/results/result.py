@@ -22,6 +22,9 @@ from dpaudit.results.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from dpaudit.model.choices import FigureName
 
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
@@ -113,6 +116,26 @@ class AuditResult(AuditRecord):
             for one in self.attacks
         ]
         return pd.DataFrame(rows)
+
+    def plot(self, ax: Axes | None = None, *, figure: FigureName | str = "claim") -> Axes:
+        """Draws a figure by matplotlib (extra `plot`).
+
+        Args:
+            ax: Axes to draw into; those of a new figure of pyplot if None.
+            figure: "claim": the bounds next to the claim and to what the audit could reach. "roc":
+                the ROC curve of the deciding attack. "scores": its scores in both worlds.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InputError: If the result lacks what the figure shows.
+            MissingExtraError: If matplotlib is not installed.
+            SettingsError: If there is no such figure.
+        """
+        from dpaudit.results.plots import plot
+
+        return plot(self, ax, figure=figure)
 
     def assert_no_violation(self, *, on_inconclusive: Literal["fail", "pass"] = "fail") -> None:
         """Fails a test unless the audit was sound and found no violation.
