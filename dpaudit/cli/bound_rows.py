@@ -11,7 +11,8 @@ from dpaudit.bounds import attack_confidence, guarantee_of
 from dpaudit.bounds.table import entries_for
 from dpaudit.formatting import rounded
 from dpaudit.model.choices import Assumption
-from dpaudit.model.claim import PrivacyClaim, Quantity
+from dpaudit.model.claim import Quantity
+from dpaudit.model.currencies import EpsilonClaim
 from dpaudit.results.game import AttackOutcome, Evidence
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
@@ -94,7 +95,7 @@ class Asked:
 
 def delta_of(run: AuditRecord) -> float | None:
     """Delta of the claim of a run; None if it has none."""
-    return run.claim.delta if isinstance(run.claim, PrivacyClaim) else None
+    return run.claim.delta if isinstance(run.claim, EpsilonClaim) else None
 
 
 def rows_of(asked: Asked) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ class FailOn(StrEnum):
 
 def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
     """The exit code of a verdict; an invalid run passes only where nothing fails."""
-    if fail_on is FailOn.NEVER or verdict is Verdict.CONSISTENT:
+    if fail_on is FailOn.NEVER or verdict in (Verdict.CONSISTENT, Verdict.MEASURED):
         return ExitCode.PASS
     if verdict is Verdict.VIOLATION:
         return ExitCode.VIOLATION

@@ -18,7 +18,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Neighbours
+from dpaudit.model.claim import Neighbours, NoClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.advice import next_step
 from dpaudit.results.curves import (
@@ -108,7 +108,8 @@ def _next(result: AuditRecord) -> Iterable[Block]:
 
 
 def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
-    title = "Claim against bound"
+    claims = not isinstance(result.claim, NoClaim)
+    title = "Claim against bound" if claims else "Empirical epsilon"
     if result.proved is None:
         yield Block(
             title=title,
@@ -141,16 +142,20 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         )
         for _, entry, value in shown_bounds(result)
     )
-    rows = (
-        ("Claimed", claimed, "what the generator promises"),
-        ("Proved", proved, f"at least this, at {confidence} confidence; decides"),
-        *methods,
+    promised = (("Claimed", claimed, "what the generator promises"),)
+    caught = (
         (
             "Caught with 80 % power",
             rounded_up(least),
             "smallest leak that this audit exposes four times in five, if it shows "
             f"{as_clearly(quantity)}",
         ),
+    )
+    rows = (
+        *(promised if claims else ()),
+        ("Proved", proved, f"at least this, at {confidence} confidence; decides"),
+        *methods,
+        *(caught if claims else ()),
         *gaussian,
         (
             "Largest provable",
@@ -177,7 +182,7 @@ def _game(result: AuditRecord) -> Iterable[Block]:
 
 def _leaks(result: AuditRecord) -> Iterable[Block]:
     leaks = result.leaks
-    violation = result.verdict is Verdict.VIOLATION
+    violation = result.proves_leak
     if result.counts is None or not result.game.names_leaks or not (leaks or violation):
         return
     title = "Where the leak is" if violation else "What the attack relied on"
@@ -205,7 +210,7 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
 
 def _carried(result: AuditRecord) -> str:
     """What carries the deciding attack, in words."""
-    violation = result.verdict is Verdict.VIOLATION
+    violation = result.proves_leak
     not_proved = "" if violation else "; no leak is proved"
     first = feature(result.leaks[0])
     return {
@@ -307,7 +312,16 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
     if result.counts is None:
         return  # canaries share a training: the claim's region is of independent trials
     point = operating_point(result)
-    permitted = largest_tpr(claim, point.fpr)
+    permitted = (
+        ()
+        if isinstance(claim, NoClaim)
+        else (
+            (
+                "Most true positives the claim permits there",
+                rounded(largest_tpr(claim, point.fpr)),
+            ),
+        )
+    )
     yield Block(
         title="ROC curve",
         level=Level.SUBSECTION,
@@ -317,7 +331,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
             (
                 ("False positives: out guessed in", rounded(point.fpr)),
                 ("True positives: in guessed in", rounded(point.tpr)),
-                ("Most true positives the claim permits there", rounded(permitted)),
+                *permitted,
                 ("Area under the curve (0.5 is chance)", auc_text(result.auc)),
             ),
             frozenset({1}),
@@ -408,6 +422,8 @@ def _p_value(alarm: ProbeAlarm) -> str:
 
 def _accounting(result: AuditRecord) -> Iterable[Block]:
     claim = result.claim
+    if isinstance(claim, NoClaim):
+        return
     yield Block(
         title="The accountant's side",
         paragraphs=(

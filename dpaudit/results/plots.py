@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from dpaudit.errors import InputError, MissingExtraError, SettingsError
 from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
 from dpaudit.model.choices import FigureName, member_named
+from dpaudit.model.claim import NoClaim
 from dpaudit.results.curves import (
     Point,
     claim_region,
@@ -147,9 +148,12 @@ def caption(result: AuditRecord, figure: FigureName) -> str:
     """What a figure of a result says, in one line to set below it."""
     noun, confidence = result.claim.quantity.noun, percent(result.confidence)
     if figure is FigureName.CLAIM:
+        claimed = f"claimed {noun} {rounded(result.claim.value)}"
+        if isinstance(result.claim, NoClaim):
+            claimed = f"no claim at delta {rounded(result.claim.delta)}"
         return (
-            f"{result.generator.name}: claimed {noun} {rounded(result.claim.value)}, empirical "
-            f"{noun} at least {rounded_down(result.proved)} ({confidence} confidence)."
+            f"{result.generator.name}: {claimed}, empirical {noun} at least "
+            f"{rounded_down(result.proved)} ({confidence} confidence)."
         )
     if figure is FigureName.ROC:
         point = operating_point(result)
@@ -220,13 +224,10 @@ def _claim(result: AuditRecord, ax: Axes) -> None:
     reach = max(one for one in (proved, compared, least, most, 0.1) if one is not None)
     far = claim > _FAR * reach
     end = 1.06 * (reach if far else max(reach, claim))
-    ax.axvline(
-        claim,
-        color=_CLAIM,
-        linewidth=2.2,
-        zorder=3,
-        label=f"claim: {rounded(claim)}{' (off the axis)' if far else ''}",
-    )
+    if not isinstance(result.claim, NoClaim):
+        off = " (off the axis)" if far else ""
+        label = f"claim: {rounded(claim)}{off}"
+        ax.axvline(claim, color=_CLAIM, linewidth=2.2, zorder=3, label=label)
     rule = "" if entry is None else f", {entry.label}"
     said = f"≥ {rounded_down(proved)} ({percent(result.confidence)}{rule})"
     ax.barh(0.0, proved, height=0.5, color=_IN, label=f"empirical {noun} {said}")
@@ -253,14 +254,14 @@ def _claim(result: AuditRecord, ax: Axes) -> None:
 def _roc(result: AuditRecord, ax: Axes) -> None:
     """The curve with its limits, the chosen point, chance, and what the claim permits."""
     claim, band, curve = result.claim, roc_band(result), roc_of(result)
-    permitted = f"permitted by the claim ({claim.quantity.noun} {rounded(claim.value)})"
-    ax.fill(
-        *_columns(claim_region(claim)),
-        facecolor="#efe6f4",
-        edgecolor=_CLAIM,
-        linestyle="--",
-        label=permitted,
-    )
+    if not isinstance(claim, NoClaim):
+        ax.fill(
+            *_columns(claim_region(claim)),
+            facecolor="#efe6f4",
+            edgecolor=_CLAIM,
+            linestyle="--",
+            label=f"permitted by the claim ({claim.quantity.noun} {rounded(claim.value)})",
+        )
     if band is not None:
         worse, better = (list(zip(*one, strict=True)) for one in band)
         label = f"{percent(result.confidence)} limits of each rate"

@@ -298,7 +298,8 @@ class AuditRecord(Document):
     Attributes:
         verdict: violation: the bound exceeds the claim. consistent: no violation found, which is
             not evidence of privacy. inconclusive: the audit was too small or too weak to contradict
-            the claim. invalid: a control or a check of the audit itself failed.
+            the claim. invalid: a control or a check of the audit itself failed. measured: no claim
+            was given, so the bound is the result and nothing is held to it.
         reasons: Why this verdict, one sentence each, the most important first.
         claim: The claim under audit.
         confidence: One-sided confidence of every bound, a probability such as 0.95.
@@ -401,7 +402,7 @@ class AuditRecord(Document):
     fresh: str | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT):
+        if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED):
             return
         limit = "max_provable_epsilon" if self.reach is None else "reach.max_provable"
         needed = ("proved", "bounds", limit, "auc", "attack", *self.game.needed)
@@ -419,6 +420,12 @@ class AuditRecord(Document):
             highest, least = self.max_provable_epsilon, self.detectable_epsilon
             gaussian = self.detectable_gaussian
         return None if highest is None else Power(highest, least, gaussian)
+
+    @property
+    def proves_leak(self) -> bool:
+        """Whether a leak is proved: beyond the claim, or any at all where there is none."""
+        measured = self.verdict is Verdict.MEASURED and bool(self.proved)
+        return measured or self.verdict is Verdict.VIOLATION
 
     @property
     def decided_by(self) -> BoundEntry | None:

@@ -35,6 +35,7 @@ _EDGES: Final = {
     Verdict.CONSISTENT: "#2f6ea8",
     Verdict.INCONCLUSIVE: "#9a6700",
     Verdict.INVALID: "#7d4bb3",
+    Verdict.MEASURED: "#2f6ea8",
 }
 
 
@@ -61,7 +62,7 @@ class AuditResult(AuditRecord):
 
     @property
     def claimed_epsilon(self) -> float:
-        """Epsilon of the claim under audit; infinite where the claim states none."""
+        """Epsilon of the claim under audit; infinite where none is stated."""
         return self.claim.epsilon if isinstance(self.claim, PrivacyClaim) else math.inf
 
     def __str__(self) -> str:
@@ -145,13 +146,19 @@ class AuditResult(AuditRecord):
                 privacy test that cannot fail is worse than none.
 
         Raises:
-            AssertionError: On a violation, on an invalid run, and on an inconclusive one unless
-                that is to pass; the message has verdict, bound, claim, leaks and seed.
+            AssertionError: On a violation, on an invalid run, without a claim, and on an
+                inconclusive run unless that is to pass; the message has verdict, bound, claim,
+                leaks and seed.
         """
         __tracebackhide__ = True  # pytest shows the line of the test instead
         passing = {Verdict.CONSISTENT}
         if on_inconclusive == "pass":
             passing.add(Verdict.INCONCLUSIVE)
+        if self.verdict is Verdict.MEASURED:
+            raise AssertionError(
+                "no claim was given, so there is none to violate: give `epsilon`, or hold the "
+                f"audit to a number with assert_epsilon_below\n{self.failure_message()}"
+            )
         if self.verdict not in passing:
             raise AssertionError(self.failure_message())
 

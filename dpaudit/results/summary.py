@@ -12,7 +12,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
 from dpaudit.results.leaks import (
@@ -59,7 +59,7 @@ def failure_lines(result: AuditRecord) -> list[str]:
     return [
         *summary_lines(result),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
-        f"claim: {result.claim.value:g}",
+        f"claim: {sentences.claim_and_proof(result.claim, None).claimed}",
         printable(f"leaks: {', '.join(leaks) or 'none found'}"),
         f"seed: {result.seed}",
     ]
@@ -72,7 +72,7 @@ def attack_line(result: AuditRecord) -> str:
 
 def _why_lines(result: AuditRecord) -> list[str]:
     """The main reason, where the headline does not say it."""
-    says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT)
+    says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
     return [] if says_it else [f"why: {reason}" for reason in result.reasons[:1]]
 
 
@@ -97,6 +97,8 @@ def _probe_lines(result: AuditRecord) -> list[str]:
 
 def _claim_line(result: AuditRecord) -> str:
     claim = result.claim
+    if isinstance(claim, NoClaim):
+        return f"claim: none; bounds are at delta {rounded(claim.delta)}, {claim.neighbours}"
     name = claim.in_words
     if isinstance(claim, PrivacyClaim):
         name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
@@ -123,13 +125,13 @@ def _target_lines(result: AuditRecord) -> list[str]:
     lines = [f"target: {sentences.target(result)}"] if chosen else []
     if result.access is not None:
         lines.append(f"access: {sentences.access(result)}")
-    if result.verdict is Verdict.CONSISTENT and result.attacks:
+    if result.verdict in (Verdict.CONSISTENT, Verdict.MEASURED) and result.attacks:
         lines.append(f"tried: {sentences.attacks_tried(result)}")
     return lines
 
 
 def _leak_lines(result: AuditRecord) -> list[str]:
-    if result.verdict is not Verdict.VIOLATION or not result.leaks:
+    if not result.proves_leak or not result.leaks:
         return []
     carried = carrier(result.leaks, result.checks)
     if carried in (Carrier.WHOLE_OUTPUT, Carrier.NONE):
@@ -148,6 +150,8 @@ def _power_lines(result: AuditRecord) -> list[str]:
     most, least, gaussian = result.power
     if result.game.early_end is not None:
         return [result.game.early_end]
+    if isinstance(result.claim, NoClaim):
+        return [f"limit: no audit of this size proves more than {rounded_down(most)}"]
     noun = result.claim.quantity.noun
     caught = "no leak is caught" if least is None else f"{noun} {rounded_up(least)} is caught"
     lines = [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
