@@ -130,7 +130,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section("privacy audits")
     for audit in audits:
         proved = "nothing" if audit.proved is None else f"{audit.proved:.3g}"
-        claimed = "infinite" if audit.claimed is None else f"{audit.claimed:.3g}"
+        claimed = "none" if audit.claimed is None else f"{audit.claimed:.3g}"
         kept = f" (not kept in the cache: {audit.unkept})" if audit.unkept else ""
         terminalreporter.line(
             f"{audit.verdict.upper()} {audit.key}: {audit.quantity} claimed {claimed}, "
@@ -312,13 +312,15 @@ def _more_than_before(config: pytest.Config, found: AuditOfTest) -> str:
 
 
 def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
-    claimed = result.claim.value
+    from dpaudit.model.claim import NoClaim
+
+    claimed = None if isinstance(result.claim, NoClaim) else result.claim.value
     return AuditOfTest(
         test=test,
         number=number,
         verdict=str(result.verdict),
         quantity=str(result.claim.quantity),
-        claimed=claimed if math.isfinite(claimed) else None,
+        claimed=claimed,
         proved=result.proved,
         shadow_models=sum(result.shadow_models.values()),
         seed=result.seed,

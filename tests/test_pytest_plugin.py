@@ -120,6 +120,29 @@ def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> 
     )
 
 
+def test_without_a_claim_a_test_has_the_empirical_epsilon(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        HONEST.replace("epsilon=1.0, ", "").replace("result.assert_no_violation()", CALM)
+        + """
+
+def test_claim(dp_audit):
+    dp_audit(constant, data, **OPTIONS).assert_no_violation()
+"""
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*no claim was given, so there is none to violate: give `epsilon`, or hold the audit*",
+            "*MEASURED: empirical epsilon at least 0 (95 % confidence); no claim was given*",
+            "MEASURED *test_honest: epsilon claimed none, proved 0; *",
+        ]
+    )
+
+
+CALM = 'assert result.verdict == "measured"; result.assert_epsilon_below(1.0)'
+
+
 @pytest.mark.ci
 def test_an_honest_generator_passes_with_warnings_as_errors_in_parallel(
     pytester: pytest.Pytester,

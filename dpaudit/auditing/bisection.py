@@ -152,5 +152,8 @@ def gravest_verdict(releases: Sequence[AuditedRelease]) -> Verdict:
         releases: What became of each.
     """
     verdicts = [one.result.verdict if one.result else Verdict.INCONCLUSIVE for one in releases]
-    order = (Verdict.VIOLATION, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.CONSISTENT)
+    order = (
+        *(Verdict.VIOLATION, Verdict.INVALID, Verdict.INCONCLUSIVE),
+        *(Verdict.MEASURED, Verdict.CONSISTENT),
+    )
     return min(verdicts, key=order.index)

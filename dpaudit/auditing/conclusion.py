@@ -10,8 +10,8 @@ from dpaudit.auditing.controls import control_check
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Role
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import NoClaim
+from dpaudit.model.currencies import Claim, EpsilonClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import is_seedable
 from dpaudit.results import sentences
@@ -62,6 +62,8 @@ def conclude(
         The record.
     """
     settings, generator, table = audit.settings, audit.generator, audit.table
+    if isinstance(claim, NoClaim):
+        power = Power(power.max_provable, None)  # the others are about a leak beyond a claim
     decision = decide(
         proved or 0.0,
         claim,
@@ -126,7 +128,7 @@ def _fresh(audit: AuditSpec) -> str | None:
 def _reach(claim: Claim, power: Power | None) -> dict[str, Any]:
     """The fields of a record that say what could have been proved."""
     highest, least, gaussian = power if power is not None else (None, None, None)
-    if isinstance(claim, PrivacyClaim):
+    if isinstance(claim, EpsilonClaim):
         return {
             "max_provable_epsilon": highest,
             "detectable_epsilon": least,

@@ -67,7 +67,7 @@ def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutco
         InterruptedRunError: On Ctrl-C; the same call runs them again.
         OSError: If the outcome cannot be written.
     """
-    if not audit.settings.game.probe_fits:
+    if not audit.probe_fits:
         return None
     file = store.path / PROBES_FILE
     outcome = _stored(file)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Access, Effort, Multiplicity, ThresholdRule, member_named
-from dpaudit.model.currencies import Claim
+from dpaudit.model.currencies import Promise
 from dpaudit.model.stated_claim import StatedClaim
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class AuditSettings(Generic[GameT]):
         from dpaudit.seeds import check_seed
 
         given: Any = self.claim
-        if isinstance(given, Claim):
+        if isinstance(given, Promise):
             object.__setattr__(self, "claim", StatedClaim.of(given))
         check_whole(self, "rows", "seed")
         if not 0.5 < self.confidence < 1:

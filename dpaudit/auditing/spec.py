@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.game.store import Private
+from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim, CurveClaim
 from dpaudit.model.curve_text import written_out
 from dpaudit.model.tables import Table, data_digest
@@ -57,6 +58,11 @@ class AuditSpec(ABC):
     def target_row(self) -> int | None:
         """The row of the one record that is attacked, if it is one and in the table."""
         return None
+
+    @property
+    def probe_fits(self) -> int:
+        """Models that probes may train before the audit; none without a claim to contradict."""
+        return 0 if isinstance(self.claim, NoClaim) else self.settings.game.probe_fits
 
     @property
     def before(self) -> str:

@@ -29,7 +29,7 @@ from dpaudit.bounds.trade_off import (
     rejecting_region,
     smallest,
 )
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 
 # e^epsilon overflows beyond it; such a guarantee allows everything.
@@ -265,7 +265,7 @@ class TradeOffGuarantee(Guarantee):
 def guarantee_of(claim: Claim) -> Guarantee:
     """The guarantee of which a claim states the level."""
     match claim:
-        case PrivacyClaim():
+        case PrivacyClaim() | NoClaim():
             return EpsilonGuarantee(claim.delta)
         case GaussianClaim():
             return TradeOffGuarantee(GaussianTradeOff())

@@ -6,7 +6,7 @@ and docs/statistics.md show it. A new bound is a function and a row here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -72,6 +72,8 @@ class BoundEntry:
         decides: Whether it may decide a verdict; only a valid bound may.
         assumption: What it takes for granted; None if nothing.
         source: Where it is proved or proposed.
+        short: What it does with what was observed, in three or four words; of every valid bound
+            of an audit in two worlds, where the Clopper-Pearson bound stands next to it.
 
     Raises:
         ValueError: If an estimate is to decide a verdict, or a valid bound from counts lacks
@@ -87,6 +89,7 @@ class BoundEntry:
     decides: bool = False
     assumption: Assumption | None = None
     source: str
+    short: str = ""
 
     def __post_init__(self) -> None:
         if self.decides and not self.valid:
@@ -110,24 +113,27 @@ BOUNDS: tuple[BoundEntry, ...] = (
         level=level_limit,
         decides=True,
         source="Buehler 1957, on the region of Kairouz, Oh and Viswanath 2015",
+        short="tests both counts at once",
     ),
     BoundEntry(
         key=ValidBound.FAIR_COIN,
         label="fair coin",
-        meaning="from the weight of right guesses, with silence where the attack is unsure",
+        meaning="from the weight of right guesses; the attack abstains where it is unsure",
         observed=Observed.COINS,
         function=fair_coin,
         decides=True,
         source="Steinke, Nasr and Jagielski 2023, Theorem 5.2, with a training for each coin",
+        short="weighs each guess",
     ),
     BoundEntry(
         key=ValidBound.CLOPPER_PEARSON,
         label="Clopper-Pearson",
-        meaning="by the customary method, for comparison",
+        meaning="the bound that other audits report, for comparison; never decides",
         observed=Observed.COUNTS,
         function=clopper_pearson,
         level=level_clopper_pearson,
         source="Clopper and Pearson 1934, as in Nasr et al. 2021",
+        short="limits each error rate",
     ),
     BoundEntry(
         key=ValidBound.SEQUENTIAL,
@@ -137,6 +143,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
         function=coin_bound,
         decides=True,
         source="Ville 1939, with the stakes of Kelly 1956",
+        short="bets on each trial",
     ),
     BoundEntry(
         key=ValidBound.ONE_RUN,
@@ -252,7 +259,19 @@ FIXED = frozenset(
 """The bounds of a number of trials that was fixed before any of them was seen."""
 
 
-def proved(bounds: dict[ValidBound, float]) -> float:
+def deciding(bounds: Mapping[ValidBound, float | None]) -> BoundEntry | None:
+    """The row of the largest bound that may decide a verdict; None if there is none."""
+    found = [
+        (value, entry)
+        for entry in BOUNDS
+        if entry.decides
+        and isinstance(entry.key, ValidBound)
+        and (value := bounds.get(entry.key)) is not None
+    ]
+    return max(found, key=lambda one: one[0])[1] if found else None
+
+
+def proved(bounds: Mapping[ValidBound, float]) -> float:
     """The largest of the bounds that may decide a verdict; 0 if there is none."""
-    deciding = {entry.key for entry in BOUNDS if entry.decides}
-    return max((value for key, value in bounds.items() if key in deciding), default=0.0)
+    found = deciding(bounds)
+    return 0.0 if found is None else bounds[ValidBound(found.key)]

@@ -129,7 +129,7 @@ def audit(
     folder = out or spec.default_folder
     errors = messages()
     if not quiet:
-        probes = "; probes first (--no-probe: none)" if settings.game.probe_fits else ""
+        probes = "; probes first (--no-probe: none)" if spec.probe_fits else ""
         errors.print(f"auditing {generator} on {table.source}; run folder {folder}{probes}")
         if spec.before:
             errors.print(spec.before)

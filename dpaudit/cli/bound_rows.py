@@ -11,7 +11,8 @@ from dpaudit.bounds import attack_confidence, guarantee_of
 from dpaudit.bounds.table import entries_for
 from dpaudit.formatting import rounded
 from dpaudit.model.choices import Assumption
-from dpaudit.model.claim import PrivacyClaim, Quantity
+from dpaudit.model.claim import Quantity
+from dpaudit.model.currencies import EpsilonClaim
 from dpaudit.results.game import AttackOutcome, Evidence
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
@@ -28,6 +29,8 @@ class NoProof(StrEnum):
     """The audit itself is not valid."""
     NOT_CHOSEN = "not chosen before, not a proof"
     """The run was scored by the other rule, which was chosen before its trials were scored."""
+    COMPARED = "for comparison, does not decide"
+    """It holds by itself; the rule that decides was chosen before the trials were scored."""
     NOT_KEPT = "cannot be recomputed"
     """The sequential bound needs every bet in order, which a result does not hold."""
 
@@ -92,7 +95,7 @@ class Asked:
 
 def delta_of(run: AuditRecord) -> float | None:
     """Delta of the claim of a run; None if it has none."""
-    return run.claim.delta if isinstance(run.claim, PrivacyClaim) else None
+    return run.claim.delta if isinstance(run.claim, EpsilonClaim) else None
 
 
 def rows_of(asked: Asked) -> list[dict[str, Any]]:
@@ -112,8 +115,9 @@ def _level_rows(attack: AttackOutcome, asked: Asked) -> Iterator[dict[str, Any]]
 
 
 def _rows(evidence: Evidence, asked: Asked) -> Iterator[dict[str, Any]]:
-    why_not = asked.flaw if evidence.chosen else asked.flaw or NoProof.NOT_CHOSEN
     for entry in entries_for(evidence.observed):
+        not_chosen = NoProof.NOT_CHOSEN if entry.decides else NoProof.COMPARED
+        why_not = asked.flaw or (None if evidence.chosen else not_chosen)
         if evidence.given is None:
             why, value = (
                 (NoProof.NOT_KEPT, None) if asked.post_hoc else (why_not, evidence.recorded)

@@ -13,7 +13,7 @@ from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, results, write_asked
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason
-from dpaudit.formatting import aligned
+from dpaudit.formatting import aligned, wrapped
 
 if TYPE_CHECKING:
     from dpaudit.comparison import Comparison, Reference
@@ -147,13 +147,14 @@ def _written(comparison: Comparison, file: Path) -> str:
 
 def _lines(comparison: Comparison) -> list[str]:
     """The runs as a table without their generators, which stand in what differs below it."""
-    from dpaudit.comparison.render import comparison_lines, comparison_table, finding
+    from dpaudit.comparison.render import COMPARED, comparison_lines, comparison_table, finding
 
     table = comparison_table(comparison)
     rows = [(run, *cells) for run, _, *cells in (table.header, *table.rows)]
     numeric = {at - 1 for at in table.numeric}
     return [
         *aligned(rows, numeric=numeric),
+        *wrapped(COMPARED),
         "",
         *comparison_lines(comparison),
         "",

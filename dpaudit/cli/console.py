@@ -53,7 +53,7 @@ class FailOn(StrEnum):
 
 def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
     """The exit code of a verdict; an invalid run passes only where nothing fails."""
-    if fail_on is FailOn.NEVER or verdict is Verdict.CONSISTENT:
+    if fail_on is FailOn.NEVER or verdict in (Verdict.CONSISTENT, Verdict.MEASURED):
         return ExitCode.PASS
     if verdict is Verdict.VIOLATION:
         return ExitCode.VIOLATION
@@ -168,19 +168,19 @@ def progress_of(line: Callable[[T], str], *, quiet: bool) -> Callable[[T], None]
     return None if quiet else lambda step: messages().print(line(step))
 
 
-def write_asked(path: Path, text: str, *, option: str) -> None:
+def write_asked(path: Path, content: str | bytes, *, option: str) -> None:
     """Writes a file that an option names.
 
     Args:
         path: The file.
-        text: What it holds.
+        content: What it holds.
         option: The option, as Python spells it.
 
     Raises:
         InputError: If it cannot be written.
     """
     try:
-        write_whole(path, text)
+        write_whole(path, content)
     except OSError as error:
         raise InputError(
             f"{path} cannot be written: {io_reason(error)}; give another `{option}`"

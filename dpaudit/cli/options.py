@@ -77,7 +77,8 @@ Epsilon = Annotated[
     float | None,
     option(
         metavar="E",
-        help="Epsilon of the claim. Default: the generator's own.",
+        help="Epsilon of the claim. Default: the generator's own; without any, the empirical "
+        "epsilon is the result.",
         shown=False,
         panel=Panel.CLAIM,
     ),

@@ -2,22 +2,77 @@
 
 from __future__ import annotations
 
+import json as json_module
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, results
+from dpaudit.cli.console import ExitCode, guarded, results, write_asked
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import wrapped
+from dpaudit.model.choices import FigureName
+
+Inches = Annotated[
+    float | None, typer.Option(metavar="INCHES", help="Of the figure.", show_default=False)
+]
 
 
 @guarded
-def report(run_folder: options.RunFolderArgument, json: options.Json = False) -> None:
-    """Writes report.html and report.md again from a finished run's result.json."""
+def report(
+    run_folder: options.RunFolderArgument,
+    figure: Annotated[
+        FigureName | None,
+        typer.Option(
+            metavar="NAME",
+            help="A figure instead, for --out: claim, roc or scores.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="FILE",
+            help="File of the figure: .pdf, .svg or .png.",
+            show_default=False,
+        ),
+    ] = None,
+    width: Inches = None,
+    height: Inches = None,
+    json: options.Json = False,
+) -> None:
+    """Writes report.html and report.md again from a finished run's result.json, or a figure of it.
+
+    Figures are drawn by matplotlib: pip install 'dpaudit[plot]'.
+    """
     from dpaudit.report.render import write_reports
     from dpaudit.results.result import REPORT_FILE, AuditResult
 
     result = AuditResult.load(run_folder)
     assert result.folder is not None  # it was loaded from one
-    write_reports(result, result.folder)
     output = results()
+    if figure is not None:
+        from dpaudit.results.plots import caption, figure_file
+
+        if out is None:
+            raise SettingsError("`figure` needs a file: give --out FILE.pdf, .svg or .png")
+        drawn = figure_file(result, figure, out.suffix, width=width, height=height)
+        write_asked(out, drawn, option="out")
+        said = {"figure": str(out), "caption": caption(result, figure)}
+        if json:
+            output.print(json_module.dumps(said, indent=2))
+        else:
+            for name, words in said.items():
+                for line in wrapped(words, first=f"{name}: "):
+                    output.print(line)
+        raise typer.Exit(ExitCode.PASS)
+    for name, value in (("out", out), ("width", width), ("height", height)):
+        if value is not None:
+            raise SettingsError(f"--{name} belongs to a figure: give --figure claim|roc|scores")
+    write_reports(result, result.folder)
     if json:
         output.print(result.to_json(), end="")
     else:

@@ -20,6 +20,7 @@ _GRAVEST: Final = (
     Verdict.VIOLATION,
     Verdict.INVALID,
     Verdict.INCONCLUSIVE,
+    Verdict.MEASURED,
     Verdict.CONSISTENT,
 )
 _ABSENT: Final = "not given"

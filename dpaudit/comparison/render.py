@@ -6,6 +6,8 @@ import math
 
 from dpaudit.comparison.compare import ChangedPart, ComparedRun, Comparison, Reference, RunChanges
 from dpaudit.formatting import auc_text, clipped, counted, printable, rounded_down, wrapped
+from dpaudit.model.claim import NoClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.report.figures import CLAIM, FAR, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
 from dpaudit.report.render import Page, page_html, page_markdown
 from dpaudit.report.svg import INK, Axes, Range, text
@@ -14,8 +16,16 @@ from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
 
-HEADER = ("run", "generator", "claimed", "proved", "provable", "AUC", "models", "verdict")
-_NUMERIC = frozenset({2, 3, 4, 5, 6})
+HEADER = (
+    *("run", "generator", "claimed", "proved", "CP"),
+    *("provable", "AUC", "models", "verdict"),
+)
+_NUMERIC = frozenset({2, 3, 4, 5, 6, 7})
+COMPARED = (
+    "CP is the Clopper-Pearson bound, the one that other audits report. It does not decide: it "
+    "limits each error rate at one threshold by itself, while the bound that decides tests both at "
+    "once or weighs each guess."
+)
 _OTHER_EXPERIMENT = "the audits differ, not only what was audited: two experiments"
 _IN_TURN = "Each run is compared with the one before it."
 _EACH_ALONE = (
@@ -81,7 +91,7 @@ def _page(comparison: Comparison) -> Page:
         word="HISTORY" if is_history else "COMPARISON",
         finding=finding(comparison),
         subject=", ".join(dict.fromkeys(run.generator.name for run in comparison.runs)),
-        lead=(*([_IN_TURN] if is_history else []), _EACH_ALONE),
+        lead=(*([_IN_TURN] if is_history else []), _EACH_ALONE, COMPARED),
         blocks=_blocks(comparison),
         origin=f"dpaudit {__version__} from {len(comparison.runs)} runs",
     )
@@ -128,6 +138,7 @@ def _row(run: ComparedRun) -> tuple[str, ...]:
         run.generator.name,
         claimed,
         proved,
+        rounded_down(audit.clopper_pearson),
         rounded_down(audit.max_provable),
         auc_text(audit.auc),
         str(audit.shadow_models),
@@ -188,12 +199,7 @@ def _drawn_row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
         text(clipped(printable(run.name), max(letters, 12)), axes.left + 4, above),
         text(note, right, above, text_anchor="end"),
     ]
-    claim, middle = audit.claim.value, axes.up(below)
-    if claim <= axes.x.high:
-        ends = [(claim, below - 0.2), (claim, below + 0.2)]
-        drawn.append(axes.path(ends, stroke=CLAIM, stroke_width=3))
-    else:
-        drawn.append(text("claim →", right, middle, text_anchor="end", fill=CLAIM))
+    drawn += _drawn_claim(axes, audit.claim, below)
     if audit.proved is None:
         return drawn
     if audit.max_provable is not None:
@@ -205,10 +211,21 @@ def _drawn_row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
     return drawn
 
 
+def _drawn_claim(axes: Axes, claim: Claim, place: float) -> list[str]:
+    """The mark of a claim, or where it is if the axis ends before it; nothing of no claim."""
+    if isinstance(claim, NoClaim):
+        return []
+    if claim.value > axes.x.high:
+        right = axes.left + axes.width
+        return [text("claim →", right, axes.up(place), text_anchor="end", fill=CLAIM)]
+    ends = [(claim.value, place - 0.2), (claim.value, place + 0.2)]
+    return [axes.path(ends, stroke=CLAIM, stroke_width=3)]
+
+
 def _note(run: ComparedRun) -> str:
     """What was proved, and the verdict where that does not say it."""
     audit = run.audit
     claimed, proved = claim_and_proof(audit.claim, audit.proved)
     said = f"claimed {claimed}" if audit.proved is None else f"proved {proved}, claimed {claimed}"
-    decided = audit.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT)
+    decided = audit.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
     return said if decided else f"{audit.verdict}: {said}"

@@ -28,7 +28,7 @@ from dpaudit.game.trial import (
     reason_of,
 )
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.access import Disclosed, Disclosure
 from dpaudit.plugins.adapt import train
@@ -171,7 +171,7 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
 def _claimed(model: object, neighbours: Neighbours) -> ModelClaim | None:
     """What a fitted model itself claims for the neighbours of the game; None if nothing follows."""
     with patches_apart():
-        claim: Claim | None = getattr(model, "claim", None)
+        claim: Promise | None = getattr(model, "claim", None)
     if claim is None or isinstance(claim, GaussianClaim | ConcentratedClaim | CurveClaim):
         return None  # only epsilon and delta are compared between models
     try:

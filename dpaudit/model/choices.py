@@ -51,6 +51,17 @@ class Effort(StrEnum):
     THOROUGH = "thorough"
 
 
+class FigureName(StrEnum):
+    """Which figure of a result is drawn."""
+
+    CLAIM = "claim"
+    """The bounds next to the claim and to what the audit could reach."""
+    ROC = "roc"
+    """The ROC curve of the deciding attack."""
+    SCORES = "scores"
+    """Its scores in both worlds."""
+
+
 class Access(StrEnum):
     """What the attacker sees of every model; each level includes those before it."""
 

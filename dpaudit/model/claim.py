@@ -59,8 +59,7 @@ class PrivacyClaim:
     def __post_init__(self) -> None:
         if not math.isfinite(self.epsilon) or self.epsilon <= 0:
             raise ClaimError(f"epsilon must be a number greater than 0, got {self.epsilon:g}")
-        if not 0 <= self.delta < 1:
-            raise ClaimError(f"delta must be in [0, 1), got {self.delta:g}; usual is 1e-5 or less")
+        check_delta(self.delta)
 
     @property
     def value(self) -> float:
@@ -104,6 +103,59 @@ class PrivacyClaim:
             neighbours=neighbours,
             source=f"{self.source}, restated for replace-one (group of two)",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoClaim:
+    """That nothing is claimed: the audit measures epsilon and holds it to nothing.
+
+    Attributes:
+        delta: Delta at which epsilon is bounded, in [0, 1).
+        neighbours: Relation between the two tables of the game.
+        source: That no claim was given, in words.
+
+    Raises:
+        ClaimError: If delta is outside [0, 1).
+    """
+
+    quantity: ClassVar[Quantity] = Quantity.EPSILON
+
+    delta: float = 0.0
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    source: str = "no claim was given"
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+
+    @property
+    def epsilon(self) -> float:
+        """0: whatever is proved is more, and the attack is to prove as much as it can."""
+        return 0.0
+
+    @property
+    def value(self) -> float:
+        """0, likewise."""
+        return 0.0
+
+    @property
+    def in_words(self) -> str:
+        """That there is none."""
+        return "no claim"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that bound epsilon at this delta, as JSON."""
+        return {"delta": self.delta}
+
+
+def check_delta(delta: float) -> None:
+    """Refuses a delta outside [0, 1).
+
+    Raises:
+        ClaimError: If it is.
+    """
+    if not 0 <= delta < 1:
+        raise ClaimError(f"delta must be in [0, 1), got {delta:g}; usual is 1e-5 or less")
 
 
 def check_under(own: Neighbours, asked: Neighbours, *, setting: str) -> bool:

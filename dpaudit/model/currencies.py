@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity, check_under
+from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity, check_under
 
 MOST_POINTS: Final = 1000
 """Points of a privacy curve, at most."""
@@ -190,8 +190,12 @@ class CurveClaim:
         )
 
 
-Claim: TypeAlias = PrivacyClaim | GaussianClaim | ConcentratedClaim | CurveClaim
+Promise: TypeAlias = PrivacyClaim | GaussianClaim | ConcentratedClaim | CurveClaim
 """What a generator may promise."""
+Claim: TypeAlias = Promise | NoClaim
+"""What an audit is about: a promise, or that there is none."""
+EpsilonClaim: TypeAlias = PrivacyClaim | NoClaim
+"""What an audit that bounds epsilon alone is about."""
 
 
 def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ...]:
@@ -237,16 +241,33 @@ def _restated(source: str) -> str:
 
 
 def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:
-    """The claim, for a method that bounds epsilon and nothing else.
+    """The claim, for a method that tests a claim of epsilon and nothing else.
 
     Args:
         claim: Any claim.
         method: What cannot use another one, for the message.
 
     Raises:
+        ClaimError: If there is none.
         SettingsError: If it is not stated in epsilon and delta.
     """
-    if isinstance(claim, PrivacyClaim):
+    bounded = require_on_epsilon(claim, method=method)
+    if isinstance(bounded, PrivacyClaim):
+        return bounded
+    raise ClaimError(f"{method} needs a claim, and none was given: give `epsilon` and `delta`")
+
+
+def require_on_epsilon(claim: Claim, *, method: str) -> EpsilonClaim:
+    """The claim, or that there is none, for a method that bounds epsilon and nothing else.
+
+    Args:
+        claim: Any claim.
+        method: What cannot use another one, for the message.
+
+    Raises:
+        SettingsError: If it is stated otherwise than in epsilon and delta.
+    """
+    if isinstance(claim, EpsilonClaim):
         return claim
     raise SettingsError(
         f"{method} bounds epsilon alone, and the claim is {claim.in_words}: state one with "

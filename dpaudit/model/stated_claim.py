@@ -10,11 +10,11 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.choices import member_named
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import (
-    Claim,
     ConcentratedClaim,
     CurveClaim,
     CurvePoint,
     GaussianClaim,
+    Promise,
     curve_points,
 )
 from dpaudit.model.curve_text import read_curve
@@ -63,7 +63,7 @@ class StatedClaim:
             raise SettingsError(f"{named} state one claim each: give one of them")
 
     @classmethod
-    def of(cls, claim: Claim) -> StatedClaim:
+    def of(cls, claim: Promise) -> StatedClaim:
         """What a claim states, its neighbours included."""
         return cls(**claim.as_settings, neighbours=claim.neighbours)
 
@@ -72,7 +72,7 @@ class StatedClaim:
         """Whether a quantity is stated; else the claim is the generator's own."""
         return replace(self, neighbours=None) != StatedClaim()
 
-    def made(self, *, relation: Neighbours, default_delta: float, source: str) -> Claim | None:
+    def made(self, *, relation: Neighbours, default_delta: float, source: str) -> Promise | None:
         """The claim; None if none is stated.
 
         Raises:

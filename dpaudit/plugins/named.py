@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
 from dpaudit.external.messages import FRESH_PREFIX, PREFIX
-from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.model.currencies import (
     Claim,
+    Promise,
 )
 from dpaudit.model.schema import Schema
 from dpaudit.model.stated_claim import StatedClaim
@@ -243,7 +244,7 @@ def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]
     return tuple(found)
 
 
-def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Claim:
+def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Promise:
     """The claim to hold the generator to: the caller's, else its own.
 
     Args:
@@ -254,8 +255,29 @@ def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Claim:
         The claim, restated for the neighbours asked for.
 
     Raises:
-        ClaimError: If neither states a claim, or the generator's own claim is none, says nothing
-            about the neighbours asked for, or has no delta that could be another.
+        ClaimError: If neither states a claim, or as `claim_if_any`.
+        RegistryError: If asking the generator for its claim raises.
+    """
+    claim = claim_if_any(named, stated)
+    if isinstance(claim, NoClaim):
+        raise ClaimError(f"{named.name} states no claim: give `epsilon` and `delta`")
+    return claim
+
+
+def claim_if_any(named: NamedGenerator, stated: StatedClaim) -> Claim:
+    """What an audit of the generator is about: a claim as of `claim_under_audit`, or none.
+
+    Args:
+        named: The generator.
+        stated: What the caller claims.
+
+    Returns:
+        The claim, restated for the neighbours asked for; that there is none where neither the
+        caller nor the generator states one.
+
+    Raises:
+        ClaimError: If the generator's own claim is of a type that is none, says nothing about the
+            neighbours asked for, or has no delta that could be another.
         RegistryError: If asking the generator for its claim raises.
     """
     own = _own_claim(named)
@@ -268,7 +290,7 @@ def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Claim:
     if claim is not None:
         return claim
     if own is None:
-        raise ClaimError(f"{named.name} states no claim: give `epsilon` and `delta`")
+        return NoClaim(delta=stated.delta or 0.0, neighbours=relation)
     restated = own.under(relation)
     if stated.delta is None:
         return restated
@@ -285,7 +307,7 @@ def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Claim:
     )
 
 
-def _beside(own: Claim | None) -> str:
+def _beside(own: Promise | None) -> str:
     """What the generator claims itself, beside what the caller states."""
     if own is None:
         return ""
@@ -293,10 +315,10 @@ def _beside(own: Claim | None) -> str:
     return f"; generator's own: {name}"
 
 
-def _own_claim(named: NamedGenerator) -> Claim | None:
+def _own_claim(named: NamedGenerator) -> Promise | None:
     with refusing(f"{named.name}: its claim cannot be read"):
         own: object = getattr(named.generator, "claim", None)
-    if own is None or isinstance(own, Claim):
+    if own is None or isinstance(own, Promise):
         return own
     raise ClaimError(
         f"{named.name}: its claim is of type {type(own).__name__}: make it a dpaudit.PrivacyClaim, "

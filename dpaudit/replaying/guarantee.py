@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from dpaudit.bounds.replays import hockey_stick, mean_lower, replayed_epsilon
+from dpaudit.errors import ClaimError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.replaying.laws import FloatArray
@@ -180,14 +181,22 @@ class CurveReplays(_AtOneEpsilon):
 
 
 def replay_guarantee(claim: Claim) -> ReplayGuarantee:
-    """The guarantee of a claim."""
+    """The guarantee of a claim.
+
+    Raises:
+        ClaimError: If there is none.
+    """
     if isinstance(claim, PrivacyClaim):
         return EpsilonReplays(claim.epsilon, claim.delta)
     if isinstance(claim, GaussianClaim):
         return GaussianReplays(claim.mu)
     if isinstance(claim, ConcentratedClaim):
         return ConcentratedReplays(claim.rho)
-    return CurveReplays(claim)
+    if isinstance(claim, CurveClaim):
+        return CurveReplays(claim)
+    raise ClaimError(
+        "a replay holds a generator to a claim, and none was given: give `epsilon` and `delta`"
+    )
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

@@ -225,6 +225,7 @@ def replays_of(
     table = audited_table(data, schema, audit_settings(**settings))
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))
+    replay_guarantee(first.claim)  # refused before a process starts
     listed = json.dumps([dict(one) for one in samplers])
     with started_as(first) as start, opened_worlds(start, samplers=listed) as worlds:
         for seed in seeds:

@@ -18,9 +18,10 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Neighbours
+from dpaudit.model.claim import Neighbours, NoClaim
 from dpaudit.plugins.protocols import World
-from dpaudit.report.curves import (
+from dpaudit.results.advice import next_step
+from dpaudit.results.curves import (
     attack_bounds,
     has_scores,
     histogram,
@@ -28,7 +29,6 @@ from dpaudit.report.curves import (
     operating_point,
     shown_bounds,
 )
-from dpaudit.results.advice import next_step
 from dpaudit.results.leaks import (
     MANY,
     NO_FEATURE,
@@ -45,6 +45,7 @@ from dpaudit.results.sentences import (
     as_clearly,
     claim_and_proof,
     claim_text,
+    compared_bound,
     target,
     withheld,
 )
@@ -107,7 +108,8 @@ def _next(result: AuditRecord) -> Iterable[Block]:
 
 
 def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
-    title = "Claim against bound"
+    claims = not isinstance(result.claim, NoClaim)
+    title = "Claim against bound" if claims else "Empirical epsilon"
     if result.proved is None:
         yield Block(
             title=title,
@@ -133,19 +135,27 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         )
     )
     methods = tuple(
-        (f"Proved, {entry.label}", rounded_down(value), entry.meaning)
+        (
+            f"Proved, {entry.label}" if entry.decides else entry.label,
+            rounded_down(value),
+            entry.meaning,
+        )
         for _, entry, value in shown_bounds(result)
     )
-    rows = (
-        ("Claimed", claimed, "what the generator promises"),
-        ("Proved", proved, f"at least this, at {confidence} confidence; decides"),
-        *methods,
+    promised = (("Claimed", claimed, "what the generator promises"),)
+    caught = (
         (
             "Caught with 80 % power",
             rounded_up(least),
             "smallest leak that this audit exposes four times in five, if it shows "
             f"{as_clearly(quantity)}",
         ),
+    )
+    rows = (
+        *(promised if claims else ()),
+        ("Proved", proved, f"at least this, at {confidence} confidence; decides"),
+        *methods,
+        *(caught if claims else ()),
         *gaussian,
         (
             "Largest provable",
@@ -160,7 +170,7 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         caution = (f"{JUDGED_BEFORE}.",)
     yield Block(
         title=title,
-        paragraphs=caution,
+        paragraphs=(*caution, *compared_bound(result)),
         picture=Picture.CLAIM,
         table=ReportTable(("Quantity", _capital(quantity.noun), "Meaning"), rows, frozenset({1})),
     )
@@ -172,7 +182,7 @@ def _game(result: AuditRecord) -> Iterable[Block]:
 
 def _leaks(result: AuditRecord) -> Iterable[Block]:
     leaks = result.leaks
-    violation = result.verdict is Verdict.VIOLATION
+    violation = result.proves_leak
     if result.counts is None or not result.game.names_leaks or not (leaks or violation):
         return
     title = "Where the leak is" if violation else "What the attack relied on"
@@ -200,7 +210,7 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
 
 def _carried(result: AuditRecord) -> str:
     """What carries the deciding attack, in words."""
-    violation = result.verdict is Verdict.VIOLATION
+    violation = result.proves_leak
     not_proved = "" if violation else "; no leak is proved"
     first = feature(result.leaks[0])
     return {
@@ -302,7 +312,16 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
     if result.counts is None:
         return  # canaries share a training: the claim's region is of independent trials
     point = operating_point(result)
-    permitted = largest_tpr(claim, point.fpr)
+    permitted = (
+        ()
+        if isinstance(claim, NoClaim)
+        else (
+            (
+                "Most true positives the claim permits there",
+                rounded(largest_tpr(claim, point.fpr)),
+            ),
+        )
+    )
     yield Block(
         title="ROC curve",
         level=Level.SUBSECTION,
@@ -312,7 +331,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
             (
                 ("False positives: out guessed in", rounded(point.fpr)),
                 ("True positives: in guessed in", rounded(point.tpr)),
-                ("Most true positives the claim permits there", rounded(permitted)),
+                *permitted,
                 ("Area under the curve (0.5 is chance)", auc_text(result.auc)),
             ),
             frozenset({1}),
@@ -403,6 +422,8 @@ def _p_value(alarm: ProbeAlarm) -> str:
 
 def _accounting(result: AuditRecord) -> Iterable[Block]:
     claim = result.claim
+    if isinstance(claim, NoClaim):
+        return
     yield Block(
         title="The accountant's side",
         paragraphs=(

@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
-from dpaudit.report.curves import (
+from dpaudit.model.claim import NoClaim
+from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
+from dpaudit.results.curves import (
     RocBand,
     claim_region,
     histogram,
@@ -19,7 +21,6 @@ from dpaudit.report.curves import (
     roc_of,
     shown_bounds,
 )
-from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.structure import Picture
 
@@ -32,8 +33,6 @@ LETTER = 0.58 * FONT_SIZE
 """Width of a letter, more or less: room for names."""
 # A claim this many times beyond everything else would squeeze the rest into the axis.
 FAR = 3.0
-# Bounds are bars; what the audit could have reached is a mark.
-_MARKERS = 2
 
 
 class SvgDrawing(NamedTuple):
@@ -58,7 +57,9 @@ def draw(picture: Picture, result: AuditRecord) -> str:
     paint, title = {
         Picture.CLAIM: (
             _claim,
-            f"Claimed {result.claim.quantity.noun} against the proved lower bound",
+            "Empirical epsilon: the proved lower bound"
+            if isinstance(result.claim, NoClaim)
+            else f"Claimed {result.claim.quantity.noun} against the proved lower bound",
         ),
         Picture.SCORES: (_scores, "Attack scores, in and out"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
@@ -144,23 +145,27 @@ def _claim(result: AuditRecord) -> SvgDrawing:
     )
     elements = [axes.frame(), axes.x_ticks(), axes.x_label(noun)]
     elements += [hatch("claim-hatch", colour=INK, fill="white")]
-    elements += [_claim_line(axes, claim, far=far, reach=reach)]
+    claimed = "Claimed nothing"
+    if not isinstance(result.claim, NoClaim):
+        elements += [_claim_line(axes, claim, far=far, reach=reach)]
+        claimed = f"Claimed {noun}: {rounded(claim)}"
+    bars = len(shown_bounds(result))
     for place, row in enumerate(rows):
         value = row.value or 0.0
         along, middle = axes.across(value), axes.up(place)
         elements.append(axes.y_tick(place, row.name))
-        if place < len(rows) - _MARKERS:
+        if place < bars:
             bar = [(0.0, place - 0.28), (value, place - 0.28), (value, place + 0.28)]
             fill = "url(#claim-hatch)" if place else _IN
             elements.append(axes.path([*bar, (0.0, place + 0.28)], fill=fill, stroke=INK))
         elif row.value is not None:
-            shape = "m-6 0l6 -6l6 6l-6 6z" if place == len(rows) - _MARKERS else "m-1 -5h2v10h-2z"
+            shape = "m-1 -5h2v10h-2z" if place == len(rows) - 1 else "m-6 0l6 -6l6 6l-6 6z"
             elements.append(tag("path", d=f"M{along:.1f} {middle:.1f}{shape}", fill=INK))
         # Legible where the line of the claim goes through it.
         outline: Style = {"stroke": "white", "stroke_width": 4, "paint_order": "stroke"}
         elements.append(text(row.note, along + 11, middle, **outline))
     listed = "; ".join(f"{' '.join(row.name.split())}: {row.note}" for row in rows)
-    return SvgDrawing(elements, axes.bottom + 34, f"Claimed {noun}: {rounded(claim)}; {listed}.")
+    return SvgDrawing(elements, axes.bottom + 34, f"{claimed}; {listed}.")
 
 
 def _claim_rows(result: AuditRecord) -> tuple[_Row, ...]:
@@ -168,10 +173,18 @@ def _claim_rows(result: AuditRecord) -> tuple[_Row, ...]:
     most, least, _ = result.power or (None, None, None)
     return (
         *(
-            _Row(f"proved\n({entry.label})", value, rounded_down(value))
+            _Row(
+                f"proved\n({entry.label})" if entry.decides else entry.label.replace("-", "-\n"),
+                value,
+                rounded_down(value),
+            )
             for _, entry, value in shown_bounds(result)
         ),
-        _Row("caught with\n80 % power", least, rounded_up(least)),
+        *(
+            ()
+            if isinstance(result.claim, NoClaim)
+            else (_Row("caught with\n80 % power", least, rounded_up(least)),)
+        ),
         _Row("largest\nprovable", most, rounded_down(most)),
     )
 
@@ -245,11 +258,10 @@ def _roc(result: AuditRecord) -> SvgDrawing:
     linear = _linear_roc(result, band)
     logarithmic, bottom = _logarithmic_roc(result, band, top=8 + _ROC_SIDE + 48)
     limit = f"({claim.quantity.noun} {rounded(claim.value)})"
+    permits = not isinstance(claim, NoClaim)
+    region = tag("rect", x=74, y=-4, width=20, height=8, **_PERMITTED)
     legend = [
-        (
-            tag("rect", x=74, y=-4, width=20, height=8, **_PERMITTED),
-            f"permitted by the claim {limit}",
-        ),
+        *([(region, f"permitted by the claim {limit}")] if permits else []),
         (tag("path", d="M74 0h20", **_CHANCE), "chance"),
         (tag("path", d="M74 0h20", **_ATTACK), "attack"),
         (tag("circle", cx=84, cy=0, **_CHOSEN), "at the chosen threshold"),
@@ -264,9 +276,11 @@ def _roc(result: AuditRecord) -> SvgDrawing:
     point = operating_point(result)
     described = (
         f"At the chosen threshold the false-positive rate is {rounded(point.fpr)} and the "
-        f"true-positive rate {rounded(point.tpr)}. The shaded band around the diagonal holds "
-        "the rates that the claim permits. Below, the same on logarithmic axes."
+        f"true-positive rate {rounded(point.tpr)}."
     )
+    if permits:
+        described += " The shaded band around the diagonal holds the rates that the claim permits."
+    described += " Below, the same on logarithmic axes."
     if band is not None:
         described += (
             f" Around the curve, {percent(result.confidence)} Clopper-Pearson limits of each rate "
@@ -280,7 +294,11 @@ def _linear_roc(result: AuditRecord, band: RocBand | None) -> list[str]:
     axes = Axes(left=_ROC_LEFT, top=8, width=_ROC_SIDE, height=_ROC_SIDE, x=unit, y=unit)
     point = operating_point(result)
     return [
-        axes.path(claim_region(result.claim), **_PERMITTED),
+        *(
+            []
+            if isinstance(result.claim, NoClaim)
+            else [axes.path(claim_region(result.claim), **_PERMITTED)]
+        ),
         *([] if band is None else [axes.path(_outline(band), **_BAND)]),
         axes.path([(0, 0), (1, 1)], **_CHANCE),
         axes.frame(),
@@ -311,7 +329,11 @@ def _logarithmic_roc(
     shown = [] if band is None else [RocBand(*(on_logarithmic_axes(one, low=low) for one in band))]
     ticks = range(decades, 1)
     return [
-        path(permitted_from(result.claim, low=low), _PERMITTED),
+        *(
+            []
+            if isinstance(result.claim, NoClaim)
+            else [path(permitted_from(result.claim, low=low), _PERMITTED)]
+        ),
         *(path(_outline(one), _BAND) for one in shown),
         path([(low, low), (1, 1)], _CHANCE),
         axes.frame(),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from dpaudit.formatting import visible
+from dpaudit.model.claim import NoClaim
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import headline
 from dpaudit.results.summary import failure_lines
@@ -68,6 +69,7 @@ def junit_xml(result: AuditRecord, *, fails: bool) -> str:
 def _claim(result: AuditRecord, *, fails: bool) -> _Case:
     found = {
         Verdict.CONSISTENT: None,
+        Verdict.MEASURED: None,
         Verdict.VIOLATION: "failure",
         Verdict.INCONCLUSIVE: "failure",
         Verdict.INVALID: "error",
@@ -91,7 +93,7 @@ def _checks(result: AuditRecord) -> Iterator[_Case]:
 def _properties(result: AuditRecord) -> Iterator[tuple[str, str]]:
     yield "verdict", str(result.verdict)
     yield "quantity", str(result.claim.quantity)
-    yield "claimed", f"{result.claim.value:g}"
+    yield "claimed", "none" if isinstance(result.claim, NoClaim) else f"{result.claim.value:g}"
     yield "proved", "none" if result.proved is None else f"{result.proved!r}"
     yield "confidence", f"{result.confidence:g}"
     yield "seed", f"{result.seed}"

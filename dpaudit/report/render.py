@@ -28,6 +28,7 @@ _SYMBOLS = {
     Verdict.CONSISTENT: "○",
     Verdict.INCONCLUSIVE: "?",
     Verdict.INVALID: "!",
+    Verdict.MEASURED: "≥",
 }
 # Underscores inside a word are plain text in GitHub's Markdown; escaped they hurt the eye.
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")

@@ -7,7 +7,7 @@ import shlex
 from typing import NamedTuple
 
 from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.results.record import AuditRecord
@@ -66,6 +66,12 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
     Returns:
         What to do.
     """
+    if result.verdict is Verdict.MEASURED:
+        return NextStep(
+            "Give --epsilon to test a claim; --access model or --target may show more.",
+            "",
+            (_spent(result),),
+        )
     plan = " ".join(["dpaudit plan", *_stated(result.claim)])
     if result.verdict is Verdict.INVALID:
         return NextStep(
@@ -125,6 +131,8 @@ def _stated(claim: Claim) -> list[str]:
             return ["--mu", f"{claim.mu:g}"]
         case ConcentratedClaim():
             return ["--rho", f"{claim.rho:g}"]
+        case NoClaim():
+            return ["--epsilon", "E", "--delta", f"{claim.delta:g}"]
     return ["--curve", "FILE"]
 
 

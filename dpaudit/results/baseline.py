@@ -23,7 +23,7 @@ class AuditOfTest(NamedTuple):
         number: Which of the test's audits, from 1 on.
         verdict: Its verdict.
         quantity: What its claim limits, such as "epsilon".
-        claimed: The claim, as a number; null if it is infinite.
+        claimed: The claim, as a number; null if none was given.
         proved: The bound that decides; null if nothing was scored.
         shadow_models: Trained models of both worlds.
         seed: Root of its random streams.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpaudit.model.claim import Quantity
+from dpaudit.model.claim import NoClaim, Quantity
 from dpaudit.model.currencies import Claim
 from dpaudit.results import sentences
 from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleUnit, Verdict
@@ -49,6 +49,9 @@ def decide(
     if bound > claim.value and withholding:
         return Decision(Verdict.INCONCLUSIVE, (*withholding, *weakening, *noted))
     noted = [*withholding, *noted]
+    if isinstance(claim, NoClaim) and power.max_provable > 0:
+        measured = sentences.measured_reason(bound, power.max_provable, confidence=confidence)
+        return Decision(Verdict.MEASURED, (measured, *weakening, *noted))
     if bound > claim.value:
         proof = sentences.violation_reason(claim, bound, confidence=confidence)
         return Decision(Verdict.VIOLATION, (proof, *weakening, *noted))

@@ -27,8 +27,9 @@ class AttackOutcome:
         name: Its name.
         auc: Area under its ROC curve; 0.5 is chance.
         bounds: Lower bounds on epsilon, or on the quantity of the claim, from its errors or its
-            guesses, whichever was chosen on other trials; where the selected attack changed on the
-            way, the sequential one is from the bets of all that were selected.
+            guesses, whichever was chosen on other trials, and the Clopper-Pearson bound from its
+            errors, which decides nothing; where the selected attack changed on the way, the
+            sequential one is from the bets of all that were selected.
         counts: Its errors at its threshold.
         threshold: Which scores it guesses in.
         guesses: Its guesses by weight, where the fair-coin bound is the one that was computed;
@@ -151,6 +152,11 @@ class GameOutcome(ABC):
     def turns(self) -> Mapping[str, int]:
         """Trials that each attack bet on, where the attack that bets changed on the way."""
         return {}
+
+    @property
+    @abstractmethod
+    def no_clopper_pearson(self) -> str:
+        """Why there is no Clopper-Pearson bound, where there is none."""
 
     @property
     def instead_of_target(self) -> str | None:

@@ -77,6 +77,11 @@ class OneRunOutcome(GameOutcome):
     attacks: tuple[CanaryOutcome, ...]
 
     @property
+    def no_clopper_pearson(self) -> str:
+        """It takes independent trials."""
+        return "the canaries of one training are not independent trials"
+
+    @property
     def instead_of_target(self) -> str:
         """How many canaries."""
         return f"{self.canaries} canaries"

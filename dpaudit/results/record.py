@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Annotated, Any
 
 from dpaudit.bounds import Counts, Threshold
-from dpaudit.bounds.table import ValidBound
+from dpaudit.bounds.table import BoundEntry, ValidBound, deciding
 from dpaudit.game.target import Exposure
 from dpaudit.model.choices import Access, ThresholdRule, WorstCase
 from dpaudit.model.claim import Quantity
@@ -298,14 +298,16 @@ class AuditRecord(Document):
     Attributes:
         verdict: violation: the bound exceeds the claim. consistent: no violation found, which is
             not evidence of privacy. inconclusive: the audit was too small or too weak to contradict
-            the claim. invalid: a control or a check of the audit itself failed.
+            the claim. invalid: a control or a check of the audit itself failed. measured: no claim
+            was given, so the bound is the result and nothing is held to it.
         reasons: Why this verdict, one sentence each, the most important first.
         claim: The claim under audit.
         confidence: One-sided confidence of every bound, a probability such as 0.95.
         proved: The lower bound on the true epsilon that decides the verdict, in nats; null if no
             trial was scored. Of a claim in another quantity (`reach`) it is a bound on that.
         bounds: Lower bounds on the same by method, corrected for the number of attacks; each is
-            null where it does not apply, all are if no trial was scored.
+            null where it does not apply, all are if no trial was scored. The Clopper-Pearson bound
+            is there for comparison and never decides: it holds at the same confidence by itself.
         multiplicity: How the hypotheses on the scored trials are counted.
         threshold_rule: Where thresholds were chosen: by cross-validation in the fitting part, or on
             a hold-out of it; null in a one-run audit.
@@ -400,7 +402,7 @@ class AuditRecord(Document):
     fresh: str | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT):
+        if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED):
             return
         limit = "max_provable_epsilon" if self.reach is None else "reach.max_provable"
         needed = ("proved", "bounds", limit, "auc", "attack", *self.game.needed)
@@ -418,6 +420,22 @@ class AuditRecord(Document):
             highest, least = self.max_provable_epsilon, self.detectable_epsilon
             gaussian = self.detectable_gaussian
         return None if highest is None else Power(highest, least, gaussian)
+
+    @property
+    def proves_leak(self) -> bool:
+        """Whether a leak is proved: beyond the claim, or any at all where there is none."""
+        measured = self.verdict is Verdict.MEASURED and bool(self.proved)
+        return measured or self.verdict is Verdict.VIOLATION
+
+    @property
+    def decided_by(self) -> BoundEntry | None:
+        """The bound that decides; None if nothing was scored."""
+        return None if self.bounds is None else deciding(self.bounds)
+
+    @property
+    def clopper_pearson(self) -> float | None:
+        """The Clopper-Pearson bound of the deciding attack; None where there is none."""
+        return (self.bounds or {}).get(ValidBound.CLOPPER_PEARSON)
 
     @property
     def probe_alarms(self) -> tuple[ProbeAlarm, ...]:
@@ -447,6 +465,8 @@ class AuditBrief:
         reasons: Why this verdict, the most important first.
         claim: The claim under audit.
         proved: The lower bound on what the claim limits; null if no trial was scored.
+        clopper_pearson: The Clopper-Pearson bound on the same, for comparison; null where there is
+            none.
         confidence: One-sided confidence of the bound.
         max_provable: The bound that a perfect attack would reach; null as above.
         detectable: The smallest true epsilon, or other quantity of the claim, caught with 80 %
@@ -460,6 +480,7 @@ class AuditBrief:
     reasons: tuple[str, ...]
     claim: Claim
     proved: NonNegative | None
+    clopper_pearson: NonNegative | None
     confidence: Probability
     max_provable: NonNegative | None
     detectable: NonNegative | None
@@ -476,6 +497,7 @@ class AuditBrief:
             reasons=record.reasons,
             claim=record.claim,
             proved=record.proved,
+            clopper_pearson=record.clopper_pearson,
             confidence=record.confidence,
             max_provable=power and power.max_provable,
             detectable=power and power.detectable,

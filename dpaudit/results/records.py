@@ -64,6 +64,11 @@ class RecordsOutcome(GameOutcome):
         return False
 
     @property
+    def no_clopper_pearson(self) -> str:
+        """It takes independent trials."""
+        return "the coins of one model are not independent trials"
+
+    @property
     def instead_of_target(self) -> str:
         """How many records."""
         return f"{len(self.each)} records, each by a fair coin in every model"

@@ -22,6 +22,9 @@ from dpaudit.results.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from dpaudit.model.choices import FigureName
 
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
@@ -32,6 +35,7 @@ _EDGES: Final = {
     Verdict.CONSISTENT: "#2f6ea8",
     Verdict.INCONCLUSIVE: "#9a6700",
     Verdict.INVALID: "#7d4bb3",
+    Verdict.MEASURED: "#2f6ea8",
 }
 
 
@@ -58,7 +62,7 @@ class AuditResult(AuditRecord):
 
     @property
     def claimed_epsilon(self) -> float:
-        """Epsilon of the claim under audit; infinite where the claim states none."""
+        """Epsilon of the claim under audit; infinite where none is stated."""
         return self.claim.epsilon if isinstance(self.claim, PrivacyClaim) else math.inf
 
     def __str__(self) -> str:
@@ -114,6 +118,26 @@ class AuditResult(AuditRecord):
         ]
         return pd.DataFrame(rows)
 
+    def plot(self, ax: Axes | None = None, *, figure: FigureName | str = "claim") -> Axes:
+        """Draws a figure by matplotlib (extra `plot`).
+
+        Args:
+            ax: Axes to draw into; those of a new figure of pyplot if None.
+            figure: "claim": the bounds next to the claim and to what the audit could reach. "roc":
+                the ROC curve of the deciding attack. "scores": its scores in both worlds.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InputError: If the result lacks what the figure shows.
+            MissingExtraError: If matplotlib is not installed.
+            SettingsError: If there is no such figure.
+        """
+        from dpaudit.results.plots import plot
+
+        return plot(self, ax, figure=figure)
+
     def assert_no_violation(self, *, on_inconclusive: Literal["fail", "pass"] = "fail") -> None:
         """Fails a test unless the audit was sound and found no violation.
 
@@ -122,13 +146,19 @@ class AuditResult(AuditRecord):
                 privacy test that cannot fail is worse than none.
 
         Raises:
-            AssertionError: On a violation, on an invalid run, and on an inconclusive one unless
-                that is to pass; the message has verdict, bound, claim, leaks and seed.
+            AssertionError: On a violation, on an invalid run, without a claim, and on an
+                inconclusive run unless that is to pass; the message has verdict, bound, claim,
+                leaks and seed.
         """
         __tracebackhide__ = True  # pytest shows the line of the test instead
         passing = {Verdict.CONSISTENT}
         if on_inconclusive == "pass":
             passing.add(Verdict.INCONCLUSIVE)
+        if self.verdict is Verdict.MEASURED:
+            raise AssertionError(
+                "no claim was given, so there is none to violate: give `epsilon`, or hold the "
+                f"audit to a number with assert_epsilon_below\n{self.failure_message()}"
+            )
         if self.verdict not in passing:
             raise AssertionError(self.failure_message())
 

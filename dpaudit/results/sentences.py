@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol
 
+from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
 from dpaudit.formatting import (
     TERMINAL_WIDTH,
     clipped,
@@ -18,7 +19,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.target import Exposure, Fact
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import PrivacyClaim, Quantity
+from dpaudit.model.claim import NoClaim, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.verdict import SampleUnit, Verdict
@@ -41,6 +42,7 @@ CURVE_FACTOR: Final = (
 EXPOSES_NOTHING: Final = "no fact of the table holds of one record alone, so the farthest"
 EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""
+CLOPPER_PEARSON: Final = next(one for one in BOUNDS if one.key is ValidBound.CLOPPER_PEARSON)
 _MOST_DIGITS = 15
 _POINTS_NAMED = 3
 
@@ -90,12 +92,15 @@ def headline(result: Conclusion) -> str:
     """The verdict in one line of at most 80 characters that begins with it in capitals."""
     claimed, proved = claim_and_proof(result.claim, result.proved)
     noun = result.claim.quantity.noun
+    about = noun if isinstance(result.claim, NoClaim) else f"{noun} {claimed}"
     text = {
         Verdict.VIOLATION: f"claimed {noun} {claimed}, proved at least {proved} at "
         f"{percent(result.confidence)} confidence",
         Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
-        Verdict.INCONCLUSIVE: f"{noun} {claimed} neither contradicted nor put to a fair test",
-        Verdict.INVALID: f"{failed_part(result)}; nothing is known about {noun} {claimed}",
+        Verdict.INCONCLUSIVE: f"{about} neither contradicted nor put to a fair test",
+        Verdict.INVALID: f"{failed_part(result)}; nothing is known about {about}",
+        Verdict.MEASURED: f"empirical {noun} at least {proved} ({percent(result.confidence)} "
+        "confidence); no claim was given",
     }[result.verdict]
     return clipped(f"{result.verdict.upper()}: {text}", TERMINAL_WIDTH)
 
@@ -109,6 +114,8 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         f"The generator is claimed to satisfy {_claimed(result.claim, claimed)}: its output "
         "should hardly show whether any one record was in the table"
     )
+    if isinstance(result.claim, NoClaim):
+        return _without_claim(result)
     explained = (f"{CURVE_FACTOR}.",) if result.claim.quantity is Quantity.FACTOR else ()
     if result.verdict is Verdict.VIOLATION:
         return (
@@ -140,6 +147,57 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         f"{claim}. This audit says nothing about it: {failed_part(result)}.",
         *probes_alarm(result),
     )
+
+
+def compared_bound(result: AuditRecord) -> tuple[str, ...]:
+    """What the Clopper-Pearson bound is next to the one that decides, in a few sentences.
+
+    By itself it holds at the confidence of its share of the error probability: the threshold of its
+    counts was fixed on other trials. The larger of two such bounds holds only at the sum of both
+    shares, unless they fail together, as it and the exact one do.
+    """
+    entry, counts = result.decided_by, result.counts
+    if entry is None:
+        return ()
+    if result.clopper_pearson is None or counts is None:
+        return (f"There is no Clopper-Pearson bound: {result.game.no_clopper_pearson}.",)
+    error = (1.0 - result.confidence) / (2.0 if result.game.may_stop else 1.0)
+    because = (
+        "the exact one holds together with it and is never lower"
+        if entry.key is ValidBound.EXACT
+        else f"the {entry.label} rule was chosen before these trials were scored, and the larger "
+        "of two bounds does not hold at the confidence of each"
+    )
+    return (
+        f"{_capital(differ(entry))}. The Clopper-Pearson bound is the one that other audits "
+        f"report. It is computed from the errors of the deciding attack at its threshold (FNR "
+        f"{counts.false_negatives}/{counts.n_in}, FPR {counts.false_positives}/{counts.n_out}) and "
+        f"holds at {percent(round(1.0 - error, 12))} confidence by itself. It does not decide: "
+        f"{because}.",
+    )
+
+
+def differ(entry: BoundEntry) -> str:
+    """Why a bound differs from the Clopper-Pearson one, in one line."""
+    return f"{entry.label} {entry.short}, {CLOPPER_PEARSON.label} {CLOPPER_PEARSON.short}"
+
+
+def _without_claim(result: AuditRecord) -> tuple[str, ...]:
+    """As `lead`, of an audit that holds its generator to nothing."""
+    opening = "No claim was given, so there is none to contradict."
+    if result.verdict is Verdict.MEASURED:
+        return (
+            f"{opening} With {percent(result.confidence)} confidence the true epsilon is at least "
+            f"{rounded_down(result.proved)}. It may be far larger: other records and stronger "
+            "attackers are not ruled out.",
+            *tried(result),
+            power(result),
+        )
+    if result.verdict is Verdict.INVALID:
+        found = f"This audit says nothing about the generator: {failed_part(result)}."
+    else:
+        found = f"{JUDGED_BEFORE}." if withheld(result) else "This audit could not measure epsilon."
+    return (f"{opening} {found}",)
 
 
 def withheld(result: AuditRecord) -> bool:
@@ -189,6 +247,8 @@ def power(result: AuditRecord) -> str:
         return "No trial was scored, so no leak could have been caught."
     highest, least, gaussian = result.power
     limit = f"no audit of this size proves more than {rounded_down(highest)}"
+    if isinstance(result.claim, NoClaim):
+        return f"{_capital(limit)}."
     if least is None:
         return f"No leak, however large, would have been caught with 80 % power; {limit}."
     quantity = result.claim.quantity
@@ -222,6 +282,8 @@ def _claimed(claim: Claim, claimed: str) -> str:
             return f"Gaussian differential privacy with mu {claimed}"
         case ConcentratedClaim():
             return f"zero-concentrated differential privacy with rho {claimed}"
+        case NoClaim():
+            return "nothing"
         case CurveClaim():
             points = "; ".join(
                 f"epsilon {rounded(epsilon)} and delta {rounded(delta)}"
@@ -237,6 +299,15 @@ def violation_reason(claim: Claim, bound: float, *, confidence: float) -> str:
     return (
         f"violates {claim.in_words}: at {percent(confidence)} "
         f"confidence the true {claim.quantity.noun} is at least {rounded_down(bound)}"
+    )
+
+
+def measured_reason(bound: float, max_provable: float, *, confidence: float) -> str:
+    """What an audit without a claim found."""
+    return (
+        f"no claim was given: at {percent(confidence)} confidence the true epsilon is at least "
+        f"{rounded_down(bound)}, where no audit of this size proves more than "
+        f"{rounded_down(max_provable)}"
     )
 
 
@@ -276,6 +347,8 @@ def consistent_reason(
 
 def claim_and_proof(claimed: Claim, bound: float | None) -> ClaimAndProof:
     """Claim and proved bound, so written that a bound above the claim also reads so."""
+    if isinstance(claimed, NoClaim):
+        return ClaimAndProof("none", rounded_down(bound))
     claim = claimed.value
     pair = ClaimAndProof(rounded(claim), rounded_down(bound))
     if bound is None:
@@ -338,6 +411,11 @@ def _but(result: Conclusion) -> str:
     if not count:
         return f"; {NOT_EVIDENCE}"
     return f", but {counted(count, 'probe')} raised an alarm"
+
+
+def _capital(label: str) -> str:
+    """A label with its first letter large, and the others as they are."""
+    return label[0].upper() + label[1:]
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
 from dpaudit.results.leaks import (
@@ -31,9 +31,9 @@ _LEAKS_IN_FAILURE = 5
 
 
 def summary_lines(result: AuditRecord) -> list[str]:
-    """The audit for a terminal: up to fourteen lines of at most 80 characters, headline first."""
+    """The audit for a terminal: up to sixteen lines of at most 80 characters, headline first."""
     lines = [sentences.headline(result), *_alarm_lines(result), *_why_lines(result)]
-    lines.append(_claim_line(result))
+    lines += [_claim_line(result), *_bound_lines(result)]
     lines += _target_lines(result)
     lines += _leak_lines(result)
     lines += [attack_line(result), *_power_lines(result), *_probe_lines(result)]
@@ -59,7 +59,7 @@ def failure_lines(result: AuditRecord) -> list[str]:
     return [
         *summary_lines(result),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
-        f"claim: {result.claim.value:g}",
+        f"claim: {sentences.claim_and_proof(result.claim, None).claimed}",
         printable(f"leaks: {', '.join(leaks) or 'none found'}"),
         f"seed: {result.seed}",
     ]
@@ -72,7 +72,7 @@ def attack_line(result: AuditRecord) -> str:
 
 def _why_lines(result: AuditRecord) -> list[str]:
     """The main reason, where the headline does not say it."""
-    says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT)
+    says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
     return [] if says_it else [f"why: {reason}" for reason in result.reasons[:1]]
 
 
@@ -97,11 +97,26 @@ def _probe_lines(result: AuditRecord) -> list[str]:
 
 def _claim_line(result: AuditRecord) -> str:
     claim = result.claim
+    if isinstance(claim, NoClaim):
+        return f"claim: none; bounds are at delta {rounded(claim.delta)}, {claim.neighbours}"
     name = claim.in_words
     if isinstance(claim, PrivacyClaim):
         name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
     values = f"{name}, {claim.neighbours}"
     return f"claim: {values}; {claim.source}"
+
+
+def _bound_lines(result: AuditRecord) -> list[str]:
+    """The bound that decides, and the one that other audits report, next to it."""
+    entry = result.decided_by
+    if entry is None or result.verdict is Verdict.INVALID:
+        return []
+    proved, compared = rounded_down(result.proved), result.clopper_pearson
+    line = f"bound: {proved} ({entry.label})"
+    if compared is None:
+        return [f"{line}; no Clopper-Pearson: {result.game.no_clopper_pearson}"]
+    line += f"; Clopper-Pearson {rounded_down(compared)}, which does not decide"
+    return [line, f"method: {sentences.differ(entry)}"] if compared != result.proved else [line]
 
 
 def _target_lines(result: AuditRecord) -> list[str]:
@@ -110,13 +125,13 @@ def _target_lines(result: AuditRecord) -> list[str]:
     lines = [f"target: {sentences.target(result)}"] if chosen else []
     if result.access is not None:
         lines.append(f"access: {sentences.access(result)}")
-    if result.verdict is Verdict.CONSISTENT and result.attacks:
+    if result.verdict in (Verdict.CONSISTENT, Verdict.MEASURED) and result.attacks:
         lines.append(f"tried: {sentences.attacks_tried(result)}")
     return lines
 
 
 def _leak_lines(result: AuditRecord) -> list[str]:
-    if result.verdict is not Verdict.VIOLATION or not result.leaks:
+    if not result.proves_leak or not result.leaks:
         return []
     carried = carrier(result.leaks, result.checks)
     if carried in (Carrier.WHOLE_OUTPUT, Carrier.NONE):
@@ -135,6 +150,8 @@ def _power_lines(result: AuditRecord) -> list[str]:
     most, least, gaussian = result.power
     if result.game.early_end is not None:
         return [result.game.early_end]
+    if isinstance(result.claim, NoClaim):
+        return [f"limit: no audit of this size proves more than {rounded_down(most)}"]
     noun = result.claim.quantity.noun
     caught = "no leak is caught" if least is None else f"{noun} {rounded_up(least)} is caught"
     lines = [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]

@@ -83,6 +83,13 @@ class TwoWorldsOutcome(GameOutcome):
             "models (16 to fit first)"
         )
 
+    @property
+    def no_clopper_pearson(self) -> str:
+        """It takes a number of trials that was fixed before any was seen."""
+        if self.sequential is None:
+            return "the result was written without it"
+        return "the audit stopped early"
+
     def achieved(self, audit: Scored) -> str | None:
         """AUC and errors of the deciding attack."""
         counts = audit.counts

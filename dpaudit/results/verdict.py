@@ -22,6 +22,8 @@ class Verdict(StrEnum):
     CONSISTENT = "consistent"
     INCONCLUSIVE = "inconclusive"
     INVALID = "invalid"
+    MEASURED = "measured"
+    """No claim was given: the empirical epsilon is the result."""
 
 
 class Consequence(StrEnum):

@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpaudit.errors import DpauditError, RegistryError, SettingsError, TrialError
 from dpaudit.model.column import MISSING, Kind
-from dpaudit.model.currencies import Claim
+from dpaudit.model.currencies import Promise
 from dpaudit.model.encoding import check_rows, table_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
@@ -332,7 +332,7 @@ def _repeated(
 def _claim_of(named: NamedGenerator) -> str | None:
     with refusing(f"{named.name}: its claim cannot be read"):
         claim = getattr(named.generator, "claim", None)
-    return claim.in_words if isinstance(claim, Claim) else None
+    return claim.in_words if isinstance(claim, Promise) else None
 
 
 @dataclass(frozen=True)

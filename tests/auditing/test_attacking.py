@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import beta, binom
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
@@ -15,7 +16,8 @@ from dpaudit.auditing.two_worlds.attacking.attribution import attribute
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import SplitTrials, arrange
-from dpaudit.bounds import EpsilonGuarantee, bonferroni, coin_provable
+from dpaudit.bounds import Counts, EpsilonGuarantee, bonferroni, coin_provable
+from dpaudit.bounds.table import ValidBound, deciding
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 
 SETTINGS = audit_settings(shadow_models=200)
@@ -111,6 +113,80 @@ def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:
     highest = coin_provable(SETTINGS.game.scored, delta=1e-5, confidence=0.95)
     assert evaluation.proved == pytest.approx(highest, abs=1e-9)
     assert evaluation.auc == 1.0
+
+
+def customary(counts: Counts, *, delta: float, confidence: float) -> float:
+    """The Clopper-Pearson bound, written down once more from scipy's beta distribution."""
+    tail = (1 - confidence) / 2
+    fn, fp = (
+        1.0 if errors == n else float(beta.ppf(1 - tail, errors + 1, n - errors))
+        for errors, n in (
+            (counts.false_negatives, counts.n_in),
+            (counts.false_positives, counts.n_out),
+        )
+    )
+    ratio = max((1 - delta - fn) / fp, (1 - delta - fp) / fn)
+    return max(0.0, math.log(ratio)) if ratio > 0 else 0.0
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, ONE_ATTACK, BY_CUT])
+def test_the_clopper_pearson_bound_is_there_whichever_rule_decides(
+    settings: AuditSettings,
+) -> None:
+    decided = set()
+    for shift in (0.0, 1.0, 3.0, 50.0):
+        rng = np.random.default_rng(int(shift))
+        means = np.array([shift, 0.0]).reshape(2, 1, 1)
+        draws = rng.normal(means, size=(2, SETTINGS.game.shadow_models, 1))
+        evaluation = evaluated(
+            FirstFeature(), simulated(*draws, 1), delta=1e-5, rng=rng, settings=settings
+        )
+        found = deciding(evaluation.bounds)
+        assert found is not None
+        decided.add(found.key)
+        confidence = settings.attack_confidence
+        assert evaluation.bounds[ValidBound.CLOPPER_PEARSON] == pytest.approx(
+            customary(evaluation.counts, delta=1e-5, confidence=confidence), abs=1e-9
+        )
+        assert evaluation.proved == evaluation.bounds[ValidBound(found.key)]
+    assert decided == {ValidBound.EXACT} if settings is BY_CUT else ValidBound.FAIR_COIN in decided
+
+
+def test_a_perfect_attack_has_the_clopper_pearson_bound_that_published_audits_have() -> None:
+    worlds = [np.ones((1000, 1)), np.zeros((1000, 1))]
+    mask = np.arange(1000) < 600  # 400 + 200 to fit, 400 of each world to score: published audits
+    trials = arrange([list(of) for of in worlds], [mask, mask])
+    assert trials is not None
+    settings = audit_settings(shadow_models=2000, attacks=ONE_ATTACK.game.attacks)
+    rng = np.random.default_rng(0)
+    evaluation = evaluated(FirstFeature(), trials, delta=1e-5, rng=rng, settings=settings)
+    assert evaluation.guesses is not None  # the fair-coin rule decides
+    assert evaluation.bounds[ValidBound.CLOPPER_PEARSON] == pytest.approx(4.68151707, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("audits", "noise"), [(60, 0.0), (60, 0.2), pytest.param(400, 0.0, marks=pytest.mark.ci)]
+)
+def test_next_to_fair_coins_the_clopper_pearson_bound_holds_by_itself(
+    audits: int, noise: float
+) -> None:
+    """Randomised response at its epsilon, where both of its constraints are tight."""
+    keep, above, below, by_coins = math.exp(1.0) / (1 + math.exp(1.0)), 0, 0, 0
+    for seed in range(audits):
+        rng = np.random.default_rng([seed, 11])
+        bits = [
+            (rng.random((SETTINGS.game.shadow_models, 1)) < p).astype(np.float64)
+            + rng.normal(0, noise, (SETTINGS.game.shadow_models, 1))
+            for p in (keep, 1 - keep)
+        ]
+        evaluation = evaluated(FirstFeature(), simulated(*bits, seed), delta=0.0, rng=rng)
+        if evaluation.guesses is None:
+            continue
+        bound = evaluation.bounds[ValidBound.CLOPPER_PEARSON]
+        by_coins, above, below = by_coins + 1, above + (bound > 1.0), below + (bound > 0.3)
+    assert by_coins >= audits / 4
+    assert above <= binom.ppf(0.999, by_coins, 0.05)
+    assert below >= by_coins / 3, "a bound that is always 0 would pass too"
 
 
 def test_inverted_scores_are_as_good() -> None:

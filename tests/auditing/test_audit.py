@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,13 +19,14 @@ from dpaudit.auditing.two_worlds.plan import power
 from dpaudit.auditing.two_worlds.spec import build_two_worlds
 from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
 from dpaudit.game.worlds import Game
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import carry
 from samples import QUICK_ATTACKS
 
 FAST = {"attacks": QUICK_ATTACKS, "shadow_models": 60, "jobs": 1}
+SETTINGS = {name: value for name, value in FAST.items() if name != "jobs"}
 FORESTS = {**FAST, "attacks": ("groundhog-naive", "query-target")}
 
 
@@ -120,9 +122,85 @@ def test_a_bare_function_is_audited(table: pd.DataFrame) -> None:
     assert any(name in leak.column for leak in result.leaks for name in ("age", "income"))
 
 
-def test_a_generator_without_a_claim_needs_one(table: pd.DataFrame) -> None:
-    with pytest.raises(ClaimError, match="give `epsilon` and `delta`"):
-        audit_by_keywords(lambda data, n_rows, seed: data, table)
+def bootstrap(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    return data.sample(n_rows, replace=True, random_state=seed % 2**32)
+
+
+@pytest.mark.parametrize(
+    ("game", "leak"),
+    [({}, 1.0), ({"records": 4, "shadow_models": 60}, 1.0), ({"one_run": True}, 1.0)],
+    ids=["two worlds", "many records", "one run"],
+)
+def test_without_a_claim_epsilon_is_measured(
+    table: pd.DataFrame, game: dict[str, Any], leak: float
+) -> None:
+    if "one_run" in game:
+        given = {"jobs": 1, **game}
+        table = pd.DataFrame(np.random.default_rng(2).normal(size=(300, 4)), columns=list("abcd"))
+    else:
+        given = {**FAST, **game}
+    result = audit_by_keywords(bootstrap, table, delta=1e-5, **given)
+    assert result.verdict is dpaudit.Verdict.MEASURED
+    assert result.claim == NoClaim(delta=1e-5)
+    assert result.epsilon_lower_bound == result.proved
+    assert result.epsilon_lower_bound > leak
+    assert (result.detectable_epsilon, result.detectable_gaussian) == (None, None)
+    assert result.epsilon_lower_bound <= (result.max_provable_epsilon or 0.0)
+    assert result.claimed_epsilon == float("inf")
+    with pytest.raises(AssertionError, match=r"(?s)no claim was given.*MEASURED: empirical"):
+        result.assert_no_violation()
+    with pytest.raises(AssertionError, match=r"which is not below 0\.1"):
+        result.assert_epsilon_below(0.1)
+    result.assert_epsilon_below(result.epsilon_lower_bound + 1e-9)
+
+
+def test_what_is_measured_is_what_a_claim_would_be_held_to(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    claimed = audit_by_keywords("copycat", table, epsilon=0.3, delta=1e-5, **FAST)
+    own = build_two_worlds("copycat", load(table, None), audit_settings(delta=1e-5, **SETTINGS))
+    free = run_audit(replace(own, claim=NoClaim(delta=1e-5)), tmp_path, jobs=1)
+    assert free.verdict is dpaudit.Verdict.MEASURED
+    assert free.attacks == claimed.attacks
+    assert free.proved == claimed.proved
+
+
+def test_a_generator_that_ignores_its_data_measures_0(table: pd.DataFrame) -> None:
+    result = audit_by_keywords(constant, table, **FAST)
+    assert (result.verdict, result.proved) == (dpaudit.Verdict.MEASURED, 0.0)
+    assert not result.proves_leak
+    result.assert_epsilon_below(0.5)
+
+
+def test_models_that_claim_are_held_to_it(table: pd.DataFrame) -> None:
+    result = audit_by_keywords(ClaimingModels(), table, **FAST)
+    assert isinstance(result.claim, PrivacyClaim)
+    assert result.claim.epsilon == 0.5
+    assert result.claim.source.startswith("no claim was given; largest that a fitted model claimed")
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+
+
+def test_what_stops_at_a_claim_needs_one(table: pd.DataFrame) -> None:
+    with pytest.raises(ClaimError, match="`sequential` needs a claim, and none was given"):
+        audit_by_keywords(bootstrap, table, sequential=True, **FAST)
+    with pytest.raises(ClaimError, match="a replay holds a generator to a claim"):
+        dpaudit.replay(bootstrap, table)
+
+
+def constant(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    noise = np.random.default_rng(seed).normal(30, 5, n_rows)
+    return pd.DataFrame({"age": 30, "income": noise, "city": "Bern", "ill": 0})
+
+
+class ClaimingModels:
+    """Claims nothing itself; its models release their data and claim an epsilon of 0.5."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> ClaimingModels:
+        self.data, self.claim = data, PrivacyClaim(epsilon=0.5)
+        return self
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        return self.data.sample(n, replace=True, random_state=0)
 
 
 def test_a_class_is_refused_with_the_remedy(table: pd.DataFrame) -> None:

@@ -15,7 +15,12 @@ from documents import read_document
 from dpaudit.cli.main import app
 from dpaudit.comparison import Comparison, Reference, compare
 from dpaudit.comparison.compare import Change, ChangedPart, changes
-from dpaudit.comparison.render import comparison_html, comparison_markdown, draw_forest
+from dpaudit.comparison.render import (
+    comparison_html,
+    comparison_markdown,
+    comparison_table,
+    draw_forest,
+)
 from dpaudit.errors import InputError
 from dpaudit.model.currencies import GaussianClaim
 from dpaudit.results.record import AuditRecord
@@ -59,6 +64,14 @@ def test_the_gravest_verdict_stands_for_all(record_of: Make) -> None:
         rest = {name: record_of(verdict=name) for name in reversed(order[place:])}
         if len(rest) > 1:
             assert compare(rest).verdict is Verdict(gravest)
+
+
+def test_the_clopper_pearson_bound_of_each_run_is_compared(two: Comparison) -> None:
+    assert [run.audit.clopper_pearson for run in two.runs] == [2.58, 2.58]
+    assert json.loads(two.to_json())["runs"][0]["audit"]["clopper_pearson"] == 2.58
+    table = comparison_table(two)
+    assert {row[table.header.index("CP")] for row in table.rows} == {"2.58"}
+    assert "CP is the Clopper-Pearson bound" in comparison_markdown(two)
 
 
 def test_what_changed_is_told_by_what_it_is_of(two: Comparison, record_of: Make) -> None:

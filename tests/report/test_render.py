@@ -17,9 +17,9 @@ import pytest
 from dpaudit.bounds.table import ValidBound
 from dpaudit.errors import RunFolderError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.figures import draw
 from dpaudit.report.render import render_html, render_markdown, write_reports
+from dpaudit.results.curves import claim_region, largest_tpr
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.structure import Picture

@@ -11,8 +11,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit.bounds import RocCurve
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.report.curves import largest_tpr, on_logarithmic_axes, permitted_from, roc_band
 from dpaudit.report.figures import draw
+from dpaudit.results.curves import largest_tpr, on_logarithmic_axes, permitted_from, roc_band
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.structure import Picture
 

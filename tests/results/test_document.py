@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dpaudit import AuditResult, Verdict
 from dpaudit.bounds import CoinGuesses, Counts
-from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.results.document import completed, from_document, to_document
 from dpaudit.results.record import AuditRecord
@@ -136,6 +136,7 @@ BY_HAND: dict[Any, st.SearchStrategy[Any]] = {
     Counts: counts,
     CoinGuesses: guesses,
     PrivacyClaim: claims,
+    NoClaim: st.builds(NoClaim, delta=st.floats(0, 0.999), **said),
     GaussianClaim: st.builds(GaussianClaim, mu=levels, **said),
     ConcentratedClaim: st.builds(ConcentratedClaim, rho=levels, **said),
     CurveClaim: st.builds(CurveClaim, points=points, **said),

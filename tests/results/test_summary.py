@@ -10,6 +10,7 @@ import pytest
 
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
+from dpaudit.results.sentences import compared_bound, headline
 from dpaudit.results.summary import failure_lines, summary_lines
 
 Make = Callable[..., AuditRecord]
@@ -19,6 +20,8 @@ def test_summary_of_a_violation(record_of: Make) -> None:
     assert summary_lines(record_of()) == [
         "VIOLATION: claimed epsilon 1, proved at least 3.21 at 95 % confidence",
         "claim: (1, 1e-05)-DP, add-remove; PATE-GAN, 144 labels by 50 teachers",
+        "bound: 3.21 (exact); Clopper-Pearson 2.58, which does not decide",
+        "method: exact tests both counts at once, Clopper-Pearson limits each error rate",
         "leak: max(STDs_number); rows equal to the target (Age)",
         "attack: groundhog, AUC 0.981; missed 3 of 120 in, mistook 1 of 120 out",
         "power: epsilon 1.76 is caught with 80 % power; at most 4.38 is provable",
@@ -81,7 +84,7 @@ def test_foreign_strings_neither_widen_nor_steer_the_terminal(
     changes: dict[str, Any], record_of: Make
 ) -> None:
     lines = summary_lines(record_of(**{**EVERYWHERE, **changes}))
-    assert 4 <= len(lines) <= 9
+    assert 4 <= len(lines) <= 11
     assert all(len(line) <= 80 and line.isprintable() for line in lines)
 
 
@@ -89,8 +92,8 @@ def test_a_target_that_was_searched_for_is_named(record_of: Make) -> None:
     selection = {"candidates": 64, "trainings": 400}
     target = {"choice": "vulnerable", "row": 397, "selection": selection}
     lines = summary_lines(record_of(target=target))
-    assert lines[2] == "target: vulnerable: row 397, best of 64 candidates in 400 trainings"
-    assert len(lines) == 9
+    assert "target: vulnerable: row 397, best of 64 candidates in 400 trainings" in lines
+    assert len(lines) == 11
 
 
 def test_an_exposing_target_is_named_with_its_facts(record_of: Make) -> None:
@@ -102,11 +105,49 @@ def test_an_exposing_target_is_named_with_its_facts(record_of: Make) -> None:
         ([maxima[0], missing, maxima[1]], "sole maximum of age and pay; only missing value in…"),
         ([], "no fact of the table holds of one record alone, s…"),
     ):
-        lines = summary_lines(record_of(target={**exposing, "exposures": exposures}))
-        assert lines[2].startswith("target: exposing (row 397): ")
-        assert lines[2].removeprefix("target: exposing (row 397): ")[:40] == said[:40]
+        [line] = [
+            line
+            for line in summary_lines(record_of(target={**exposing, "exposures": exposures}))
+            if line.startswith("target")
+        ]
+        assert line.removeprefix("target: exposing (row 397): ")[:40] == said[:40]
     farthest = {"choice": "farthest", "row": 3}
-    assert summary_lines(record_of(target=farthest))[2] == "target: farthest (row 3)"
+    assert "target: farthest (row 3)" in summary_lines(record_of(target=farthest))
+
+
+NO_BOUND = dict.fromkeys(("exact", "fair_coin", "clopper_pearson", "sequential", "one_run"))
+STOPPED = {"name": "two worlds", "sequential": {"trials": 32, "cap": 400, "stopped_early": True}}
+
+
+def test_the_clopper_pearson_bound_stands_next_to_the_one_that_decides(record_of: Make) -> None:
+    coins = record_of(
+        bounds={**NO_BOUND, "fair_coin": 0.52, "clopper_pearson": 0.71},
+        proved=0.52,
+        verdict="consistent",
+    )
+    assert summary_lines(coins)[2:4] == [
+        "bound: 0.52 (fair coin); Clopper-Pearson 0.71, which does not decide",
+        "method: fair coin weighs each guess, Clopper-Pearson limits each error rate",
+    ]
+    assert headline(coins).startswith("CONSISTENT")
+    [said] = compared_bound(coins)
+    assert "FNR 3/120, FPR 1/120" in said
+    assert "holds at 95 % confidence by itself. It does not decide: the fair coin rule was" in said
+    equal = record_of(bounds={**NO_BOUND, "fair_coin": 0.0, "clopper_pearson": 0.0}, proved=0.0)
+    assert not [line for line in summary_lines(equal) if line.startswith("method")]
+    assert not [line for line in summary_lines(record_of(verdict="invalid")) if "bound:" in line]
+
+
+def test_an_audit_that_could_stop_says_how_much_of_the_error_it_has(record_of: Make) -> None:
+    bounds = {**NO_BOUND, "exact": 0.4, "clopper_pearson": 0.3, "sequential": 0.5}
+    at_cap = {"name": "two worlds", "sequential": {**STOPPED["sequential"], "stopped_early": False}}
+    [said] = compared_bound(record_of(bounds=bounds, proved=0.5, game=at_cap))
+    assert "holds at 97.5 % confidence by itself" in said
+    early = record_of(bounds={**NO_BOUND, "sequential": 1.03}, proved=1.03, game=STOPPED)
+    assert summary_lines(early)[2] == (
+        "bound: 1.03 (sequential); no Clopper-Pearson: the audit stopped early"
+    )
+    assert compared_bound(early) == ("There is no Clopper-Pearson bound: the audit stopped early.",)
 
 
 def test_a_consistent_result_says_what_was_tried(record_of: Make) -> None:

@@ -11,7 +11,7 @@ from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.bounds import Prefix, one_run_gaussian
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Role
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import EpsilonClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.one_run import CanaryOutcome, OneRunOutcome
 from dpaudit.results.record import (
@@ -28,7 +28,7 @@ def conclude_one_run(
     controls: Mapping[Role, ControlOutcome],
     outcome: Outcome | None,
     *,
-    claim: PrivacyClaim,
+    claim: EpsilonClaim,
     guessed: Sequence[Guessed],
     power: Power,
     reuse: Check,

@@ -19,8 +19,7 @@ from dpaudit.auditing.plan import (
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import one_run_in_turn, one_run_in_turn_detectable
 from dpaudit.errors import SettingsError
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import require_add_remove, require_epsilon
+from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.results.verdict import POWER, Power
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ MOST_PLANNED: Final = 5_000
 """Most canaries that a plan looks for."""
 
 
-def power(canaries: int, claim: PrivacyClaim, confidence: float) -> Power:
+def power(canaries: int, claim: EpsilonClaim, confidence: float) -> Power:
     """What a one-run audit can prove against a claim.
 
     Args:
@@ -52,7 +51,7 @@ def power(canaries: int, claim: PrivacyClaim, confidence: float) -> Power:
     )
 
 
-def needed_canaries(claim: PrivacyClaim, epsilon: float, confidence: float) -> int | None:
+def needed_canaries(claim: EpsilonClaim, epsilon: float, confidence: float) -> int | None:
     """How many canaries prove a violation with 80 % power.
 
     Args:
@@ -84,7 +83,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
         SettingsError: If there can be no such audit.
         ClaimError: If the claim is none that one training can be compared with.
     """
-    claim = require_epsilon(subject.claim, method="`one_run`")
+    claim = require_on_epsilon(subject.claim, method="`one_run`")
     require_add_remove(claim.neighbours, method="`one_run`")
     asked, confidence = settings.game.canaries, settings.attack_confidence
     most = MOST_PLANNED
@@ -119,7 +118,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
     )
 
 
-def _interference(table: Table, settings: AuditSettings[OneRun], claim: PrivacyClaim) -> float:
+def _interference(table: Table, settings: AuditSettings[OneRun], claim: EpsilonClaim) -> float:
     """How much the canaries of a table disturb one another, before anything is trained."""
     from dpaudit.auditing.one_run.marginals import interference
     from dpaudit.auditing.one_run.spec import view_of

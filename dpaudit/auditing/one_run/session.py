@@ -16,7 +16,7 @@ from dpaudit.auditing.one_run.plan import power
 from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.auditing.session import Session
 from dpaudit.game.trial import Outcome, Payload, Role
-from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.currencies import require_on_epsilon
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
@@ -75,7 +75,7 @@ class OneRunSession(Session[OneRunSpec, Outcome]):
     ) -> AuditRecord:
         """Guesses the canaries and concludes."""
         audit = self.audit
-        claim = require_epsilon(
+        claim = require_on_epsilon(
             effective_claim(audit, [found] if found else []), method="`one_run`"
         )
         return conclude_one_run(

@@ -22,7 +22,7 @@ from dpaudit.auditing.records.spec import RecordsSpec
 from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Role
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import EpsilonClaim
 from dpaudit.plugins.protocols import BoolArray, World, is_seedable, trains_many
 from dpaudit.results.game import AttackOutcome
 from dpaudit.results.record import (
@@ -48,7 +48,7 @@ class RecordsFindings(NamedTuple):
         replays: A model and its second run.
     """
 
-    claim: PrivacyClaim
+    claim: EpsilonClaim
     outcomes: Sequence[StoredOutcome]
     included: BoolArray
     attacked: Sequence[RecordsEvaluation]

@@ -32,8 +32,7 @@ from dpaudit.bounds import (
 )
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import aligned, counted, rounded_up
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
+from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.results.verdict import POWER, Power
 
 ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)
@@ -62,7 +61,7 @@ def power(settings: AuditSettings[ManyRecords], claim: Claim, *, failed: int = 0
     Raises:
         ClaimError: If the claim is not one of epsilon.
     """
-    claim = require_epsilon(claim, method="`records`")
+    claim = require_on_epsilon(claim, method="`records`")
     size = size_of(settings, claim, records=settings.game.records, failed=failed)
     highest = coin_provable(**size)
     if highest <= claim.epsilon:
@@ -92,7 +91,7 @@ def needed_shadow_models(
     Raises:
         ClaimError: If the claim is not one of epsilon.
     """
-    asked = require_epsilon(claim, method="`records`")
+    asked = require_on_epsilon(claim, method="`records`")
 
     def enough(shadow_models: int) -> bool:
         sized = settings.with_game(shadow_models=shadow_models)
@@ -114,7 +113,7 @@ def _of_known_rule(settings: AuditSettings[ManyRecords]) -> float:
 
 
 def size_of(
-    settings: AuditSettings[ManyRecords], claim: PrivacyClaim, *, records: int, failed: int = 0
+    settings: AuditSettings[ManyRecords], claim: EpsilonClaim, *, records: int, failed: int = 0
 ) -> dict[str, Any]:
     """The size of an audit as the fair-coin bound sees it.
 
@@ -167,7 +166,7 @@ def shift_needed(seen: float, records: int) -> float | None:
 
 
 def caught_with(
-    records: Iterable[int], settings: AuditSettings[ManyRecords], claim: PrivacyClaim
+    records: Iterable[int], settings: AuditSettings[ManyRecords], claim: EpsilonClaim
 ) -> list[Caught]:
     """What as many models catch with each number of records, with 80 % power.
 
@@ -214,7 +213,7 @@ def sizing(
     game = settings.game
     if question.assumed is not None and question.detect is None:
         raise SettingsError("`tpr` and `fpr` are for one target: with `records` give `detect`")
-    claim = require_epsilon(subject.claim, method="`records`")
+    claim = require_on_epsilon(subject.claim, method="`records`")
     require_add_remove(claim.neighbours, method="`records`")
     most = max(ALTERNATIVE_RECORDS)
     if subject.table_rows is not None:

@@ -23,8 +23,7 @@ from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.currencies import EpsilonClaim, require_on_epsilon
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import Attack, Generator, World
 from dpaudit.plugins.registry import GENERATORS, build
@@ -71,7 +70,7 @@ class RecordsSession(Session[RecordsSpec, RecordsFindings]):
         trials = self._models(Role.AUDIT)
         stored = self.store.outcomes(Role.AUDIT)
         outcomes = [stored[trial] for trial in trials]
-        claim = require_epsilon(effective_claim(self.audit, outcomes), method="`records`")
+        claim = require_on_epsilon(effective_claim(self.audit, outcomes), method="`records`")
         attacked = self._attacked(Role.AUDIT, trials, claim)
         finished = [end.trial for end in outcomes if end.finished]
         replays = []
@@ -114,7 +113,7 @@ class RecordsSession(Session[RecordsSpec, RecordsFindings]):
         )
 
     def _attacked(
-        self, role: Role, trials: Sequence[Trial], claim: PrivacyClaim
+        self, role: Role, trials: Sequence[Trial], claim: EpsilonClaim
     ) -> list[RecordsEvaluation]:
         """Every attack that is scored; empty if too few models finished."""
         stored, settings = self.store.outcomes(role), self._settings(role)

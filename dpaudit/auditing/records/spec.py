@@ -13,13 +13,12 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.game.trial import Role
 from dpaudit.game.worlds import SelectionGame, choose_records, draw_included
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import require_add_remove, require_epsilon
+from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
-    claim_under_audit,
+    claim_if_any,
     named_generator,
     plain_settings,
 )
@@ -44,7 +43,7 @@ class RecordsSpec(AuditSpec):
     TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "records")
 
     settings: AuditSettings[ManyRecords]
-    claim: PrivacyClaim
+    claim: EpsilonClaim
     positions: tuple[int, ...]
     attacks: tuple[NamedAttack, ...]
 
@@ -145,7 +144,7 @@ def build_records(
         generator=named,
         table=table,
         settings=settings,
-        claim=require_epsilon(claim_under_audit(named, settings.claim), method="`records`"),
+        claim=require_on_epsilon(claim_if_any(named, settings.claim), method="`records`"),
         positions=positions,
         attacks=attacks,
     )

@@ -27,7 +27,7 @@ from dpaudit.plugins.access import released_effect
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
-    claim_under_audit,
+    claim_if_any,
     named_generator,
     plain_settings,
 )
@@ -156,7 +156,7 @@ def build_two_worlds(
     stated = settings.claim
     if pair is not None and pair.neighbours is not None:
         stated = replace(stated, neighbours=pair.neighbours)
-    claim = claim_under_audit(named, stated)
+    claim = claim_if_any(named, stated)
     if settings.game.sequential:
         require_epsilon(claim, method="`sequential`")
     replacement = None if pair is None else pair.replacement

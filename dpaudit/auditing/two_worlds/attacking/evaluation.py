@@ -27,9 +27,9 @@ class Evaluation(NamedTuple):
         threshold: Threshold and direction, fixed before.
         guesses: Its guesses by weight, if these are what is bounded; None if it is the errors.
         bounds: Valid lower limits at the confidence asked for: of the errors or of the guesses,
-            whichever was chosen before. Those of a fixed number of trials are missing where a
-            sequential audit stopped early; that of the e-process is there where the audit was
-            sequential.
+            whichever was chosen before, and always the Clopper-Pearson limit of the errors, which
+            decides nothing. Those of a fixed number of trials are missing where a sequential audit
+            stopped early; that of the e-process is there where the audit was sequential.
         auc: Area under the ROC curve of the scored trials that finished.
         scores: Membership scores [n] of the scored trials that finished.
         scorer: The trained classifier.
@@ -87,6 +87,10 @@ def evaluate(
         guesses = count_guesses(scores, trials.scored.member, fitted.calibration, failed=failed)
         bounds = valid_bounds(
             Observed.COINS, *guesses, delta=guarantee.delta, confidence=confidence
+        )
+        # By itself it holds: the threshold, too, was fixed on the fitting part.
+        bounds[ValidBound.CLOPPER_PEARSON] = guarantee.clopper_pearson(
+            counts, confidence=confidence
         )
     else:
         bounds = guarantee.bounds(counts, confidence=confidence)

@@ -1,0 +1,328 @@
+"""The figures of a result by matplotlib, for notebooks and papers: pure functions of the result.
+
+matplotlib is an extra and is imported when a figure is asked for. A legend below the plot shows
+every mark and its number, so that no text stands on an axis.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from dpaudit.errors import InputError, MissingExtraError, SettingsError
+from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
+from dpaudit.model.choices import FigureName, member_named
+from dpaudit.model.claim import NoClaim
+from dpaudit.results.curves import (
+    Point,
+    claim_region,
+    has_scores,
+    histogram,
+    operating_point,
+    roc_band,
+    roc_of,
+)
+from dpaudit.results.record import AuditRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_IN, _OUT, _CLAIM, _INK = "#b3420f", "#1f4e79", "#6a1b9a", "#222222"
+_FAR = 3.0
+"""A claim so many times beyond everything else is off the axis: it would squeeze the rest."""
+_LARGEST_INCHES = 100.0
+_BELOW = 0.5
+"""Inches from the axis to the legend: room for its numbers and its name."""
+_DOTS_PER_INCH = 300
+_REPEATABLE: Final[dict[str, dict[str, Any]]] = {
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+    ".png": {},
+}
+"""Of each kind of file, the metadata without which the same result gives other bytes."""
+FILE_KINDS: Final = tuple(_REPEATABLE)
+
+
+class Size(NamedTuple):
+    """Inches of a figure."""
+
+    width: float
+    height: float
+
+
+SIZES: Final = {
+    FigureName.CLAIM: Size(4.5, 2.6),
+    FigureName.ROC: Size(4.0, 5.0),
+    FigureName.SCORES: Size(4.5, 3.4),
+}
+"""How large a figure is unless its caller says so."""
+
+
+def plot(
+    result: AuditRecord, ax: Axes | None = None, *, figure: FigureName | str = FigureName.CLAIM
+) -> Axes:
+    """Draws a figure of a result into axes.
+
+    Args:
+        result: The record of an audit.
+        ax: The axes; those of a new figure of pyplot if None.
+        figure: "claim", "roc" or "scores".
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputError: If the result lacks what the figure shows.
+        MissingExtraError: If matplotlib is not installed.
+        SettingsError: If there is no such figure.
+    """
+    name = member_named("figure", FigureName, figure)
+    draw = _drawing(result, name)
+    if ax is None:
+        _require_matplotlib()
+        from matplotlib import pyplot
+
+        _, ax = pyplot.subplots(figsize=SIZES[name], layout="constrained")
+    draw(result, ax)
+    return ax
+
+
+def figure_file(
+    result: AuditRecord,
+    figure: FigureName,
+    kind: str,
+    *,
+    width: float | None = None,
+    height: float | None = None,
+) -> bytes:
+    """Draws a figure of a result as a file; the same bytes again.
+
+    Args:
+        result: The record of an audit.
+        figure: Which figure.
+        kind: ".pdf", ".svg" or ".png".
+        width: Inches; those of `SIZES` if None.
+        height: Inches, likewise.
+
+    Returns:
+        What the file holds.
+
+    Raises:
+        InputError: If the result lacks what the figure shows.
+        MissingExtraError: If matplotlib is not installed.
+        SettingsError: If there is no such kind of file, or the figure does not fit a size, which is
+            from 1 to 100 inches.
+    """
+    if kind not in FILE_KINDS:
+        raise SettingsError(f"a figure is a file of {', '.join(FILE_KINDS)}, not {kind or 'none'}")
+    default = SIZES[figure]
+    size = Size(
+        default.width if width is None else width, default.height if height is None else height
+    )
+    for name, inches in size._asdict().items():
+        if not 1.0 <= inches <= _LARGEST_INCHES:
+            raise SettingsError(f"`{name}` must be from 1 to 100 inches, got {inches:g}")
+    draw = _drawing(result, figure)
+    _require_matplotlib()
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    # Fonts that publishers take, and identifiers that do not change.
+    with mpl.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "dpaudit"}):
+        page = Figure(figsize=size, layout="constrained")
+        draw(result, page.add_subplot())
+        if not _fits(page):
+            raise SettingsError(
+                f"{size.width:g} x {size.height:g} inches have no room for the figure and its "
+                "legend: give a larger `width` or `height`"
+            )
+        file = io.BytesIO()
+        page.savefig(file, format=kind[1:], dpi=_DOTS_PER_INCH, metadata=_REPEATABLE[kind])
+    return file.getvalue()
+
+
+def caption(result: AuditRecord, figure: FigureName) -> str:
+    """What a figure of a result says, in one line to set below it."""
+    noun, confidence = result.claim.quantity.noun, percent(result.confidence)
+    if figure is FigureName.CLAIM:
+        claimed = f"claimed {noun} {rounded(result.claim.value)}"
+        if isinstance(result.claim, NoClaim):
+            claimed = f"no claim at delta {rounded(result.claim.delta)}"
+        return (
+            f"{result.generator.name}: {claimed}, empirical {noun} at least "
+            f"{rounded_down(result.proved)} ({confidence} confidence)."
+        )
+    if figure is FigureName.ROC:
+        point = operating_point(result)
+        return (
+            f"{result.generator.name}: ROC curve of the attack {result.attack}; at its threshold "
+            f"FPR {rounded(point.fpr)} and TPR {rounded(point.tpr)}."
+        )
+    words = result.game.words
+    return (
+        f"{result.generator.name}: scores of the attack {result.attack} on {words.units} "
+        f"{words.inside} and {words.outside}."
+    )
+
+
+def _drawing(result: AuditRecord, figure: FigureName) -> Callable[[AuditRecord, Axes], None]:
+    """What draws a figure.
+
+    Raises:
+        InputError: If the result lacks what the figure shows.
+    """
+    if figure is FigureName.CLAIM:
+        if result.proved is None:
+            raise InputError("no trial was scored, so there is no bound to draw")
+        return _claim
+    if not has_scores(result):
+        raise InputError("no attack was scored, so there are no scores to draw: ask for `claim`")
+    if figure is FigureName.SCORES:
+        return _scores
+    if result.counts is None:
+        raise InputError(
+            "canaries of one training have no ROC curve of independent trials: ask for `scores`"
+        )
+    return _roc
+
+
+def _fits(page: Figure) -> bool:
+    """Whether the plot has room and no word of the legend is cut off."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="constrained_layout not applied")
+        try:
+            page.draw_without_rendering()
+        except UserWarning:
+            return False
+    [ax] = page.axes
+    legend = ax.get_legend()
+    assert legend is not None  # every figure has one
+    words, paper = legend.get_window_extent(), page.bbox
+    return bool(words.x1 <= paper.x1 and words.y0 >= paper.y0)
+
+
+def _require_matplotlib() -> None:
+    """Says how to install matplotlib where it is missing.
+
+    Raises:
+        MissingExtraError: If it is.
+    """
+    try:
+        import matplotlib as mpl  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("a figure", "matplotlib", "plot") from None
+
+
+def _claim(result: AuditRecord, ax: Axes) -> None:
+    """One axis: bars up to the bounds, marks for the claim and for what the audit can reach."""
+    noun, claim = result.claim.quantity.noun, result.claim.value
+    proved, compared, entry = result.proved or 0.0, result.clopper_pearson, result.decided_by
+    most, least, _ = result.power or (None, None, None)
+    reach = max(one for one in (proved, compared, least, most, 0.1) if one is not None)
+    far = claim > _FAR * reach
+    end = 1.06 * (reach if far else max(reach, claim))
+    if not isinstance(result.claim, NoClaim):
+        off = " (off the axis)" if far else ""
+        label = f"claim: {rounded(claim)}{off}"
+        ax.axvline(claim, color=_CLAIM, linewidth=2.2, zorder=3, label=label)
+    rule = "" if entry is None else f", {entry.label}"
+    said = f"≥ {rounded_down(proved)} ({percent(result.confidence)}{rule})"
+    ax.barh(0.0, proved, height=0.5, color=_IN, label=f"empirical {noun} {said}")
+    if compared is not None:
+        label = f"Clopper-Pearson {noun} ≥ {rounded_down(compared)}"
+        thin: dict[str, Any] = {
+            "height": 0.14,
+            "color": "white",
+            "edgecolor": _INK,
+            "linewidth": 0.8,
+        }
+        ax.barh(0.0, compared, label=label, **thin)
+    if least is not None:
+        label = f"detectable with 80 % power: {rounded_up(least)}"
+        ax.plot(least, -0.4, "v", color=_INK, markersize=7, label=label)
+    if most is not None:
+        label = f"beyond the limit of this audit: {rounded_down(most)}"
+        ax.axvspan(most, max(most, end), facecolor="#dddddd", edgecolor="none", label=label)
+    ax.set(xlim=(0.0, end), ylim=(-0.5, 0.5), yticks=[], xlabel=noun)
+    ax.spines[["left", "right", "top"]].set_visible(False)
+    _legend_below(ax)
+
+
+def _roc(result: AuditRecord, ax: Axes) -> None:
+    """The curve with its limits, the chosen point, chance, and what the claim permits."""
+    claim, band, curve = result.claim, roc_band(result), roc_of(result)
+    if not isinstance(claim, NoClaim):
+        ax.fill(
+            *_columns(claim_region(claim)),
+            facecolor="#efe6f4",
+            edgecolor=_CLAIM,
+            linestyle="--",
+            label=f"permitted by the claim ({claim.quantity.noun} {rounded(claim.value)})",
+        )
+    if band is not None:
+        worse, better = (list(zip(*one, strict=True)) for one in band)
+        label = f"{percent(result.confidence)} limits of each rate"
+        corners = _columns([Point(*one) for one in [*worse, *reversed(better)]])
+        ax.fill(*corners, facecolor=_IN, alpha=0.22, edgecolor="none", label=label)
+    ax.plot([0, 1], [0, 1], ":", color=_INK, linewidth=1.2, label="chance")
+    ax.plot(curve.fpr, curve.tpr, color=_IN, linewidth=2, label=f"attack {result.attack}")
+    ax.plot(
+        *operating_point(result),
+        "o",
+        color=_INK,
+        markerfacecolor="white",
+        clip_on=False,
+        label="chosen threshold",
+    )
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    ax.set(xlabel="false positive rate", ylabel="true positive rate")
+    _legend_below(ax)
+
+
+def _scores(result: AuditRecord, ax: Axes) -> None:
+    """The scores of both worlds over one axis, and the threshold."""
+    bins, words, threshold = histogram(result.scores), result.game.words, result.threshold
+    inside, outside = (100.0 * of / of.sum() for of in (bins.inside, bins.outside))
+    ax.stairs(
+        inside,
+        bins.edges,
+        fill=True,
+        facecolor="#fbe3d6",
+        edgecolor=_IN,
+        hatch="///",
+        label=words.inside,
+    )
+    ax.stairs(outside, bins.edges, color=_OUT, linewidth=2, label=words.outside)
+    if threshold is not None:
+        label = f"threshold: {rounded(threshold.value)}"
+        ax.axvline(threshold.value, color=_INK, linestyle="--", linewidth=1.2, label=label)
+    ax.set_ylim(bottom=0.0)
+    ax.set(xlabel="membership score", ylabel=f"% of {words.units}")
+    ax.spines[["right", "top"]].set_visible(False)
+    _legend_below(ax)
+
+
+def _columns(points: Any) -> tuple[list[float], list[float]]:
+    x, y = zip(*points, strict=True)
+    return list(x), list(y)
+
+
+def _legend_below(ax: Axes) -> None:
+    """Sets the legend under the name of the axis, the same distance whatever the size."""
+    from matplotlib.transforms import ScaledTranslation
+
+    page = ax.get_figure()
+    assert page is not None  # axes are made in one
+    below = ax.transAxes + ScaledTranslation(0.0, -_BELOW, page.dpi_scale_trans)
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=below,
+        frameon=False,
+        fontsize="small",
+        borderpad=0.0,
+        borderaxespad=0.0,
+    )
