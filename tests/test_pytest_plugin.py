@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -100,6 +101,23 @@ def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> 
             "*report: *report.html*",
         ]
     )
+
+
+def test_a_generator_that_raises_is_named_with_its_line_and_the_log_of_its_traceback(
+    pytester: pytest.Pytester,
+) -> None:
+    raising = "    raise ValueError('Jane Doe')\n" + " " * 4 + "noise ="
+    pytester.makepyfile(HONEST.replace("    noise =", raising, 1))
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(failed=1)
+    said = result.stdout.str()
+    found = re.search(r"ValueError at test_\w+\.py:10 in constant; tracebacks: (\S+)", said)
+    assert found is not None, said
+    assert "Jane" not in said
+    log = Path(found[1])
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert "raise ValueError('Jane Doe')" in log.read_text()
+    assert not [one for one in log.parent.glob("re*") if "Jane" in one.read_text()]
 
 
 @pytest.mark.ci

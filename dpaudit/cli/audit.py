@@ -119,6 +119,7 @@ def audit(
     from dpaudit.report.junit import junit_xml
     from dpaudit.results.advice import next_step
     from dpaudit.results.result import REPORT_FILE
+    from dpaudit.results.sentences import headline
 
     if junit is not None and not junit.parent.is_dir():
         raise InputError(f"no folder {junit.parent}: make it, or give another `junit`")
@@ -148,7 +149,7 @@ def audit(
     if json:
         output.print(result.to_json(), end="")
     elif quiet:
-        output.print(str(result).splitlines()[0])
+        output.print(headline(result))
     else:
         output.print(str(result))
         output.print(f"report: {folder / REPORT_FILE}")

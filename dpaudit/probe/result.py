@@ -8,8 +8,6 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from dpaudit.formatting import (
-    TERMINAL_WIDTH,
-    clipped,
     counted,
     percent,
     printable,
@@ -203,10 +201,7 @@ class ProbeReport(Document):
                 yield f"{title}:"
             for result in results:
                 line = f"{result.id}: {printable(result.evidence)}"
-                if status is ProbeStatus.PASSED:
-                    yield _INDENT + clipped(line, TERMINAL_WIDTH - len(_INDENT))
-                else:
-                    yield from wrapped(line, first=_INDENT, rest=_INDENT * 2)
+                yield from wrapped(line, first=_INDENT, rest=_INDENT * 2)
         yield ""
         yield "No alarm is no evidence of privacy: for that there is `dpaudit audit`."
 
