@@ -125,7 +125,10 @@ def raised_at(error: BaseException) -> str:
         own = [frame for frame in foreign if not _is_installed(frame.file)]
         if foreign:
             at = own[-1] if own else foreign[0]
-            return one_line(f"{os.path.basename(at.file)}:{at.line} in {at.function}")
+            folder, name = os.path.split(at.file)
+            if os.path.basename(folder).startswith("ipykernel_"):
+                name = "notebook cell"  # the file has a number for its name
+            return one_line(f"{name}:{at.line} in {at.function}")
         chained = _CAUSE.__get__(chained)
     return ""
 
