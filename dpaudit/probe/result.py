@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from dpaudit.formatting import (
     counted,
+    listed,
     percent,
     printable,
     rounded,
@@ -141,9 +142,13 @@ class ProbeReport(Document):
                 failed, or if none applied; the message is the report.
         """
         __tracebackhide__ = True
-        ran = self.of(ProbeStatus.PASSED) or self.of(ProbeStatus.ALARM)
-        if self.violations or self.of(ProbeStatus.FAILED) or not ran:
+        if self.violations or self.of(ProbeStatus.FAILED) or not self.ran:
             raise AssertionError(str(self))
+
+    @property
+    def ran(self) -> bool:
+        """Whether any probe judged the generator: raised an alarm or passed."""
+        return bool(self.of(ProbeStatus.PASSED) or self.of(ProbeStatus.ALARM))
 
     @property
     def fits(self) -> int:
@@ -152,7 +157,13 @@ class ProbeReport(Document):
 
     @property
     def headline(self) -> str:
-        """The counts in one line."""
+        """The counts in one line; where no probe judged the generator, why."""
+        if not self.ran:
+            failed = self.of(ProbeStatus.FAILED)
+            why = failed or self.of(ProbeStatus.NOT_APPLICABLE)
+            reasons = listed(dict.fromkeys(printable(one.evidence) for one in why), most=2)
+            how = f"{counted(len(failed), 'probe')} failed" if failed else "no probe applies"
+            return f"{self.generator}: NOTHING WAS PROBED, {how}: {reasons}"
         alarms = self.of(ProbeStatus.ALARM)
         count = {severity: sum(r.severity is severity for r in alarms) for severity in Severity}
         flagged = [counted(n, severity) for severity, n in count.items() if n]
