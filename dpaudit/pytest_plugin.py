@@ -19,10 +19,13 @@ import pytest
 from dpaudit.errors import InputError
 from dpaudit.formatting import counted
 from dpaudit.results.baseline import (
-    TOLERANCE,
+    LEVEL,
+    UPDATE,
     AuditOfTest,
-    read_baseline,
-    risen,
+    Baseline,
+    Errors,
+    baseline_of,
+    regression,
     write_baseline,
 )
 
@@ -45,11 +48,11 @@ _SKIP = "skip tests that audit privacy (the fixture dp_audit or the marker dpaud
 _ONLY = "run only tests that audit privacy"
 _SLOW = "run audits marked slow outside continuous integration (where CI is not set), too"
 _SCALE = "shadow models of audits that name no number: smoke 52, ci 100 (the default), full 400"
-_BASELINE = "fail where an audit proves more than this file says it did before"
-_UPDATE = "write what audits prove into the baseline, and fail none for it"
+_BASELINE = "fail where the attack of an audit does better than this file says it did before"
+_UPDATE = "write what audits find into the baseline, and fail none for it"
 _NO_CACHE = "train again what nothing has changed since it was audited"
 _CACHE = "keep results in pytest's cache, and train only what has changed since (true)"
-_TOLERANCE = f"how much more than the baseline an audit may prove ({TOLERANCE:g})"
+_LEVEL = f"level of the test that compares an audit with the baseline ({LEVEL:g})"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,7 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("dpaudit_slow", type="bool", default=False, help=_SLOW)
     parser.addini("dpaudit_scale", default="ci", help=_SCALE)
     parser.addini("dpaudit_baseline", default="", help=_BASELINE)
-    parser.addini("dpaudit_baseline_tolerance", default=str(TOLERANCE), help=_TOLERANCE)
+    parser.addini("dpaudit_baseline_level", default=str(LEVEL), help=_LEVEL)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -84,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if _asked(config, "scale") not in SCALES:
         raise pytest.UsageError(f"dpaudit_scale must be one of {', '.join(SCALES)}")
-    _tolerance(config)
+    _level(config)
     if config.getoption("--dpaudit-baseline-update") and _baseline(config) is None:
         raise pytest.UsageError("--dpaudit-baseline-update needs --dpaudit-baseline FILE")
 
@@ -129,13 +132,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         return
     terminalreporter.section("privacy audits")
     for audit in audits:
-        proved = "nothing" if audit.proved is None else f"{audit.proved:.3g}"
-        claimed = "infinite" if audit.claimed is None else f"{audit.claimed:.3g}"
-        kept = f" (not kept in the cache: {audit.unkept})" if audit.unkept else ""
-        terminalreporter.line(
-            f"{audit.verdict.upper()} {audit.key}: {audit.quantity} claimed {claimed}, "
-            f"proved {proved}; {audit.report}{' (from the cache)' if audit.cached else kept}"
-        )
+        terminalreporter.line(_line(audit))
     for why, count in skipped.items():
         terminalreporter.line(f"NOT RUN: {counted(count, 'privacy audit')}, {why}")
     file = _baseline(config)
@@ -145,6 +142,18 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         except InputError as error:
             raise pytest.UsageError(str(error)) from None
         terminalreporter.line(f"baseline written: {file}")
+
+
+def _line(audit: AuditOfTest) -> str:
+    """An audit in one line, with what it could have detected."""
+    proved = "nothing" if audit.proved is None else f"{audit.proved:.3g}"
+    claimed = "infinite" if audit.claimed is None else f"{audit.claimed:.3g}"
+    found = filter(None, [f"{audit.quantity} claimed {claimed}", f"proved {proved}", audit.detects])
+    kept = f" (not kept in the cache: {audit.unkept})" if audit.unkept else ""
+    return (
+        f"{audit.verdict.upper()} {audit.key}: {', '.join(found)}; "
+        f"{audit.report}{' (from the cache)' if audit.cached else kept}"
+    )
 
 
 @pytest.fixture
@@ -169,23 +178,25 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         from dpaudit.auditing.games import keywords_of_game
         from dpaudit.auditing.recall import audit_or_recall
 
+        number = len(folders) + 1
+        before = _before(config, AuditOfTest.key_of(node.nodeid, number))
         given: dict[str, Any] = {**_marked(node), **options}
-        folders.append(tmp_path / f"dpaudit-{len(folders) + 1}")
+        folders.append(tmp_path / f"dpaudit-{number}")
         if "PYTEST_XDIST_WORKER" in os.environ and given.get("engine") != "dask":
             given.setdefault("jobs", 1)  # xdist already keeps every core busy
         size = {"shadow_models": SCALES[_asked(config, "scale")]}
         if "effort" not in given and set(size) <= keywords_of_game(given):
             given = size | given
-        name = f"{node.nodeid} #{len(folders)}"
+        name = f"{node.nodeid} #{number}"
         result, cached, unkept = audit_or_recall(
             generator, data, given, out=folders[-1], memory=_memory(config, node, name)
         )
-        found = _audit_of_test(node.nodeid, len(folders), result)
+        found = _audit_of_test(node.nodeid, number, result)
         found = found._replace(cached=cached, unkept=unkept)
         node.user_properties.append((PROPERTY, json.dumps(found._asdict())))
-        said = _more_than_before(config, found)
+        said = before and regression(found, before, level=_level(config))
         if said:
-            pytest.fail(f"{result.failure_message()}\n{said}", pytrace=False)
+            pytest.fail(f"{said}\n{result.failure_message()}", pytrace=False)
         return result
 
     return audit
@@ -289,30 +300,32 @@ def _baseline(config: pytest.Config) -> Path | None:
     return config.rootpath / ini if ini else None
 
 
-def _tolerance(config: pytest.Config) -> float:
-    text = config.getini("dpaudit_baseline_tolerance")
+def _level(config: pytest.Config) -> float:
+    text = config.getini("dpaudit_baseline_level")
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not value >= 0.0:
-        raise pytest.UsageError(f"dpaudit_baseline_tolerance must be a number >= 0, got {text!r}")
+    if not 0.0 < value < 0.5:
+        raise pytest.UsageError(f"dpaudit_baseline_level must be in (0, 0.5), got {text!r}")
     return value
 
 
-def _more_than_before(config: pytest.Config, found: AuditOfTest) -> str:
-    """Says that an audit proved more than its baseline; empty without a baseline."""
+def _before(config: pytest.Config, key: str) -> Baseline | None:
+    """The baseline of an audit, before it trains anything; None where none is compared."""
     file = _baseline(config)
-    if file is None or config.getoption("--dpaudit-baseline-update"):
-        return ""
+    if file is None or config.getoption(UPDATE):
+        return None
     try:
-        return risen(found, read_baseline(file), tolerance=_tolerance(config))
+        return baseline_of(key, file)
     except InputError as error:
         raise pytest.UsageError(str(error)) from None
 
 
 def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
-    claimed = result.claim.value
+    from dpaudit.results.sentences import detects_from
+
+    claimed, fixed = result.claim.value, result.game.has_fixed_independent_trials
     return AuditOfTest(
         test=test,
         number=number,
@@ -323,7 +336,26 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
         shadow_models=sum(result.shadow_models.values()),
         seed=result.seed,
         report=str(result.folder and result.folder / "report.html"),
+        detects="" if result.power is None else detects_from(result.power, result.claim),
+        settings=_compared(result),
+        errors=None if not fixed or result.counts is None else Errors(*result.counts),
     )
+
+
+def _compared(result: AuditResult) -> dict[str, str]:
+    """What decides how well an attack does, but for the generator."""
+    target = result.target
+    row = "" if target.row is None else f" (row {target.row})"
+    return {
+        "game": result.game.name,
+        "claim": f"{result.claim.in_words}, {result.claim.neighbours}",
+        "table": f"{result.data.rows} rows, {result.data.columns} columns",
+        "shadow models": str(sum(result.shadow_models.values())),
+        "target": f"{target.choice}{row}",
+        "attacks": ", ".join(sorted(one.name for one in result.attacks)),
+        "thresholds": str(result.threshold_rule),
+        "seed": str(result.seed),
+    }
 
 
 def _reported(terminalreporter: Any) -> Iterator[AuditOfTest]:
@@ -334,4 +366,10 @@ def _reported(terminalreporter: Any) -> Iterator[AuditOfTest]:
                 continue
             for name, value in report.user_properties:
                 if name == PROPERTY:
-                    yield AuditOfTest(**json.loads(value))
+                    yield _read(json.loads(value))
+
+
+def _read(document: dict[str, Any]) -> AuditOfTest:
+    """An audit as it came from a test, perhaps of another process."""
+    errors = document.pop("errors")
+    return AuditOfTest(**document, errors=errors and Errors(*errors))

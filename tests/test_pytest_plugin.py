@@ -238,7 +238,7 @@ def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(
     result.stdout.fnmatch_lines(
         [
             "*= privacy audits =*",
-            "CONSISTENT *::test_honest: epsilon claimed 1, proved *; *report.html",
+            "CONSISTENT *::test_honest: epsilon claimed 1, proved *, detects epsilon *; *.html",
         ]
     )
     [found] = ElementTree.parse(pytester.path / "junit.xml").iter("property")
@@ -253,6 +253,7 @@ def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.P
     missing = pytester.runpytest_subprocess()
     missing.stdout.fnmatch_lines(["*no baseline *privacy.json*--dpaudit-baseline-update*"])
     assert missing.ret != 0
+    assert "VIOLATION" not in missing.stdout.str()  # before anything is trained
     written = pytester.runpytest_subprocess("--dpaudit-baseline-update")
     written.assert_outcomes(passed=1)
     [line] = json.loads((pytester.path / "privacy.json").read_text())["audits"].values()
@@ -261,7 +262,18 @@ def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.P
     pytester.makepyfile(source)
     jumped = pytester.runpytest_subprocess()
     jumped.assert_outcomes(failed=1)
-    jumped.stdout.fnmatch_lines(["the proved epsilon has risen from * since the baseline*"])
+    said = [line for line in jumped.stdout.lines if line.startswith(("REGRESSION", "VIOLATION"))]
+    assert said[0].startswith("REGRESSION: the advantage of the attack has risen from ")  # first
+    pytester.makepyfile(source.replace("shadow_models=40", "shadow_models=44"))
+    other = pytester.runpytest_subprocess()
+    other.assert_outcomes(failed=1)
+    other.stdout.fnmatch_lines(
+        ["NOT COMPARABLE with the baseline: shadow models 40 there and 44 here; *-update"]
+    )
+    pytester.makepyfile(source.replace("test_leaky", "test_new"))
+    unknown = pytester.runpytest_subprocess()
+    unknown.stdout.fnmatch_lines(["*privacy.json has no line for *::test_new*-baseline-update"])
+    assert not list(pytester.path.rglob("test_new*/dpaudit-1"))  # before anything is trained
 
 
 def test_an_audit_that_nothing_has_changed_is_not_run_again(pytester: pytest.Pytester) -> None:
@@ -336,7 +348,7 @@ def test_why_a_result_is_not_kept_is_said(pytester: pytest.Pytester) -> None:
     ("ini", "arguments", "said"),
     [
         ("dpaudit_scale = huge", [], "*dpaudit_scale must be one of smoke, ci, full*"),
-        ("dpaudit_baseline_tolerance = x", [], "*dpaudit_baseline_tolerance must be a number*"),
+        ("dpaudit_baseline_level = x", [], "*dpaudit_baseline_level must be in (0, 0.5)*"),
         ("", ["--dpaudit-baseline-update"], "*needs --dpaudit-baseline FILE*"),
     ],
 )

@@ -159,10 +159,10 @@ class ProbeReport(Document):
     def headline(self) -> str:
         """The counts in one line; where no probe judged the generator, why."""
         if not self.ran:
-            failed = self.of(ProbeStatus.FAILED)
-            why = failed or self.of(ProbeStatus.NOT_APPLICABLE)
+            broken = self.of(ProbeStatus.FAILED)
+            why = broken or self.of(ProbeStatus.NOT_APPLICABLE)
             reasons = listed(dict.fromkeys(printable(one.evidence) for one in why), most=2)
-            how = f"{counted(len(failed), 'probe')} failed" if failed else "no probe applies"
+            how = f"{counted(len(broken), 'probe')} failed" if broken else "no probe applies"
             return f"{self.generator}: NOTHING WAS PROBED, {how}: {reasons}"
         alarms = self.of(ProbeStatus.ALARM)
         count = {severity: sum(r.severity is severity for r in alarms) for severity in Severity}

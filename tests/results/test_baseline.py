@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dpaudit.errors import InputError
-from dpaudit.results.baseline import AuditOfTest, read_baseline, risen, write_baseline
+from dpaudit.results.baseline import (
+    AuditOfTest,
+    Baseline,
+    Errors,
+    baseline_of,
+    read_baseline,
+    regression,
+    write_baseline,
+)
+
+SETTINGS = {"shadow models": "100", "target": "row:3", "seed": "0"}
 
 
-def found(test: str, proved: float | None, *, number: int = 1) -> AuditOfTest:
+def found(
+    test: str,
+    proved: float | None,
+    errors: tuple[int, int] | None = None,
+    *,
+    number: int = 1,
+    settings: Mapping[str, str] = SETTINGS,
+) -> AuditOfTest:
     return AuditOfTest(
         test=test,
         number=number,
@@ -22,33 +41,64 @@ def found(test: str, proved: float | None, *, number: int = 1) -> AuditOfTest:
         shadow_models=100,
         seed=0,
         report="report.html",
+        settings=settings,
+        errors=None if errors is None else Errors(*errors, 30, 30),
     )
 
 
-def test_what_was_proved_comes_back_and_other_tests_keep_their_lines(tmp_path: Path) -> None:
+def test_what_was_found_comes_back_and_other_tests_keep_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "privacy.json"
-    write_baseline(file, [found("t.py::a", 0.25), found("t.py::a", None, number=2)])
+    write_baseline(file, [found("t.py::a", 0.25, (9, 8)), found("t.py::a", None, number=2)])
     write_baseline(file, [found("t.py::b", 0.5)])
-    assert read_baseline(file) == {"t.py::a": 0.25, "t.py::a #2": 0.0, "t.py::b": 0.5}
+    first = Baseline(SETTINGS, Errors(9, 8, 30, 30), 0.25)
+    second, third = (Baseline(SETTINGS, None, proved) for proved in (None, 0.5))
+    assert read_baseline(file) == {"t.py::a": first, "t.py::a #2": second, "t.py::b": third}
     write_baseline(file, [found("t.py::a", 1.25)])
-    assert read_baseline(file)["t.py::a"] == 1.25
+    assert baseline_of("t.py::a", file).proved == 1.25
+    with pytest.raises(InputError, match=r"no line for t\.py::c: add it with --dpaudit"):
+        baseline_of("t.py::c", file)
 
 
-def test_only_a_rise_beyond_the_tolerance_is_said() -> None:
-    before = {"t.py::a": 0.25}
-    assert risen(found("t.py::a", 0.75), before, tolerance=0.5) == ""
-    assert risen(found("t.py::a", None), before, tolerance=0.5) == ""
-    assert risen(found("t.py::new", 9.0), before, tolerance=0.5) == ""
-    assert "from 0.25 to 0.76 " in risen(found("t.py::a", 0.76), before, tolerance=0.5)
+def test_only_a_significant_rise_of_the_advantage_is_a_regression() -> None:
+    before = Baseline(SETTINGS, Errors(15, 15, 30, 30), 0.0)
+    for errors in ((15, 15), (20, 20), (11, 11), (15, 10), None):
+        assert regression(found("t.py::a", 2.0, errors), before, level=0.01) == ""
+    said = regression(found("t.py::a", 1.9, (8, 2)), before, level=0.01)
+    assert said.startswith("REGRESSION: the advantage of the attack has risen from 0.00 (FNR 15/30")
+    assert "tested at 1 %" in said
+    assert "proved epsilon 0 then and 1.9 now" in said
+    # The same rates in ten times the trials are another matter, and so is another level.
+    assert regression(found("t.py::a", 0.0, (11, 11)), before, level=0.1)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema_version": 2, "audits": {}}', "x"])
+def test_no_more_than_the_level_are_flagged_where_nothing_has_changed() -> None:
+    rng = np.random.default_rng(0)
+    for fnr, fpr in ((0.5, 0.5), (0.3, 0.1), (0.9, 0.02), (0.05, 0.05)):
+        flagged = 0
+        for old, new in rng.binomial(30, [[(fnr, fpr), (fnr, fpr)]] * 4000):
+            before = Baseline(SETTINGS, Errors(*old.tolist(), 30, 30), 0.0)
+            one = found("t.py::a", 0.0, tuple(new.tolist()))
+            flagged += regression(one, before, level=0.01) != ""
+        assert flagged <= 4000 * 0.01 + 3 * (4000 * 0.01) ** 0.5
+
+
+def test_like_is_compared_with_like_alone() -> None:
+    before = Baseline(SETTINGS, Errors(15, 15, 30, 30), 0.746)
+    settings = {**SETTINGS, "shadow models": "52"}
+    said = regression(found("t.py::a", 1.94, (15, 15), settings=settings), before, level=0.01)
+    assert said.startswith(
+        "NOT COMPARABLE with the baseline: shadow models 100 there and 52 here; audit as"
+    )
+    assert "--dpaudit-baseline-update" in said
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema_version": 1, "audits": {}}', "x"])
 def test_what_is_no_baseline_is_refused_and_kept(tmp_path: Path, text: str) -> None:
     file = tmp_path / "privacy.json"
     file.write_text(text)
-    with pytest.raises(InputError, match="no baseline of dpaudit"):
+    with pytest.raises(InputError, match="no baseline of this version"):
         read_baseline(file)
-    with pytest.raises(InputError, match="no baseline of dpaudit"):
+    with pytest.raises(InputError, match="no baseline of this version"):
         write_baseline(file, [found("t.py::a", 1.0)])
     assert file.read_text() == text
 
