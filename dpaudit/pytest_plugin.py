@@ -23,7 +23,7 @@ from dpaudit.results.baseline import (
     UPDATE,
     AuditOfTest,
     Baseline,
-    Errors,
+    Ranking,
     baseline_of,
     regression,
     write_baseline,
@@ -325,7 +325,7 @@ def _before(config: pytest.Config, key: str) -> Baseline | None:
 def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
     from dpaudit.results.sentences import detects_from
 
-    claimed, fixed = result.claim.value, result.game.has_fixed_independent_trials
+    claimed = result.claim.value
     return AuditOfTest(
         test=test,
         number=number,
@@ -338,8 +338,15 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
         report=str(result.folder and result.folder / "report.html"),
         detects="" if result.power is None else detects_from(result.power, result.claim),
         settings=_compared(result),
-        errors=None if not fixed or result.counts is None else Errors(*result.counts),
+        ranking=_ranking(result),
     )
+
+
+def _ranking(result: AuditResult) -> Ranking | None:
+    counts = result.counts
+    if result.auc is None or counts is None or not result.game.has_fixed_independent_trials:
+        return None
+    return Ranking(result.auc, counts.n_in, counts.n_out)
 
 
 def _compared(result: AuditResult) -> dict[str, str]:
@@ -371,5 +378,5 @@ def _reported(terminalreporter: Any) -> Iterator[AuditOfTest]:
 
 def _read(document: dict[str, Any]) -> AuditOfTest:
     """An audit as it came from a test, perhaps of another process."""
-    errors = document.pop("errors")
-    return AuditOfTest(**document, errors=errors and Errors(*errors))
+    ranking = document.pop("ranking")
+    return AuditOfTest(**document, ranking=ranking and Ranking(*ranking))

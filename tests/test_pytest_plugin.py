@@ -247,8 +247,9 @@ def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(
 
 
 def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.Pytester) -> None:
-    source = LEAKING.replace(".assert_no_violation()", "")
-    pytester.makepyfile(source.replace("len(self.data)", "30"))
+    source = LEAKING.replace(".assert_no_violation()", "").replace("models=40", "models=60")
+    sampled = "self.data.sample(n, replace=True, random_state=seed).assign(age=len(self.data))"
+    pytester.makepyfile(source.replace(sampled, "data.sample(n, replace=True, random_state=seed)"))
     pytester.makeini("[pytest]\ndpaudit_baseline = privacy.json\n")
     missing = pytester.runpytest_subprocess()
     missing.stdout.fnmatch_lines(["*no baseline *privacy.json*--dpaudit-baseline-update*"])
@@ -263,12 +264,12 @@ def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.P
     jumped = pytester.runpytest_subprocess()
     jumped.assert_outcomes(failed=1)
     said = [line for line in jumped.stdout.lines if line.startswith(("REGRESSION", "VIOLATION"))]
-    assert said[0].startswith("REGRESSION: the advantage of the attack has risen from ")  # first
-    pytester.makepyfile(source.replace("shadow_models=40", "shadow_models=44"))
+    assert said[0].startswith("REGRESSION: the AUC of the attack has risen from ")  # first
+    pytester.makepyfile(source.replace("models=60", "models=64"))
     other = pytester.runpytest_subprocess()
     other.assert_outcomes(failed=1)
     other.stdout.fnmatch_lines(
-        ["NOT COMPARABLE with the baseline: shadow models 40 there and 44 here; *-update"]
+        ["NOT COMPARABLE with the baseline: shadow models 60 there and 64 here; *-update"]
     )
     pytester.makepyfile(source.replace("test_leaky", "test_new"))
     unknown = pytester.runpytest_subprocess()

@@ -18,28 +18,21 @@ LEVEL: Final = 0.01
 UPDATE: Final = "--dpaudit-baseline-update"
 
 
-class Errors(NamedTuple):
-    """Errors of the deciding attack on independent trials.
+class Ranking(NamedTuple):
+    """How well the deciding attack ranks independent trials.
 
     Attributes:
-        false_negatives: Missed trials of the "in" world.
-        false_positives: Trials of the "out" world that it took for the other.
+        auc: The area under its ROC curve; 0.5 is chance.
         n_in: Scored trials of the "in" world.
         n_out: Scored trials of the "out" world.
     """
 
-    false_negatives: int
-    false_positives: int
+    auc: float
     n_in: int
     n_out: int
 
-    @property
-    def advantage(self) -> float:
-        """Its true positive rate less its false positive rate; 0 is chance."""
-        return 1.0 - self.false_negatives / self.n_in - self.false_positives / self.n_out
-
     def __str__(self) -> str:
-        return f"FNR {self.false_negatives}/{self.n_in}, FPR {self.false_positives}/{self.n_out}"
+        return f"{self.auc:.3f} of {self.n_in} in and {self.n_out} out"
 
 
 class AuditOfTest(NamedTuple):
@@ -57,8 +50,8 @@ class AuditOfTest(NamedTuple):
         report: Path of its report.
         detects: What it could have detected, in words.
         settings: What must be the same for a comparison, in words by name.
-        errors: Errors of the deciding attack; null where its trials are not independent, or their
-            number was not fixed.
+        ranking: Of the deciding attack; null where its trials are not independent, or their number
+            was not fixed.
         cached: Whether the result was known and nothing was trained.
         unkept: Why the result will not be known next time; empty if it may be.
     """
@@ -74,7 +67,7 @@ class AuditOfTest(NamedTuple):
     report: str
     detects: str = ""
     settings: Mapping[str, str] = {}
-    errors: Errors | None = None
+    ranking: Ranking | None = None
     cached: bool = False
     unkept: str = ""
 
@@ -94,12 +87,12 @@ class Baseline(NamedTuple):
 
     Attributes:
         settings: As in `AuditOfTest`.
-        errors: As there.
+        ranking: As there.
         proved: As there.
     """
 
     settings: Mapping[str, str]
-    errors: Errors | None
+    ranking: Ranking | None
     proved: float | None
 
 
@@ -110,7 +103,7 @@ def read_baseline(file: Path) -> Mapping[str, Baseline]:
         InputError: If the file cannot be read or is no baseline.
     """
     return {
-        key: Baseline(one["settings"], one["errors"] and Errors(*one["errors"]), one["proved"])
+        key: Baseline(one["settings"], one["ranking"] and Ranking(*one["ranking"]), one["proved"])
         for key, one in _lines(file).items()
     }
 
@@ -137,7 +130,7 @@ def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
     for audit in audits:
         kept[audit.key] = {
             name: getattr(audit, name)
-            for name in ("verdict", "quantity", "claimed", "proved", "settings", "errors")
+            for name in ("verdict", "quantity", "claimed", "proved", "settings", "ranking")
         }
     document = {"schema_version": BASELINE_VERSION, "audits": dict(sorted(kept.items()))}
     try:
@@ -149,9 +142,9 @@ def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
 def regression(audit: AuditOfTest, before: Baseline, *, level: float) -> str:
     """Says that an audit leaks more than before, or cannot be compared; else empty.
 
-    Two runs of one audit are compared by the advantage of their deciding attacks, TPR - FPR: a
-    one-sided test of a contrast of four independent proportions, each with one success and one
-    failure added (Agresti and Caffo 2000), against the normal distribution.
+    Two runs of one audit are compared by the AUC of their deciding attacks, in a one-sided test
+    against the normal distribution. Whatever the scores are, the variance of an AUC of A is at most
+    A (1 - A) / min(n_in, n_out) (Birnbaum and Klose 1957); A is the mean of both.
 
     Args:
         audit: The audit.
@@ -172,29 +165,27 @@ def regression(audit: AuditOfTest, before: Baseline, *, level: float) -> str:
             f"NOT COMPARABLE with the baseline: {'; '.join(differing)}; audit as the baseline was, "
             f"or write it again: {UPDATE}"
         )
-    old, new = before.errors, audit.errors
+    old, new = before.ranking, audit.ranking
     if old is None or new is None:
         return ""
     p_value = _p_value(old, new)
     if p_value > level:
         return ""
     return (
-        f"REGRESSION: the advantage of the attack has risen from {old.advantage:.2f} ({old}) to "
-        f"{new.advantage:.2f} ({new}) since the baseline (p = {p_value:.2g}, tested at "
-        f"{100 * level:g} %); proved {audit.quantity} {before.proved or 0.0:.3g} then and "
-        f"{audit.proved or 0.0:.3g} now; if that is meant, write the baseline again: {UPDATE}"
+        f"REGRESSION: the AUC of the attack has risen from {old} to {new} since the baseline (p = "
+        f"{p_value:.2g}, tested at {100 * level:g} %); proved {audit.quantity} "
+        f"{before.proved or 0.0:.3g} then and {audit.proved or 0.0:.3g} now; if that is meant, "
+        f"write the baseline again: {UPDATE}"
     )
 
 
-def _p_value(old: Errors, new: Errors) -> float:
-    """Of the hypothesis that the advantage has not risen."""
-    rise = variance = 0.0
-    for errors, sign in ((old, 1.0), (new, -1.0)):
-        for wrong, trials in ((errors[0], errors.n_in), (errors[1], errors.n_out)):
-            rate = (wrong + 1.0) / (trials + 2.0)
-            rise += sign * rate
-            variance += rate * (1.0 - rate) / (trials + 2.0)
-    return 1.0 - NormalDist().cdf(rise / math.sqrt(variance))
+def _p_value(old: Ranking, new: Ranking) -> float:
+    """Of the hypothesis that the AUC has not risen."""
+    mean = (old.auc + new.auc) / 2.0
+    scale = sum(1.0 / min(of.n_in, of.n_out) for of in (old, new))
+    if new.auc <= old.auc:
+        return 1.0
+    return 1.0 - NormalDist().cdf((new.auc - old.auc) / math.sqrt(mean * (1.0 - mean) * scale))
 
 
 def _lines(file: Path) -> dict[str, dict[str, Any]]:
@@ -207,7 +198,7 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
         for one in audits.values():
             float(one["proved"] or 0.0)
             dict(one["settings"])
-            Errors(*one["errors"] or (0, 0, 1, 1))
+            Ranking(*one["ranking"] or (0.5, 1, 1))
     except OSError as error:
         raise InputError(f"no baseline {file}: {io_reason(error)}; make it with {UPDATE}") from None
     except (ValueError, TypeError, KeyError, AttributeError):

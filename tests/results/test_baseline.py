@@ -13,7 +13,7 @@ from dpaudit.errors import InputError
 from dpaudit.results.baseline import (
     AuditOfTest,
     Baseline,
-    Errors,
+    Ranking,
     baseline_of,
     read_baseline,
     regression,
@@ -26,7 +26,7 @@ SETTINGS = {"shadow models": "100", "target": "row:3", "seed": "0"}
 def found(
     test: str,
     proved: float | None,
-    errors: tuple[int, int] | None = None,
+    auc: float | None = None,
     *,
     number: int = 1,
     settings: Mapping[str, str] = SETTINGS,
@@ -42,15 +42,15 @@ def found(
         seed=0,
         report="report.html",
         settings=settings,
-        errors=None if errors is None else Errors(*errors, 30, 30),
+        ranking=None if auc is None else Ranking(auc, 30, 25),
     )
 
 
 def test_what_was_found_comes_back_and_other_tests_keep_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "privacy.json"
-    write_baseline(file, [found("t.py::a", 0.25, (9, 8)), found("t.py::a", None, number=2)])
+    write_baseline(file, [found("t.py::a", 0.25, 0.75), found("t.py::a", None, number=2)])
     write_baseline(file, [found("t.py::b", 0.5)])
-    first = Baseline(SETTINGS, Errors(9, 8, 30, 30), 0.25)
+    first = Baseline(SETTINGS, Ranking(0.75, 30, 25), 0.25)
     second, third = (Baseline(SETTINGS, None, proved) for proved in (None, 0.5))
     assert read_baseline(file) == {"t.py::a": first, "t.py::a #2": second, "t.py::b": third}
     write_baseline(file, [found("t.py::a", 1.25)])
@@ -59,33 +59,37 @@ def test_what_was_found_comes_back_and_other_tests_keep_their_lines(tmp_path: Pa
         baseline_of("t.py::c", file)
 
 
-def test_only_a_significant_rise_of_the_advantage_is_a_regression() -> None:
-    before = Baseline(SETTINGS, Errors(15, 15, 30, 30), 0.0)
-    for errors in ((15, 15), (20, 20), (11, 11), (15, 10), None):
-        assert regression(found("t.py::a", 2.0, errors), before, level=0.01) == ""
-    said = regression(found("t.py::a", 1.9, (8, 2)), before, level=0.01)
-    assert said.startswith("REGRESSION: the advantage of the attack has risen from 0.00 (FNR 15/30")
+def test_only_a_significant_rise_of_the_auc_is_a_regression() -> None:
+    before = Baseline(SETTINGS, Ranking(0.6, 30, 25), 0.0)
+    for auc in (0.6, 0.3, 0.8, None):
+        assert regression(found("t.py::a", 2.0, auc), before, level=0.01) == ""
+    said = regression(found("t.py::a", 1.9, 0.95), before, level=0.01)
+    assert said.startswith("REGRESSION: the AUC of the attack has risen from 0.600 of 30 in")
     assert "tested at 1 %" in said
     assert "proved epsilon 0 then and 1.9 now" in said
-    # The same rates in ten times the trials are another matter, and so is another level.
-    assert regression(found("t.py::a", 0.0, (11, 11)), before, level=0.1)
+    assert regression(found("t.py::a", 0.0, 0.8), before, level=0.1)
+    assert regression(found("t.py::a", 0.0, 1.0), before._replace(ranking=None), level=0.1) == ""
+    perfect = before._replace(ranking=Ranking(1.0, 30, 25))
+    assert regression(found("t.py::a", 0.0, 1.0), perfect, level=0.1) == ""
 
 
 def test_no_more_than_the_level_are_flagged_where_nothing_has_changed() -> None:
     rng = np.random.default_rng(0)
-    for fnr, fpr in ((0.5, 0.5), (0.3, 0.1), (0.9, 0.02), (0.05, 0.05)):
+    for shift, spread in ((0.0, 1.0), (2.0, 1.0), (0.0, 50.0), (1.0, 0.1)):
         flagged = 0
-        for old, new in rng.binomial(30, [[(fnr, fpr), (fnr, fpr)]] * 4000):
-            before = Baseline(SETTINGS, Errors(*old.tolist(), 30, 30), 0.0)
-            one = found("t.py::a", 0.0, tuple(new.tolist()))
-            flagged += regression(one, before, level=0.01) != ""
-        assert flagged <= 4000 * 0.01 + 3 * (4000 * 0.01) ** 0.5
+        for _ in range(1000):
+            inside, outside = rng.normal(shift, spread, (2, 20)), rng.normal(0.0, 1.0, (2, 25))
+            above = inside[:, :, None] > outside[:, None, :]
+            old, new = (Ranking(float(auc), 20, 25) for auc in above.mean((1, 2)))
+            one = found("t.py::a", 0.0)._replace(ranking=new)
+            flagged += regression(one, Baseline(SETTINGS, old, 0.0), level=0.01) != ""
+        assert flagged <= 10 + 3 * 10**0.5
 
 
 def test_like_is_compared_with_like_alone() -> None:
-    before = Baseline(SETTINGS, Errors(15, 15, 30, 30), 0.746)
+    before = Baseline(SETTINGS, Ranking(0.5, 30, 25), 0.746)
     settings = {**SETTINGS, "shadow models": "52"}
-    said = regression(found("t.py::a", 1.94, (15, 15), settings=settings), before, level=0.01)
+    said = regression(found("t.py::a", 1.94, 0.5, settings=settings), before, level=0.01)
     assert said.startswith(
         "NOT COMPARABLE with the baseline: shadow models 100 there and 52 here; audit as"
     )
