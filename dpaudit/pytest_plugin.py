@@ -10,14 +10,14 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
 from dpaudit.errors import InputError
-from dpaudit.formatting import counted
+from dpaudit.formatting import counted, error_text
 from dpaudit.results.baseline import (
     LEVEL,
     UPDATE,
@@ -42,6 +42,12 @@ SCALES: Final = {"smoke": 52, "ci": 100, "full": 400}
 """Shadow models of an audit that names no number: seconds, a minute or two, and more."""
 PROPERTY: Final = "dpaudit"
 """Test property that holds an audit as JSON: for JUnit XML, and on its way from xdist's workers."""
+REPLAYED: Final = "dpaudit-replay"
+"""Test property of a replay before an audit: its verdict in a line."""
+REPLAYED_SCALES: Final = ("ci", "full")
+"""At these an audit of Python code that names no number of models is preceded by a replay."""
+REPLAY_SHARE: Final = 5.0
+"""A replay errs with a fifth of the error probability of the audit that it precedes."""
 SKIPPED: Final = "dpaudit-skipped"
 """Test property of an audit that was skipped: why, and how to run it."""
 _SKIP = "skip tests that audit privacy (the fixture dp_audit or the marker dpaudit)"
@@ -121,18 +127,21 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     Raises:
         pytest.UsageError: If the baseline cannot be written.
     """
-    audits = list(_reported(terminalreporter))
+    audits = [_read(json.loads(one)) for _, one in _reported(terminalreporter, PROPERTY)]
+    replays = list(_reported(terminalreporter, REPLAYED))
     skipped = Counter(
         value
         for report in terminalreporter.stats.get("skipped", ())
         for name, value in report.user_properties
         if name == SKIPPED
     )
-    if not audits and not skipped:
+    if not audits and not replays and not skipped:
         return
     terminalreporter.section("privacy audits")
     for audit in audits:
         terminalreporter.line(_line(audit))
+    for test, said in replays:
+        terminalreporter.line(f"REPLAY of {test}: {said}")
     for why, count in skipped.items():
         terminalreporter.line(f"NOT RUN: {counted(count, 'privacy audit')}, {why}")
     file = _baseline(config)
@@ -163,8 +172,11 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     Returns a function that takes a generator, a table, `schema` and what else an audit may be told
     in plain keywords (`dpaudit.auditing.games.audit_settings`). How many shadow models it trains
     depends on `--dpaudit-scale` unless the test or its marker says so; what it returns has
-    `assert_no_violation()`. The report of each audit stays in the test's temporary folder. An audit
-    that nothing has changed since it was run is not run again (`dpaudit.auditing.recall`).
+    `assert_no_violation()`. At the scales ci and full, Python code is replayed first
+    (`dpaudit.replay`), which sees in a few fits too little noise that so few models cannot show: a
+    violation fails the test before any shadow model is trained; `replay=False` leaves it out. The
+    report of each audit stays in the test's temporary folder. An audit that nothing has changed
+    since it was run is not run again (`dpaudit.auditing.recall`).
     """
     config, node = request.config, request.node
     folders: list[Path] = []
@@ -172,6 +184,7 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     def audit(
         generator: object,
         data: pd.DataFrame | str | Path | None = None,
+        replay: bool = True,
         **options: Any,
     ) -> AuditResult:
         __tracebackhide__ = True
@@ -185,11 +198,20 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         if "PYTEST_XDIST_WORKER" in os.environ and given.get("engine") != "dask":
             given.setdefault("jobs", 1)  # xdist already keeps every core busy
         size = {"shadow_models": SCALES[_asked(config, "scale")]}
-        if "effort" not in given and set(size) <= keywords_of_game(given):
+        sized = "effort" not in given and set(size) <= keywords_of_game(given)
+        replayed = replay and sized and not set(size) & set(given)
+        replayed = replayed and _asked(config, "scale") in REPLAYED_SCALES
+
+        def first() -> None:
+            __tracebackhide__ = True
+            if replayed:
+                _replay_first(node, generator, data, given)
+
+        if sized:
             given = size | given
         name = f"{node.nodeid} #{number}"
         result, cached, unkept = audit_or_recall(
-            generator, data, given, out=folders[-1], memory=_memory(config, node, name)
+            generator, data, given, out=folders[-1], memory=_memory(config, node, name), first=first
         )
         found = _audit_of_test(node.nodeid, number, result)
         found = found._replace(cached=cached, unkept=unkept)
@@ -213,14 +235,49 @@ def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
 
     def replayed(*given: Any, **settings: Any) -> ReplayRecord:
         __tracebackhide__ = True
-        from dpaudit.auditing.configuration import configured_samplers, in_use
         from dpaudit.replaying.run import replay
 
-        file = None if "samplers" in settings else in_use(None, pytestconfig.rootpath)
-        samplers = [] if file is None else configured_samplers(file)
-        return replay(*given, **{"samplers": samplers, **settings})
+        if "samplers" not in settings:
+            settings["samplers"] = _samplers(pytestconfig)
+        return replay(*given, **settings)
 
     return replayed
+
+
+def _replay_first(
+    node: pytest.Item, generator: object, data: object, given: Mapping[str, Any]
+) -> None:
+    """Fails a test whose generator violates its claim in a replay; notes every other verdict.
+
+    Code that cannot be replayed, such as that of other languages, is left to the audit.
+    """
+    __tracebackhide__ = True
+    from dpaudit.auditing.recall import OF_THE_RUN
+    from dpaudit.auditing.settings import AuditSettings
+    from dpaudit.errors import ReplayError
+    from dpaudit.replaying.run import replay
+    from dpaudit.results.verdict import Verdict
+
+    settings = {name: of for name, of in given.items() if name not in {*OF_THE_RUN, "on_progress"}}
+    error = 1.0 - settings.get("confidence", AuditSettings.confidence)
+    settings["confidence"] = 1.0 - error / REPLAY_SHARE
+    samplers = _samplers(node.config)
+    try:
+        record = replay(generator, data, samplers=samplers, **settings)  # type: ignore[arg-type]
+    except ReplayError as failure:
+        node.user_properties.append((REPLAYED, f"not possible: {error_text(failure)}"))
+        return
+    node.user_properties.append((REPLAYED, record.headline))
+    if record.verdict is Verdict.VIOLATION:
+        pytest.fail(f"{record}\n(no shadow model was trained)", pytrace=False)
+
+
+def _samplers(config: pytest.Config) -> list[dict[str, Any]]:
+    """The samplers that the project's file names."""
+    from dpaudit.auditing.configuration import configured_samplers, in_use
+
+    file = in_use(None, config.rootpath)
+    return [] if file is None else configured_samplers(file)
 
 
 def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | None:
@@ -365,15 +422,15 @@ def _compared(result: AuditResult) -> dict[str, str]:
     }
 
 
-def _reported(terminalreporter: Any) -> Iterator[AuditOfTest]:
-    """The audits of all tests that ran, those of xdist's workers too."""
+def _reported(terminalreporter: Any, wanted: str) -> Iterator[tuple[str, str]]:
+    """A property of all tests that ran, those of xdist's workers too, with the test."""
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, "when", None) != "call":
                 continue
             for name, value in report.user_properties:
-                if name == PROPERTY:
-                    yield _read(json.loads(value))
+                if name == wanted:
+                    yield report.nodeid, value
 
 
 def _read(document: dict[str, Any]) -> AuditOfTest:

@@ -335,6 +335,54 @@ def test_mine(dp_audit):
     assert "VIOLATION test_an_upgrade" in after
 
 
+def test_ten_times_too_little_noise_fails_at_the_scale_of_a_pull_request(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        TABLE
+        + """
+class Counts:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def fit(self, data, *, seed):
+        rng = np.random.default_rng(seed)
+        counts = data["age"].value_counts().reindex(range(20, 60), fill_value=0)
+        self.noisy = np.maximum(counts + rng.laplace(scale=self.scale, size=40), 0.0)
+        return self
+
+    def sample(self, n, *, seed):
+        rng = np.random.default_rng(seed)
+        shares = (self.noisy + 1e-9) / (self.noisy + 1e-9).sum()
+        return pd.DataFrame({"age": rng.choice(range(20, 60), n, p=shares), "income": 30.0})
+
+SETTINGS = dict(epsilon=1.0, attacks=QUICK, jobs=1, probe=False)
+
+def test_too_little(dp_audit):
+    dp_audit(Counts(0.1), data, **SETTINGS).assert_no_violation()
+
+def test_without(dp_audit):
+    dp_audit(Counts(0.1), data, replay=False, **SETTINGS)
+
+def test_enough(dp_audit):
+    dp_audit(Counts(1.0), data, **SETTINGS).assert_no_violation()
+"""
+    )
+    result = pytester.runpytest_subprocess("--durations=5")
+    result.assert_outcomes(passed=2, failed=1)
+    said = result.stdout.str()
+    assert re.search(
+        r"REPLAY of \S+::test_too_little: VIOLATION  claimed epsilon 1, epsilon of", said
+    )
+    assert re.search(r"REPLAY of \S+::test_enough: CONSISTENT", said)
+    assert not re.search(
+        r"(VIOLATION|CONSISTENT) \S+::test_too_little", said
+    )  # no model was trained
+    assert "test_without: VIOLATION" not in said
+    again = pytester.runpytest_subprocess("-k", "enough")
+    assert "REPLAY" not in again.stdout.str()  # of a result that is known
+
+
 @pytest.mark.ci
 def test_why_a_result_is_not_kept_is_said(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(HONEST + "\n\ndef unused(name):\n    return __import__(name)\n")
