@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
 from dpaudit.errors import InputError
-from dpaudit.formatting import counted, error_text
+from dpaudit.files import MOST_OF_SUMMARY, append_to_step_summary
+from dpaudit.formatting import counted, error_text, printable
 from dpaudit.results.baseline import (
     LEVEL,
     UPDATE,
@@ -48,6 +50,8 @@ REPLAYED_SCALES: Final = ("ci", "full")
 """At these an audit of Python code that names no number of models is preceded by a replay."""
 REPLAY_SHARE: Final = 5.0
 """A replay errs with a fifth of the error probability of the audit that it precedes."""
+ORDER: Final = ("violation", "invalid", "inconclusive", "consistent")
+"""Verdicts in the order in which a summary lists them."""
 SKIPPED: Final = "dpaudit-skipped"
 """Test property of an audit that was skipped: why, and how to run it."""
 _SKIP = "skip tests that audit privacy (the fixture dp_audit or the marker dpaudit)"
@@ -127,6 +131,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     Raises:
         pytest.UsageError: If the baseline cannot be written.
     """
+    if hasattr(config, "workerinput"):
+        return  # a worker of xdist: its controller has what all of them ran
     audits = [_read(json.loads(one)) for _, one in _reported(terminalreporter, PROPERTY)]
     replays = list(_reported(terminalreporter, REPLAYED))
     skipped = Counter(
@@ -142,8 +148,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.line(_line(audit))
     for test, said in replays:
         terminalreporter.line(f"REPLAY of {test}: {said}")
-    for why, count in skipped.items():
-        terminalreporter.line(f"NOT RUN: {counted(count, 'privacy audit')}, {why}")
+    left_out = [f"{counted(count, 'privacy audit')}, {why}" for why, count in skipped.items()]
+    for said in left_out:
+        terminalreporter.line(f"NOT RUN: {said}")
+    if reason := append_to_step_summary(_markdown(audits, replays, left_out)):
+        terminalreporter.line(reason)
     file = _baseline(config)
     if file is not None and config.getoption("--dpaudit-baseline-update"):
         try:
@@ -153,10 +162,43 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.line(f"baseline written: {file}")
 
 
+def _markdown(
+    audits: Sequence[AuditOfTest], replays: Sequence[tuple[str, str]], left_out: Sequence[str]
+) -> str:
+    """The audits of a session as a table in Markdown, of which as much as GitHub shows."""
+    by_severity = sorted(audits, key=lambda audit: ORDER.index(audit.verdict))
+    rows = [
+        f"| **{audit.verdict}** | {_cell(audit.key)} | {_number(audit.claimed, 'infinite')} | "
+        f"{_number(audit.proved, 'nothing')} | {_cell(audit.detects)} |\n"
+        for audit in by_severity
+    ]
+    others = [f"- Replay of {_cell(test)}: {_cell(said)}\n" for test, said in replays]
+    others += [f"- Not run: {_cell(said)}\n" for said in left_out]
+    head = "### Privacy audits\n\n"
+    title = "| verdict | test | claimed | proved | detects |\n|---|---|---|---|---|\n"
+    lines = [*([title, *rows, "\n"] if rows else []), *others]
+    kept, size = [head], len(head) + 100
+    for number, line in enumerate(lines):
+        size += len(line.encode())
+        if size > MOST_OF_SUMMARY:
+            kept.append(f"\nand {len(lines) - number} more lines\n")
+            break
+        kept.append(line)
+    return "".join([*kept, "\n"])
+
+
+def _number(value: float | None, missing: str) -> str:
+    return missing if value is None else f"{value:.3g}"
+
+
+def _cell(text: str) -> str:
+    """A foreign text in a cell of a table: it neither ends the cell nor is markup."""
+    return re.sub(r"([\\`*_{}\[\]<>&|#@~!])", r"\\\1", printable(text))
+
+
 def _line(audit: AuditOfTest) -> str:
     """An audit in one line, with what it could have detected."""
-    proved = "nothing" if audit.proved is None else f"{audit.proved:.3g}"
-    claimed = "infinite" if audit.claimed is None else f"{audit.claimed:.3g}"
+    claimed, proved = _number(audit.claimed, "infinite"), _number(audit.proved, "nothing")
     found = filter(None, [f"{audit.quantity} claimed {claimed}", f"proved {proved}", audit.detects])
     kept = f" (not kept in the cache: {audit.unkept})" if audit.unkept else ""
     return (

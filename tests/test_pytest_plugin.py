@@ -12,9 +12,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dpaudit.pytest_plugin import _markdown
+from dpaudit.results.baseline import AuditOfTest
+
 TABLE = """
 import numpy as np
 import pandas as pd
+import pytest
 
 rng = np.random.default_rng(0)
 data = pd.DataFrame({"age": rng.integers(20, 60, 30), "income": rng.normal(30, 5, 30)})
@@ -333,6 +337,38 @@ def test_mine(dp_audit):
     after = audited()
     assert "(from the cache)" not in after
     assert "VIOLATION test_an_upgrade" in after
+
+
+def test_a_session_in_github_actions_has_its_audits_in_the_summary_of_the_job(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
+    pytester.makepyfile(
+        LEAKING + HONEST.replace(TABLE, "") + "\n@pytest.mark.dpaudit(slow=True)\n"
+        "def test_late(dp_audit):\n    pass\n"
+    )
+    pytester.makepyfile(test_0="def test_plain():\n    pass\n")
+    monkeypatch.delenv("CI", raising=False)
+    pytester.runpytest_subprocess("test_0.py")
+    assert not (pytester.path / "summary.md").exists()
+    pytester.runpytest_subprocess("-n", "1").assert_outcomes(failed=1, passed=2, skipped=1)
+    lines = (pytester.path / "summary.md").read_text().splitlines()
+    assert lines[0] == "### Privacy audits"
+    rows = [line for line in lines if line.startswith("| **")]
+    assert [row.split(" |")[0] for row in rows] == ["| **violation**", "| **consistent**"]
+    assert "test\\_leaky" in rows[0]
+    assert "| 0.5 | 2." in rows[0]
+    assert any(line.startswith("- Not run: 1 privacy audit, marked slow") for line in lines)
+
+
+def test_a_long_session_stays_below_what_github_shows() -> None:
+    audit = AuditOfTest(
+        "t.py::" + "a" * 200, 1, "consistent", "epsilon", 1.0, None, 100, 0, "r.html"
+    )
+    text = _markdown([audit] * 2000, [("t.py::b", "x|<b>")], [])
+    assert 90_000 < len(text.encode()) < 100_000
+    assert re.search(r"and \d+ more lines\n\n$", text)
+    assert "x\\|\\<b\\>" in _markdown([], [("t.py::b", "x|<b>")], [])
 
 
 def test_ten_times_too_little_noise_fails_at_the_scale_of_a_pull_request(
