@@ -86,7 +86,19 @@ class BudgetError(DpauditError):
 
 
 class TrialError(DpauditError):
-    """One shadow model failed: what it raised, or what was wrong with its table."""
+    """One shadow model failed: what it raised, or what was wrong with its table.
+
+    Args:
+        what: What went wrong, without a word of the generator's.
+        quoted: What the generator said of it, which may quote records.
+
+    Attributes:
+        shareable: What went wrong, for results and reports.
+    """
+
+    def __init__(self, what: str, quoted: str = "") -> None:
+        super().__init__(f"{what}: {quoted}" if quoted else what)
+        self.shareable = what
 
 
 class RowCountError(TrialError):

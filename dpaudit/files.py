@@ -7,7 +7,7 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 
 def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666) -> None:
@@ -34,6 +34,32 @@ def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
+"""The variable that names the summary of a job: GitHub Actions sets it in every step."""
+MOST_OF_SUMMARY: Final = 100_000
+"""Bytes that one result or one session adds: of a summary beyond 1 MiB GitHub shows nothing."""
+
+
+def append_to_step_summary(text: str) -> str:
+    """Appends a text to the summary of the job, in a step of GitHub Actions.
+
+    Args:
+        text: Markdown, of at most 100,000 bytes.
+
+    Returns:
+        Why it cannot be written; empty if it was, or if this is no such step.
+    """
+    file = os.environ.get(STEP_SUMMARY)
+    if not file:
+        return ""
+    try:
+        with Path(file).open("a", encoding="utf-8") as summary:
+            summary.write(text)
+    except OSError as error:
+        return f"{STEP_SUMMARY} cannot be written: {io_reason(error)}"
+    return ""
 
 
 MOST_NESTED = 64

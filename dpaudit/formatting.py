@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import difflib
+import os
+import sysconfig
 import textwrap
+import traceback
 from collections.abc import Collection, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from types import TracebackType
+from typing import Any, Final, NamedTuple
 
 TERMINAL_WIDTH = 80
 """Characters in a line of text for a terminal, at most."""
 _GAP = "  "
 _DIGITS = 3
 _NO_VALUE = "none"
+_LONGEST_TRACEBACK: Final = 20_000
+_INSTALLED: Final = {"site-packages", "dist-packages"}
+_OWN: Final = os.path.realpath(os.path.dirname(__file__)) + os.sep
+_STDLIB: Final = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
+_LONGEST_CHAIN: Final = 10
+_CAUSE: Any = BaseException.__dict__["__cause__"]  # a subclass may do anything when it is asked
+_TRACEBACK: Any = BaseException.__dict__["__traceback__"]
 
 
 def rounded(value: float | None, *, digits: int = _DIGITS) -> str:
@@ -90,6 +102,76 @@ def error_text(error: BaseException) -> str:
         return one_line(f"{error}")
     except BaseException:  # noqa: BLE001 - as above
         return _type_name(error)
+
+
+def located(error: BaseException) -> str:
+    """As `error_line`, and where a user's code raised it: "OSError: no file at gan.py:9 in fit"."""
+    place = raised_at(error)
+    return f"{error_line(error)} at {place}" if place else error_line(error)
+
+
+def raised_at(error: BaseException) -> str:
+    """Where a user's code raised an error: "gan.py:41 in fit"; empty if it did not.
+
+    That is the innermost frame which is neither dpaudit's, the standard library's nor an installed
+    package's; of an installed generator the frame that dpaudit called. Of an error that dpaudit
+    raised from another one, the frame of that one. Never raises, as `error_line`.
+    """
+    chained: BaseException | None = error
+    for _ in range(_LONGEST_CHAIN):
+        if chained is None:
+            break
+        foreign = [frame for frame in _frames(chained) if _is_foreign(frame.file)]
+        own = [frame for frame in foreign if not _is_installed(frame.file)]
+        if foreign:
+            at = own[-1] if own else foreign[0]
+            folder, name = os.path.split(at.file)
+            if os.path.basename(folder).startswith("ipykernel_"):
+                name = "notebook cell"  # the file has a number for its name
+            return one_line(f"{name}:{at.line} in {at.function}")
+        chained = _CAUSE.__get__(chained)
+    return ""
+
+
+def whole_traceback(error: BaseException) -> str:
+    """The traceback of an error, its last 20,000 characters at most; it may quote records.
+
+    Never raises, as `error_line`.
+    """
+    try:
+        return "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
+    except BaseException:  # noqa: BLE001 - describing itself may do anything, such as exit
+        return ""
+
+
+class _Frame(NamedTuple):
+    file: str
+    line: int
+    function: str
+
+
+def _frames(error: BaseException) -> list[_Frame]:
+    """The frames of a traceback, the outermost first."""
+    tied: TracebackType | None = _TRACEBACK.__get__(error)
+    return [
+        _Frame(_place(frame.f_code.co_filename), line, frame.f_code.co_name)
+        for frame, line in traceback.walk_tb(tied)
+    ]
+
+
+def _place(file: str) -> str:
+    """A file, with all links followed; as it is where it is none, such as a cell of a notebook."""
+    return file if file.startswith("<") else os.path.realpath(file)
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file is neither dpaudit's nor of Python itself."""
+    python = file.startswith((_STDLIB, "<frozen ", "<__array_function__"))
+    return not file.startswith(_OWN) and (not python or _is_installed(file))
+
+
+def _is_installed(file: str) -> bool:
+    return not _INSTALLED.isdisjoint(file.split(os.sep))
 
 
 def _type_name(error: BaseException) -> str:

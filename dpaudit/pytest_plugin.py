@@ -9,20 +9,25 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
 from dpaudit.errors import InputError
-from dpaudit.formatting import counted
+from dpaudit.files import MOST_OF_SUMMARY, append_to_step_summary
+from dpaudit.formatting import counted, error_text, printable
 from dpaudit.results.baseline import (
-    TOLERANCE,
+    LEVEL,
+    UPDATE,
     AuditOfTest,
-    read_baseline,
-    risen,
+    Baseline,
+    Ranking,
+    baseline_of,
+    regression,
     write_baseline,
 )
 
@@ -39,17 +44,25 @@ SCALES: Final = {"smoke": 52, "ci": 100, "full": 400}
 """Shadow models of an audit that names no number: seconds, a minute or two, and more."""
 PROPERTY: Final = "dpaudit"
 """Test property that holds an audit as JSON: for JUnit XML, and on its way from xdist's workers."""
+REPLAYED: Final = "dpaudit-replay"
+"""Test property of a replay before an audit: its verdict in a line."""
+REPLAYED_SCALES: Final = ("ci", "full")
+"""At these an audit of Python code that names no number of models is preceded by a replay."""
+REPLAY_SHARE: Final = 5.0
+"""A replay errs with a fifth of the error probability of the audit that it precedes."""
+ORDER: Final = ("violation", "invalid", "inconclusive", "consistent")
+"""Verdicts in the order in which a summary lists them."""
 SKIPPED: Final = "dpaudit-skipped"
 """Test property of an audit that was skipped: why, and how to run it."""
 _SKIP = "skip tests that audit privacy (the fixture dp_audit or the marker dpaudit)"
 _ONLY = "run only tests that audit privacy"
 _SLOW = "run audits marked slow outside continuous integration (where CI is not set), too"
 _SCALE = "shadow models of audits that name no number: smoke 52, ci 100 (the default), full 400"
-_BASELINE = "fail where an audit proves more than this file says it did before"
-_UPDATE = "write what audits prove into the baseline, and fail none for it"
+_BASELINE = "fail where the attack of an audit does better than this file says it did before"
+_UPDATE = "write what audits find into the baseline, and fail none for it"
 _NO_CACHE = "train again what nothing has changed since it was audited"
 _CACHE = "keep results in pytest's cache, and train only what has changed since (true)"
-_TOLERANCE = f"how much more than the baseline an audit may prove ({TOLERANCE:g})"
+_LEVEL = f"level of the test that compares an audit with the baseline ({LEVEL:g})"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,7 +81,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("dpaudit_slow", type="bool", default=False, help=_SLOW)
     parser.addini("dpaudit_scale", default="ci", help=_SCALE)
     parser.addini("dpaudit_baseline", default="", help=_BASELINE)
-    parser.addini("dpaudit_baseline_tolerance", default=str(TOLERANCE), help=_TOLERANCE)
+    parser.addini("dpaudit_baseline_level", default=str(LEVEL), help=_LEVEL)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -84,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if _asked(config, "scale") not in SCALES:
         raise pytest.UsageError(f"dpaudit_scale must be one of {', '.join(SCALES)}")
-    _tolerance(config)
+    _level(config)
     if config.getoption("--dpaudit-baseline-update") and _baseline(config) is None:
         raise pytest.UsageError("--dpaudit-baseline-update needs --dpaudit-baseline FILE")
 
@@ -118,26 +131,28 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     Raises:
         pytest.UsageError: If the baseline cannot be written.
     """
-    audits = list(_reported(terminalreporter))
+    if hasattr(config, "workerinput"):
+        return  # a worker of xdist: its controller has what all of them ran
+    audits = [_read(json.loads(one)) for _, one in _reported(terminalreporter, PROPERTY)]
+    replays = list(_reported(terminalreporter, REPLAYED))
     skipped = Counter(
         value
         for report in terminalreporter.stats.get("skipped", ())
         for name, value in report.user_properties
         if name == SKIPPED
     )
-    if not audits and not skipped:
+    if not audits and not replays and not skipped:
         return
     terminalreporter.section("privacy audits")
     for audit in audits:
-        proved = "nothing" if audit.proved is None else f"{audit.proved:.3g}"
-        claimed = "none" if audit.claimed is None else f"{audit.claimed:.3g}"
-        kept = f" (not kept in the cache: {audit.unkept})" if audit.unkept else ""
-        terminalreporter.line(
-            f"{audit.verdict.upper()} {audit.key}: {audit.quantity} claimed {claimed}, "
-            f"proved {proved}; {audit.report}{' (from the cache)' if audit.cached else kept}"
-        )
-    for why, count in skipped.items():
-        terminalreporter.line(f"NOT RUN: {counted(count, 'privacy audit')}, {why}")
+        terminalreporter.line(_line(audit))
+    for test, said in replays:
+        terminalreporter.line(f"REPLAY of {test}: {said}")
+    left_out = [f"{counted(count, 'privacy audit')}, {why}" for why, count in skipped.items()]
+    for said in left_out:
+        terminalreporter.line(f"NOT RUN: {said}")
+    if reason := append_to_step_summary(_markdown(audits, replays, left_out)):
+        terminalreporter.line(reason)
     file = _baseline(config)
     if file is not None and config.getoption("--dpaudit-baseline-update"):
         try:
@@ -147,6 +162,51 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.line(f"baseline written: {file}")
 
 
+def _markdown(
+    audits: Sequence[AuditOfTest], replays: Sequence[tuple[str, str]], left_out: Sequence[str]
+) -> str:
+    """The audits of a session as a table in Markdown, of which as much as GitHub shows."""
+    by_severity = sorted(audits, key=lambda audit: ORDER.index(audit.verdict))
+    rows = [
+        f"| **{audit.verdict}** | {_cell(audit.key)} | {_number(audit.claimed, 'none')} | "
+        f"{_number(audit.proved, 'nothing')} | {_cell(audit.detects)} |\n"
+        for audit in by_severity
+    ]
+    others = [f"- Replay of {_cell(test)}: {_cell(said)}\n" for test, said in replays]
+    others += [f"- Not run: {_cell(said)}\n" for said in left_out]
+    head = "### Privacy audits\n\n"
+    title = "| verdict | test | claimed | proved | detects |\n|---|---|---|---|---|\n"
+    lines = [*([title, *rows, "\n"] if rows else []), *others]
+    kept, size = [head], len(head) + 100
+    for number, line in enumerate(lines):
+        size += len(line.encode())
+        if size > MOST_OF_SUMMARY:
+            kept.append(f"\nand {len(lines) - number} more lines\n")
+            break
+        kept.append(line)
+    return "".join([*kept, "\n"])
+
+
+def _number(value: float | None, missing: str) -> str:
+    return missing if value is None else f"{value:.3g}"
+
+
+def _cell(text: str) -> str:
+    """A foreign text in a cell of a table: it neither ends the cell nor is markup."""
+    return re.sub(r"([\\`*_{}\[\]<>&|#@~!])", r"\\\1", printable(text))
+
+
+def _line(audit: AuditOfTest) -> str:
+    """An audit in one line, with what it could have detected."""
+    claimed, proved = _number(audit.claimed, "none"), _number(audit.proved, "nothing")
+    found = filter(None, [f"{audit.quantity} claimed {claimed}", f"proved {proved}", audit.detects])
+    kept = f" (not kept in the cache: {audit.unkept})" if audit.unkept else ""
+    return (
+        f"{audit.verdict.upper()} {audit.key}: {', '.join(found)}; "
+        f"{audit.report}{' (from the cache)' if audit.cached else kept}"
+    )
+
+
 @pytest.fixture
 def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     """Audits a generator inside a test.
@@ -154,8 +214,11 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     Returns a function that takes a generator, a table, `schema` and what else an audit may be told
     in plain keywords (`dpaudit.auditing.games.audit_settings`). How many shadow models it trains
     depends on `--dpaudit-scale` unless the test or its marker says so; what it returns has
-    `assert_no_violation()`. The report of each audit stays in the test's temporary folder. An audit
-    that nothing has changed since it was run is not run again (`dpaudit.auditing.recall`).
+    `assert_no_violation()`. At the scales ci and full, Python code is replayed first
+    (`dpaudit.replay`), which sees in a few fits too little noise that so few models cannot show: a
+    violation fails the test before any shadow model is trained; `replay=False` leaves it out. The
+    report of each audit stays in the test's temporary folder. An audit that nothing has changed
+    since it was run is not run again (`dpaudit.auditing.recall`).
     """
     config, node = request.config, request.node
     folders: list[Path] = []
@@ -163,29 +226,41 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     def audit(
         generator: object,
         data: pd.DataFrame | str | Path | None = None,
+        replay: bool = True,
         **options: Any,
     ) -> AuditResult:
         __tracebackhide__ = True
         from dpaudit.auditing.games import keywords_of_game
         from dpaudit.auditing.recall import audit_or_recall
 
+        number = len(folders) + 1
+        before = _before(config, AuditOfTest.key_of(node.nodeid, number))
         given: dict[str, Any] = {**_marked(node), **options}
-        folders.append(tmp_path / f"dpaudit-{len(folders) + 1}")
+        folders.append(tmp_path / f"dpaudit-{number}")
         if "PYTEST_XDIST_WORKER" in os.environ and given.get("engine") != "dask":
             given.setdefault("jobs", 1)  # xdist already keeps every core busy
         size = {"shadow_models": SCALES[_asked(config, "scale")]}
-        if "effort" not in given and set(size) <= keywords_of_game(given):
+        sized = "effort" not in given and set(size) <= keywords_of_game(given)
+        replayed = replay and sized and not set(size) & set(given)
+        replayed = replayed and _asked(config, "scale") in REPLAYED_SCALES
+
+        def first() -> None:
+            __tracebackhide__ = True
+            if replayed:
+                _replay_first(node, generator, data, given)
+
+        if sized:
             given = size | given
-        name = f"{node.nodeid} #{len(folders)}"
+        name = f"{node.nodeid} #{number}"
         result, cached, unkept = audit_or_recall(
-            generator, data, given, out=folders[-1], memory=_memory(config, node, name)
+            generator, data, given, out=folders[-1], memory=_memory(config, node, name), first=first
         )
-        found = _audit_of_test(node.nodeid, len(folders), result)
+        found = _audit_of_test(node.nodeid, number, result)
         found = found._replace(cached=cached, unkept=unkept)
         node.user_properties.append((PROPERTY, json.dumps(found._asdict())))
-        said = _more_than_before(config, found)
+        said = before and regression(found, before, level=_level(config))
         if said:
-            pytest.fail(f"{result.failure_message()}\n{said}", pytrace=False)
+            pytest.fail(f"{said}\n{result.failure_message()}", pytrace=False)
         return result
 
     return audit
@@ -202,14 +277,49 @@ def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
 
     def replayed(*given: Any, **settings: Any) -> ReplayRecord:
         __tracebackhide__ = True
-        from dpaudit.auditing.configuration import configured_samplers, in_use
         from dpaudit.replaying.run import replay
 
-        file = None if "samplers" in settings else in_use(None, pytestconfig.rootpath)
-        samplers = [] if file is None else configured_samplers(file)
-        return replay(*given, **{"samplers": samplers, **settings})
+        if "samplers" not in settings:
+            settings["samplers"] = _samplers(pytestconfig)
+        return replay(*given, **settings)
 
     return replayed
+
+
+def _replay_first(
+    node: pytest.Item, generator: object, data: object, given: Mapping[str, Any]
+) -> None:
+    """Fails a test whose generator violates its claim in a replay; notes every other verdict.
+
+    Code that cannot be replayed, such as that of other languages, is left to the audit.
+    """
+    __tracebackhide__ = True
+    from dpaudit.auditing.recall import OF_THE_RUN
+    from dpaudit.auditing.settings import AuditSettings
+    from dpaudit.errors import ReplayError
+    from dpaudit.replaying.run import replay
+    from dpaudit.results.verdict import Verdict
+
+    settings = {name: of for name, of in given.items() if name not in {*OF_THE_RUN, "on_progress"}}
+    error = 1.0 - settings.get("confidence", AuditSettings.confidence)
+    settings["confidence"] = 1.0 - error / REPLAY_SHARE
+    samplers = _samplers(node.config)
+    try:
+        record = replay(generator, data, samplers=samplers, **settings)  # type: ignore[arg-type]
+    except ReplayError as failure:
+        node.user_properties.append((REPLAYED, f"not possible: {error_text(failure)}"))
+        return
+    node.user_properties.append((REPLAYED, record.headline))
+    if record.verdict is Verdict.VIOLATION:
+        pytest.fail(f"{record}\n(no shadow model was trained)", pytrace=False)
+
+
+def _samplers(config: pytest.Config) -> list[dict[str, Any]]:
+    """The samplers that the project's file names."""
+    from dpaudit.auditing.configuration import configured_samplers, in_use
+
+    file = in_use(None, config.rootpath)
+    return [] if file is None else configured_samplers(file)
 
 
 def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | None:
@@ -289,32 +399,33 @@ def _baseline(config: pytest.Config) -> Path | None:
     return config.rootpath / ini if ini else None
 
 
-def _tolerance(config: pytest.Config) -> float:
-    text = config.getini("dpaudit_baseline_tolerance")
+def _level(config: pytest.Config) -> float:
+    text = config.getini("dpaudit_baseline_level")
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not value >= 0.0:
-        raise pytest.UsageError(f"dpaudit_baseline_tolerance must be a number >= 0, got {text!r}")
+    if not 0.0 < value < 0.5:
+        raise pytest.UsageError(f"dpaudit_baseline_level must be in (0, 0.5), got {text!r}")
     return value
 
 
-def _more_than_before(config: pytest.Config, found: AuditOfTest) -> str:
-    """Says that an audit proved more than its baseline; empty without a baseline."""
+def _before(config: pytest.Config, key: str) -> Baseline | None:
+    """The baseline of an audit, before it trains anything; None where none is compared."""
     file = _baseline(config)
-    if file is None or config.getoption("--dpaudit-baseline-update"):
-        return ""
+    if file is None or config.getoption(UPDATE):
+        return None
     try:
-        return risen(found, read_baseline(file), tolerance=_tolerance(config))
+        return baseline_of(key, file)
     except InputError as error:
         raise pytest.UsageError(str(error)) from None
 
 
 def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
     from dpaudit.model.claim import NoClaim
+    from dpaudit.results.sentences import detects_from
 
-    claimed = None if isinstance(result.claim, NoClaim) else result.claim.value
+    claimed = math.inf if isinstance(result.claim, NoClaim) else result.claim.value
     return AuditOfTest(
         test=test,
         number=number,
@@ -325,15 +436,47 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
         shadow_models=sum(result.shadow_models.values()),
         seed=result.seed,
         report=str(result.folder and result.folder / "report.html"),
+        detects="" if result.power is None else detects_from(result.power, result.claim),
+        settings=_compared(result),
+        ranking=_ranking(result),
     )
 
 
-def _reported(terminalreporter: Any) -> Iterator[AuditOfTest]:
-    """The audits of all tests that ran, those of xdist's workers too."""
+def _ranking(result: AuditResult) -> Ranking | None:
+    counts = result.counts
+    if result.auc is None or counts is None or not result.game.has_fixed_independent_trials:
+        return None
+    return Ranking(result.auc, counts.n_in, counts.n_out)
+
+
+def _compared(result: AuditResult) -> dict[str, str]:
+    """What decides how well an attack does, but for the generator."""
+    target = result.target
+    row = "" if target.row is None else f" (row {target.row})"
+    return {
+        "game": result.game.name,
+        "claim": f"{result.claim.in_words}, {result.claim.neighbours}",
+        "table": f"{result.data.rows} rows, {result.data.columns} columns",
+        "shadow models": str(sum(result.shadow_models.values())),
+        "target": f"{target.choice}{row}",
+        "attacks": ", ".join(sorted(one.name for one in result.attacks)),
+        "thresholds": str(result.threshold_rule),
+        "seed": str(result.seed),
+    }
+
+
+def _reported(terminalreporter: Any, wanted: str) -> Iterator[tuple[str, str]]:
+    """A property of all tests that ran, those of xdist's workers too, with the test."""
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, "when", None) != "call":
                 continue
             for name, value in report.user_properties:
-                if name == PROPERTY:
-                    yield AuditOfTest(**json.loads(value))
+                if name == wanted:
+                    yield report.nodeid, value
+
+
+def _read(document: dict[str, Any]) -> AuditOfTest:
+    """An audit as it came from a test, perhaps of another process."""
+    ranking = document.pop("ranking")
+    return AuditOfTest(**document, ranking=ranking and Ranking(*ranking))

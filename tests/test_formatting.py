@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.errors import RegistryError
 from dpaudit.formatting import (
     aligned,
     clipped,
@@ -11,11 +19,14 @@ from dpaudit.formatting import (
     error_text,
     labelled,
     listed,
+    located,
     percent,
     printable,
+    raised_at,
     rounded,
     rounded_down,
     rounded_up,
+    whole_traceback,
     wrapped,
 )
 
@@ -35,6 +46,51 @@ def test_an_error_is_its_type_and_its_message_on_one_line() -> None:
     assert error_line(ValueError()) == "ValueError:"
     assert error_line(MuteError()) == "MuteError"
     assert error_line(LeavingError()) == error_text(LeavingError()) == "LeavingError"
+
+
+def _loaded(folder: Path, name: str, text: str) -> Any:
+    file = folder / f"{name}.py"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    spec = spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _raised(call: Callable[[], object]) -> BaseException:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - it is what is tested
+        call()
+    inner = caught.tb.tb_next
+    assert inner is not None
+    return caught.value.with_traceback(inner)  # without the frame of this test
+
+
+def test_an_error_is_located_in_the_innermost_frame_of_the_user(tmp_path: Path) -> None:
+    gan = _loaded(
+        tmp_path,
+        "gan",
+        "import json, numpy\n\n"
+        "def fit():\n    numpy.linalg.inv(numpy.zeros((2, 2)))\n\n"
+        "def chained():\n    try:\n        fit()\n    except Exception as error:\n"
+        "        raise LookupError('it') from error\n",
+    )
+    assert raised_at(_raised(gan.fit)) == "gan.py:4 in fit"
+    assert raised_at(_raised(gan.chained)) == "gan.py:10 in chained"
+    assert located(_raised(gan.fit)) == "LinAlgError: Singular matrix at gan.py:4 in fit"
+    ours = RegistryError("it cannot be built")
+    ours.__cause__ = _raised(gan.fit)
+    assert raised_at(ours) == "gan.py:4 in fit"
+    assert "in fit" in whole_traceback(_raised(gan.fit))
+    assert raised_at(RegistryError("never raised")) == ""
+    site = tmp_path / "lib" / "site-packages"
+    library = _loaded(site, "library", "def fit(call):\n    return call()\n\ndef bad(): 1 / 0\n")
+    error = _raised(lambda: library.fit(library.bad))
+    assert error.__traceback__ is not None
+    # An installed generator: the line that dpaudit called, not the innermost of many.
+    assert raised_at(error.with_traceback(error.__traceback__.tb_next)) == "library.py:2 in fit"
 
 
 def test_a_foreign_string_steers_no_terminal() -> None:

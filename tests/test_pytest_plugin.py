@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -14,12 +15,15 @@ import pytest
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.game.pool import kill_workers
+from dpaudit.pytest_plugin import _markdown
 from dpaudit.replaying.run import replay
+from dpaudit.results.baseline import AuditOfTest
 from samples import QUICK_ATTACKS
 
 TABLE = """
 import numpy as np
 import pandas as pd
+import pytest
 
 rng = np.random.default_rng(0)
 data = pd.DataFrame({"age": rng.integers(20, 60, 30), "income": rng.normal(30, 5, 30)})
@@ -143,6 +147,23 @@ def test_claim(dp_audit):
 CALM = 'assert result.verdict == "measured"; result.assert_epsilon_below(1.0)'
 
 
+def test_a_generator_that_raises_is_named_with_its_line_and_the_log_of_its_traceback(
+    pytester: pytest.Pytester,
+) -> None:
+    raising = "    raise ValueError('Jane Doe')\n" + " " * 4 + "noise ="
+    pytester.makepyfile(HONEST.replace("    noise =", raising, 1))
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(failed=1)
+    said = result.stdout.str()
+    found = re.search(r"ValueError at test_\w+\.py:10 in constant; tracebacks: (\S+)", said)
+    assert found is not None, said
+    assert "Jane" not in said
+    log = Path(found[1])
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert "raise ValueError('Jane Doe')" in log.read_text()
+    assert not [one for one in log.parent.glob("re*") if "Jane" in one.read_text()]
+
+
 @pytest.mark.ci
 def test_an_honest_generator_passes_with_warnings_as_errors_in_parallel(
     pytester: pytest.Pytester,
@@ -264,7 +285,7 @@ def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(
     result.stdout.fnmatch_lines(
         [
             "*= privacy audits =*",
-            "CONSISTENT *::test_honest: epsilon claimed 1, proved *; *report.html",
+            "CONSISTENT *::test_honest: epsilon claimed 1, proved *, detects epsilon *; *.html",
         ]
     )
     [found] = ElementTree.parse(pytester.path / "junit.xml").iter("property")
@@ -274,12 +295,14 @@ def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(
 
 @pytest.mark.usefixtures("loaded")
 def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.Pytester) -> None:
-    source = LEAKING.replace(".assert_no_violation()", "")
-    pytester.makepyfile(source.replace("len(self.data)", "30"))
+    source = LEAKING.replace(".assert_no_violation()", "").replace("models=40", "models=60")
+    sampled = "self.data.sample(n, replace=True, random_state=seed).assign(age=len(self.data))"
+    pytester.makepyfile(source.replace(sampled, "data.sample(n, replace=True, random_state=seed)"))
     pytester.makeini("[pytest]\ndpaudit_baseline = privacy.json\n")
     missing = pytester.runpytest_inprocess()
     missing.stdout.fnmatch_lines(["*no baseline *privacy.json*--dpaudit-baseline-update*"])
     assert missing.ret != 0
+    assert "VIOLATION" not in missing.stdout.str()  # before anything is trained
     written = pytester.runpytest_inprocess("--dpaudit-baseline-update")
     written.assert_outcomes(passed=1)
     [line] = json.loads((pytester.path / "privacy.json").read_text())["audits"].values()
@@ -289,7 +312,18 @@ def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.P
     kill_workers()  # they know the file as it was
     jumped = pytester.runpytest_inprocess()
     jumped.assert_outcomes(failed=1)
-    jumped.stdout.fnmatch_lines(["the proved epsilon has risen from * since the baseline*"])
+    said = [line for line in jumped.stdout.lines if line.startswith(("REGRESSION", "VIOLATION"))]
+    assert said[0].startswith("REGRESSION: the AUC of the attack has risen from ")  # first
+    pytester.makepyfile(source.replace("models=60", "models=64"))
+    other = pytester.runpytest_subprocess()
+    other.assert_outcomes(failed=1)
+    other.stdout.fnmatch_lines(
+        ["NOT COMPARABLE with the baseline: shadow models 60 there and 64 here; *-update"]
+    )
+    pytester.makepyfile(source.replace("test_leaky", "test_new"))
+    unknown = pytester.runpytest_subprocess()
+    unknown.stdout.fnmatch_lines(["*privacy.json has no line for *::test_new*-baseline-update"])
+    assert not list(pytester.path.rglob("test_new*/dpaudit-1"))  # before anything is trained
 
 
 @pytest.mark.usefixtures("loaded")
@@ -355,6 +389,86 @@ def test_mine(dp_audit):
     assert "VIOLATION test_an_upgrade" in after
 
 
+def test_a_session_in_github_actions_has_its_audits_in_the_summary_of_the_job(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
+    pytester.makepyfile(
+        LEAKING + HONEST.replace(TABLE, "") + "\n@pytest.mark.dpaudit(slow=True)\n"
+        "def test_late(dp_audit):\n    pass\n"
+    )
+    pytester.makepyfile(test_0="def test_plain():\n    pass\n")
+    monkeypatch.delenv("CI", raising=False)
+    pytester.runpytest_subprocess("test_0.py")
+    assert not (pytester.path / "summary.md").exists()
+    pytester.runpytest_subprocess("-n", "1").assert_outcomes(failed=1, passed=2, skipped=1)
+    lines = (pytester.path / "summary.md").read_text().splitlines()
+    assert lines[0] == "### Privacy audits"
+    rows = [line for line in lines if line.startswith("| **")]
+    assert [row.split(" |")[0] for row in rows] == ["| **violation**", "| **consistent**"]
+    assert "test\\_leaky" in rows[0]
+    assert "| 0.5 | 2." in rows[0]
+    assert any(line.startswith("- Not run: 1 privacy audit, marked slow") for line in lines)
+
+
+def test_a_long_session_stays_below_what_github_shows() -> None:
+    audit = AuditOfTest(
+        "t.py::" + "a" * 200, 1, "consistent", "epsilon", 1.0, None, 100, 0, "r.html"
+    )
+    text = _markdown([audit] * 2000, [("t.py::b", "x|<b>")], [])
+    assert 90_000 < len(text.encode()) < 100_000
+    assert re.search(r"and \d+ more lines\n\n$", text)
+    assert "x\\|\\<b\\>" in _markdown([], [("t.py::b", "x|<b>")], [])
+
+
+def test_ten_times_too_little_noise_fails_at_the_scale_of_a_pull_request(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        TABLE
+        + """
+class Counts:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def fit(self, data, *, seed):
+        rng = np.random.default_rng(seed)
+        counts = data["age"].value_counts().reindex(range(20, 60), fill_value=0)
+        self.noisy = np.maximum(counts + rng.laplace(scale=self.scale, size=40), 0.0)
+        return self
+
+    def sample(self, n, *, seed):
+        rng = np.random.default_rng(seed)
+        shares = (self.noisy + 1e-9) / (self.noisy + 1e-9).sum()
+        return pd.DataFrame({"age": rng.choice(range(20, 60), n, p=shares), "income": 30.0})
+
+SETTINGS = dict(epsilon=1.0, attacks=QUICK, jobs=1, probe=False)
+
+def test_too_little(dp_audit):
+    dp_audit(Counts(0.1), data, **SETTINGS).assert_no_violation()
+
+def test_without(dp_audit):
+    dp_audit(Counts(0.1), data, replay=False, **SETTINGS)
+
+def test_enough(dp_audit):
+    dp_audit(Counts(1.0), data, **SETTINGS).assert_no_violation()
+"""
+    )
+    result = pytester.runpytest_subprocess("--durations=5")
+    result.assert_outcomes(passed=2, failed=1)
+    said = result.stdout.str()
+    assert re.search(
+        r"REPLAY of \S+::test_too_little: VIOLATION  claimed epsilon 1, epsilon of", said
+    )
+    assert re.search(r"REPLAY of \S+::test_enough: CONSISTENT", said)
+    assert not re.search(
+        r"(VIOLATION|CONSISTENT) \S+::test_too_little", said
+    )  # no model was trained
+    assert "test_without: VIOLATION" not in said
+    again = pytester.runpytest_subprocess("-k", "enough")
+    assert "REPLAY" not in again.stdout.str()  # of a result that is known
+
+
 @pytest.mark.ci
 def test_why_a_result_is_not_kept_is_said(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(HONEST + "\n\ndef unused(name):\n    return __import__(name)\n")
@@ -369,7 +483,7 @@ def test_why_a_result_is_not_kept_is_said(pytester: pytest.Pytester) -> None:
     ("ini", "arguments", "said"),
     [
         ("dpaudit_scale = huge", [], "*dpaudit_scale must be one of smoke, ci, full*"),
-        ("dpaudit_baseline_tolerance = x", [], "*dpaudit_baseline_tolerance must be a number*"),
+        ("dpaudit_baseline_level = x", [], "*dpaudit_baseline_level must be in (0, 0.5)*"),
         ("", ["--dpaudit-baseline-update"], "*needs --dpaudit-baseline FILE*"),
     ],
 )

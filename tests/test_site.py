@@ -136,6 +136,17 @@ def test_recipes_in_yaml_can_be_read() -> None:
         assert yaml.safe_load(text)
 
 
+def test_recipes_in_yaml_get_the_cpu_build_of_torch_and_keep_pytest_s_cache() -> None:
+    texts = [block.text for block in blocks_of(DOCS / "guides" / "ci.md")]
+    for recipe in (text for text in texts if "pytest tests/privacy" in text):
+        assert "pip install torch --index-url https://download.pytorch.org/whl/cpu" in recipe
+        assert ".pytest_cache" in recipe
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    assert "download.pytorch.org/whl/$TORCH" in action["runs"]["steps"][0]["run"]
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        assert "download.pytorch.org" in page.read_text()
+
+
 @pytest.mark.parametrize("group", ["generators", "attacks"])
 def test_every_generator_and_attack_has_a_section(group: str) -> None:
     page = (DOCS / "reference" / f"{group}.md").read_text(encoding="utf-8")

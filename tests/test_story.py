@@ -91,10 +91,10 @@ def test_a_shortcut_fails_the_suite_by_name_shows_in_the_baseline_and_can_be_dra
     broken.assert_outcomes(failed=1)
     broken.stdout.fnmatch_lines(
         [
+            "REGRESSION: the AUC of the attack has risen from * since the baseline*",
             "VIOLATION: claimed epsilon 1, proved at least *",
             "leak: max(age)*",
             "report: *after*report.html",
-            "the proved epsilon has risen from * since the baseline*",
         ]
     )
 

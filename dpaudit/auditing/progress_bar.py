@@ -111,7 +111,7 @@ def shown(on_progress: OnProgress, *, asked: bool | None) -> Iterator[OnProgress
     Yields:
         What is called with each event.
     """
-    console = Console(stderr=True)
+    console = Console(stderr=True, highlight=False)
     if not (console.is_terminal or console.is_jupyter if asked is None else asked):
         yield on_progress
         return

@@ -14,7 +14,7 @@ import inspect
 import io
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -31,7 +31,7 @@ from dpaudit.report.render import write_reports
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 
-_OF_THE_RUN = frozenset(("jobs", "engine", "scheduler", "trial_timeout"))
+OF_THE_RUN = frozenset(("jobs", "engine", "scheduler", "trial_timeout"))
 """Keywords that change no result."""
 
 
@@ -70,6 +70,7 @@ def audit_or_recall(
     *,
     out: Path,
     memory: Memory | None,
+    first: Callable[[], None] = lambda: None,
 ) -> Recalled:
     """Audits as `dpaudit.audit` does, unless the result is known.
 
@@ -79,6 +80,7 @@ def audit_or_recall(
         options: Keywords as of `audit_by_keywords`, `on_progress` among them.
         out: Run folder; of a known result it holds document and reports alone.
         memory: Where results are kept; None to audit in any case.
+        first: Called before anything is trained, unless the result is known.
 
     Returns:
         The result.
@@ -89,7 +91,7 @@ def audit_or_recall(
         InterruptedRunError: On Ctrl-C.
     """
     given = dict(options)
-    machine = Machine(**{name: given.pop(name) for name in _OF_THE_RUN & set(given)})
+    machine = Machine(**{name: given.pop(name) for name in OF_THE_RUN & set(given)})
     on_progress = given.pop("on_progress", ignore_progress)
     schema = given.pop("schema", None)
     settings = audit_settings(**given)
@@ -105,6 +107,7 @@ def audit_or_recall(
             result.save(out)
             write_reports(result, out)
             return Recalled(result, True)
+    first()
     result = run_audit(spec, out, jobs=machine, on_progress=on_progress)
     if memory is not None and file is not None and _stays_true(result):
         for older in memory.folder.glob(f"{_slot(memory.name)}-*.json"):

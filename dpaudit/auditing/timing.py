@@ -9,10 +9,11 @@ from typing import NamedTuple
 from dpaudit.auditing.games import kind_of
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
+from dpaudit.formatting import visible
 from dpaudit.game.local import LocalEngine
 from dpaudit.game.pool import largest_child, workers_ended
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Role, TrialStatus
+from dpaudit.game.trial import Outcome, Role, TrialStatus
 
 
 class ModelCost(NamedTuple):
@@ -27,6 +28,16 @@ class ModelCost(NamedTuple):
     model: float
     control: float | None = None
     memory: int | None = None
+
+
+def _kept(failure: Outcome | None) -> str:
+    """Where the traceback of a failure is kept for who runs it; empty if there is none."""
+    if failure is None or not failure.traceback:
+        return ""
+    descriptor, name = tempfile.mkstemp(prefix="dpaudit-traceback-", suffix=".log")  # mode 0600
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(visible(failure.traceback))
+    return f"; traceback: {name}"
 
 
 def time_one(audit: AuditSpec) -> ModelCost:
@@ -60,9 +71,11 @@ def time_one(audit: AuditSpec) -> ModelCost:
             outcome = session.train_one(role)
             if outcome.status is not TrialStatus.FINISHED:
                 name = audit.generator.name if role is session.AUDITED else role.value
-                said = store.last_message  # for the terminal of who runs it: nothing is kept
-                reason = said if said.startswith(f"{outcome.error}:") else outcome.error
-                raise InputError(f"{name}: its one model could not be timed: {reason}")
+                failure = store.last_failure  # its message is for the terminal of who runs it
+                said = outcome.error if failure is None else failure.message or outcome.error
+                raise InputError(
+                    f"{name}: its one model could not be timed: {said}{_kept(failure)}"
+                )
             seconds.append(outcome.seconds)
         memory = largest_child()
     control, model = seconds

@@ -115,10 +115,11 @@ def audit(
     from dpaudit.auditing.games import after_a_replay, audited_table, build_spec
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.reuse import judged_before, judged_in
-    from dpaudit.cli.github import append_to_step_summary
+    from dpaudit.cli.github import summarise
     from dpaudit.report.junit import junit_xml
     from dpaudit.results.advice import next_step
     from dpaudit.results.result import REPORT_FILE
+    from dpaudit.results.sentences import headline
 
     if junit is not None and not junit.parent.is_dir():
         raise InputError(f"no folder {junit.parent}: make it, or give another `junit`")
@@ -144,11 +145,11 @@ def audit(
     code = exit_code(result.verdict, fail_on)
     if junit is not None:
         write_asked(junit, junit_xml(result, fails=code is not ExitCode.PASS), option="junit")
-    append_to_step_summary(result)
+    summarise(result)
     if json:
         output.print(result.to_json(), end="")
     elif quiet:
-        output.print(str(result).splitlines()[0])
+        output.print(headline(result))
     else:
         output.print(str(result))
         output.print(f"report: {folder / REPORT_FILE}")

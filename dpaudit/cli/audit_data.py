@@ -9,29 +9,32 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, write_asked
+from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import InputError
 
 
-def _table(help: str) -> object:
-    return typer.Option(metavar="FILE", help=help, show_default=False)
+def _table(help: str, *, panel: Panel = Panel.INPUT) -> object:
+    return option(metavar="FILE", help=help, shown=False, panel=panel)
 
 
 EpsilonOption = Annotated[
     float | None,
-    typer.Option(
+    option(
         metavar="E",
         help="Epsilon of a claim, for one row more or less; needs --coins. Default: no claim.",
-        show_default=False,
+        shown=False,
+        panel=Panel.CLAIM,
     ),
 ]
 
 SecretsOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--secret",
         metavar="COLUMN",
         help="Column whose values are guessed (repeatable). Default: the first 12.",
-        show_default=False,
+        shown=False,
+        panel=Panel.ATTACK,
     ),
 ]
 
@@ -54,21 +57,31 @@ def audit_data(
     epsilon: EpsilonOption = None,
     delta: Annotated[
         float | None,
-        typer.Option(metavar="D", help="Its delta. Default: 0.", show_default=False),
+        option(metavar="D", help="Its delta. Default: 0.", shown=False, panel=Panel.CLAIM),
     ] = None,
     secrets: SecretsOption = None,
     anonymeter: Annotated[
         bool,
-        typer.Option(
+        option(
             "--anonymeter",
             help="Also run anonymeter's attacks; needs its environment (dpaudit env).",
+            panel=Panel.ATTACK,
         ),
     ] = False,
     confidence: options.Confidence = 0.95,
-    html: Annotated[Path | None, _table("Also write the report as HTML.")] = None,
-    markdown: Annotated[Path | None, _table("Also write the report as Markdown.")] = None,
+    html: Annotated[
+        Path | None, _table("Also write the report as HTML.", panel=Panel.OUTPUT)
+    ] = None,
+    markdown: Annotated[
+        Path | None, _table("Also write the report as Markdown.", panel=Panel.OUTPUT)
+    ] = None,
     fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="Least severe finding that exits with an error.")
+        FailOn,
+        option(
+            "--fail-on",
+            help="Least severe finding that exits with an error.",
+            panel=Panel.OUTPUT,
+        ),
     ] = FailOn.INCONCLUSIVE,
     seed: options.Seed = 0,
     json: options.Json = False,
@@ -80,10 +93,10 @@ def audit_data(
     """
     from dpaudit.released_data import audit_data as audited
 
-    for option, path in (("html", html), ("markdown", markdown)):
+    for name, path in (("html", html), ("markdown", markdown)):
         if path is not None and not path.parent.is_dir():
             raise InputError(
-                f"folder {path.parent} does not exist: make it, or give another `{option}`"
+                f"folder {path.parent} does not exist: make it, or give another `{name}`"
             )
     result = audited(
         synthetic,

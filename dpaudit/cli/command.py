@@ -9,12 +9,19 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
+from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
 from dpaudit.formatting import error_text
 
 HELP_ALL: Final = "--help-all"
 _SHOWS_ALL: Final = "dpaudit.help_all"
+_ARGUMENTS: Final = "Arguments"
 _OWN_PANEL: Final = "Options"
+_ORDER: Final = (
+    *(_ARGUMENTS, Panel.INPUT, _OWN_PANEL, Panel.CLAIM, Panel.ATTACK),
+    *(Panel.OTHER_GAMES, Panel.SELDOM, Panel.OUTPUT, Panel.MACHINE),
+)
+"""The panels as a help lists them: what a command reads, then what it does, then where and how."""
 _REQUIRED: Final = "  [required]"
 """The usage says so, and a configured command may find the argument in its file."""
 _PLACES: Final = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
@@ -38,7 +45,7 @@ HelpAll = Annotated[
 
 
 class PanelledCommand(TyperCommand):
-    """A command whose help lists its options by panel, those of no panel last, then examples.
+    """A command whose help lists its options by panel, what it reads first, then examples.
 
     Its epilog holds the examples, one on each line.
 
@@ -55,15 +62,13 @@ class PanelledCommand(TyperCommand):
         listed = self.get_params(ctx)
         if self.brief and not ctx.meta.get(_SHOWS_ALL):
             listed = [one for one in listed if one.name in self.brief or not one.expose_value]
-        for one in sorted(listed, key=lambda param: _panel(param) == _OWN_PANEL):
+        for one in sorted(listed, key=_rank):
             record = one.get_help_record(ctx)
             if record is not None:
                 name = record[0].ljust(_LONGEST_NAME)
                 text = record[1].removesuffix(_REQUIRED)
-                panels.setdefault(_panel(one), []).append((name, text))
-        if len(panels.get(_OWN_PANEL, ())) <= 1 + bool(self.brief) and len(panels) > 2:
-            own = panels.pop(_OWN_PANEL)  # those of help alone
-            panels[next(reversed(panels))] += own
+                title = next(reversed(panels), _OWN_PANEL) if _is_help(one) else _panel(one)
+                panels.setdefault(title, []).append((name, text))
         for title, rows in panels.items():
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=_LONGEST_NAME)
@@ -138,8 +143,17 @@ def _source(ctx: Any, name: str) -> str:
     return "" if source is None else str(source.name)
 
 
+def _rank(param: Any) -> int:
+    """The place of an option's panel in the help: those of help alone are the last of all."""
+    return len(_ORDER) if _is_help(param) else _ORDER.index(_panel(param))
+
+
+def _is_help(param: Any) -> bool:
+    return not param.expose_value or HELP_ALL in param.opts
+
+
 def _panel(param: Any) -> str:
     if param.param_type_name == "argument":
-        return "Arguments"
+        return _ARGUMENTS
     panel: str | None = getattr(param, "rich_help_panel", None)
     return panel or _OWN_PANEL

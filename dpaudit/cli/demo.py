@@ -54,12 +54,13 @@ def demo(
     from dpaudit.comparison import compare
     from dpaudit.comparison.render import comparison_html
     from dpaudit.results.result import REPORT_FILE
+    from dpaudit.results.sentences import headline
 
     output, found = results(), {}
     for toy in _TOYS:
         output.print(f"{toy.name}: {toy.known}")
         found[toy.name] = _audited(toy.name, out / toy.name, jobs=jobs, quiet=quiet)
-        output.print(f"  {str(found[toy.name]).splitlines()[0]}")
+        output.print(f"  {headline(found[toy.name])}")
         output.print(f"  report: {out / toy.name / REPORT_FILE}")
     page = out / "compare.html"
     write_asked(page, comparison_html(compare(found)), option="out")

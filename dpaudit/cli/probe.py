@@ -51,10 +51,10 @@ def probe(
 ) -> None:
     """Checks a generator from outside: a handful of fits for each probe, no instrumentation.
 
-    Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 every probe failed.
+    Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 no probe could judge it.
     """
     from dpaudit.plugins.registry import parse_parameters
-    from dpaudit.probe import ProbeResult, ProbeSettings, ProbeStatus, run_probes
+    from dpaudit.probe import ProbeResult, ProbeSettings, run_probes
 
     def line(result: ProbeResult) -> str:
         return f"{result.id}: {result.status} ({result.fits} fits)"
@@ -83,5 +83,5 @@ def probe(
     show(report, json=json, quiet=quiet, text=options.spelled)
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)
-    if len(report.of(ProbeStatus.FAILED)) == len(report.probes):
+    if not report.ran:
         raise typer.Exit(ExitCode.INCONCLUSIVE)

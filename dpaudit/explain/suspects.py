@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import RegistryError
-from dpaudit.formatting import error_line
+from dpaudit.formatting import located
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.adapt import as_generator, train
 from dpaudit.plugins.protocols import (
@@ -72,7 +72,7 @@ def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
     try:
         offered = offer()
     except Exception as error:
-        raise RegistryError(f"fixes() of {name} fails: {error_line(error)}") from error
+        raise RegistryError(f"fixes() of {name} fails: {located(error)}") from error
     if not isinstance(offered, Mapping):
         raise RegistryError(f"fixes() of {name} does not return a mapping of names to generators")
     for fix in offered:

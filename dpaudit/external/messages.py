@@ -32,7 +32,18 @@ class WorkerError(TrialError):
 
 
 class SynthesisError(TrialError):
-    """A worker answered that it could not synthesize; it goes on."""
+    """A worker answered that it could not synthesize; it goes on.
+
+    Args:
+        answer: What it answered.
+    """
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        place, message = answer.get("at"), clipped(one_line(str(answer.get("message", ""))), _SHOWN)
+        at = f" at {place}" if place else ""
+        super().__init__(clipped(one_line(f"{answer.get('error')}{at}"), _SHOWN), message)
+        if "traceback" in answer:
+            self.add_note(str(answer["traceback"]))
 
 
 class Hello(NamedTuple):
@@ -69,8 +80,8 @@ def answer_of(line: bytes) -> dict[str, Any]:
     if not isinstance(answer, dict):
         shown = clipped(one_line(line.decode("utf-8", "replace")), _SHOWN)
         raise WorkerError(
-            f"the worker answered {shown!r}, which is no JSON object: print to standard error, "
-            "never to standard output"
+            "the worker answered no JSON object: print to standard error, never to standard output",
+            repr(shown),
         )
     return answer
 
@@ -107,15 +118,13 @@ def check_answer(answer: Mapping[str, Any], request: int) -> None:
         shown = clipped(repr(answer.get("id")), _SHOWN)
         raise WorkerError(f"the worker answered request {shown} instead of {request}")
     if "error" in answer:
-        raise SynthesisError(_said(answer))
+        raise SynthesisError(answer)
     if answer.get("done") is not True:
         raise WorkerError('the worker answered neither "done": true nor an "error"')
 
 
 def _said(answer: Mapping[str, Any]) -> str:
-    kind, message = answer.get("error"), answer.get("message", "")
-    said = f"{kind}: {message}" if message else str(kind)
-    return clipped(one_line(said), _SHOWN)
+    return str(SynthesisError(answer))
 
 
 def _claim(stated: object, name: str) -> PrivacyClaim | None:

@@ -103,7 +103,7 @@ class WorkerProcess:
         """
         with suppress(queue.Empty):
             if self._lines.get_nowait() is None:  # it has ended
-                raise WorkerError(self._ending())
+                raise self._ended()
             raise WorkerError(
                 "the worker said something before it was asked: one answer for each request, and "
                 "everything else to standard error"
@@ -116,7 +116,7 @@ class WorkerProcess:
         if isinstance(line, WorkerError):
             raise line
         if line is None:
-            raise WorkerError(self._ending())
+            raise self._ended()
         return answer_of(line)
 
     def _next_line(self, seconds: float | None) -> bytes | WorkerError | None:
@@ -163,7 +163,7 @@ class WorkerProcess:
         """The last of what it wrote to standard error, in one line."""
         return one_line(bytes(self._errors).decode("utf-8", "replace")).strip()
 
-    def _ending(self) -> str:
+    def _ended(self) -> WorkerError:
         deadline = time.monotonic() + _END_SECONDS
         while self._process.poll() is None and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
@@ -176,7 +176,7 @@ class WorkerProcess:
             how = f"ended with exit code {code}"
         time.sleep(_POLL_SECONDS)  # for the rest of its standard error
         said = self.last_errors[-_SHOWN:]
-        return f"the worker {how}" + (f": {said}" if said else "")
+        return WorkerError(f"the worker {how}", said)
 
     def _read_lines(self, stream: IO[bytes]) -> None:
         """Hands on each line; a line that is too long ends the reading."""

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import AttackError
-from dpaudit.formatting import error_line
+from dpaudit.formatting import located
 from dpaudit.model.column import OTHER
 from dpaudit.model.encoding import table_of, values_of_table
 from dpaudit.plugins.access import Disclosed, Disclosure
@@ -139,4 +139,4 @@ def _called(attack: FeatureMaker, compute: Callable[[], FloatArray]) -> FloatArr
         return np.asarray(compute(), dtype=np.float64)
     except Exception as error:
         name = type(attack).__name__
-        raise AttackError(f"attack {name} failed: {error_line(error)}") from error
+        raise AttackError(f"attack {name} failed: {located(error)}") from error

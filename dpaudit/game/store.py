@@ -17,6 +17,7 @@ import os
 import re
 import secrets
 import sqlite3
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import IO, Any, NamedTuple, Self
 
 from dpaudit.errors import RunFolderError
 from dpaudit.files import parse_json, write_whole
-from dpaudit.formatting import clipped, one_line, printable
+from dpaudit.formatting import clipped, one_line, printable, visible
 from dpaudit.game.outcomes import (
     SMALL_COLUMNS,
     TABLE,
@@ -84,7 +85,8 @@ class RunFolder:
     def __init__(self, path: Path, *, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
         self.path = path
         self.log = path / LOG_FILE
-        self.last_message = ""  # of a generator; for standard error, never stored
+        self.last_failure: Outcome | None = None  # for standard error; its message is never stored
+        self._logged = set[str]()
         self._lock = _locked(path)
         try:
             with self._usable("hold a run", "give another `out`"):
@@ -196,7 +198,7 @@ class RunFolder:
     def save(self, outcome: Outcome) -> None:
         """Writes one outcome durably; a trial that is already there is left as it is.
 
-        What a generator raised goes to the log.
+        What a generator raised goes to the log; of each way of failing one traceback.
 
         Raises:
             RunFolderError: If it cannot be written.
@@ -208,13 +210,17 @@ class RunFolder:
             self._db.execute(
                 f"INSERT OR IGNORE INTO trial ({SMALL_COLUMNS}, features) VALUES ({values})", row
             )
-            self.last_message = outcome.message
+            if outcome.status is not TrialStatus.FINISHED:
+                self.last_failure = outcome
             if outcome.message:
-                self._append_to_log(f"{outcome.trial.id} failed: {outcome.message}")
+                self._log(outcome)
 
-    def _append_to_log(self, line: str) -> None:
+    def _log(self, outcome: Outcome) -> None:
         with open(self.log, "a", encoding="utf-8", opener=_private) as log:
-            log.write(f"{printable(line)}\n")
+            log.write(f"{printable(f'{outcome.trial.id} failed: {outcome.message}')}\n")
+            if outcome.error not in self._logged:
+                self._logged.add(outcome.error)
+                log.write(f"{textwrap.indent(visible(outcome.traceback), '  ')}\n")
 
     def finished(self, trials: Iterable[Trial]) -> set[Trial]:
         """Those of the trials that have an outcome here.

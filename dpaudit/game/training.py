@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import ClaimError, RowCountError, TrialError
+from dpaudit.formatting import whole_traceback
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.trial import (
     ModelClaim,
@@ -164,6 +165,7 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
         error=reason_of(error),
         rows=error.rows if isinstance(error, RowCountError) else None,
         message=message_of(error),
+        traceback=whole_traceback(error),
         seconds=perf_counter() - start,
     )
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from dpaudit.errors import TrialError
-from dpaudit.formatting import clipped, error_line
+from dpaudit.formatting import clipped, error_line, located, one_line, raised_at
 from dpaudit.game.features import FeatureMaker, TakesModelFeatures
 from dpaudit.game.worlds import GameProtocol
 from dpaudit.plugins.access import Disclosure
@@ -99,10 +99,12 @@ class Outcome(TrialEnd):
     Attributes:
         features: Features of all attacks, concatenated [f]; None unless finished.
         message: What the generator raised. It may quote records: for the local log, never stored.
+        traceback: Its traceback, which may do so too.
     """
 
     features: FloatArray | None = None
     message: str = field(default="", compare=False)
+    traceback: str = field(default="", compare=False)
 
 
 def reason_of(error: BaseException) -> str:
@@ -112,22 +114,20 @@ def reason_of(error: BaseException) -> str:
         error: What the generator raised, or a `TrialError` about what it returned.
 
     Returns:
-        What a `TrialError` says, else the type of the error; at most 300 characters.
+        What a `TrialError` says, else the type of the error and where the generator's code raised
+        it; at most 300 characters.
     """
-    line = _line(error) if isinstance(error, TrialError) else type(error).__name__
-    return clipped(line, _LONGEST_REASON)
+    if isinstance(error, TrialError):
+        said = error.shareable.encode("utf-8", "backslashreplace").decode()  # any store holds it
+        return clipped(one_line(said), _LONGEST_REASON)
+    place = raised_at(error)
+    return clipped(f"{type(error).__name__}{place and f' at {place}'}", _LONGEST_REASON)
 
 
 def message_of(error: BaseException) -> str:
-    """All that an error says, its cause included, in one line: for the local log alone."""
+    """All that an error says, and where; its cause, too; in one line: for the local log alone."""
     cause = f" (from {error_line(error.__cause__)})" if error.__cause__ else ""
-    return clipped(f"{error_line(error)}{cause}", _LONGEST_MESSAGE)
-
-
-def _line(error: TrialError) -> str:
-    """A line of text that any store and any terminal can hold, without the name of the type."""
-    line = error_line(error).removeprefix(f"{type(error).__name__}: ")
-    return line.encode("utf-8", "backslashreplace").decode()
+    return clipped(f"{located(error)}{cause}", _LONGEST_MESSAGE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,19 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from dpaudit.bounds import Counts, exact, gdp, max_provable, upper_limits
 from dpaudit.formatting import (
-    TERMINAL_WIDTH,
-    clipped,
     percent,
     printable,
     rounded,
     rounded_down,
     rounded_up,
+    wrapped,
 )
 from dpaudit.labels.settings import LabelAuditSettings
 from dpaudit.labels.vote_pair import RunSize, VotePair, choose_cuts, detectable_leak
@@ -219,6 +219,11 @@ class LabelAudit(Document):
     drawing: Drawing
 
     @property
+    def power(self) -> Power:
+        """What so many runs can prove."""
+        return Power(self.max_provable_epsilon, self.detectable_epsilon)
+
+    @property
     def probe_alarms(self) -> tuple[()]:
         """None: the label bits are simulated, no generator is trained."""
         return ()
@@ -234,8 +239,9 @@ class LabelAudit(Document):
         return sentences.headline(self)
 
     def __str__(self) -> str:
-        """At most nine lines of 80 characters, the verdict first."""
-        return "\n".join(clipped(printable(line), TERMINAL_WIDTH) for line in self._lines())
+        """The verdict first; a fact that is longer than 80 characters goes on below."""
+        lines = map(printable, self._lines())
+        return "\n".join(chain.from_iterable(wrapped(line, rest="  ") for line in lines))
 
     def _lines(self) -> Iterator[str]:
         claim, counts = self.claim, self.counts

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DpauditError, RegistryError
-from dpaudit.formatting import error_line
+from dpaudit.formatting import located
 from dpaudit.plugins.exits import exits_refused
 
 _TOOLS: tuple[ModuleType, ...] = (math, random, time, np, np.linalg, np.random, pd)
@@ -53,7 +53,7 @@ def refusing(what: str, *, as_error: type[DpauditError] = RegistryError) -> Iter
     except (DpauditError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise as_error(f"{what}: {error_line(error)}") from error
+        raise as_error(f"{what}: {located(error)}") from error
 
 
 @contextmanager

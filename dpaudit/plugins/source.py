@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import CodeType
 from typing import Final, NamedTuple
 
 from dpaudit.external.environments import distribution_key
@@ -29,6 +30,8 @@ from dpaudit.plugins.imports import imports_of
 
 def source_digest(value: object) -> str | None:
     """A digest of the source that an object is made of; None where there is none.
+
+    Of a class or function of a notebook, or of `python -c`, which has no file, the compiled code.
 
     Of an object from a package all Python files of the whole package, for what it does may stand
     anywhere in it; of one from a lone file that file and whatever it imports from beside it. Of the
@@ -43,10 +46,10 @@ def source_digest(value: object) -> str | None:
     defined = function if inspect.isroutine(function) else type(value)
     try:
         found = inspect.getsourcefile(defined)
-    except TypeError:
-        return None
+    except (TypeError, OSError):  # of a builtin; of a class without a file
+        found = None
     if found is None or not Path(found).is_file():
-        return None
+        return _compiled_digest(defined)
     own = Path(found).resolve()
     top = top_folder(own)
     files = sorted(_beside(own)) if top is None else module_files(top)
@@ -60,6 +63,42 @@ def source_digest(value: object) -> str | None:
         for file in sorted(_beside(further)):
             digest.update(f"{file.name}\0".encode() + file.read_bytes())
     return digest.hexdigest()
+
+
+def _compiled_digest(defined: object) -> str | None:
+    """A digest of the compiled code of a function, or of a class and its bases; None without any.
+
+    Where their lines stand does not count. Code that they call is not among it.
+    """
+    values = [defined]
+    if inspect.isclass(defined):
+        values = [value for one in defined.__mro__ for _, value in sorted(vars(one).items())]
+    codes = [code for value in values for code in _codes(value)]
+    if not codes:
+        return None
+    text = repr([_of_code(code) for code in codes])
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _codes(value: object) -> list[CodeType]:
+    """The code of a function, a method of a class, or a property."""
+    if isinstance(value, property):
+        return [code for one in (value.fget, value.fset) for code in _codes(one)]
+    code = getattr(getattr(value, "__func__", value), "__code__", None)
+    return [code] if isinstance(code, CodeType) else []
+
+
+def _of_code(code: CodeType) -> tuple[object, ...]:
+    """What decides what code does, in an order of its own."""
+    constants = [
+        _of_code(one)
+        if isinstance(one, CodeType)
+        else sorted(map(repr, one))
+        if isinstance(one, frozenset)
+        else one
+        for one in code.co_consts
+    ]
+    return code.co_name, code.co_code, code.co_names, code.co_varnames, repr(constants)
 
 
 def _beside(file: Path) -> set[Path]:

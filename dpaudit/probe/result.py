@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from dpaudit.formatting import (
-    TERMINAL_WIDTH,
-    clipped,
     counted,
+    listed,
     percent,
     printable,
     rounded,
@@ -143,9 +142,13 @@ class ProbeReport(Document):
                 failed, or if none applied; the message is the report.
         """
         __tracebackhide__ = True
-        ran = self.of(ProbeStatus.PASSED) or self.of(ProbeStatus.ALARM)
-        if self.violations or self.of(ProbeStatus.FAILED) or not ran:
+        if self.violations or self.of(ProbeStatus.FAILED) or not self.ran:
             raise AssertionError(str(self))
+
+    @property
+    def ran(self) -> bool:
+        """Whether any probe judged the generator: raised an alarm or passed."""
+        return bool(self.of(ProbeStatus.PASSED) or self.of(ProbeStatus.ALARM))
 
     @property
     def fits(self) -> int:
@@ -154,7 +157,13 @@ class ProbeReport(Document):
 
     @property
     def headline(self) -> str:
-        """The counts in one line."""
+        """The counts in one line; where no probe judged the generator, why."""
+        if not self.ran:
+            broken = self.of(ProbeStatus.FAILED)
+            why = broken or self.of(ProbeStatus.NOT_APPLICABLE)
+            reasons = listed(dict.fromkeys(printable(one.evidence) for one in why), most=2)
+            how = f"{counted(len(broken), 'probe')} failed" if broken else "no probe applies"
+            return f"{self.generator}: NOTHING WAS PROBED, {how}: {reasons}"
         alarms = self.of(ProbeStatus.ALARM)
         count = {severity: sum(r.severity is severity for r in alarms) for severity in Severity}
         flagged = [counted(n, severity) for severity, n in count.items() if n]
@@ -203,10 +212,7 @@ class ProbeReport(Document):
                 yield f"{title}:"
             for result in results:
                 line = f"{result.id}: {printable(result.evidence)}"
-                if status is ProbeStatus.PASSED:
-                    yield _INDENT + clipped(line, TERMINAL_WIDTH - len(_INDENT))
-                else:
-                    yield from wrapped(line, first=_INDENT, rest=_INDENT * 2)
+                yield from wrapped(line, first=_INDENT, rest=_INDENT * 2)
         yield ""
         yield "No alarm is no evidence of privacy: for that there is `dpaudit audit`."
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import ReplayError
 from dpaudit.external.messages import SynthesisError, WorkerError
 from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart
+from dpaudit.game.trial import reason_of
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying import laws
 from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw, Share
@@ -502,7 +503,8 @@ class _Match:
         fits: Mapping[World, Future[pd.DataFrame]],
     ) -> Parting:
         del said
-        what = str(fits[world].exception())
+        error = fits[world].exception()
+        what = "it ends" if error is None else reason_of(error)
         values = (what, "goes on") if world is World.IN else ("goes on", what)
         return Parting(kind=PartKind.FAILURE, sites=(None, None), values=values)
 

@@ -1,18 +1,38 @@
-"""What audits of a test suite proved before, in a file beside the tests."""
+"""What audits of a test suite found before, in a file beside the tests."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
 
-BASELINE_VERSION: Final = 1
-TOLERANCE: Final = 0.5
-"""How much more than before an audit may prove: bounds of a sound generator vary with its code."""
+BASELINE_VERSION: Final = 2
+LEVEL: Final = 0.01
+"""Probability with which a generator that leaks no more than before is said to."""
+UPDATE: Final = "--dpaudit-baseline-update"
+
+
+class Ranking(NamedTuple):
+    """How well the deciding attack ranks independent trials.
+
+    Attributes:
+        auc: The area under its ROC curve; 0.5 is chance.
+        n_in: Scored trials of the "in" world.
+        n_out: Scored trials of the "out" world.
+    """
+
+    auc: float
+    n_in: int
+    n_out: int
+
+    def __str__(self) -> str:
+        return f"{self.auc:.3f} of {self.n_in} in and {self.n_out} out"
 
 
 class AuditOfTest(NamedTuple):
@@ -28,6 +48,10 @@ class AuditOfTest(NamedTuple):
         shadow_models: Trained models of both worlds.
         seed: Root of its random streams.
         report: Path of its report.
+        detects: What it could have detected, in words.
+        settings: What must be the same for a comparison, in words by name.
+        ranking: Of the deciding attack; null where its trials are not independent, or their number
+            was not fixed.
         cached: Whether the result was known and nothing was trained.
         unkept: Why the result will not be known next time; empty if it may be.
     """
@@ -41,22 +65,59 @@ class AuditOfTest(NamedTuple):
     shadow_models: int
     seed: int
     report: str
+    detects: str = ""
+    settings: Mapping[str, str] = {}
+    ranking: Ranking | None = None
     cached: bool = False
     unkept: str = ""
 
     @property
     def key(self) -> str:
         """Its name in the baseline."""
-        return self.test if self.number == 1 else f"{self.test} #{self.number}"
+        return self.key_of(self.test, self.number)
+
+    @staticmethod
+    def key_of(test: str, number: int) -> str:
+        """The name of a test's audit in the baseline."""
+        return test if number == 1 else f"{test} #{number}"
 
 
-def read_baseline(file: Path) -> Mapping[str, float]:
-    """What each audit proved before, by `AuditOfTest.key`; 0 where nothing was.
+class Baseline(NamedTuple):
+    """What an audit found before.
+
+    Attributes:
+        settings: As in `AuditOfTest`.
+        ranking: As there.
+        proved: As there.
+    """
+
+    settings: Mapping[str, str]
+    ranking: Ranking | None
+    proved: float | None
+
+
+def read_baseline(file: Path) -> Mapping[str, Baseline]:
+    """What each audit found before, by `AuditOfTest.key`.
 
     Raises:
         InputError: If the file cannot be read or is no baseline.
     """
-    return {key: float(one["proved"] or 0.0) for key, one in _lines(file).items()}
+    return {
+        key: Baseline(one["settings"], one["ranking"] and Ranking(*one["ranking"]), one["proved"])
+        for key, one in _lines(file).items()
+    }
+
+
+def baseline_of(key: str, file: Path) -> Baseline:
+    """What one audit found before.
+
+    Raises:
+        InputError: If the file cannot be read or is no baseline, or has no line for the audit.
+    """
+    found = read_baseline(file).get(key)
+    if found is None:
+        raise InputError(f"{file} has no line for {key}: add it with {UPDATE}")
+    return found
 
 
 def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
@@ -68,7 +129,8 @@ def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
     kept = _lines(file) if file.exists() else {}
     for audit in audits:
         kept[audit.key] = {
-            name: getattr(audit, name) for name in ("verdict", "quantity", "claimed", "proved")
+            name: getattr(audit, name)
+            for name in ("verdict", "quantity", "claimed", "proved", "settings", "ranking")
         }
     document = {"schema_version": BASELINE_VERSION, "audits": dict(sorted(kept.items()))}
     try:
@@ -77,15 +139,53 @@ def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
         raise InputError(f"cannot write {file}: {io_reason(error)}") from None
 
 
-def risen(audit: AuditOfTest, before: Mapping[str, float], *, tolerance: float) -> str:
-    """Says that an audit proved more than before, by more than the tolerance; else empty."""
-    old, new = before.get(audit.key), audit.proved or 0.0
-    if old is None or new <= old + tolerance:
+def regression(audit: AuditOfTest, before: Baseline, *, level: float) -> str:
+    """Says that an audit leaks more than before, or cannot be compared; else empty.
+
+    Two runs of one audit are compared by the AUC of their deciding attacks, in a one-sided test
+    against the normal distribution. Whatever the scores are, the variance of an AUC of A is at most
+    A (1 - A) / min(n_in, n_out) (Birnbaum and Klose 1957); A is the mean of both.
+
+    Args:
+        audit: The audit.
+        before: What it found before.
+        level: Probability with which a generator that leaks no more than before is said to.
+
+    Returns:
+        What differs, what has risen, or nothing.
+    """
+    there, here = before.settings, audit.settings
+    differing = [
+        f"{name} {there.get(name, 'unknown')} there and {here.get(name, 'unknown')} here"
+        for name in dict.fromkeys([*there, *here])
+        if there.get(name) != here.get(name)
+    ]
+    if differing:
+        return (
+            f"NOT COMPARABLE with the baseline: {'; '.join(differing)}; audit as the baseline was, "
+            f"or write it again: {UPDATE}"
+        )
+    old, new = before.ranking, audit.ranking
+    if old is None or new is None:
+        return ""
+    p_value = _p_value(old, new)
+    if p_value > level:
         return ""
     return (
-        f"the proved {audit.quantity} has risen from {old:.3g} to {new:.3g} since the baseline "
-        f"(allowed: {tolerance:g} more); if that is meant, update it: --dpaudit-baseline-update"
+        f"REGRESSION: the AUC of the attack has risen from {old} to {new} since the baseline (p = "
+        f"{p_value:.2g}, tested at {100 * level:g} %); proved {audit.quantity} "
+        f"{before.proved or 0.0:.3g} then and {audit.proved or 0.0:.3g} now; if that is meant, "
+        f"write the baseline again: {UPDATE}"
     )
+
+
+def _p_value(old: Ranking, new: Ranking) -> float:
+    """Of the hypothesis that the AUC has not risen."""
+    mean = (old.auc + new.auc) / 2.0
+    scale = sum(1.0 / min(of.n_in, of.n_out) for of in (old, new))
+    if new.auc <= old.auc:
+        return 1.0
+    return 1.0 - NormalDist().cdf((new.auc - old.auc) / math.sqrt(mean * (1.0 - mean) * scale))
 
 
 def _lines(file: Path) -> dict[str, dict[str, Any]]:
@@ -97,12 +197,12 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
         audits: dict[str, dict[str, Any]] = dict(document["audits"].items())
         for one in audits.values():
             float(one["proved"] or 0.0)
+            dict(one["settings"])
+            Ranking(*one["ranking"] or (0.5, 1, 1))
     except OSError as error:
-        raise InputError(
-            f"no baseline {file}: {io_reason(error)}; make it with --dpaudit-baseline-update"
-        ) from None
+        raise InputError(f"no baseline {file}: {io_reason(error)}; make it with {UPDATE}") from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError(
-            f"{file} is no baseline of dpaudit: make it again with --dpaudit-baseline-update"
+            f"{file} is no baseline of this version of dpaudit: make it again with {UPDATE}"
         ) from None
     return audits

@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
-from dpaudit.formatting import clipped, printable, rounded_down
+from dpaudit.formatting import clipped, printable, rounded_down, wrapped
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results import sentences, summary
 from dpaudit.results.advice import in_odds
@@ -66,7 +67,8 @@ class AuditResult(AuditRecord):
         return self.claim.epsilon if isinstance(self.claim, PrivacyClaim) else math.inf
 
     def __str__(self) -> str:
-        return "\n".join(summary.summary_lines(self))
+        lines = summary.summary_lines(self, folder=self.folder)
+        return "\n".join(chain.from_iterable(wrapped(line, rest="  ") for line in lines))
 
     def __repr__(self) -> str:
         lines = [sentences.headline(self), summary.attack_line(self)]
@@ -192,7 +194,7 @@ class AuditResult(AuditRecord):
 
     def failure_message(self) -> str:
         """Everything needed to understand and repeat this audit, in plain lines."""
-        lines = summary.failure_lines(self)
+        lines = summary.failure_lines(self, folder=self.folder)
         if self.folder is not None:
             lines.append(printable(f"report: {self.folder / REPORT_FILE}"))
         return "\n".join(lines)

@@ -8,8 +8,6 @@ from typing import Final, NamedTuple, Protocol
 
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
 from dpaudit.formatting import (
-    TERMINAL_WIDTH,
-    clipped,
     counted,
     percent,
     printable,
@@ -22,7 +20,7 @@ from dpaudit.model.choices import Access
 from dpaudit.model.claim import NoClaim, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.results.record import AuditRecord, ProbeAlarm
-from dpaudit.results.verdict import SampleUnit, Verdict
+from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
 """Stands alone in a headline, and after "it is" and "This is" in sentences."""
@@ -71,6 +69,11 @@ class Conclusion(Protocol):
         ...
 
     @property
+    def power(self) -> Power | None:
+        """What the audit could have proved; None if nothing was scored."""
+        ...
+
+    @property
     def probe_alarms(self) -> Sequence[ProbeAlarm]:
         """What probes before the audit warn of."""
         ...
@@ -89,7 +92,7 @@ class ClaimAndProof(NamedTuple):
 
 
 def headline(result: Conclusion) -> str:
-    """The verdict in one line of at most 80 characters that begins with it in capitals."""
+    """The verdict in one line that begins with it in capitals, and its caveat."""
     claimed, proved = claim_and_proof(result.claim, result.proved)
     noun = result.claim.quantity.noun
     about = noun if isinstance(result.claim, NoClaim) else f"{noun} {claimed}"
@@ -97,12 +100,13 @@ def headline(result: Conclusion) -> str:
         Verdict.VIOLATION: f"claimed {noun} {claimed}, proved at least {proved} at "
         f"{percent(result.confidence)} confidence",
         Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
-        Verdict.INCONCLUSIVE: f"{about} neither contradicted nor put to a fair test",
+        Verdict.INCONCLUSIVE: f"{about} neither contradicted nor put to a fair test"
+        f"{_all_the_same(result)}",
         Verdict.INVALID: f"{failed_part(result)}; nothing is known about {about}",
         Verdict.MEASURED: f"empirical {noun} at least {proved} ({percent(result.confidence)} "
         "confidence); no claim was given",
     }[result.verdict]
-    return clipped(f"{result.verdict.upper()}: {text}", TERMINAL_WIDTH)
+    return f"{result.verdict.upper()}: {text}"
 
 
 def lead(result: AuditRecord) -> tuple[str, ...]:
@@ -406,11 +410,27 @@ def _leak_of(value: float, quantity: Quantity) -> str:
 
 
 def _but(result: Conclusion) -> str:
-    """What stands beside "no violation found"; an alarm goes before the caution."""
+    """The caveat of "no violation found": an alarm of a probe, and what would have been found."""
     count = len(result.probe_alarms)
-    if not count:
-        return f"; {NOT_EVIDENCE}"
-    return f", but {counted(count, 'probe')} raised an alarm"
+    alarm = f", but {counted(count, 'probe')} raised an alarm" if count else ""
+    detects = "" if result.power is None else f"{detects_from(result.power, result.claim)}; "
+    return f"{alarm}; {detects}{NOT_EVIDENCE}"
+
+
+def detects_from(power: Power, claim: Claim) -> str:
+    """The smallest leak that an audit detects: "detects epsilon 1.5 with 80 % power"."""
+    _, least, gaussian = power
+    if least is None:
+        return "no leak is detected with 80 % power"
+    beside = "" if gaussian is None else f" (Gaussian leak: {rounded_up(gaussian)})"
+    return f"detects {claim.quantity.noun} {rounded_up(least)} with 80 % power{beside}"
+
+
+def _all_the_same(result: Conclusion) -> str:
+    """What an audit proved that does not decide; nothing where it would contradict the claim."""
+    if result.proved is None or result.proved > result.claim.value:
+        return ""
+    return f"; proved at least {rounded_down(result.proved)}"
 
 
 def _capital(label: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dpaudit.formatting import (
     TERMINAL_WIDTH,
-    clipped,
     printable,
     rounded,
     rounded_down,
@@ -30,8 +31,13 @@ from dpaudit.results.verdict import FRESH_TRIALS, Verdict
 _LEAKS_IN_FAILURE = 5
 
 
-def summary_lines(result: AuditRecord) -> list[str]:
-    """The audit for a terminal: up to sixteen lines of at most 80 characters, headline first."""
+def summary_lines(result: AuditRecord, *, folder: Path | None = None) -> list[str]:
+    """The audit for a terminal: one fact in each line, none cut off; the headline first.
+
+    Args:
+        result: The record of the audit.
+        folder: Its run folder, if it is kept.
+    """
     lines = [sentences.headline(result), *_alarm_lines(result), *_why_lines(result)]
     lines += [_claim_line(result), *_bound_lines(result)]
     lines += _target_lines(result)
@@ -41,23 +47,29 @@ def summary_lines(result: AuditRecord) -> list[str]:
     n_in, n_out = (result.failures[world] for world in World)
     if n_in or n_out:
         errors = "; ".join(dict.fromkeys(reason.error for reason in result.failure_reasons))
-        lines.append(f"failed trials: {n_in} in, {n_out} out ({errors}; see {LOG_FILE})")
+        log = f"{LOG_FILE} of the run folder" if folder is None else folder / LOG_FILE
+        lines.append(f"failed trials: {n_in} in, {n_out} out: {errors}; tracebacks: {log}")
     if any(check.name == FRESH_TRIALS and not check.passed for check in result.checks):
         lines.append(
             "warning: these trials were judged before (the report says where): see its checks"
         )
     if result.schema.inferred:
         lines.append("warning: bounds and categories were inferred from the table itself")
-    return [clipped(printable(line), TERMINAL_WIDTH) for line in lines]
+    return [printable(line) for line in lines]
 
 
-def failure_lines(result: AuditRecord) -> list[str]:
-    """Everything needed to understand and repeat an audit that fails a test."""
+def failure_lines(result: AuditRecord, *, folder: Path | None = None) -> list[str]:
+    """Everything needed to understand and repeat an audit that fails a test.
+
+    Args:
+        result: The record of the audit.
+        folder: Its run folder, if it is kept.
+    """
     leaks = [feature(leak) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
     if leaks and carrier(result.leaks, result.checks) is Carrier.WHOLE_OUTPUT:
         leaks = [WHOLE_OUTPUT]
     return [
-        *summary_lines(result),
+        *summary_lines(result, folder=folder),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
         f"claim: {sentences.claim_and_proof(result.claim, None).claimed}",
         printable(f"leaks: {', '.join(leaks) or 'none found'}"),

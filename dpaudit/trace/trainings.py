@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import InputError, TargetError, TrialError
-from dpaudit.formatting import error_line
+from dpaudit.formatting import located
 from dpaudit.game.target import farthest
 from dpaudit.game.trial import reason_of
 from dpaudit.game.worlds import without
@@ -111,7 +111,7 @@ def run_trainings(
         except InputError:
             raise
         except Exception as error:
-            reason = str(error) if isinstance(error, TrialError) else error_line(error)
+            reason = str(error) if isinstance(error, TrialError) else located(error)
             raise TrialError(f"{name}, trained {what}: {reason}") from error
 
     removed = most_informative_record(data, schema)

@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.cli.console import ExitCode
-from dpaudit.cli.github import MOST_BYTES, append_to_step_summary
+from dpaudit.cli.github import summarise
 from dpaudit.cli.main import app
+from dpaudit.files import MOST_OF_SUMMARY
 from dpaudit.results.record import AuditRecord
 from samples import QUICK_ATTACKS
 
@@ -60,16 +61,16 @@ def test_xml_that_could_not_be_written_is_refused_before_any_training() -> None:
 def test_a_summary_is_appended_and_never_too_long_for_github(
     record_of: Callable[..., AuditRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append_to_step_summary(record_of())  # outside GitHub Actions
+    summarise(record_of())  # outside GitHub Actions
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     Path("summary.md").write_text("before\n")
     checks = [
         {"name": f"check {n}", "passed": True, "detail": "x" * 5000, "consequence": "noted"}
         for n in range(50)
     ]
-    append_to_step_summary(record_of(checks=checks))
+    summarise(record_of(checks=checks))
     text = Path("summary.md").read_text()
     assert text.startswith("before\n# ")
-    assert len(text.encode()) <= MOST_BYTES + len("before\n")
+    assert len(text.encode()) <= MOST_OF_SUMMARY + len("before\n")
     assert "is too long to be shown here" in text
     assert "Claim against bound" in text

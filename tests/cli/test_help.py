@@ -40,6 +40,30 @@ def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_exampl
         audit.make_context("audit", words, resilient_parsing=True)
 
 
+def test_the_inputs_of_a_command_come_first_in_its_help() -> None:
+    group: Any = typer.main.get_command(app)
+    read = 0
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if hasattr(command, "commands"):
+            continue
+        lines = CliRunner().invoke(app, [name, "--help"], prog_name="dpaudit").stdout.splitlines()
+        places = {}
+        for one in command.params:
+            needed = one.required or getattr(one, "rich_help_panel", None) == Panel.INPUT
+            flag = one.opts[0] if one.param_type_name == "option" else f"  {one.metavar}"
+            where = [at for at, line in enumerate(lines) if line.lstrip().startswith(flag)]
+            if where and one.param_type_name == "option":
+                places.setdefault(needed, []).append(where[0])
+        if True in places and False in places:
+            read += 1
+            assert max(places[True]) < min(places[False]), name
+    assert read >= 8
+    data = CliRunner().invoke(app, ["audit-data", "--help"], prog_name="dpaudit").stdout
+    order = [data.index(one) for one in ("--synthetic FILE", "--train", "--holdout", "--schema")]
+    assert order == sorted(order)
+
+
 @pytest.mark.parametrize(
     ("line", "offered"),
     [

@@ -171,7 +171,7 @@ def test_plan_times_one_training_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("raises", "ValueError: two lines"),
+        ("raises", "ValueError: two lines at bad.py:"),
         ("leaves", "SystemExit: 0"),
         ("dies", "worker"),
         ("wrong", "3 rows"),
@@ -187,6 +187,13 @@ def test_a_generator_that_cannot_be_timed_is_one_line(name: str, says: str) -> N
     assert says in line
     assert "Traceback" not in done.stderr
     assert "leaked" not in done.stderr
+    kept = re.search(r"; traceback: (\S+)$", line)
+    assert (kept is None) == (name == "dies")
+    if kept is not None:
+        file = Path(kept[1])
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert "Traceback" in file.read_text()
+        file.unlink()
 
 
 def test_the_cost_includes_the_controls() -> None:

@@ -191,7 +191,10 @@ def test_check_worker_says_what_does_not_hold(file: Path, tmp_path: Path) -> Non
     assert "the seed is not used" in deaf.stdout
     failing = CliRunner().invoke(app, ["check-worker", command(file), *words, "-p", "keep=-1"])
     assert failing.exit_code == 1
-    assert "ValueError: keep must not be negative" in failing.stdout
+    assert re.search(r"ValueError at \w+\.py:\d+ in \w+: keep must not be negative", failing.stdout)
+    missing = CliRunner().invoke(app, ["check-worker", command(file, "Nobody"), *words])
+    assert missing.exit_code == 2
+    assert "KeyError" in missing.stderr
 
 
 def test_the_worker_of_the_page_keeps_to_the_protocol(tmp_path: Path) -> None:

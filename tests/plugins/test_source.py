@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +27,25 @@ def edited(path: Path, value: object) -> bool:
     path.write_text(text)
     assert source_digest(value) == before
     return after != before
+
+
+def test_a_class_without_a_file_is_known_by_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a notebook, or in `python -c`, where inspect raises OSError."""
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
+
+    def digest(number: int, *, above: str = "") -> str | None:
+        scope = {"__name__": "__main__"}
+        body = (
+            f"class It:\n  def fit(self, data):\n    return [{number} in {{1, 2}} for _ in data]\n"
+        )
+        exec(compile(above + body, "<string>", "exec"), scope)
+        made: Any = scope["It"]
+        return source_digest(made())
+
+    assert digest(1) is not None
+    assert digest(1) == digest(1, above="# a line\n")
+    assert digest(1) != digest(2)
+    assert source_digest(3) is None
 
 
 def test_a_change_anywhere_in_the_package_is_noticed(

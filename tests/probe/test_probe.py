@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -328,7 +329,8 @@ def test_a_claim_that_permits_much_takes_more_fits() -> None:
 def test_a_failing_generator_is_reported_and_not_swallowed() -> None:
     report = probe(toys.Raises(schema=SCHEMA), table(), schema=SCHEMA)
     failed = report.of(ProbeStatus.FAILED)
-    assert {"ValueError"} == {result.evidence for result in failed}  # its text may quote records
+    [said] = {result.evidence for result in failed}
+    assert re.fullmatch(r"ValueError at \w+\.py:\d+ in fit", said)  # its text may quote records
     assert len(failed) >= 10
     assert not report.violations
 
@@ -425,10 +427,22 @@ def test_wrong_input_exits_2_in_one_line() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_generator_that_always_raises_was_not_probed() -> None:
+    done = dpaudit(f"{TOYS}:Raises")
+    assert done.exit_code == ExitCode.INCONCLUSIVE
+    assert "not applicable:" in done.stdout  # as well as those that failed
+    said = " ".join(done.stdout.split())
+    assert re.search(
+        r"Raises: NOTHING WAS PROBED, \d+ probes failed: ValueError at \S+ in fit", said
+    )
+    assert "no alarm," not in said
+
+
+@pytest.mark.usefixtures("folder")
 def test_when_every_probe_fails_the_exit_code_says_so() -> None:
     done = dpaudit(f"{TOYS}:Raises", "--only", "seed-ignored", "-q")
     assert done.exit_code == ExitCode.INCONCLUSIVE
-    assert done.stdout.endswith("0 passed, 1 failed (2 fits)\n")
+    assert "NOTHING WAS PROBED, 1 probe failed: ValueError at " in done.stdout
 
 
 @pytest.mark.parametrize("name", ["null", "laplace-histogram", "randomised-response"])

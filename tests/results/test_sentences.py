@@ -22,11 +22,17 @@ Make = Callable[..., AuditRecord]
         ({}, "VIOLATION: claimed epsilon 1, proved at least 3.21 at 95 % confidence"),
         (
             {"verdict": "consistent"},
-            "CONSISTENT: no violation of epsilon 1 found; not evidence of privacy",
+            "CONSISTENT: no violation of epsilon 1 found; detects epsilon 1.76 with 80 % power; "
+            "not evidence of privacy",
         ),
         (
             {"verdict": "inconclusive"},
             "INCONCLUSIVE: epsilon 1 neither contradicted nor put to a fair test",
+        ),
+        (
+            {"verdict": "inconclusive", "proved": 0.4567},
+            "INCONCLUSIVE: epsilon 1 neither contradicted nor put to a fair test; proved at least "
+            "0.456",
         ),
         (
             {

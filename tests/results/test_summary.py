@@ -26,7 +26,8 @@ def test_summary_of_a_violation(record_of: Make) -> None:
         "attack: groundhog, AUC 0.981; missed 3 of 120 in, mistook 1 of 120 out",
         "power: epsilon 1.76 is caught with 80 % power; at most 4.38 is provable",
         "controls: null passed, positive passed, 1 of 1 checks passed",
-        "failed trials: 1 in, 0 out (RuntimeError: unlucky; see workers.log)",
+        "failed trials: 1 in, 0 out: RuntimeError: unlucky; tracebacks: workers.log of the run "
+        "folder",
         "warning: bounds and categories were inferred from the table itself",
     ]
 
@@ -48,13 +49,30 @@ def test_the_main_reason_and_each_error_stand_once_where_nothing_was_found(
     reasons = ["stopped after 18 of 100 trials: every one of them failed", "another"]
     failed = [{"world": world, "count": 9, "error": "OSError"} for world in ("in", "out")]
     changes = {"failures": {"in": 9, "out": 9}, "failure_reasons": failed, "reasons": reasons}
-    lines = summary_lines(record_of(verdict="inconclusive", **changes))
+    result = record_of(verdict="inconclusive", **changes)
+    lines = summary_lines(result)
     assert lines[1] == f"why: {reasons[0]}"
-    assert "failed trials: 9 in, 9 out (OSError; see workers.log)" in lines
+    folder = Path("runs/9")
+    said = "failed trials: 9 in, 9 out: OSError; tracebacks: runs/9/workers.log"
+    assert said in summary_lines(result, folder=folder)
+    assert said in AuditResult.of(result, folder=folder).failure_message()
     assert not any(line.startswith("why") for line in summary_lines(record_of(**changes)))
 
 
 HOSTILE = "\x1b[31m" + "long name\n" * 40
+
+
+def test_no_fact_is_cut_off_and_lines_fit_a_terminal(record_of: Make) -> None:
+    reason = " ".join(f"reason{number}" for number in range(40))
+    record = record_of(verdict="inconclusive", reasons=[reason], proved=0.4)
+    assert f"why: {reason}" in summary_lines(record)
+    shown = str(AuditResult.of(record, folder=None))
+    assert max(map(len, shown.splitlines())) <= 80
+    assert f"why: {reason}" in " ".join(shown.split())
+    assert "proved at least 0.4" in " ".join(shown.split())
+    assert "…" not in shown
+
+
 EVERYWHERE: dict[str, Any] = {
     "attack": HOSTILE,
     "claim": {"epsilon": 0.123456, "source": HOSTILE},
@@ -83,9 +101,12 @@ NOT_SCORED: dict[str, Any] = {
 def test_foreign_strings_neither_widen_nor_steer_the_terminal(
     changes: dict[str, Any], record_of: Make
 ) -> None:
-    lines = summary_lines(record_of(**{**EVERYWHERE, **changes}))
+    record = record_of(**{**EVERYWHERE, **changes})
+    lines = summary_lines(record)
     assert 4 <= len(lines) <= 11
-    assert all(len(line) <= 80 and line.isprintable() for line in lines)
+    assert all(line.isprintable() for line in lines)
+    shown = str(AuditResult.of(record, folder=None)).splitlines()
+    assert all(len(line) <= 80 and line.isprintable() for line in shown)
 
 
 def test_a_target_that_was_searched_for_is_named(record_of: Make) -> None:
@@ -177,14 +198,14 @@ def probes(*alarms: dict[str, Any]) -> dict[str, Any]:
 def test_an_alarm_of_a_probe_stands_beside_any_verdict(verdict: str, record_of: Make) -> None:
     lines = summary_lines(record_of(verdict=verdict, probes=probes(ALARM)))
     assert lines[1] == "probes: ALARM: seed-ignored (violation)"
-    said = "CONSISTENT: no violation of epsilon 1 found, but 1 probe raised an alarm"
-    assert (lines[0] == said) == (verdict == "consistent")
+    said = "CONSISTENT: no violation of epsilon 1 found, but 1 probe raised an alarm; detects "
+    assert lines[0].startswith(said) == (verdict == "consistent")
     assert not [line for line in lines if "no alarm" in line]
 
 
 def test_probes_without_alarm_are_counted_and_are_no_evidence(record_of: Make) -> None:
     lines = summary_lines(record_of(verdict="consistent", probes=probes()))
-    assert lines[0].endswith("found; not evidence of privacy")
+    assert lines[0].endswith("power; not evidence of privacy")
     assert "probes: no alarm (2 passed, 1 not applicable, 1 not run)" in lines
     none_ran = {**probes(), "passed": []}
     assert not [line for line in summary_lines(record_of(probes=none_ran)) if "probes" in line]
