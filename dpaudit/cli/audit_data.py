@@ -77,11 +77,7 @@ def audit_data(
     ] = None,
     fail_on: Annotated[
         FailOn,
-        option(
-            "--fail-on",
-            help="Least severe finding that exits with an error.",
-            panel=Panel.OUTPUT,
-        ),
+        option("--fail-on", help="Least severe finding that is an error.", panel=Panel.OUTPUT),
     ] = FailOn.INCONCLUSIVE,
     seed: options.Seed = 0,
     json: options.Json = False,

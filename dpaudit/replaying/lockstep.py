@@ -59,7 +59,9 @@ OPPOSITE: Final = 1
 ALL_IN: Final = (True,)
 """Of the target's own coins: it is in every sub-sample."""
 
-_ASKABLE: Final = frozenset({"choose", "coin", "shift", "operand", "located", "spend", "zero"})
+_ASKABLE: Final = frozenset(
+    {"choose", "coin", "shift", "rescale", "operand", "located", "spend", "zero"}
+)
 """Kinds of notes that are questions where their line is asked."""
 
 
@@ -861,12 +863,10 @@ class _Match:
         one_step = next(iter(steps.values())) if len(steps) == 1 else None
         factor, offset = flat(inside["factor"]), flat(inside["offset"])
         places = ids - (0 if one_step is None else one_step.first)
-        whole = one_step is not None and np.array_equal(
-            np.sort(places), np.arange(one_step.answer.size)
-        )
         moved_laws = None
-        if one_step is not None and whole and len(others[0]) == len(others[1]):
-            moved_laws = _rescaled(one_step, places, factor)
+        is_whole = one_step is not None and _is_whole(one_step, places)
+        if one_step is not None and is_whole and len(others[0]) == len(others[1]):
+            moved_laws = _rescaled(one_step, places, (factor, factor))
         if one_step is None or moved_laws is None:
             # the noise in them may protect what is added: what that costs is not known
             self._end_unfollowed(
@@ -908,6 +908,50 @@ class _Match:
         )
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
+    def _on_rescale(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+        """Answers times a factor: where that differs, the noise is of another scale there."""
+        by = flat(inside["by"]), flat(outside["by"])
+        values = (shown(by[0]), shown(by[1]))
+        alike = same(*by)
+        if alike and self._question("rescale", site) not in self.order.given:
+            return ({"equal": True},) * 2
+        ids = np.asarray([int(one) for one in flat(inside["ids"])])
+        if len(by[0]) != len(by[1]) or self.transcript.are_released(ids).any():
+            raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
+        steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
+        one_step = next(iter(steps.values())) if len(steps) == 1 else None
+        places = ids - (0 if one_step is None else one_step.first)
+        factors = (flat(inside["factor"]) * by[0], flat(inside["factor"]) * by[1])
+        known = None
+        if one_step is not None and one_step.toss is None and _is_whole(one_step, places):
+            known = _rescaled(one_step, places, factors)
+        if one_step is None or known is None:
+            self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
+        before = Pair(
+            *(
+                old[places] * factor + flat(inside["offset"]) * own
+                for old, factor, own in zip(one_step.before, factors, by, strict=True)
+            )
+        )
+        # the noise is the same, and so its weight: the answer is what the base world makes of it
+        base = WORLDS.index(self.order.base)
+        noise = (one_step.answer - one_step.before[base])[places]
+        value = noise * factors[base] + before[base]
+        self._next = inside["first"]
+        index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
+        self._depends()
+        self.transcript.noisy[index] = replace(
+            one_step,
+            first=self._next,
+            before=before,
+            laws=known,
+            answer=value,
+            moved=one_step.moved[places] * factors[base],
+            drawn=(),
+            rescaled=site,
+        )
+        return ({"equal": False, "value": value.reshape(np.shape(inside["by"]))},) * 2
+
     def _unfollowed(self, site: Site, why: str) -> None:
         self.transcript.unfollowed.append(Unfollowed(site, why))
 
@@ -943,14 +987,19 @@ def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
     return value + _NUDGE * scale * rng.uniform(0.5, 1.0, size=np.shape(value))
 
 
+def _is_whole(step: NoisyStep, places: IntArray) -> bool:
+    """Whether these are all answers of a step, each once."""
+    return bool(np.array_equal(np.sort(places), np.arange(step.answer.size)))
+
+
 def _rescaled(
-    step: NoisyStep, places: IntArray, factor: FloatArray
+    step: NoisyStep, places: IntArray, factors: tuple[FloatArray, FloatArray]
 ) -> tuple[NoiseLaw, NoiseLaw] | None:
-    """The noise of a step's answers in another order, each multiplied; None if not known."""
-    if np.all(factor == 1) and np.array_equal(places, np.arange(step.answer.size)):
+    """The noise of a step's answers in another order, multiplied in each world; None if unknown."""
+    if np.all(np.equal(factors, 1)) and np.array_equal(places, np.arange(step.answer.size)):
         return step.laws
     found = []
-    for law in step.laws:
+    for law, factor in zip(step.laws, factors, strict=True):
         shares = shares_of(law, places, step.answer.size)
         if shares is None:
             return None

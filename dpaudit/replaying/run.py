@@ -792,7 +792,13 @@ def _verdict(
     follows = next((step for step in found.pilot.noisy if not same(*_scales(step))), None)
     if follows is not None:
         scales = " and ".join(f"{float(np.min(one)):.6g}" for one in _scales(follows))
-        reason = f"{reason}; the scale of the noise at {follows.site} follows the data: {scales}"
+        what = f"the scale of the noise at {follows.site} follows the data"
+        if follows.rescaled is not None:
+            what = (
+                f"noisy answers are multiplied at {follows.rescaled} by a value that follows data"
+            )
+            scales = f"noise of {scales}"
+        reason = f"{reason}; {what}: {scales}"
     if parted is not None:
         where = "" if parted.place is None else f" ({parted.place})"
         reason = f"{parted.meaning}{where}, in {parted.replays} of {len(counted)} replays"

@@ -78,6 +78,7 @@ class NoisyStep:
         base: The world whose law it was drawn from: 0 is "in".
         toss: Number of the target's coin that fell last before it, if there is one.
         chance: That this coin is "in", given the answers before.
+        rescaled: Where the answers were multiplied by a value that follows the data.
     """
 
     site: Site
@@ -92,6 +93,7 @@ class NoisyStep:
     drawn: tuple[int, ...] = ()
     toss: int | None = None
     chance: float = 1.0
+    rescaled: Site | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

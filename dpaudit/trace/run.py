@@ -81,8 +81,7 @@ def trace(
         raise RegistryError(
             f"{named.name} has no method trace(data, *, n_rows, seed, recorder), so its training "
             "cannot be traced: add it (dpaudit.plugins.recorder says how), or run "
-            "`dpaudit replay`, which follows the noise of unmodified Python code, or "
-            "`dpaudit probe`"
+            "`dpaudit replay`, which follows the noise of unmodified code, or `dpaudit probe`"
         )
     check_table(named.generator, table.data)
     trainings = run_trainings(

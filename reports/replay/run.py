@@ -14,6 +14,7 @@ after every case; the tables of README.md are made from all.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -94,9 +95,10 @@ def planted_case(fault: Fault | None, whole: int) -> dict[str, Any]:
 
 
 def named_lines(record: ReplayRecord) -> set[str]:
-    """The lines that a record names: where the worlds part, fixed seeds, the ledger."""
+    """The lines that a record names: reasons, where the worlds part, fixed seeds, the ledger."""
     parted = set() if record.parting is None else {str(record.parting.place)}
-    return parted | set(record.fixed_seeds) | {line.place for line in record.ledger}
+    said = set(re.findall(r"[\w.]+\.py:\d+", " ".join(record.reasons)))
+    return said | parted | set(record.fixed_seeds) | {line.place for line in record.ledger}
 
 
 def page(results: Path) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 import dpaudit
@@ -178,6 +179,32 @@ def test_a_count_without_noise_is_seen_where_it_comes_out(name: str) -> None:
     assert record.verdict is Verdict.VIOLATION
     assert record.ledger[0].law == "choice"
     assert record.ledger[0].place == line_of("Counting", "rng.choice")
+
+
+def test_a_factor_that_follows_the_data_changes_the_noise_and_no_more() -> None:
+    honest = replayed("MeanOfRows", replays=10)
+    assert honest.verdict is Verdict.CONSISTENT, str(honest)
+    [line] = honest.ledger
+    assert (line.scale, line.other_scale) == (pytest.approx(5 / 40), pytest.approx(5 / 39))
+    assert honest.proved is not None
+    assert honest.proved > 0.5
+    # the divergence of N(1/40, 5/40) and N(0, 5/39), which has the larger tails
+    y = np.linspace(-2.0, 2.0, 400_001)
+    inside, outside = stats.norm.pdf(y, 1 / 40, 5 / 40), stats.norm.pdf(y, 0.0, 5 / 39)
+    left = np.maximum(outside - np.exp(honest.proved) * inside, 0.0)
+    assert np.trapezoid(left, y) > 1e-5
+    broken = replayed("NoisierMeanOfRows", replays=10)
+    assert broken.verdict is Verdict.VIOLATION, str(broken)
+    place = line_of("MeanOfRows", "/ self.rows")
+    assert f"multiplied at {place} by a value that follows data" in broken.reasons[0]
+
+
+def test_a_factor_of_what_is_released_already_is_a_violation() -> None:
+    record = replayed("ReleasedOverRows", replays=10)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.parting is not None
+    assert record.parting.kind == "operands"
+    assert record.parting.place == line_of("ReleasedOverRows", "noisy / self.rows")
 
 
 def test_a_loop_that_the_data_ends_is_named() -> None:

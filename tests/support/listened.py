@@ -194,6 +194,34 @@ class TwiceTheAnswer(Counting):
         return shares(counts[::-1] + 2.0 * noise[::-1])
 
 
+class MeanOfRows(GaussianCounts):
+    """A noisy count over the number of records, whose claim has room for what that changes."""
+
+    epsilon: ClassVar[float] = 2.0
+    scale: ClassVar[float] = 5.0
+
+    def train(self, counts: Any) -> Any:
+        share = (counts[-1] + self.rng.normal(0.0, self.scale)) / self.rows
+        return shares(np.array([1.0, 1.0, 1.0, 1.0 + min(max(float(share), 0.0), 1.0)]))
+
+
+class NoisierMeanOfRows(MeanOfRows):
+    """The same with too little noise."""
+
+    scale = 1.0
+
+
+class ReleasedOverRows(GaussianCounts):
+    """A noisy count that is released, and once more over the number of records."""
+
+    epsilon: ClassVar[float] = 1.0
+
+    def train(self, counts: Any) -> Any:
+        noisy = counts[-1] + self.rng.normal(0.0, 5.0)
+        first = float(noisy.clip(0.1, 9.0))
+        return shares(np.array([first, float(noisy / self.rows) ** 2, 1.0, 1.0]))
+
+
 class OneByOne(Counting):
     """Noise on nothing, to whose elements the counts are added one by one: not followed."""
 

@@ -1052,7 +1052,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
-    content = np.multiply(marked.view(np.ndarray), factor)
+    content = np.asarray(np.multiply(marked.view(np.ndarray), factor))
     shape = content.shape
     if content.dtype.kind not in "fiub" or not np.isfinite(factor).all():
         return NotImplemented
@@ -1064,11 +1064,31 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
         parts = tuple(part._replace(factor=part.factor * factor) for part in spread.parts)
         return _shaped(_noise(content, parts), marked)
     if isinstance(spread, AnswerArray):
-        world.equal("operand", where, factor)
-        return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
+        return _rescaled(spread, factor, content, where)
     return _shaped(
         _coin(content, spread.state, spread.factor * factor, spread.offset * factor), marked
     )
+
+
+def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
+    """Answers times a factor: one that differs in both worlds makes other answers of them."""
+    if where[:2] not in world.asked:
+        world.note("rescale", where, factor)
+        return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
+    shape = content.shape
+    reply = world.ask(
+        "rescale",
+        where,
+        ids=spread.ids,
+        factor=spread.factor,
+        offset=spread.offset,
+        by=np.broadcast_to(np.asarray(factor, dtype=float), shape),
+        first=world.next_answer,
+    )
+    if reply["equal"]:
+        return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
+    content[...] = np.asarray(reply["value"]).reshape(shape)
+    return _answer(content, world.answer_ids(shape), np.ones(shape), np.zeros(shape))
 
 
 def _spread(marked: Any, shape: Any) -> Any:
