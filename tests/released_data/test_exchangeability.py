@@ -158,3 +158,10 @@ def test_the_split_itself_counts_among_those_that_are_as_far() -> None:
     split = np.arange(100) < 50
     labels = np.array([split, *(rng.permutation(split) for _ in range(99))])
     assert marginals_p_value(split[:, None].astype(float), labels) == 1 / 100
+
+
+@pytest.mark.parametrize("far", ["extremes", "marginals", "neighbours", "classifier"])
+def test_one_way_of_differing_is_enough(far: str) -> None:
+    alike = Exchangeability(1.0, 1.0, 1.0, 1.0, 1.0)
+    assert not alike.differ
+    assert alike._replace(**{far: 1e-6}).differ
