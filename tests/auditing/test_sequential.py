@@ -135,6 +135,7 @@ def sequential_of(result: AuditRecord) -> SequentialOutcome:
     return result.game.sequential
 
 
+@pytest.mark.ci
 def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
     result = audit_by_keywords(
         _copies_target, table, epsilon=3.5, shadow_models=400, **_switching()

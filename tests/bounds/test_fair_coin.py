@@ -166,6 +166,19 @@ def test_a_gaussian_leak_is_proved_where_one_cut_proves_it_in_few_audits() -> No
     assert np.mean(np.array(bounds) > 1.0) > 0.6
 
 
+def test_trials_that_failed_are_missing_from_what_is_promised() -> None:
+    member = np.arange(400) % 2 == 0
+    promised = [
+        choose_rule(
+            member.astype(float), member, failed=FailedTrials(lost, lost), scored=600,
+            rng=np.random.default_rng(1), **LEVEL,
+        )
+        for lost in (0, 200)
+    ]  # fmt: skip
+    assert promised[0].by_coins
+    assert promised[1].bound < promised[0].bound - 0.5
+
+
 def test_nothing_is_proved_without_a_leak() -> None:
     bounds = [audited(0.0, np.random.default_rng([3, n])) for n in range(200)]
     assert sum(bound > 0 for bound in bounds) <= binom.ppf(0.999, 200, 0.05)

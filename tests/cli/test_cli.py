@@ -108,6 +108,7 @@ def test_a_worst_case_needs_no_table_and_its_command_gives_the_same_result() -> 
     assert missing.stderr == "error: no table to audit on: give --data, or --worst-case\n"
 
 
+@pytest.mark.ci
 def test_the_reproduce_command_gives_the_same_result() -> None:
     import shlex
 
@@ -346,6 +347,7 @@ def test_bounds_are_recomputed_from_a_run_without_training() -> None:
     assert "delta" in dpaudit("bounds", "run", "--delta", "2").stderr
 
 
+@pytest.mark.ci
 def test_an_early_stop_has_no_fixed_bound_to_recompute() -> None:
     done = dpaudit(
         *("audit", "copycat", "--data", "table.csv", "--sequential", "--shadow-models", "200"),

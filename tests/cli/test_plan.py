@@ -222,6 +222,7 @@ def test_a_one_run_audit_is_planned_by_its_canaries(delta: str) -> None:
     assert any(line.split()[:2] == ["500", "500"] and "<- asked" in line for line in spoken)
 
 
+@pytest.mark.ci
 def test_a_one_run_plan_agrees_with_its_audit() -> None:
     words = ("--data", "table.csv", "--one-run", "--canaries", "30")
     done = dpaudit("audit", "null", *words, "--json", "--jobs", "1")

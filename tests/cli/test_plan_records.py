@@ -74,6 +74,7 @@ def test_larger_leaks_and_more_records_need_fewer_models() -> None:
     assert "80 % power against a true epsilon of 2 on every record: about" in said
 
 
+@pytest.mark.ci
 def test_one_model_is_timed_for_many_records() -> None:
     data = ("null", "--data", "sample:breast-cancer", "--shadow-models", "8")
     assert "s a control" in plan(*data, "--records", "16", "--time-one").stdout

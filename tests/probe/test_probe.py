@@ -229,6 +229,7 @@ def test_the_registered_copycat_is_caught_by_its_own_target() -> None:
     assert alarms(report) == ["target-followed"], str(report)
 
 
+@pytest.mark.ci
 def test_noise_of_the_sample_alone_is_flagged_at_the_stated_rate() -> None:
     # Randomised response at its claim: 3.1 % for the probe, so more than 5 of 40 have p < .002.
     flagged, tested = 0, 0

@@ -14,6 +14,7 @@ from dpaudit.released_data.exchangeability import (
     Exchangeability,
     exchangeability,
     extremes_p_value,
+    marginals_p_value,
     repeats_p_value,
 )
 from dpaudit.released_data.rows import Keys, column_keys
@@ -150,3 +151,17 @@ def test_one_frequent_record_in_one_table_alone_is_found() -> None:
 def test_extremes_need_numeric_columns() -> None:
     inside = np.arange(10) < 5
     assert extremes_p_value(np.empty((10, 0)), inside, np.random.default_rng(0)) == 1.0
+
+
+def test_the_split_itself_counts_among_those_that_are_as_far() -> None:
+    rng = np.random.default_rng(3)
+    split = np.arange(100) < 50
+    labels = np.array([split, *(rng.permutation(split) for _ in range(99))])
+    assert marginals_p_value(split[:, None].astype(float), labels) == 1 / 100
+
+
+@pytest.mark.parametrize("far", ["extremes", "marginals", "neighbours", "classifier"])
+def test_one_way_of_differing_is_enough(far: str) -> None:
+    alike = Exchangeability(1.0, 1.0, 1.0, 1.0, 1.0)
+    assert not alike.differ
+    assert alike._replace(**{far: 1e-6}).differ

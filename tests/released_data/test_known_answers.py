@@ -1,6 +1,7 @@
 """Whole audits of released tables whose answer is known."""
 
 import re
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -14,7 +15,7 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.released_data import linkage, scores
 from dpaudit.released_data.audit import canaries_of
-from dpaudit.released_data.conclusion import ReleasedFinding
+from dpaudit.released_data.conclusion import ReleasedFinding, conclude
 from dpaudit.released_data.membership import parted, recognise
 from dpaudit.released_data.result import released_schema
 from dpaudit.released_data.rows import Encoded, NearestRows, nearest
@@ -53,6 +54,15 @@ def proved() -> dpaudit.ReleasedDataResult:
     return dpaudit.audit_data(
         LEAKY, SPLIT.train, SPLIT.holdout, coins=SPLIT.coins, schema=SCHEMA, epsilon=1.0
     )
+
+
+def test_where_halves_of_the_hold_out_are_told_apart_nothing_is_concluded(
+    proved: dpaudit.ReleasedDataResult,
+) -> None:
+    assert proved.membership is not None
+    ghost = replace(proved.membership, phantom_p_value=1e-9)
+    found = conclude(proved.rows, ghost, proved.bound, (), None, claim=None, confidence=0.95)
+    assert found.finding is ReleasedFinding.INVALID
 
 
 def test_copies_are_proved_by_coins(proved: dpaudit.ReleasedDataResult) -> None:
@@ -101,7 +111,6 @@ def audited(train: pd.DataFrame, holdout: pd.DataFrame, *, copied: int = 0) -> R
     return dpaudit.audit_data(release, train, holdout, schema=SCHEMA, secrets=["c"]).finding
 
 
-@pytest.mark.ci
 def test_removing_repeats_makes_no_leak_of_a_release_that_knows_nothing() -> None:
     train, holdout = with_a_frequent_record(600, 1), with_a_frequent_record(600, 2)
     others = pd.concat([train, holdout]).drop_duplicates()[len(train.drop_duplicates()) :]

@@ -225,7 +225,7 @@ def test_a_loop_that_the_data_ends_is_named() -> None:
         ("Compiled", "does not hear"),
         ("InThreads", "thread"),
         pytest.param("ShareReused", "used more than once", marks=pytest.mark.ci),
-        ("MixedNoise", "no known law"),
+        pytest.param("MixedNoise", "no known law", marks=pytest.mark.ci),
         ("OneByOne", "data is added to a part of noisy answers"),
         ("Accumulated", "data is added to a part of noisy answers"),
     ],
@@ -297,6 +297,7 @@ def test_rows_that_differ_are_counted_in_one_line() -> None:
     assert "| both | 3 of 40 rows differ |" in replay_markdown(changed)
 
 
+@pytest.mark.ci
 def test_coins_excuse_nothing_where_the_proof_does_not_count_on_them() -> None:
     record = replayed("RandomisedResponse", epsilon=0.2, public_coins=True)
     assert record.verdict is Verdict.VIOLATION, str(record)

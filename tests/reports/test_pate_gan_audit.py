@@ -302,6 +302,7 @@ def test_the_budget_buys_the_labels_that_a_training_has(data_folder: Path) -> No
         assert facts["labels"] == bought
 
 
+@pytest.mark.ci
 def test_variants_are_run_and_traced(tmp_path: Path, data_folder: Path) -> None:
     tiny = plan(tmp_path, models=10, iterations=2, names=("borealis",))
     worst.run(tiny, games=[Game.PUBLISHED])
@@ -385,6 +386,7 @@ def invented() -> dict[str, dict[str, dict[str, Any]]]:
     return parts
 
 
+@pytest.mark.ci
 def test_sentences_and_figures_follow_from_the_numbers(tmp_path: Path) -> None:
     found = invented()
     page = pages.readme(found)

@@ -96,6 +96,7 @@ def test_no_module_of_a_study_changes_where_modules_come_from() -> None:
     assert not re.search(r"sys\.path\.|syspath_|SourceFileLoader\(|spec_from_file", code)
 
 
+@pytest.mark.ci
 def test_a_study_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "reports.label_audit.run", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -98,6 +98,7 @@ def test_whole_tables_have_as_many_synthetic_rows_as_real_ones(tmp_path: Path) -
     assert STUDY_TABLES["credit-whole"].published == STUDY_TABLES["credit"].published
 
 
+@pytest.mark.ci
 def test_large_tables_are_repeated_less_and_a_library_needs_its_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

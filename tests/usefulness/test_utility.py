@@ -140,6 +140,7 @@ def test_one_class_of_labels_is_a_guess_and_said() -> None:
     assert "learned nothing from a synthetic table" in " ".join(report.notes)
 
 
+@pytest.mark.ci
 def test_every_classifier_takes_every_table() -> None:
     report = measured(resample, classifiers=None, repeats=2)
     assert len(report.classifiers) == 12

@@ -70,6 +70,7 @@ def test_tracing_changes_no_training() -> None:
     pd.testing.assert_frame_equal(given, generator.fit(data, seed=7).sample(20, seed=7))
 
 
+@pytest.mark.ci
 def test_a_student_of_the_table_s_own_rows_is_named() -> None:
     report = traced(public=None)
     assert violations(report) == {"student-sees-real-rows"}
@@ -98,6 +99,7 @@ def test_teachers_on_the_wrong_rows_are_named(
     assert violations(traced()) == {id_}
 
 
+@pytest.mark.ci
 def test_labels_without_noise_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def majority(self: VoteTable, votes: Any, words: Any) -> IndexArray:
         del words
