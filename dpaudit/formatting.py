@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sysconfig
 import textwrap
 import traceback
@@ -185,8 +186,11 @@ def clipped(text: str, width: int) -> str:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """` (did you mean 'x'?)` if a known name is close, else nothing."""
+    """` (did you mean 'x'?)` if a known name, or a word of one, is close; else nothing."""
     close = difflib.get_close_matches(name, known, n=1)
+    if not close:
+        words = {word: one for one in reversed(known) for word in re.split("[_-]", one)}
+        close = [words[word] for word in difflib.get_close_matches(name, words, n=1, cutoff=0.75)]
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

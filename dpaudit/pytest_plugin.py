@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -235,6 +235,7 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 
         number = len(folders) + 1
         before = _before(config, AuditOfTest.key_of(node.nodeid, number))
+        _check_names(options, f"{node.nodeid}: dp_audit")
         given: dict[str, Any] = {**_marked(node), **options}
         folders.append(tmp_path / f"dpaudit-{number}")
         if "PYTEST_XDIST_WORKER" in os.environ and given.get("engine") != "dask":
@@ -371,17 +372,22 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
         given = {**marker.kwargs, **given}
     given.pop("slow", None)
     if given:
-        from dpaudit.auditing.games import keywords
-        from dpaudit.formatting import did_you_mean
-
-        known = [*keywords(), "schema", "jobs", "trial_timeout"]
-        wrong = next((name for name in given if name not in known), None)
-        if wrong is not None:
-            raise pytest.UsageError(
-                f"{item.nodeid}: the marker dpaudit has {wrong!r}, which is no setting of an audit"
-                f"{did_you_mean(wrong, known)}"
-            )
+        _check_names(given, f"{item.nodeid}: the marker dpaudit")
     return given
+
+
+def _check_names(given: Iterable[str], whose: str) -> None:
+    """Refuses what is no setting of an audit."""
+    from dpaudit.auditing.games import keywords
+    from dpaudit.auditing.recall import OF_THE_RUN
+    from dpaudit.formatting import did_you_mean
+
+    known = [*keywords(), "schema", "on_progress", *sorted(OF_THE_RUN)]
+    wrong = next((name for name in given if name not in known), None)
+    if wrong is not None:
+        raise pytest.UsageError(
+            f"{whose} has {wrong!r}, which is no setting of an audit{did_you_mean(wrong, known)}"
+        )
 
 
 def _asked(config: pytest.Config, name: str) -> Any:

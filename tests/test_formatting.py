@@ -14,6 +14,7 @@ from dpaudit.formatting import (
     aligned,
     clipped,
     counted,
+    did_you_mean,
     duration,
     error_line,
     error_text,
@@ -100,6 +101,13 @@ def test_a_foreign_string_steers_no_terminal() -> None:
 def test_a_clipped_text_has_the_width_asked_for() -> None:
     assert clipped("12345", 5) == "12345"
     assert clipped("123456", 5) == "1234…"
+
+
+def test_a_slip_is_understood_if_one_word_of_the_name_is_close() -> None:
+    known = ["rounds", "generator_hidden", "shadow_models"]
+    assert did_you_mean("hiden", known) == " (did you mean 'generator_hidden'?)"
+    assert did_you_mean("shadow_model", known) == " (did you mean 'shadow_models'?)"
+    assert did_you_mean("epsilon", known) == ""
 
 
 def test_numbers_are_rounded_to_the_safe_side() -> None:

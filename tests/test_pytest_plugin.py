@@ -269,6 +269,14 @@ def test_slip():
     result.stdout.fnmatch_lines(["*'epsilom', which is no setting*did you mean 'epsilon'*"])
 
 
+def test_the_fixture_refuses_what_is_no_setting(pytester: pytest.Pytester) -> None:
+    for slip, meant in (("shadow_models", "shadow_model"), ("jobs", "job")):
+        pytester.makepyfile(HONEST.replace(f"{slip}=", f"{meant}="))
+        result = pytester.runpytest_inprocess()
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines([f"*dp_audit has '{meant}', which is no setting*'{slip}'*"])
+
+
 @pytest.mark.usefixtures("loaded")
 @pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
 def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(

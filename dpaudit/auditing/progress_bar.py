@@ -71,6 +71,7 @@ class ConsoleProgress:
         )
         self._tasks: dict[Role, TaskID] = {}
         self._tenths: dict[Role, int] = {}
+        self._totals: dict[Role, int] = {}
         self._begun: dict[Role, _Begun] = {}
 
     def __enter__(self) -> Self:
@@ -91,8 +92,16 @@ class ConsoleProgress:
             if event.role not in self._tasks:
                 # Resumed trials are not this run's pace: they start the bar, not its clock.
                 self._tasks[event.role] = self._bars.add_task(title, total=event.total)
-            self._bars.update(self._tasks[event.role], completed=event.done, description=title)
+            self._bars.update(
+                self._tasks[event.role],
+                completed=event.done,
+                total=event.total,  # a control that fails is run in full
+                description=title,
+            )
             return
+        if event.total != self._totals.setdefault(event.role, event.total):
+            self._totals[event.role] = event.total
+            self._tenths.pop(event.role, None)
         begun = self._begun.setdefault(event.role, _Begun(monotonic(), event.done))
         tenth = 10 * event.done // event.total
         if tenth > self._tenths.get(event.role, 0):

@@ -63,6 +63,10 @@ class GameSwitch(NamedTuple):
     description: str = ""
 
 
+MOST_MODELS: Final = 100_000
+"""Of an audit; its bounds, and a plan of it, are computed in half a minute."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GameSettings(ABC):
     """The choices of one game; `build` and `session` of its package do what they ask for."""
@@ -147,7 +151,7 @@ class ShadowModelSettings(GameSettings):
 
     Attributes:
         attacks: Registered names or objects; each is one hypothesis (Bonferroni).
-        shadow_models: Models to train, an even number of at least `FEWEST`.
+        shadow_models: Models to train, an even number from `FEWEST` to `MOST_MODELS`.
         multiplicity: "bonferroni" scores every attack; "select" scores only the one that forecasts
             most on the fitting part, and corrects for nothing.
 
@@ -175,10 +179,15 @@ class ShadowModelSettings(GameSettings):
         chosen = member_named("multiplicity", Multiplicity, self.multiplicity)
         object.__setattr__(self, "multiplicity", chosen)
         check_whole(self, "shadow_models")
-        if self.shadow_models < self.FEWEST or self.shadow_models % 2:
+        if not self.FEWEST <= self.shadow_models <= MOST_MODELS:
             raise SettingsError(
-                f"`shadow_models` must be an even number of at least {self.FEWEST}, "
-                f"got {self.shadow_models}"
+                f"`shadow_models` must be from {self.FEWEST} to {MOST_MODELS:,}, "
+                f"got {self.shadow_models:,}"
+            )
+        if self.shadow_models % 2:
+            raise SettingsError(
+                f"`shadow_models` must be even, half of them for each world: give "
+                f"{self.shadow_models + 1} instead of {self.shadow_models}"
             )
 
     @property

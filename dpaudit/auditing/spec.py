@@ -18,7 +18,7 @@ from dpaudit.game.store import Private
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim, CurveClaim
 from dpaudit.model.curve_text import written_out
-from dpaudit.model.tables import Table, data_digest
+from dpaudit.model.tables import IN_MEMORY, TABLE_FILE, Table, data_digest
 from dpaudit.plugins.named import NamedAttack, NamedGenerator
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, module_of
 from dpaudit.plugins.source import Reached, reached, source_digest
@@ -127,7 +127,8 @@ class AuditSpec(ABC):
     @property
     def table_options(self) -> list[str]:
         """The words of the command that say which table is audited on, without its schema."""
-        return ["--data", self.table.source]
+        source = self.table.source
+        return ["--data", TABLE_FILE if source == IN_MEMORY else source]
 
     @cached_property
     def specification(self) -> dict[str, Any]:

@@ -102,6 +102,14 @@ class BoundEntry:
         """Whether it is a bound, not an estimate."""
         return isinstance(self.key, ValidBound)
 
+    @property
+    def account(self) -> str:
+        """What it is worth, and where it comes from, in a line."""
+        worth = "bound" if self.valid else "estimate, not a proof"
+        if self.decides:
+            worth = "bound, may decide"
+        return f"{worth}; {self.meaning} ({self.source})"
+
 
 BOUNDS: tuple[BoundEntry, ...] = (
     BoundEntry(

@@ -6,16 +6,13 @@ import inspect
 import warnings
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dpaudit.cli.console import guarded, messages, results
 from dpaudit.formatting import aligned
 from dpaudit.model.choices import WorstCase
-
-if TYPE_CHECKING:
-    from dpaudit.bounds.table import BoundEntry
 
 
 class Group(StrEnum):
@@ -42,7 +39,7 @@ def list_registered(
         if group is None:
             output.print(f"{one}:")
         if one is Group.BOUNDS:
-            entries = {entry.key.value: _worth(entry) for entry in BOUNDS}
+            entries = {entry.key.value: entry.account for entry in BOUNDS}
         elif one is Group.WORST_CASES:
             entries = {case.value: case.meaning for case in WorstCase}
         elif one is Group.ATTACKS:
@@ -55,14 +52,6 @@ def list_registered(
             entries = _registered(GENERATORS, _summary)
         for line in aligned([*entries.items()], indent="  ", most=None):
             output.print(line)
-
-
-def _worth(entry: BoundEntry) -> str:
-    """What a bound is worth, and where it comes from."""
-    worth = "bound" if entry.valid else "estimate, not a proof"
-    if entry.decides:
-        worth = "bound, may decide"
-    return f"{worth}; {entry.meaning} ({entry.source})"
 
 
 def _registered(group: str, account: Callable[[object], str]) -> dict[str, str]:

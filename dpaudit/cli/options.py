@@ -149,6 +149,7 @@ Jobs = Annotated[
         help="Worker processes. Default: one per core.",
         shown=False,
         panel=Panel.MACHINE,
+        least=1,
     ),
 ]
 EngineKind = Annotated[

@@ -26,10 +26,11 @@ def option(
     help: str,
     shown: bool = True,
     panel: Panel | None = None,
+    least: int | None = None,
 ) -> Any:
     """An option; without `shown` its help says the default in words."""
     return typer.Option(
-        *names, metavar=metavar, help=help, show_default=shown, rich_help_panel=panel
+        *names, metavar=metavar, help=help, show_default=shown, rich_help_panel=panel, min=least
     )
 
 

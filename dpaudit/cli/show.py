@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 @guarded
 def show(
     name: Annotated[
-        str, typer.Argument(help="A generator or an attack, as for audit; also LIBRARY:METHOD.")
+        str, typer.Argument(help="A generator, an attack, LIBRARY:METHOD, or a bound.")
     ],
 ) -> None:
-    """Shows what a generator or an attack is and which parameters it takes."""
+    """Shows what a generator, an attack or a bound is and which parameters it takes."""
+    from dpaudit.bounds.table import BOUNDS
     from dpaudit.plugins.named import library_named
     from dpaudit.plugins.registry import GENERATORS, names
 
@@ -31,8 +32,13 @@ def show(
     if library is not None and (colon or name not in names(GENERATORS)):
         _show_method(library, method if colon else "")
         return
-    value = _find(name)
     output = results()
+    bound = next((entry for entry in BOUNDS if name == entry.key.value), None)
+    if bound is not None:
+        output.print(name)
+        output.print(bound.account)
+        return
+    value = _find(name)
     output.print(name)
     output.print(inspect.getdoc(value) or "(no description)")
     parameters = [
@@ -67,6 +73,7 @@ def _show_parameters(defaults: Mapping[str, str | None]) -> None:
 
 
 def _find(name: str) -> object:
+    from dpaudit.bounds.table import BOUNDS
     from dpaudit.plugins.registry import ATTACKS, GENERATORS, LIBRARIES, names, resolve
 
     if ":" in name:
@@ -74,7 +81,8 @@ def _find(name: str) -> object:
     for group in (GENERATORS, ATTACKS):
         if name in names(group):
             return resolve(name, group)
-    known = [*names(GENERATORS), *names(ATTACKS), *names(LIBRARIES)]
+    bounds = [entry.key.value for entry in BOUNDS]
+    known = [*names(GENERATORS), *names(ATTACKS), *names(LIBRARIES), *bounds]
     raise RegistryError(
         f"unknown name {name!r}{did_you_mean(name, known)}. Known: {', '.join(known)}"
     )

@@ -23,6 +23,8 @@ from dpaudit.model.schema import Schema
 
 SAMPLE = "sample:"
 IN_MEMORY = "a table in memory"
+TABLE_FILE = "TABLE.csv"
+"""What commands that repeat an audit of a table in memory call its file."""
 MISSING_MARKS = frozenset(
     ("", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NULL", "null", "None")
 )

@@ -19,6 +19,7 @@ from dpaudit.formatting import (
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import Neighbours, NoClaim
+from dpaudit.model.tables import IN_MEMORY, TABLE_FILE
 from dpaudit.plugins.protocols import World
 from dpaudit.results.advice import next_step
 from dpaudit.results.curves import (
@@ -570,7 +571,10 @@ def _versions(result: AuditRecord) -> Iterable[Block]:
 
 
 def _reproduce(result: AuditRecord) -> Iterable[Block]:
-    yield Block(title="Reproduce", command=result.reproduce)
+    said: tuple[str, ...] = ()
+    if result.data.source == IN_MEMORY:
+        said = (f"The table was in memory: write it to {TABLE_FILE} first.",)
+    yield Block(title="Reproduce", paragraphs=said, command=result.reproduce)
 
 
 def _passed(passed: bool) -> str:

@@ -287,7 +287,7 @@ def test_same_call_same_document_and_another_seed_another(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shadow_models": 31}, "even number"),
+        ({"shadow_models": 31}, "must be even"),
         ({"rows": 0}, "at least 1"),
         ({"confidence": 1.0}, "confidence"),
         ({"seed": -1}, "seed"),

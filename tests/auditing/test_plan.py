@@ -22,9 +22,13 @@ NAMES = tuple(f"attack-{number}" for number in range(8))
 @pytest.mark.parametrize(
     ("parts", "says"),
     [
-        ({"shadow_models": MIN_SHADOW_MODELS - 2}, "even number of at least 20"),
-        ({"shadow_models": 41}, "got 41"),
+        ({"shadow_models": MIN_SHADOW_MODELS - 2}, "from 20 to 100,000"),
+        ({"shadow_models": 41}, "must be even, .* give 42 instead of 41"),
         ({"shadow_models": -400}, "`shadow_models`"),
+        ({"shadow_models": 9_999_999_998}, "from 20 to 100,000, got 9,999,999,998"),
+        ({"shadow_models": 99_999_999_999}, "from 20 to 100,000, got 99,999,999,999"),
+        ({"one_run": True, "canaries": 9_999_999_998}, "at most 100,000"),
+        ({"records": 9_999_999_998}, "at most 10,000"),
         ({"attacks": ()}, "at least one attack"),
         ({"confidence": 0.5}, r"`confidence` must be in \(0.5, 1\)"),
         ({"confidence": 1.0}, "`confidence`"),

@@ -19,6 +19,17 @@ class _Terminal(io.StringIO):
         return True
 
 
+def test_a_control_that_is_run_again_in_full_counts_among_its_new_trials() -> None:
+    for terminal in (True, False):
+        stream = io.StringIO()
+        console = Console(file=stream, force_terminal=terminal, width=100)
+        with progress_bar.ConsoleProgress(console, quiet=False) as progress:
+            for done, total in ((14, 14), (20, 60), (60, 60)):
+                progress(TrialProgress(Role.NULL_CONTROL, done, total, 0))
+        assert "60/14" not in stream.getvalue()
+        assert ("60/60" if terminal else "null control: 60 of 60") in stream.getvalue()
+
+
 def written(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, asked: bool | None) -> str:
     """What stands on standard error after half of an audit."""
     monkeypatch.setattr(sys, "stderr", stream)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from dpaudit.bounds.table import Observed, entries_for
+from dpaudit.bounds.table import BOUNDS, Observed, entries_for
 from dpaudit.cli.console import ExitCode, FailOn, exit_code, messages, results
 from dpaudit.cli.main import app
 from dpaudit.results.result import AuditResult, result_schema
@@ -196,7 +196,9 @@ BAD = {
     "no such attribute": (["mine.py:NoSampel"], "did you mean 'NoSample'?"),
     "broken file": (["broken.py:Gan"], "broken.py fails: ZeroDivisionError"),
     "unwritable run folder": (["null", "--out", "table.csv/run"], "cannot be written"),
-    "odd number of models": (["null", "--shadow-models", "41"], "even number"),
+    "odd number of models": (["null", "--shadow-models", "41"], "must be even"),
+    "no jobs": (["null", "--jobs", "0"], "'--jobs': Input should be greater than or equal to 1"),
+    "too many models": (["null", "--shadow-models", "9999999998"], "from 20 to 100,000"),
     "no rows": (["null", "--rows", "0"], "at least 1"),
     "unknown option": (["null", "--bogus"], "No such option"),
     "unknown relation": (["null", "--neighbours", "near"], "replace-one"),
@@ -286,6 +288,8 @@ def test_list_show_doctor() -> None:
     shown = dpaudit("show", "pate-gan").stdout
     assert "teachers: default 50" in shown
     assert dpaudit("show", "pate-gam").exit_code == ExitCode.USAGE
+    for entry in BOUNDS:  # whatever `list bounds` lists
+        assert dpaudit("show", entry.key.value).stdout == f"{entry.key.value}\n{entry.account}\n"
     doctor = dpaudit("doctor")
     assert doctor.exit_code == ExitCode.PASS, doctor.output
     assert "PROBLEM" not in doctor.stdout

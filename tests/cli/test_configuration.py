@@ -146,7 +146,7 @@ def test_parameters_are_those_of_the_generator_of_the_file(
         ("jobs = 'many'", "dpaudit.toml: jobs: 'many' is not of type 'integer'"),
         ("fail-on = 'always'", "dpaudit.toml: fail-on: 'always' is not one of"),
         ("epsilon =", "dpaudit.toml is not TOML"),
-        ("shadow-models = 41", "--shadow-models must be an even number"),
+        ("shadow-models = 41", "--shadow-models must be even"),
         (f"{SAMPLER}law = 'laplac'", "dpaudit.toml: samplers.0.law: 'laplac' is not one of"),
         (f"{SAMPLER}law = 'laplace'\nscael = 'b'", "dpaudit.toml: samplers.0: Additional"),
         (f"{SAMPLER}law = 'gamma'", "dpaudit.toml: samplers.0: 'shape' is a required property"),

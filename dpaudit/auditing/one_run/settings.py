@@ -17,6 +17,9 @@ MIN_CANARIES: Final = 20
 CANARY_ATTACKS: Final = ("closest-record", "canary-matches", "canary-marginals")
 """The attacks of every one-run audit, each with an equal share of the error probability."""
 
+MOST_CANARIES: Final = 100_000
+"""The bound of so many takes seconds, and of more memory."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class OneRun(GameSettings):
@@ -47,6 +50,10 @@ class OneRun(GameSettings):
 
     def __post_init__(self) -> None:
         check_whole(self, "canaries")
+        if self.canaries > MOST_CANARIES:
+            raise SettingsError(
+                f"`canaries` must be at most {MOST_CANARIES:,}, got {self.canaries:,}"
+            )
         if self.canaries < MIN_CANARIES:
             raise SettingsError(
                 f"`canaries` must be a number from {MIN_CANARIES} to half of the table's rows, got "

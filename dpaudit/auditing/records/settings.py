@@ -11,6 +11,9 @@ from dpaudit.errors import SettingsError
 LARGEST_SHARE: Final = 1 / 4
 """Of the table's rows; half as many are missing from what a model is trained on."""
 
+MOST_RECORDS: Final = 10_000
+"""The bound of so many, with the default of shadow models, takes a minute."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ManyRecords(ShadowModelSettings):
@@ -37,6 +40,8 @@ class ManyRecords(ShadowModelSettings):
 
     def __post_init__(self) -> None:
         check_whole(self, "records")
+        if self.records > MOST_RECORDS:
+            raise SettingsError(f"`records` must be at most {MOST_RECORDS:,}, got {self.records:,}")
         if self.records < 2:
             raise SettingsError(
                 f"`records` must be at least 2, or 1 for a single target, got {self.records}"
