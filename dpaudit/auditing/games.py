@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +23,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import EXPOSING
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.stated_claim import StatedClaim
 
 if TYPE_CHECKING:
@@ -208,7 +209,15 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuest
         ClaimError: If the game cannot be about such a claim.
     """
     sizing: Sizing = _module_of(settings.game, "plan").sizing(subject, settings, question)
-    return sizing
+    game = settings.game
+    if not (isinstance(game, TwoWorlds) and isinstance(subject.claim, PrivacyClaim)):
+        return sizing
+    from dpaudit.auditing.records.plan import what_decides_instead
+
+    instead = what_decides_instead(
+        subject, question, sizing, attacks=game.attacks, confidence=settings.confidence
+    )
+    return replace(sizing, details=(*sizing.details, *instead))
 
 
 def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Table:

@@ -208,7 +208,7 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
     suffix = "_epsilon" if claim.quantity is Quantity.EPSILON else ""
     if sizing.needed is not None:
         size, purpose = sizing.needed
-        count = f"not with up to {sizing.most:,}" if size is None else f"about {size}"
+        count = f"not with up to {sizing.most:,}" if size is None else f"about {size:,}"
         output.print(f"80 % power against {purpose}: {count} {unit}")
     output.print(f"claim: {_claim_text(claim)}; confidence {settings.confidence:g}, {sizing.of}")
     output.print("")
@@ -228,14 +228,14 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
     else:
         known = sizing.cost or "cost: time one model with --time-one, or give --seconds-per-model"
         output.print(known)
-    for line in sizing.details:
-        output.print(options.spelled(line, options=("data",)))
     if claim.quantity is Quantity.FACTOR:
         from dpaudit.results.sentences import CURVE_FACTOR
 
         output.print(f"{CURVE_FACTOR}.")
     if sizing.asked_row[f"max_provable{suffix}"] <= claim.value:
         output.print("too few: even a perfect attack could not prove more than the claim")
+    for line in sizing.details:
+        output.print(options.spelled(line, options=("data",)).replace("`", ""))
     error = percent(round(1.0 - settings.confidence, 12))
     output.print(f"after another audit: a fresh --seed; {error} error adds to what that one spent")
     if sizing.advice:

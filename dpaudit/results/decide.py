@@ -18,6 +18,12 @@ about as often as a Gaussian mechanism of mu 1.2; rho 0.5 is that of mu 1.
 """
 
 
+def largest_detectable(claim: Claim) -> float:
+    """The largest leak that an audit may need to be exposed by it, if finding none is to count."""
+    excess = LARGEST_EXCESS[claim.quantity]
+    return max(LARGEST_RATIO * claim.value, claim.value + excess)
+
+
 def decide(
     bound: float,
     claim: Claim,
@@ -60,8 +66,7 @@ def decide(
         weak = sentences.too_small_reason(power.max_provable, unit, quantity)
         return Decision(Verdict.INCONCLUSIVE, (weak, *weakening, *noted))
     detectable = power.detectable
-    largest = max(LARGEST_RATIO * claim.value, claim.value + LARGEST_EXCESS[quantity])
-    if detectable is None or detectable > largest:
+    if detectable is None or detectable > largest_detectable(claim):
         weak = sentences.poor_power_reason(detectable, unit, quantity)
         return Decision(Verdict.INCONCLUSIVE, (weak, *weakening, *noted))
     if weakening:

@@ -191,7 +191,7 @@ BAD = {
     "parameter without value": (["null", "-p", "epsilon"], "must look like key=value"),
     "no sample": (["mine.py:NoSample", "--epsilon", "1"], "lacks the method sample"),
     "no fit": (["mine.py:Nothing", "--epsilon", "1"], "no method fit"),
-    "no claim": (["mine.py:resample"], "give --epsilon and --delta"),
+    "no claim to stop at": (["mine.py:resample", "--sequential"], "give --epsilon and --delta"),
     "no such file": (["other.py:Gan"], "no file other.py"),
     "no such attribute": (["mine.py:NoSampel"], "did you mean 'NoSample'?"),
     "broken file": (["broken.py:Gan"], "broken.py fails: ZeroDivisionError"),
@@ -369,3 +369,18 @@ def test_foreign_strings_steer_no_terminal(monkeypatch: pytest.MonkeyPatch) -> N
     assert refused.exit_code == ExitCode.USAGE
     assert "a\N{REPLACEMENT CHARACTER}" in refused.stderr
     assert all(line.isprintable() for line in refused.stderr.splitlines())
+
+
+def test_without_a_claim_the_command_measures_and_exits_0() -> None:
+    Path("mine.py").write_text(
+        "def drawn(data, n_rows, seed):\n"
+        "    return data.sample(n_rows, replace=True, random_state=seed % 2**32)\n"
+    )
+    done = dpaudit(
+        "audit", "mine.py:drawn", "--data", "table.csv", "--schema", "schema.json", *SMALL
+    )
+    assert done.exit_code == ExitCode.PASS, done.output
+    first, *lines = done.stdout.splitlines()
+    assert first.startswith("MEASURED: empirical epsilon at least ")
+    assert first.endswith(" (95 % confidence); no claim was given")
+    assert not any("80 % power" in line or "the odds" in line for line in lines)

@@ -16,10 +16,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.auditing import plan
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run import plan as one_run
+from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.two_worlds import plan as two_worlds
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
+from dpaudit.model.claim import PrivacyClaim
 
 
 @pytest.fixture(autouse=True)
@@ -274,3 +277,24 @@ def test_what_no_one_run_audit_can_be_is_refused(words: Sequence[str], says: str
     done = dpaudit("plan", *words)
     assert done.exit_code == ExitCode.USAGE
     assert says in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("words", [(), ("--detect", "12")])
+def test_a_large_epsilon_names_the_audits_that_can_decide(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, ["plan", "--epsilon", "8", "--delta", "1e-5", *words])
+    assert done.exit_code == 0, done.output
+    assert all(len(line) <= 80 for line in done.stdout.splitlines()), done.stdout
+    [line] = [line for line in done.stdout.splitlines() if "--records" in line]
+    assert line == "can decide: 400 models with --records 64: up to 8.21 provable,"
+    assert "dpaudit replay" in done.stdout
+    assert "cannot: --access released makes attacks stronger" in done.stdout
+    named = audit_settings(records=64, shadow_models=400)
+    reached = records_power(named, PrivacyClaim(epsilon=8.0, delta=1e-5))
+    assert reached.max_provable > 8.0
+    assert reached.detectable is not None
+    assert reached.detectable <= 12.0
+
+
+def test_where_one_record_is_enough_no_other_audit_is_named() -> None:
+    done = CliRunner().invoke(app, ["plan", "--epsilon", "1", "--detect", "3"])
+    assert "can decide" not in done.stdout

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.auditing.plan import (
     MOST_PLANNED,
+    SHADOW_MODELS,
     Needed,
     PlanQuestion,
     PlanSubject,
@@ -31,11 +32,17 @@ from dpaudit.bounds import (
     coin_provable,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import aligned, counted, rounded_up
+from dpaudit.formatting import aligned, counted, rounded_down, rounded_up
+from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.results.verdict import POWER, Power
 
+if TYPE_CHECKING:
+    from dpaudit.plugins.access import AnyAttack
+
 ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)
+_RECORDS_TRIED: Final = (4, 16, 64, 256, 1024)
+"""Records per model among which a plan looks for an audit that can decide."""
 _LEARNT_FROM = 40
 """Coins of the fitting part at which an audit misses twice as many leaks as with a known rule.
 
@@ -194,6 +201,58 @@ def most_sensitive(leaks: Mapping[int, float | None]) -> int | None:
         key=lambda records: (leaks[records], records),
         default=None,
     )
+
+
+def what_decides_instead(
+    subject: PlanSubject,
+    question: PlanQuestion,
+    of_one: Sizing,
+    *,
+    attacks: tuple[str | AnyAttack, ...],
+    confidence: float,
+) -> tuple[str, ...]:
+    """Which audits can decide where shadow models with one record cannot, one a line.
+
+    With k records per model the limit is that of k times as many coins; a stronger attacker raises
+    no limit.
+
+    Args:
+        subject: What is to be audited, with a claim of epsilon.
+        question: What it is to be large enough for.
+        of_one: What audits of one record can prove.
+        attacks: Those of the audit.
+        confidence: Likewise.
+
+    Returns:
+        The lines; none where an audit of one record of a size that is listed is large enough.
+    """
+    claim, models = require_on_epsilon(subject.claim, method="`records`"), of_one.asked
+    needed = of_one.needed
+    within = needed is None or (needed.size or MOST_PLANNED) <= max(SHADOW_MODELS)
+    if within and of_one.asked_row["max_provable_epsilon"] > claim.epsilon:
+        return ()
+    from dpaudit.results.decide import largest_detectable  # loads pandas
+
+    target = largest_detectable(claim) if question.detect is None else question.detect
+    rows = subject.table_rows
+    lines = []
+    for records in _RECORDS_TRIED:
+        too_many = rows is not None and records > LARGEST_SHARE * rows
+        if too_many or claim.neighbours is not Neighbours.ADD_REMOVE:
+            break
+        game = ManyRecords(attacks=attacks, shadow_models=models, records=records)
+        reached = power(AuditSettings(game=game, confidence=confidence), claim)
+        if reached.detectable is not None and reached.detectable <= target:
+            lines += [
+                f"can decide: {models} models with `records={records}`: up to "
+                f"{rounded_down(reached.max_provable)} provable,",
+                f"  epsilon >= {rounded_up(reached.detectable)} caught; less if these records hide "
+                "one another",
+            ]
+            break
+    lines.append("can decide: `dpaudit replay`, of Python code: the exact privacy loss, no guesses")
+    lines.append('cannot: `access="released"` makes attacks stronger, the limit stays')
+    return tuple(lines)
 
 
 def sizing(
