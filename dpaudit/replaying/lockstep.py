@@ -851,7 +851,7 @@ class _Match:
         if alike and key not in self.order.given:
             return ({"equal": True},) * 2
         ids = np.asarray([int(one) for one in flat(inside["ids"])])
-        if not alike and self.transcript.are_released(ids).any():
+        if not alike and self._shows(ids, others):
             raise _Parted(
                 Parting(
                     kind=PartKind.REUSED,
@@ -908,6 +908,13 @@ class _Match:
         )
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
+    def _shows(self, ids: IntArray, values: tuple[FloatArray, FloatArray]) -> bool:
+        """Whether answers are released already with which these values are put together."""
+        released = self.transcript.are_released(ids)
+        if len(values[0]) == len(values[1]) == len(ids):
+            released &= ~np.isclose(*values, rtol=ROUNDING, atol=0.0, equal_nan=True)
+        return bool(released.any())
+
     def _on_rescale(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         """Answers times a factor: where that differs, the noise is of another scale there."""
         by = flat(inside["by"]), flat(outside["by"])
@@ -916,7 +923,7 @@ class _Match:
         if alike and self._question("rescale", site) not in self.order.given:
             return ({"equal": True},) * 2
         ids = np.asarray([int(one) for one in flat(inside["ids"])])
-        if len(by[0]) != len(by[1]) or self.transcript.are_released(ids).any():
+        if len(by[0]) != len(by[1]) or self._shows(ids, by):
             raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
         steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
         one_step = next(iter(steps.values())) if len(steps) == 1 else None

@@ -73,6 +73,7 @@ def line_of(name: str, code: str) -> str:
         ("SummedNumbers", 0.9),
         ("SharesOfUnlikeScale", 0.6),
         ("TwiceTheAnswer", 1.0),
+        ("FirstReleased", 1.0),
     ],
 )
 def test_honest_code_is_consistent_and_what_it_costs_is_known(name: str, at_least: float) -> None:

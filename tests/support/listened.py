@@ -222,6 +222,16 @@ class ReleasedOverRows(GaussianCounts):
         return shares(np.array([first, float(noisy / self.rows) ** 2, 1.0, 1.0]))
 
 
+class FirstReleased(Counting):
+    """Noise on nothing of which the first element is released; the counts of others follow."""
+
+    def train(self, counts: Any) -> Any:
+        noise = 0 * counts + self.rng.laplace(size=CELLS)
+        first = noise[0].clip(0.0, 1.0)
+        noisy = noise + np.where(np.arange(CELLS) == CELLS - 1, counts, 0)
+        return shares(noisy + first)
+
+
 class OneByOne(Counting):
     """Noise on nothing, to whose elements the counts are added one by one: not followed."""
 
