@@ -13,6 +13,7 @@ from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
 from dpaudit.model.tables import IN_MEMORY
+from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
@@ -90,6 +91,7 @@ def conclude(
             parameters=generator.parameters,
             seedable=is_seedable(generator.generator),
             source=audit.specification["generator"]["source"],
+            fixes=_fixes(generator.generator),
         ),
         data=AuditedTable(
             source=table.source,
@@ -106,6 +108,16 @@ def conclude(
         fresh=_fresh(audit),
         **own,
     )
+
+
+def _fixes(generator: object) -> int | None:
+    """How many fixes a generator offers; None where it cannot say."""
+    try:
+        with patches_apart():
+            offer = getattr(generator, "fixes", None)
+            return len(offer()) if callable(offer) else 0
+    except Exception:  # noqa: BLE001 - the generator's: the audit has ended, and explain says it
+        return None
 
 
 def _both(controls: Mapping[Role, ControlOutcome]) -> Controls | None:

@@ -155,6 +155,8 @@ def audit(
         output.print(f"report: {folder / REPORT_FILE}")
         step = next_step(result, run=str(folder))
         output.print(f"next: {step.command or step.why}")
+        if step.cost:
+            output.print(f"cost: {step.cost}")
         for then in step.then:
             output.print(f"then: {then}")
         output.print(f"reproduce: {spec.reproduce}")
