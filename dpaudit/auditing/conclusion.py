@@ -13,6 +13,7 @@ from dpaudit.game.trial import Role
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim, EpsilonClaim
 from dpaudit.model.tables import IN_MEMORY
+from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
@@ -92,6 +93,7 @@ def conclude(
             parameters=generator.parameters,
             seedable=is_seedable(generator.generator),
             source=audit.specification["generator"]["source"],
+            fixes=_fixes(generator.generator),
         ),
         data=AuditedTable(
             source=table.source,
@@ -108,6 +110,16 @@ def conclude(
         fresh=_fresh(audit),
         **own,
     )
+
+
+def _fixes(generator: object) -> int | None:
+    """How many fixes a generator offers; None where it cannot say."""
+    try:
+        with patches_apart():
+            offer = getattr(generator, "fixes", None)
+            return len(offer()) if callable(offer) else 0
+    except Exception:  # noqa: BLE001 - the generator's: the audit has ended, and explain says it
+        return None
 
 
 def _both(controls: Mapping[Role, ControlOutcome]) -> Controls | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,9 @@ from dpaudit.cli.console import (
 from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
 from dpaudit.model.choices import EngineName
+
+if TYPE_CHECKING:
+    from dpaudit.results.result import AuditResult
 
 Out = Annotated[
     Path | None,
@@ -117,8 +120,6 @@ def audit(
     from dpaudit.auditing.reuse import judged_before, judged_in
     from dpaudit.cli.github import summarise
     from dpaudit.report.junit import junit_xml
-    from dpaudit.results.advice import next_step
-    from dpaudit.results.result import REPORT_FILE
     from dpaudit.results.sentences import headline
 
     if junit is not None and not junit.parent.is_dir():
@@ -151,11 +152,22 @@ def audit(
     elif quiet:
         output.print(headline(result))
     else:
-        output.print(str(result))
-        output.print(f"report: {folder / REPORT_FILE}")
-        step = next_step(result, run=str(folder))
-        output.print(f"next: {step.command or step.why}")
-        for then in step.then:
-            output.print(f"then: {then}")
+        _show(result, folder)
         output.print(f"reproduce: {spec.reproduce}")
     raise typer.Exit(ExitCode.PASS if exit_zero else code)
+
+
+def _show(result: AuditResult, folder: Path) -> None:
+    """Prints a result, where its report is, and what to do next."""
+    from dpaudit.results.advice import next_step
+    from dpaudit.results.result import REPORT_FILE
+
+    output = results()
+    output.print(str(result))
+    output.print(f"report: {folder / REPORT_FILE}")
+    step = next_step(result, run=str(folder))
+    output.print(f"next: {step.command or step.why}")
+    if step.cost:
+        output.print(f"cost: {step.cost}")
+    for then in step.then:
+        output.print(f"then: {then}")

@@ -39,6 +39,25 @@ SecretsOption = Annotated[
 ]
 
 
+AnonymeterOption = Annotated[
+    bool,
+    option(
+        "--anonymeter",
+        help="Also run anonymeter's attacks; needs its environment (dpaudit env).",
+        panel=Panel.ATTACK,
+    ),
+]
+
+FailOnOption = Annotated[
+    FailOn,
+    option(
+        "--fail-on",
+        help="Least severe finding that exits with an error.",
+        panel=Panel.OUTPUT,
+    ),
+]
+
+
 @guarded
 def audit_data(
     synthetic: Annotated[str, _table("The released synthetic table: CSV (also .gz), Parquet.")],
@@ -60,14 +79,7 @@ def audit_data(
         option(metavar="D", help="Its delta. Default: 0.", shown=False, panel=Panel.CLAIM),
     ] = None,
     secrets: SecretsOption = None,
-    anonymeter: Annotated[
-        bool,
-        option(
-            "--anonymeter",
-            help="Also run anonymeter's attacks; needs its environment (dpaudit env).",
-            panel=Panel.ATTACK,
-        ),
-    ] = False,
+    anonymeter: AnonymeterOption = False,
     confidence: options.Confidence = 0.95,
     html: Annotated[
         Path | None, _table("Also write the report as HTML.", panel=Panel.OUTPUT)
@@ -75,10 +87,7 @@ def audit_data(
     markdown: Annotated[
         Path | None, _table("Also write the report as Markdown.", panel=Panel.OUTPUT)
     ] = None,
-    fail_on: Annotated[
-        FailOn,
-        option("--fail-on", help="Least severe finding that is an error.", panel=Panel.OUTPUT),
-    ] = FailOn.INCONCLUSIVE,
+    fail_on: FailOnOption = FailOn.INCONCLUSIVE,
     seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,

@@ -102,6 +102,7 @@ def _next(result: AuditRecord) -> Iterable[Block]:
         title="What to do next",
         paragraphs=(
             f"{step.why.removesuffix('.')}{here}.",
+            *([f"It costs {step.cost}."] if step.cost else []),
             *(f"Then {then}." for then in step.then),
         ),
         command=step.command or None,

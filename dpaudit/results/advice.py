@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
+from dpaudit.formatting import counted, duration, percent, rounded, rounded_down, rounded_up
 from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
@@ -18,6 +18,18 @@ _LARGEST_ODDS = 1e6
 """Beyond this a factor of odds says no more than its order."""
 
 
+_EXPLAINED_MODELS = 400
+"""Of each suspect that explain fixes, at most."""
+_OF_REPLAY: Final = frozenset(
+    f"--{name}"
+    for name in (
+        *("data", "schema", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "rows"),
+        *("confidence", "seed", "target", "worst-case", "neighbours-file"),
+    )
+) | {"-p"}
+"""Options of an audit that replay takes, too."""
+
+
 class NextStep(NamedTuple):
     """What to do next.
 
@@ -25,11 +37,13 @@ class NextStep(NamedTuple):
         why: What for, in a sentence or two.
         command: The command; empty if there is none.
         then: What holds for the audit after it, in a line; none if no other audit is proposed.
+        cost: What the command costs, where that is much and can be told; else empty.
     """
 
     why: str
     command: str
     then: tuple[str, ...] = ()
+    cost: str = ""
 
 
 def in_odds(result: AuditRecord) -> tuple[str, ...]:
@@ -103,6 +117,8 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "thing at a time.",
             "",
         )
+    if result.generator.fixes == 0:
+        return _without_fixes(result)
     if result.data.source == IN_MEMORY:
         return NextStep(
             "Find out why: audit the table from a file; dpaudit explain can open that run.", ""
@@ -110,6 +126,41 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
     return NextStep(
         "Find out which suspect, once fixed, removes the leak.",
         f"dpaudit explain {shlex.quote(run)}",
+        cost=_cost(result),
+    )
+
+
+def _without_fixes(result: AuditRecord) -> NextStep:
+    """Of a generator that offers nothing to fix: explain could try the order of rows alone."""
+    if result.data.source == IN_MEMORY:
+        return NextStep(
+            "Find out why: dpaudit.replay(generator, table) names the lines of Python code that "
+            "the loss comes from, in some 26 fits.",
+            "",
+        )
+    words, given = [], iter(shlex.split(result.reproduce)[2:])
+    for word in given:
+        if word in _OF_REPLAY:
+            words += [word, next(given)]
+        elif not word.startswith("-") and not words:
+            words.append(word)
+    return NextStep(
+        "Find out why: a replay names the lines of Python code that the loss comes from, in some "
+        "26 fits.",
+        shlex.join(["dpaudit", "replay", *words]),
+    )
+
+
+def _cost(result: AuditRecord) -> str:
+    """What explain costs: an audit of at most 400 models for each suspect, over all workers."""
+    fixes, models = result.generator.fixes, sum(result.shadow_models.values())
+    if fixes is None or not models:
+        return ""
+    suspects = fixes + 2  # the order of rows, and all together
+    seconds = suspects * result.seconds * min(1.0, _EXPLAINED_MODELS / models)
+    return (
+        f"{counted(suspects, 'suspect')}, some {duration(seconds)} of computing, shared by all "
+        "workers"
     )
 
 

@@ -247,12 +247,15 @@ class AuditedGenerator:
         seedable: Whether a trial can be repeated bit by bit from its seed.
         source: Digest of its source code, hexadecimal. Absent where there is none to be read, and
             from results written before it was recorded.
+        fixes: How many fixes it offers, which explain tries one at a time. Absent where it cannot
+            say, and from results written before it was recorded.
     """
 
     name: str
     parameters: Mapping[str, Any]
     seedable: bool
     source: str | None = field(default=None, metadata=OPTIONAL)
+    fixes: Whole | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
