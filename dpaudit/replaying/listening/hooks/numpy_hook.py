@@ -178,7 +178,7 @@ class _Heard:
         self, law: str, loc: Any, scale: Any, size: Any, shape: Any, draw: Callable[[Any, Any], Any]
     ) -> Any:
         where, world = site(), marks.world
-        loc, scale = (marks.unmarked(one, where) for one in (loc, scale))
+        loc, scale, shape = (_bare(marks.unmarked(one, where)) for one in (loc, scale, shape))
         if size is None:
             full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
             size = full if full else None
@@ -265,10 +265,11 @@ class _Heard:
         if size is None:
             full = np.broadcast_shapes(np.shape(low), np.shape(high))
             size = full if full else None
+        low, high = (_bare(marks.unmarked(one, where)) for one in (low, high))
         found = self._coin(where, size)
         if np.ndim(low) == 0 and np.ndim(high) == 0 and low == 0 and high == 1:
             return found
-        return found * (np.subtract(marks.unmarked(high, where), marks.unmarked(low, where))) + low
+        return found * np.subtract(high, low) + low
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         if not marks.world.hears or out is not None:
@@ -432,6 +433,14 @@ class _Heard:
 
     def __reduce__(self) -> Any:
         return super().__reduce__()
+
+
+def _bare(value: Any) -> Any:
+    """A parameter as a number or an array: a series would align by its index."""
+    return value if isinstance(value, _NUMBERS) else np.asarray(value)
+
+
+_NUMBERS = (float, int, np.number, np.ndarray)
 
 
 def _longer(size: Any, world: Any) -> Any:
