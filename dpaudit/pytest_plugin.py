@@ -432,7 +432,7 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
     from dpaudit.results.sentences import detects_from
 
     unclaimed = isinstance(result.claim, NoClaim)
-    claimed = math.inf if unclaimed else result.claim.value
+    claimed = None if unclaimed else result.claim.value
     return AuditOfTest(
         test=test,
         number=number,
