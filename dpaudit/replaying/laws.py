@@ -531,7 +531,7 @@ class Bounded(NoiseLaw):
         return np.asarray((noise >= low - slack) & (noise <= high + slack))
 
     def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
-        """Draws from p (p / p')^tilt on cells; what the other world cannot give counts as rare."""
+        """Draws from p (p / p')^tilt on cells; noise impossible in the other world is rare."""
         if tilt == 0:
             return super().drawn(shift, tilt, rng)
         values, log_weights = np.empty(shift.size), np.empty(shift.size)

@@ -332,7 +332,8 @@ class _Match:
         """Answers questions until both fits are over.
 
         Raises:
-            _Parted: If the worlds diverge. _Again: If a line must become a question.
+            _Parted: If the worlds diverge.
+            _Again: If a line must become a question.
         """
         while True:
             said = {world: self._next_question(world, fits[world]) for world in WORLDS}
@@ -413,7 +414,8 @@ class _Match:
         """Compares the notes of both worlds since the last question.
 
         Raises:
-            _Parted: If they differ and cannot be asked. _Again: If they differ and can be asked.
+            _Parted: If they differ and cannot be asked.
+            _Again: If they differ and can be asked.
         """
         self._find_loops()
         self._compare_coins()

@@ -83,11 +83,13 @@ class ReplayRecord(Document):
         fits: Total number of fits, including the control and the pilot.
         detectable: The minimum detectable epsilon (80 % power) of a Gaussian leak; null for claims
             in other quantities.
-        ledger: The cost of each line, most expensive first. parting: Where the worlds diverge, if
-        they do. not_followed: Draws that could not be followed. fixed_seeds: Lines whose noise has
-        the same seed in every fit. rows_differ: Whether the synthetic rows differ, too. guesses:
-        Further fits whose world the rows identified, without an error; the bound is then that of
-            the rows. Null if no such game was won.
+        ledger: The cost of each line, most expensive first.
+        parting: Where the worlds diverge, if they do.
+        not_followed: Draws that could not be followed.
+        fixed_seeds: Lines whose noise has the same seed in every fit.
+        rows_differ: Whether the synthetic rows differ, too.
+        guesses: Further fits whose world the rows identified, without an error; the bound is then
+            that of the rows. Null if no such game was won.
         public_coins: Whether coins that are no noise count as public.
         features: Features of synthetic tables that the record moves, for an audit after this
             replay; null if there was no search: it is consistent, or `hand_over` was off.

@@ -229,15 +229,19 @@ class Transcript:
     Attributes:
         noisy: Noise that was added, in order.
         choices: Choices whose probabilities differ.
-        selections: Uses of answers that reveal less than their values. derived: Answers made from
-        others. released: Numbers of answers that were used as numbers. parting: Where the worlds
-        diverge, if they do. unfollowed: Draws that could not be followed. log_weight: log
-        P(answers) - log Q(answers), where Q is the law they were drawn from. first_coin: The first
-        line that drew a coin shared by both worlds. coin_before: The same, if a later step depends
-        on the record. tosses: Coins that decide whether the target is in a sub-sample, in order.
-        chance: That the last of them is "in", given all answers; 1 where there is none. given: The
-        answer to each question, by kind, line and count. uncoupled: The first line at which the
-        number of coins depends on the record. seconds: How long it took.
+        selections: Uses of answers that reveal less than their values.
+        derived: Answers made from others.
+        released: Numbers of answers that were used as numbers.
+        parting: Where the worlds diverge, if they do.
+        unfollowed: Draws that could not be followed. log_weight: log P(answers) - log Q(answers),
+            where Q is the law they were drawn from.
+        first_coin: The first line that drew a coin shared by both worlds.
+        coin_before: The same, if a later step depends on the record.
+        tosses: Coins that decide whether the target is in a sub-sample, in order.
+        chance: That the last of them is "in", given all answers; 1 where there is none.
+        given: The answer to each question, by kind, line and count.
+        uncoupled: The first line at which the number of coins depends on the record.
+        seconds: How long it took.
     """
 
     noisy: list[NoisyStep] = field(default_factory=list)
