@@ -70,7 +70,7 @@ class BoundEntry:
         level: The same for claims in mu, in rho or by a curve: called with `Counts`, the family of
             trade-off functions and `confidence`. A valid bound from counts has one.
         decides: Whether it may decide a verdict; only a valid bound may.
-        assumption: What it takes for granted; None if nothing.
+        assumption: Its assumption about the mechanism; None if nothing is assumed.
         source: Where it is proved or proposed.
         short: What it does, in three or four words; every valid bound of an audit in two worlds has
             this, and is shown next to the Clopper-Pearson bound.

@@ -414,7 +414,7 @@ def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettin
 
 
 def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Refuses what has changed since: the effect might be mistaken for that of a fix."""
+    """Refuses anything changed since the audit: its effect could look like that of a fix."""
     changed = changed_keys(there, here)
     if changed:
         raise RunFolderError(

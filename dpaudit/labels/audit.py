@@ -160,7 +160,7 @@ def _draw(pair: VotePair, votes: int, settings: LabelAuditSettings, *, world: st
 
 
 class LabelAttack(NamedTuple):
-    """How the worlds are told apart.
+    """The attack that distinguishes the worlds.
 
     Attributes:
         telling_label: The label that is no less likely in world "in".
@@ -190,8 +190,8 @@ class LabelAudit(Document):
         noise: What draws the labels, in words.
         labels: Labels that each run releases.
         votes: Teachers that vote 1, in each world.
-        attack: How the worlds are told apart.
-        counts: The errors of that.
+        attack: The attack that distinguishes the worlds.
+        counts: Its errors.
         runs: Simulated runs of each world.
         seed: Root of the random streams.
         drawing: What was simulated.
