@@ -151,9 +151,9 @@ def interrupts_held() -> Iterator[list[int]]:
 
 @contextmanager
 def workers_ended() -> Iterator[None]:
-    """Stops every worker at the end, however that is reached: a generator's threads and forks too.
+    """Stops every worker at the end, however it is reached, with a generator's threads and forks.
 
-    Of several in each other the outermost does, so that runs in a row share their workers.
+    If nested, only the outermost does so, and consecutive runs share their workers.
     """
     global _users
     _users += 1

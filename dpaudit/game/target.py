@@ -299,7 +299,7 @@ NEIGHBOURS_AVERAGED: Final = 5
 EXACT_ROWS: Final = 20_000
 """Largest table whose records are all compared with each other: a matter of seconds."""
 COMPARED: Final = 1024
-"""Of a larger table, the records that are compared with all others, and the first sample's size."""
+"""In a larger table, the records compared with all others, and the first sample's size."""
 _GROWTH: Final = 4
 """Growth factor of the samples, and reduction factor of the records compared with them."""
 _ROWS_AT_ONCE: Final = 32_768

@@ -108,7 +108,7 @@ class Outcome(TrialEnd):
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a trial failed, as it may be shared: the text of a foreign exception may quote records.
+    """Why a trial failed, without texts of foreign exceptions, which may quote records.
 
     Args:
         error: What the generator raised, or a `TrialError` about what it returned.
