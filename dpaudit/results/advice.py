@@ -51,7 +51,7 @@ def in_odds(result: AuditRecord) -> tuple[str, ...]:
 
     A proved bound e means that of some set of outputs the probability in one world is more than
     exp(e) times that in the other, and by more than delta (definition of differential privacy):
-    whoever sees such an output multiplies prior odds by more than exp(e) (Bayes' theorem).
+    an attacker who sees such an output multiplies prior odds by more than exp(e) (Bayes' theorem).
     """
     if not isinstance(result.claim, PrivacyClaim) or result.proved is None:
         return ()
