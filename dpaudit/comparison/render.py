@@ -8,9 +8,10 @@ from dpaudit.comparison.compare import ChangedPart, ComparedRun, Comparison, Ref
 from dpaudit.formatting import auc_text, clipped, counted, printable, rounded_down, wrapped
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim
-from dpaudit.report.figures import CLAIM, FAR, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
+from dpaudit.report.figures import CLAIM, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
 from dpaudit.report.render import Page, page_html, page_markdown
 from dpaudit.report.svg import INK, Axes, Range, text
+from dpaudit.results.curves import FAR
 from dpaudit.results.sentences import claim_and_proof
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict

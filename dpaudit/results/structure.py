@@ -61,8 +61,10 @@ class Block:
         paragraphs: Sentences before anything else.
         items: A list.
         picture: A picture, in formats that show pictures.
+        caption: What to see in the picture, in one line.
         table: A table; under a picture it holds the picture's numbers.
         command: A command to copy.
+        folded: Whether it is a detail, which a page shows when asked and a print always.
     """
 
     title: str
@@ -70,8 +72,10 @@ class Block:
     paragraphs: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
     picture: Picture | None = None
+    caption: str = ""
     table: ReportTable | None = None
     command: str | None = None
+    folded: bool = False
 
 
 def left_out(entries: Sequence[object], noun: str) -> tuple[str, ...]:
