@@ -11,7 +11,7 @@ MOST_ROWS = 20
 
 
 class Picture(StrEnum):
-    """Which picture of a report, of a comparison (`FOREST`), of privacy beside utility."""
+    """Which picture of which page."""
 
     CLAIM = "claim"
     SCORES = "scores"
@@ -19,6 +19,7 @@ class Picture(StrEnum):
     FOREST = "forest"
     FRONTIER = "frontier"
     LEDGER = "ledger"
+    RELEASED = "released"
 
 
 class Level(IntEnum):
