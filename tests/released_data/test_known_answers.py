@@ -77,7 +77,10 @@ def test_the_same_release_without_coins_is_a_leak_but_no_bound() -> None:
     assert found.not_a_bound is not None
     assert "it takes a coin file" in found.not_a_bound
     assert found.found
-    with pytest.raises(AssertionError, match=r"LEAK: rows of the training table can be recognised: .*\n(.*\n)*seed: 0"):
+    with pytest.raises(
+        AssertionError,
+        match=r"LEAK: rows of the training table can be recognised: .*\n(.*\n)*seed: 0",
+    ):
         found.assert_no_violation()
 
 
