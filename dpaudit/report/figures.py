@@ -108,6 +108,10 @@ def bound_mark(axes: Axes, bound: float, place: float, *, size: int, violated: b
     Returns:
         A `<path>` element.
     """
+    return _bound_at(axes.across(bound), axes.up(place), size=size, violated=violated)
+
+
+def _bound_at(x: float, y: float, *, size: int, violated: bool) -> str:
     across = 2 * size
     shape = (
         f"m-{size} -{size}l{across} {across}m0 -{across}l-{across} {across}"
@@ -116,11 +120,24 @@ def bound_mark(axes: Axes, bound: float, place: float, *, size: int, violated: b
     )
     return tag(
         "path",
-        d=f"M{axes.across(bound):.1f} {axes.up(place):.1f}{shape}",
+        d=f"M{x:.1f} {y:.1f}{shape}",
         fill="none" if violated else "white",
         stroke=_IN if violated else INK,
         stroke_width=2,
     )
+
+
+def bound_marks(noun: str) -> list[tuple[str, str]]:
+    """The rows of a legend of bounds: ring, cross, how far a proof reaches, and the claim."""
+    middle = SWATCH / 2.0
+    reach = tag("path", d=f"M0 0H{SWATCH:g}M{SWATCH:g} -4V4", stroke=INK)
+    claim = tag("path", d=f"M{middle:g} -6V6", stroke=CLAIM, stroke_width=3)
+    return [
+        (_bound_at(middle, 0.0, size=5, violated=False), f"empirical {noun} (lower bound)"),
+        (_bound_at(middle, 0.0, size=5, violated=True), "the same where it violates the claim"),
+        (reach, "up to the limit for this many models"),
+        (claim, "claim"),
+    ]
 
 
 def legend(entries: Iterable[tuple[str, str]], *, left: float, top: float) -> list[str]:
