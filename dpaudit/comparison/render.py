@@ -82,12 +82,12 @@ def other_experiment(step: RunChanges) -> bool:
 
 
 def finding(comparison: Comparison) -> str:
-    """The comparison in one sentence without its end: "2 runs, 1 of them a violation"."""
+    """The comparison in a few words: "1 of 2 runs violates its claim"."""
     violations = sum(run.audit.verdict is Verdict.VIOLATION for run in comparison.runs)
     many = counted(len(comparison.runs), "run")
     if not violations:
-        return f"{many}, no violation found in any"
-    return f"{many}, {violations} of them {'a violation' if violations == 1 else 'violations'}"
+        return f"no violation found in {many}"
+    return f"{violations} of {many} {'violates its' if violations == 1 else 'violate their'} claim"
 
 
 def _page(comparison: Comparison) -> Page:

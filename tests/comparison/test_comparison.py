@@ -93,8 +93,10 @@ def test_each_is_compared_with_the_first_or_the_one_before(record_of: Make) -> N
     assert first == [("a", "b"), ("a", "c")]
     turn = [(s.before, s.after) for s in compare(runs, reference=Reference.PREVIOUS).changes]
     assert turn == [("a", "b"), ("b", "c")]
-    assert "COMPARISON: 3 runs" in comparison_markdown(compare(runs))
-    assert "HISTORY: 3 runs" in comparison_markdown(compare(runs, reference=Reference.PREVIOUS))
+    assert "COMPARISON: 3 of 3 runs violate their claim" in comparison_markdown(compare(runs))
+    assert "HISTORY: 3 of 3 runs violate their claim" in comparison_markdown(
+        compare(runs, reference=Reference.PREVIOUS)
+    )
 
 
 def test_the_picture_shows_each_bound_at_its_place(two: Comparison) -> None:
