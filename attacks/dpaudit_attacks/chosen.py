@@ -25,7 +25,7 @@ FOLDS: Final = 3
 SCREENED: Final = 64
 """Number of features for the linear score and the forest: half by AUC, half by their best cut."""
 FEW: Final = 8
-"""Numbers of features of the linear scores on only the best ones by AUC."""
+"""Number of features of the linear score that uses only the best ones by AUC."""
 TREES: Final = 100
 TRIED_TREES: Final = 16
 """Number of trees of a trial forest."""
@@ -36,7 +36,7 @@ MANY: Final = 256
 PENALTY: Final = 10.0
 """Penalty on the squared weights of standardised features (1 / C in scikit-learn)."""
 PROMISING: Final = 0.6
-"""AUC on the first fold from which a forest, the dearest candidate, is tried on the others."""
+"""From this AUC on the first fold on, a forest, the costliest candidate, gets the other folds."""
 ENOUGH: Final = 0.9 * log(2)
 """At this gain, of at most log 2, the search stops."""
 LARGEST: Final = 30.0

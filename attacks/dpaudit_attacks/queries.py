@@ -32,7 +32,7 @@ WORD = 64
 
 @dataclass(frozen=True, kw_only=True)
 class TargetQueries(ClassifierAttack):
-    """For each of many column subsets, the number of rows that equal the target on all of it.
+    """For each of many column subsets, the number of rows equal to the target on the subset.
 
     Equal means: the same category, the same of `bins` equal bins between a numeric column's bounds
     (the same number, for an integer column of at most `bins` values), or missing in both. The
