@@ -418,8 +418,8 @@ def labelled(data: pd.DataFrame, schema: Schema) -> Labelled:
         Rows, labels and the list of classes.
 
     Raises:
-        DataError: If the table does not fit, or the schema names no label column with categories
-            beside other columns.
+        DataError: If the table does not fit, or the schema has no label column with categories in
+            addition to other columns.
     """
     by_name = {column.name: column for column in schema.columns}
     if schema.label is None:

@@ -94,7 +94,7 @@ class Architecture:
         hidden: Widths of the hidden layers.
         activation: Activation of the hidden layers.
         output: Activation of the last layer.
-        shortcut: What becomes of the inputs of a hidden layer besides.
+        shortcut: The shortcut of the inputs of a hidden layer.
         normalised: Whether sums are scaled to mean 0 and variance 1 over the layer of each record.
         dropout: Share of the numbers entering a hidden layer, except the first, that are dropped at
             random in training; the others are scaled up.
