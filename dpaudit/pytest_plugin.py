@@ -49,7 +49,7 @@ REPLAYED: Final = "dpaudit-replay"
 REPLAYED_SCALES: Final = ("ci", "full")
 """At these scales a replay precedes an audit of Python code without a number of models."""
 REPLAY_SHARE: Final = 5.0
-"""A replay uses a fifth of the error probability of the audit that follows."""
+"""A replay errs with a fifth of the error probability of the audit that it precedes."""
 ORDER: Final = ("violation", "invalid", "inconclusive", "consistent")
 """Verdicts in the order in which a summary lists them."""
 SKIPPED: Final = "dpaudit-skipped"

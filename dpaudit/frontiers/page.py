@@ -25,7 +25,7 @@ from dpaudit.versions import __version__
 
 _SLOT = 17
 _BETWEEN = 190
-"""Approximate boundary between the panels of epsilon and of utility."""
+"""Where the panel of epsilon ends and that of usefulness begins, more or less."""
 _LEGEND: Final = (
     "ring: proved lower bound; cross: one that violates the claim",
     "thin line: up to what a perfect attack would prove",
@@ -167,7 +167,7 @@ def _ticks(axes: Axes, frontier: Frontier) -> list[str]:
 
 
 def _levels(axes: Axes, frontier: Frontier) -> list[str]:
-    """The results of real data and noise, from bottom to top."""
+    """What real data and noise get, from the bottom to the top."""
     return [
         axes.path(
             [(value, axes.y.low), (value, axes.y.high)],
@@ -180,7 +180,7 @@ def _levels(axes: Axes, frontier: Frontier) -> list[str]:
 
 
 def _audited(axes: Axes, place: int, audit: AuditBrief) -> list[str]:
-    """The claim, the empirical epsilon and its upper limit."""
+    """The claim, the proved bound, and how far a proof would reach."""
     claim = _scaled(audit.claim.value)
     ends = [(claim, place - 0.4), (claim, place + 0.4)]
     drawn = [axes.path(ends, stroke=CLAIM, stroke_width=3)]
