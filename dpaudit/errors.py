@@ -115,7 +115,7 @@ class RowCountError(TrialError):
 
 
 class ReplayError(DpauditError):
-    """A replay cannot go on: a world's process ended, or it cannot be listened to."""
+    """A replay cannot go on: a world's process ended, or its draws cannot be intercepted."""
 
 
 class AttackError(DpauditError):

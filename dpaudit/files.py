@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and JSON that was written by anyone."""
+"""Files written atomically, and JSON from untrusted sources."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, Final
 
 
 def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666) -> None:
-    """Writes a file beside its place, then moves it there; on failure nothing is left behind.
+    """Writes a temporary file, then moves it into place; on failure nothing is left behind.
 
-    Readers see the old file or the new one, never half of it. Of several writers at once the last
+    Readers see the old file or the new one, never a partial one. If several write at once, the last
     one wins.
 
     Args:
@@ -25,7 +25,7 @@ def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666) -> None:
         OSError: If the folder is missing, full or cannot be written; an old file is still there.
     """
     data = content.encode() if isinstance(content, str) else content
-    # A name of its own for each writer; made with "x", so that none opens another's.
+    # A separate name for each writer; made with "x", so none opens another's.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -63,11 +63,11 @@ def append_to_step_summary(text: str) -> str:
 
 
 MOST_NESTED = 64
-"""Lists and objects in one another that a JSON document may have; ours have fewer than ten."""
+"""Largest nesting depth of a JSON document; dpaudit's own have fewer than ten levels."""
 
 
 def parse_json(text: str, *, parse_constant: Callable[[str], object] | None = None) -> Any:
-    """Reads JSON that anyone may have written.
+    """Reads JSON from an untrusted source.
 
     Args:
         text: The document.

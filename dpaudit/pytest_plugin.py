@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     DpAudit = Callable[..., AuditResult]
 
 SCALES: Final = {"smoke": 52, "ci": 100, "full": 400}
-"""Shadow models of an audit that names no number: seconds, a minute or two, and more."""
+"""Default numbers of shadow models by scale: seconds, a minute or two, and more."""
 PROPERTY: Final = "dpaudit"
 """Test property that holds an audit as JSON: for JUnit XML, and on its way from xdist's workers."""
 REPLAYED: Final = "dpaudit-replay"
 """Test property of a replay before an audit: its verdict in a line."""
 REPLAYED_SCALES: Final = ("ci", "full")
-"""At these an audit of Python code that names no number of models is preceded by a replay."""
+"""At these scales a replay precedes an audit of Python code without a number of models."""
 REPLAY_SHARE: Final = 5.0
 """A replay errs with a fifth of the error probability of the audit that it precedes."""
 ORDER: Final = ("violation", "invalid", "inconclusive", "measured", "consistent")
@@ -103,7 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects tests that audit nothing where only audits were asked for."""
+    """Deselects tests without an audit if only audits were requested."""
     if not _asked(config, "only"):
         return
     others = [item for item in items if not _is_audit(item)]
@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips audits where that was asked for, and those marked slow outside of CI.
+    """Skips audits on request, and those marked slow outside CI.
 
     Raises:
         pytest.UsageError: If the marker was given what no audit takes.
@@ -132,7 +132,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         pytest.UsageError: If the baseline cannot be written.
     """
     if hasattr(config, "workerinput"):
-        return  # a worker of xdist: its controller has what all of them ran
+        return  # a worker of xdist: its controller has the audits of all workers
     audits = [_read(json.loads(one)) for _, one in _reported(terminalreporter, PROPERTY)]
     replays = list(_reported(terminalreporter, REPLAYED))
     skipped = Counter(
@@ -211,14 +211,14 @@ def _line(audit: AuditOfTest) -> str:
 def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     """Audits a generator inside a test.
 
-    Returns a function that takes a generator, a table, `schema` and what else an audit may be told
-    in plain keywords (`dpaudit.auditing.games.audit_settings`). How many shadow models it trains
-    depends on `--dpaudit-scale` unless the test or its marker says so; what it returns has
-    `assert_no_violation()`. At the scales ci and full, Python code is replayed first
-    (`dpaudit.replay`), which sees in a few fits too little noise that so few models cannot show: a
-    violation fails the test before any shadow model is trained; `replay=False` leaves it out. The
-    report of each audit stays in the test's temporary folder. An audit that nothing has changed
-    since it was run is not run again (`dpaudit.auditing.recall`).
+    Returns a function that takes a generator, a table, `schema` and further settings as plain
+    keywords (`dpaudit.auditing.games.audit_settings`). The number of shadow models depends on
+    `--dpaudit-scale` unless the test or its marker sets it; the result has `assert_no_violation()`.
+    At the scales ci and full, Python code is replayed first (`dpaudit.replay`): in a few fits a
+    replay detects too little noise, which this few models cannot. A violation fails the test before
+    any shadow model is trained; `replay=False` turns this off. The report of each audit stays in
+    the test's temporary folder. An audit is not run again if nothing relevant has changed
+    (`dpaudit.auditing.recall`).
     """
     config, node = request.config, request.node
     folders: list[Path] = []
@@ -271,9 +271,8 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
     """Replays a generator in a test: `dpaudit.replay`; its record has `assert_no_violation()`.
 
-    Some 26 fits of unmodified code, so a leak that an audit of that size cannot see is seen. Where
-    the call names no `samplers`, those of the project's file are heard
-    (`dpaudit.auditing.configuration`).
+    About 26 fits of unmodified code detect leaks that an audit of that size cannot. If the call
+    names no `samplers`, those of the project's file are used (`dpaudit.auditing.configuration`).
     """
 
     def replayed(*given: Any, **settings: Any) -> ReplayRecord:
@@ -290,9 +289,9 @@ def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
 def _replay_first(
     node: pytest.Item, generator: object, data: object, given: Mapping[str, Any]
 ) -> None:
-    """Fails a test whose generator violates its claim in a replay; notes every other verdict.
+    """Fails a test whose generator violates its claim in a replay; records every other verdict.
 
-    Code that cannot be replayed, such as that of other languages, is left to the audit.
+    Code that cannot be replayed, for example in other languages, is left to the audit.
     """
     __tracebackhide__ = True
     from dpaudit.auditing.recall import OF_THE_RUN
@@ -324,7 +323,7 @@ def _samplers(config: pytest.Config) -> list[dict[str, Any]]:
 
 
 def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | None:
-    """Where results are kept; None if that is switched off, or pytest keeps no cache."""
+    """The cache of results; None if it is switched off, or pytest has no cache."""
     from dpaudit.auditing.recall import Memory
 
     cache: pytest.Cache | None = getattr(config, "cache", None)
@@ -352,7 +351,7 @@ def _is_slow(item: pytest.Item) -> bool:
 
 
 def _runs_slow(config: pytest.Config) -> bool:
-    """Whether slow audits run: in CI, or where audits were asked for in so many words."""
+    """Whether slow audits run: in CI, or if audits were explicitly requested."""
     asked = config.getoption("--dpaudit-only") or config.getoption("--dpaudit-scale")
     in_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
     return in_ci or bool(asked) or _asked(config, "slow")
@@ -397,7 +396,7 @@ def _asked(config: pytest.Config, name: str) -> Any:
 
 
 def _baseline(config: pytest.Config) -> Path | None:
-    """The baseline file; one of the ini file is beside that."""
+    """The baseline file; one from the ini file is relative to that file."""
     option: str | None = config.getoption("--dpaudit-baseline")
     if option is not None:
         return config.invocation_params.dir / option
@@ -417,7 +416,7 @@ def _level(config: pytest.Config) -> float:
 
 
 def _before(config: pytest.Config, key: str) -> Baseline | None:
-    """The baseline of an audit, before it trains anything; None where none is compared."""
+    """The baseline of an audit, read before any training; None if there is no comparison."""
     file = _baseline(config)
     if file is None or config.getoption(UPDATE):
         return None
@@ -459,7 +458,7 @@ def _ranking(result: AuditResult) -> Ranking | None:
 
 
 def _compared(result: AuditResult) -> dict[str, str]:
-    """What decides how well an attack does, but for the generator."""
+    """Everything that decides an attack's performance, except the generator."""
     target = result.target
     row = "" if target.row is None else f" (row {target.row})"
     return {

@@ -17,6 +17,8 @@ GENERATED = ROOT / "docs" / "reference"  # from docstrings and from what users s
 GONE = (
     "as good as blind",
     "as strict as leaves",
+    "besides",
+    "betrays?",
     "computed of",
     "convicted",
     "drawn to silence",
@@ -27,6 +29,7 @@ GONE = (
     "lend one another strength",
     "mended",
     r"mist(ook|aken)",
+    "nobody",
     r"rather had \w+ \w+ than not",
     "silences?",
     "silent",
@@ -92,6 +95,8 @@ def test_pages_use_the_words_of_the_field() -> None:
     [
         "an attack that is as good as blind",
         "as strict as leaves that a proof",
+        "its columns besides the label",
+        "low bits betray a count",
         "power is computed of",
         "honest generators convicted",
         "the rest is drawn to silence",
@@ -103,6 +108,7 @@ def test_pages_use_the_words_of_the_field() -> None:
         "the generator is mended",
         "it mistook 0 of 127",
         "an effect mistaken for another",
+        "a bound flags nobody",
         "a model rather had a record than not",
         "silence pays",
         "the attack is silent",

@@ -1,9 +1,9 @@
-"""The attack that a replay hands over: the features by which its synthetic tables differ, alone.
+"""The attack of a replay: only the features in which its synthetic tables differ.
 
-A replay fits the same code in both worlds with the same random numbers, so that a handful of pairs
-of tables shows which features the record moves, and how far beside their own spread. An audit that
-looks at these alone spends neither models on finding them among thousands, nor confidence on other
-attacks. They are chosen on fits of the replay, which the audit does not see again.
+A replay fits the same code in both worlds with the same random numbers, so a handful of pairs of
+tables shows which features the record moves, and how far relative to their spread. An audit of only
+these features needs no models to find them among thousands, and shares no error probability with
+other attacks. They are chosen on fits of the replay, which the audit does not use.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 
 _PLACES: Final[dict[tuple[str, Schema], list[list[int]]]] = {}
-"""Where the features of a record stand among those of their attacks, by the tables' schema."""
+"""Positions of a record's features among those of their attacks, by the tables' schema."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AfterReplay(ClassifierAttack):
-    """The features of other attacks by which a replay's synthetic tables differ most.
+    """The features of other attacks in which a replay's synthetic tables differ most.
 
-    And the number of copies of the target, without which the audit's positive control, a generator
-    that hands the target out, would go unseen.
+    It also counts copies of the target; otherwise it would miss the audit's positive control, a
+    generator that copies the target.
 
     Attributes:
         record: File that `dpaudit replay --json` wrote; kept as the JSON text of its features:
@@ -89,7 +89,7 @@ class AfterReplay(ClassifierAttack):
 
 @lru_cache(maxsize=8)
 def _picked(record: str, columns: int) -> tuple[tuple[BatchAttack, tuple[FeatureName, ...]], ...]:
-    """The attacks, and of each the features that are looked at."""
+    """The attacks, and the selected features of each."""
     copies = ("form", "whole rows", f"rows equal to the target in at least {columns} columns")
     wanted = sorted({copies, *map(tuple, json.loads(record))})
     return tuple(
@@ -102,7 +102,7 @@ def _picked(record: str, columns: int) -> tuple[tuple[BatchAttack, tuple[Feature
 
 
 def _features_of(file: Path) -> list[list[str]]:
-    """Attack, column and feature of each feature that a replay's record hands over."""
+    """Attack, column and feature of each feature in a replay's record."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
         listed = document["features"] or []

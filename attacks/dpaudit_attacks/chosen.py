@@ -1,9 +1,9 @@
-"""A scorer that is chosen on the trials it is fitted on: a rule, a line or a forest.
+"""A scorer chosen on its fitting trials: a rule, a line or a forest.
 
-Which one sees a leak depends on the leak. One sharp feature is best read by a rule on it alone, one
-that shifts, or many that shift a little, by a linear score, and facts that only together give the
-target away by a forest. Each is tried by cross-validation inside the fitting trials, and the one
-that predicts membership best gives the scores, as calibrated log-odds.
+The best scorer depends on the leak: a rule for one sharp feature, a linear score for one feature
+that shifts or many that shift slightly, and a forest for facts that reveal the target only
+together. Each is evaluated by cross-validation within the fitting trials, and the one that predicts
+membership best gives the scores, as calibrated log-odds.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from dpaudit_attacks.trees import Trees, grow
 
 FOLDS: Final = 3
 SCREENED: Final = 64
-"""Features that the linear score and the forest see: half by AUC, half by their best cut."""
+"""Number of features for the linear score and the forest: half by AUC, half by their best cut."""
 FEW: Final = 8
-"""Features of the linear score that sees only the best ones by AUC."""
+"""Number of features of the linear score that uses only the best ones by AUC."""
 TREES: Final = 100
 TRIED_TREES: Final = 16
-"""Trees of a forest that is only tried."""
+"""Number of trees of a trial forest."""
 CUTS: Final = 2
 """Random cuts that a node of a tree chooses from, for each feature that the forest sees."""
 MANY: Final = 256
-"""Trials from which on it chooses from one for each feature: they make up for it."""
+"""From this many trials on, one cut per feature is enough."""
 PENALTY: Final = 10.0
-"""Of the squared weights of standardised features (1 / C in scikit-learn)."""
+"""Penalty on the squared weights of standardised features (1 / C in scikit-learn)."""
 PROMISING: Final = 0.6
-"""AUC on the first fold from which a forest, the dearest candidate, is tried on the others."""
+"""From this AUC on the first fold on, a forest, the costliest candidate, gets the other folds."""
 ENOUGH: Final = 0.9 * log(2)
-"""Gain, of at most log 2, from which nothing better is looked for."""
+"""At this gain, of at most log 2, the search stops."""
 LARGEST: Final = 30.0
-"""Largest standardised feature: what is farther out is pulled back."""
+"""Standardised features are clipped here."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Linear:
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """Log-odds [n] of feature vectors [n, f]."""
-        # Not a matrix product, whose last digits depend on how many vectors there are.
+        # Not a matrix product: its last digits depend on the number of vectors.
         weighted = np.ascontiguousarray(self.prepare(features) * self.line.weights)
         found: FloatArray = weighted.sum(axis=1) + self.line.intercept
         return found
@@ -185,7 +185,7 @@ class _Learner:
 
 
 def _screened(judged: Judged) -> IntArray:
-    """The features that lines and forests see: half by AUC, then the rest by their best cut."""
+    """The features for lines and forests: half by AUC, then the rest by their best cut."""
     by_auc = np.argsort(-judged.separation, kind="stable")[: SCREENED // 2]
     by_cut = np.argsort(-judged.gains, kind="stable")
     others = by_cut[~np.isin(by_cut, by_auc)][: SCREENED - len(by_auc)]
@@ -199,7 +199,7 @@ CANDIDATES: Final[tuple[Callable[..., Scorer], ...]] = (
     _Learner.line_on_many,
     _Learner.forest,
 )
-"""In the order in which they are tried: the cheapest first."""
+"""In order of evaluation: the cheapest first."""
 
 
 def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:

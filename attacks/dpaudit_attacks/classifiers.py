@@ -1,4 +1,4 @@
-"""How an attack learns to distinguish the two worlds, and the base of the attacks that do."""
+"""Classifiers that distinguish the two worlds, and the base class of attacks that use them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dpaudit_attacks.chosen import train_chosen
 
 TREES = 100
 SCREENED = 64
-"""Number of features that the forest sees.
+"""Number of features for the forest.
 
 Membership shows in a few of many features, and a forest that tries the square root of thousands at
-each split hardly ever meets them. Measured with 160 models of 4096 normal features, 240 scored, 10
-repetitions. AUC of scikit-learn's default forest, of one that tries a third of all features (16
+each split hardly ever selects them. Measured with 160 models of 4096 normal features, 240 scored,
+10 repetitions. AUC of scikit-learn's default forest, of one that tries a third of all features (16
 times the time), and of this one: one feature shifted by 2.3 standard deviations .66, .92, .92; five
 by .8 .56, .76, .78; a hundred by .25 .54, .57, .60; none .48, .50, .50 (standard error .012).
 """
@@ -83,7 +83,7 @@ def _gradient_boosting(seed: int, n_features: int) -> Any:
 
 
 CHOSEN = "chosen"
-"""Decides by itself which of a rule, lines and a forest gives the scores."""
+"""Chooses a rule, a line or a forest by cross-validation."""
 _BUILDERS: dict[str, Callable[[int, int], Any]] = {
     "random-forest": _random_forest,
     "logistic-regression": _logistic_regression,
@@ -120,7 +120,7 @@ class Probability:
 
 @dataclass(frozen=True)
 class Undecided:
-    """Scores everything alike, because no feature varied in training.
+    """Gives all vectors the same score, because no feature varied in training.
 
     Attributes:
         score: The probability 1/2, or log-odds of 0.
@@ -136,8 +136,8 @@ class Undecided:
 def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
     """Trains a membership classifier.
 
-    Whatever selects or scales features is fitted here, on these models only, so that
-    cross-validation around this call is valid.
+    Feature selection and scaling are fitted here, on these models only, so cross-validation around
+    this call is valid.
 
     Args:
         name: "random-forest", "logistic-regression", "gradient-boosting" or "chosen".
@@ -167,7 +167,7 @@ def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> S
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierAttack(ABC):
-    """An attack that computes features and leaves the decision to a classifier.
+    """An attack that computes features for a classifier.
 
     Attributes:
         classifier: "random-forest", "logistic-regression", "gradient-boosting" or "chosen" (the one

@@ -19,8 +19,8 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 FAR = 1e6
 """Largest distance of a number from the bounds, in widths of their range.
 
-Numbers farther out, and infinite ones, are pulled back to this distance, so that sums of their
-squares stay finite.
+Numbers farther out, including infinite ones, are clipped to this distance, so sums of their squares
+stay finite.
 """
 BLOCK = 2**17
 """Numbers processed at once: 1 MiB for each array, about what the cache of a core holds."""
@@ -41,7 +41,7 @@ class ColumnStack:
 
     @staticmethod
     def of(values: FloatArray, schema: Schema) -> ColumnStack:
-        """Takes apart the values of a stack of tables.
+        """Splits the values of a stack of tables into columns.
 
         Args:
             values: Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
@@ -141,16 +141,16 @@ def slot_counts(slots: IntArray, n_slots: int) -> IntArray:
     Returns:
         Counts [M, n_slots].
     """
-    own = slots + n_slots * np.arange(len(slots))[:, None]  # each table has slots of its own
+    own = slots + n_slots * np.arange(len(slots))[:, None]  # each table has its own slots
     counts = np.bincount(own.ravel(), minlength=n_slots * len(slots))
     return counts.reshape(len(slots), n_slots)
 
 
 def category_names(column: Column, schema: Schema) -> list[str]:
-    """What features call the categories of a column.
+    """Names of a column's categories in feature names.
 
-    Names of features go into reports. Categories of an inferred schema are values of records, so
-    they are called by their positions, from 1.
+    Feature names go into reports. Categories of an inferred schema are values of records, so they
+    are named by position, from 1.
     """
     if schema.inferred:
         return [f"category {position + 1}" for position in range(len(column.categories))]
@@ -158,10 +158,10 @@ def category_names(column: Column, schema: Schema) -> list[str]:
 
 
 def bin_names(column: Column, schema: Schema, bins: int) -> list[str]:
-    """What features call the bins of a number: below its bounds, between them, above them.
+    """Names of a number's bins in feature names: below its bounds, between them, above them.
 
     Bounds of an inferred schema are the smallest and the largest value of the table, so its bins
-    are called by their positions, from 1.
+    are named by position, from 1.
     """
     if schema.inferred:
         inner = [f"bin {position + 1} of {bins}" for position in range(bins)]

@@ -1,11 +1,10 @@
-"""The GroundHog attacks: features of the whole synthetic table, whatever the target is.
+"""The GroundHog attacks: features of the whole synthetic table, independent of the target.
 
 Stadler, Oprisanu, Troncoso: "Synthetic Data - Anonymisation Groundhog Day", USENIX Security 2022.
 The features do not depend on the target; the classifier learns how its presence changes them.
 F_naive are summary statistics of each column, F_hist its distribution over public bins, F_corr
 correlations of every two columns. Bins come from the schema and keep their identity: published
-versions of F_hist went wrong in two ways, by sorting counts, and by binning with the data of one
-world.
+versions of F_hist had two errors: sorting counts, and binning with the data of one world.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from dpaudit_attacks.columns import (
 
 
 class _GroundHog(ClassifierAttack):
-    """What the attacks of the paper share: they process a few tables at a time."""
+    """The common base of the paper's attacks: it processes a few tables at a time."""
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""

@@ -1,9 +1,9 @@
 """Logistic regression by Newton's method, and the calibration of any scores by it.
 
-With an L2 penalty, for few trials and few features. Written out because it is fitted hundreds of
-times an audit: scikit-learn's takes several milliseconds for each, most of them spent on checks and
-on waking BLAS threads. Scores are calibrated to log-odds by a logistic function of the score,
-fitted to smoothed targets, so that it stays finite where scores separate the worlds (Platt 1999).
+With an L2 penalty, for few trials and few features. Implemented here because it is fitted hundreds
+of times per audit: scikit-learn takes several milliseconds for each fit, mostly for checks and for
+waking BLAS threads. Scores are calibrated to log-odds by a logistic function of the score, fitted
+to smoothed targets, so that it stays finite where scores separate the worlds (Platt 1999).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STEPS = 12
 CLOSE = 1e-6
 """Largest last step of a coefficient."""
 LONGEST = 4.0
-"""Largest step of a coefficient, so that a first step from far away does not overshoot."""
+"""Largest step of a coefficient, so the first steps do not overshoot."""
 
 
 class LogOdds(NamedTuple):
@@ -60,7 +60,7 @@ def fit_log_odds(features: FloatArray, target: FloatArray, *, penalty: float) ->
 
 
 LEAST_SLOPE = 1e-3
-"""Of scores that say nothing: they keep their order, and their log-odds are about 0."""
+"""Slope for uninformative scores: they keep their order, and their log-odds are about 0."""
 RIDGE = 1e-3
 """Hardly any penalty: smoothed targets keep the slope finite."""
 
@@ -84,7 +84,7 @@ class Calibration(NamedTuple):
 
 
 def calibrate(scores: FloatArray, member: BoolArray) -> Calibration:
-    """Fits log-odds to scores of trials that did not train what scored them.
+    """Fits log-odds to scores of trials that their scorer was not trained on.
 
     Args:
         scores: Scores [n], finite; larger means "in".

@@ -1,8 +1,8 @@
-"""An attack on generators that measure marginals and are known to do so.
+"""An attack on generators that are known to measure certain marginals.
 
-Golob et al. 2024, whose attack MAMA-MIA compares, on the marginals that a generator is known to
-measure, the target's density in the synthetic table with that in a reference table. Here the
-attacker knows the table but for the target, which is the best reference there is.
+The attack MAMA-MIA of Golob et al. 2024 compares the target's density in the synthetic table with
+that in a reference table, on the marginals that a generator is known to measure. Here the attacker
+knows the table without the target, which is the best possible reference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpaudit_attacks.queries import WORD, alike_in, count_matches
 
 ALL = "all marginals"
 MOST = 65_536
-"""Most marginals that are counted."""
+"""Largest number of marginals counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class MarginalQueries(ClassifierAttack):
         require_positive("bins", self.bins)
 
     def check(self, game: GameView) -> None:
-        """Checks that the marginals are of columns that there are, and not too many.
+        """Checks that the columns of the marginals exist, and that there are not too many.
 
         Raises:
             SettingsError: If they are not.

@@ -1,4 +1,4 @@
-"""Attacks on what a fitted model discloses beside its synthetic rows."""
+"""Attacks on the disclosures of a fitted model other than its synthetic rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dpaudit.seeds import rng_of
 from dpaudit_attacks.classifiers import CHOSEN, require_known, train
 
 SHOWN: Final = 64
-"""Numbers that stand for a model's parameters, beside their summary."""
+"""Number of features for a model's parameters, in addition to their summary."""
 _WEIGHTED: Final = FeatureName("all released facts", "sum weighted by the target's effect")
 _SUMMARY: Final = ("number", "norm", "mean", "standard deviation", "smallest", "largest")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DisclosureAttack(ABC):
-    """An attack that computes features of what a model discloses; a classifier decides.
+    """An attack that computes features of a model's disclosure for a classifier.
 
     Attributes:
         classifier: As of attacks on tables.
@@ -87,11 +87,11 @@ class Logan(DisclosureAttack):
 
 @dataclass(frozen=True, kw_only=True)
 class ParameterSummary(DisclosureAttack):
-    """A model's public weights: how many, how large, and 64 numbers that stand for all.
+    """A model's public weights: number, size, and 64 numbers that represent them.
 
-    Up to 64 weights stand for themselves. More are projected by random signs that are the same for
-    every model (Achlioptas 2003, "Database-friendly random projections"), which keeps differences
-    between models in size.
+    Up to 64 weights are used directly. More are projected by random signs that are the same for
+    every model (Achlioptas 2003, "Database-friendly random projections"), which preserves the size
+    of differences between models.
     """
 
     sees = Disclosure.PARAMETERS
@@ -124,8 +124,8 @@ class ParameterSummary(DisclosureAttack):
 class ReleasedFacts(DisclosureAttack):
     """The facts that the proof protects, one feature each: noisy counts, released labels.
 
-    Where the generator says how its target changes them (`GameView.released_effect`), the first
-    feature is their sum weighted so: no training finds a better direction among many facts.
+    If the generator declares how its target changes them (`GameView.released_effect`), the first
+    feature is the sum with these weights: no training finds a better direction among many facts.
     """
 
     sees = Disclosure.RELEASED
@@ -144,6 +144,6 @@ class ReleasedFacts(DisclosureAttack):
 
 @lru_cache(maxsize=4)
 def _signs(n: int) -> FloatArray:
-    """Random signs [n, 64]; the first rows of more are those of fewer."""
+    """Random signs [n, 64]; a longer matrix begins with the rows of a shorter one."""
     coins = rng_of(0, "signs of parameters").random((n, SHOWN))
     return np.where(coins < 0.5, -1.0, 1.0)

@@ -32,14 +32,14 @@ WORD = 64
 
 @dataclass(frozen=True, kw_only=True)
 class TargetQueries(ClassifierAttack):
-    """For each of many column subsets, the number of rows that equal the target on all of it.
+    """For each of many column subsets, the number of rows equal to the target on the subset.
 
     Equal means: the same category, the same of `bins` equal bins between a numeric column's bounds
     (the same number, for an integer column of at most `bins` values), or missing in both. The
     empty subset counts the rows, which a sound game keeps constant.
 
     Attributes:
-        max_queries: Most subsets that are counted; all 2^d if they fit, see `column_subsets`.
+        max_queries: Largest number of subsets; all 2^d if they fit, see `column_subsets`.
         bins: Equal bins over a numeric column's bounds.
 
     Raises:
@@ -56,7 +56,7 @@ class TargetQueries(ClassifierAttack):
         require_positive("bins", self.bins)
 
     def check(self, game: GameView) -> None:
-        """Checks that there are enough queries to count every single column.
+        """Checks that `max_queries` covers every single column.
 
         Raises:
             SettingsError: If there are not.
@@ -235,7 +235,7 @@ def _n_values(column: Column) -> int:
 
 
 def _value_names(column: Column, schema: Schema) -> list[str]:
-    """What features call the possible values of a column that is not continuous, in order."""
+    """Names of the possible values of a non-continuous column in feature names, in order."""
     missing = ["missing"] * column.missing
     if not column.kind.numeric:
         return category_names(column, schema) + missing
@@ -264,8 +264,8 @@ def column_subsets(n_columns: int, max_subsets: int) -> BoolArray:
 
     All 2^d if they fit. Else the empty one, the full one and every single column; then, order by
     order, all subsets of that order if the remaining room holds them, else random ones for half of
-    that room. Low orders come first, because a generator learns (and leaks) low-order marginals
-    best; a few subsets of high orders catch near copies of the target.
+    that room. Low orders come first, because generators learn (and leak) low-order marginals best;
+    a few subsets of high orders detect near copies of the target.
 
     Args:
         n_columns: Number of columns d.

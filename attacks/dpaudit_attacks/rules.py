@@ -1,8 +1,8 @@
-"""Rules on one feature: beyond a cut it says "in", below it "out", or the other way round.
+"""Rules on one feature: "in" above a cut and "out" below it, or the reverse.
 
-A leak that shows in one feature only, or in few trials only, is found by such a rule and by no
-average of many features: where 8 of 80 tables with the target hold what none of the others does, a
-forest of random feature subsets hardly ever asks for it.
+Such a rule detects a leak in a single feature or in few trials, which no average of many features
+does: if only 8 of 80 tables with the target have a property, and no other table does, a forest of
+random feature subsets hardly ever tests it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 
 SMOOTHING = 0.5
-"""Added to every count of which log-odds are taken (Jeffreys)."""
+"""Added to every count before taking log-odds (Jeffreys)."""
 BLOCK = 2**16
-"""Numbers sorted at once, so that memory does not grow with the number of features."""
+"""Numbers sorted at once, so memory does not grow with the number of features."""
 
 
 @lru_cache(maxsize=16)
@@ -33,10 +33,10 @@ class Judged(NamedTuple):
 
     Attributes:
         separation: |AUC - 1/2|; ties count one half (Mann-Whitney).
-        gains: What the best cut gains: log-likelihood, in nats, less the logarithm of the number of
-            cuts that the feature has. Of a thousand features with many values one separates some
-            trials by chance; a count that is hardly ever above 0 does so far more seldom.
-            -infinity for a constant.
+        gains: Gain of the best cut: log-likelihood, in nats, minus the logarithm of the feature's
+            number of cuts. Among a thousand features with many values, one separates some trials by
+            chance; a count that is hardly ever above 0 does so much less often. -infinity for a
+            constant.
         cuts: Where the best cut is.
         below_in: Trials of world "in" at or below it.
         below_out: Trials of world "out" at or below it.
@@ -50,7 +50,7 @@ class Judged(NamedTuple):
 
 
 def judge(features: FloatArray, member: BoolArray, places: IntArray) -> Judged:
-    """Judges features one by one.
+    """Evaluates features one by one.
 
     Args:
         features: Feature vectors [n, all features].
@@ -70,7 +70,7 @@ def _judged(rows: FloatArray, member: BoolArray) -> Judged:
     (f, n), n_in = rows.shape, int(member.sum())
     order = rows.argsort(axis=1)
     ordered = np.take_along_axis(rows, order, axis=1)
-    # A feature's values fall into runs of equal ones; a cut is possible after each but the last.
+    # A feature's values form runs of equal ones; a cut is possible after each run but the last.
     ends = np.empty((f, n), dtype=np.bool_)
     np.not_equal(ordered[:, 1:], ordered[:, :-1], out=ends[:, :-1])
     ends[:, -1] = True

@@ -1,9 +1,9 @@
 """An attack on generators that model the data by a tree of two-way marginals, such as MST.
 
-TAMIS (Andrey et al. 2025) recovers the tree from the synthetic table itself, as the
-generator would without noise, and scores the target by the density that the tree's marginals give
-it, against the same density in a reference table. Here the attacker knows the table but for the
-target, which is the best reference there is.
+TAMIS (Andrey et al. 2025) recovers the tree from the synthetic table itself, as the generator would
+without noise, and compares the target's density under the tree's marginals with the same density in
+a reference table. Here the attacker knows the table without the target, which is the best possible
+reference.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TreeDensity(ClassifierAttack):
     The tree spans all columns and has the pairs whose joint frequencies are farthest (L1) from
     those of independent columns, as in MST without noise. The density of a record is the product of
     the frequencies of its cells over the tree's pairs, divided by that of each column as often
-    as the column has pairs beyond one. One row is added to every count, so that it is never 0.
+    as the column has pairs beyond one. One row is added to every count, so no count is 0.
 
     Attributes:
         bins: Equal bins over a numeric column's bounds.

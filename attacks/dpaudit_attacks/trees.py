@@ -1,9 +1,9 @@
-"""A forest of decision trees that are grown together, level by level.
+"""A forest of decision trees, grown together level by level.
 
 Extremely randomised trees (Geurts, Ernst and Wehenkel 2006): each node takes the best by Gini of
-some random cuts on random features. Written out because scikit-learn's forest spends a millisecond
-and a half on each tree of a hundred trials before it looks at the trials, and 1.2 seconds on being
-imported; here one array operation handles one level of all trees.
+some random cuts on random features. Implemented here because scikit-learn's forest has an overhead
+of 1.5 milliseconds for each tree of a hundred trials, and takes 1.2 seconds to import; here one
+array operation handles one level of all trees.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy.typing as npt
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 
 BLOCK: Final = 2**21
-"""Values compared at once while trees grow, so that memory does not grow with their number."""
+"""Values compared at once while trees grow, so memory does not grow with their number."""
 SMALLEST: Final = 1 / 50
-"""Share of all trials that a node needs to be split, so that the depth does not grow with them."""
+"""A node needs this share of all trials to be split, so the depth does not grow with them."""
 LEAF: Final = -1
-"""Stands where a node that splits has its feature."""
+"""The feature entry of a node without a split."""
 
 
 class TreeGroup(NamedTuple):
@@ -69,7 +69,7 @@ class Trees:
         return sum(group.roots for group in self.groups)
 
     def votes(self, features: FloatArray) -> FloatArray:
-        """How many trees [n] say "in" of vectors [n, f]; a leaf of both worlds says so in part."""
+        """Votes for "in" [n] on vectors [n, f]; a leaf with both worlds votes in part."""
         found: FloatArray = np.sum([group.votes(features) for group in self.groups], axis=0)
         return found
 
@@ -111,7 +111,7 @@ class _Cuts(NamedTuple):
 def grow(
     features: FloatArray, member: BoolArray, *, trees: int, cuts: int, rng: np.random.Generator
 ) -> Trees:
-    """Grows trees until every leaf is of one world, or small, or nothing that was tried splits it.
+    """Grows trees until every leaf has one world, is small, or no tried cut splits it.
 
     Args:
         features: Feature vectors [n, f].
@@ -131,7 +131,7 @@ def grow(
 
 
 class _Coded(NamedTuple):
-    """Features as places among their distinct values, so that scales do not matter.
+    """Features as ranks among their distinct values, so scales do not matter.
 
     Attributes:
         codes: The place [n, f] of each value among the distinct ones of its feature.

@@ -125,7 +125,7 @@ class VoteTable:
 
         Probabilities are clipped to [1e-6, 1 - 1e-6] and cut to multiples of 2**-64, so a label is
         the comparison of a uniform 64-bit word with an integer: the released distribution is the
-        accounted one, with no floating-point noise whose low bits could betray the votes (Mironov
+        accounted one, with no floating-point noise whose low bits could reveal the votes (Mironov
         2012, "On significance of the least significant bits for differential privacy").
         """
         one = 1 << WORD_BITS

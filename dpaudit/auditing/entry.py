@@ -169,7 +169,7 @@ def _audited(
     with shown(on_progress, asked=asked) as on_event:
         if out is not None:
             return run_audit(spec, Path(out), jobs=machine, on_progress=on_event)
-        with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:  # beside nobody else's
+        with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:  # a private one
             run = Path(folder) / "run"
             result = run_audit(spec, run, jobs=machine, on_progress=on_event)
     return AuditResult.of(result, folder=None)

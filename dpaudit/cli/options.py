@@ -421,7 +421,7 @@ def spelled(message: str, *, options: Collection[str] = ()) -> str:
 
     Args:
         message: The message; it names settings in backquotes, as Python spells them.
-        options: Names of the command's own options, besides the settings of an audit.
+        options: Names of the command's own options, in addition to the settings of an audit.
 
     Returns:
         The message.

@@ -1,4 +1,4 @@
-"""Several audits side by side: what each proved, and what changed from one to the next."""
+"""Several audits side by side: their bounds, and the changes from one to the next."""
 
 from __future__ import annotations
 

@@ -25,11 +25,11 @@ _GRAVEST: Final = (
 )
 _ABSENT: Final = "not given"
 _SOURCE: Final = "source code"
-"""A fact that results of before do not have: it is compared where both have it."""
+"""A fact that older results lack: it is compared if both have it."""
 _DIGITS: Final = 12
-"""Of a digest of source code that are shown."""
+"""Characters shown of a digest of source code."""
 _RELEASE: Final = ": "
-"""Stands between an environment and what is installed there, in the versions of a result."""
+"""Separator between an environment and its packages in the versions of a result."""
 
 
 class Reference(StrEnum):
@@ -55,7 +55,7 @@ class ComparedRun:
 
 
 class RunChanges(NamedTuple):
-    """What differs between a run and the one that it is compared with.
+    """The differences between a run and its reference.
 
     Attributes:
         before: Name of the one that it is compared with.
@@ -74,7 +74,7 @@ class Comparison(Document):
 
     Attributes:
         reference: Which run each is compared with.
-        verdict: The gravest verdict of all.
+        verdict: The most severe verdict.
         runs: The audits, two or more.
         changes: What differs, run by run from the second on.
 
@@ -99,13 +99,13 @@ class Comparison(Document):
 
     @property
     def quantity(self) -> Quantity | None:
-        """What all claims limit; None where they limit different things."""
+        """The quantity that all claims limit; None if it differs."""
         found = {run.audit.claim.quantity for run in self.runs}
         return found.pop() if len(found) == 1 else None
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
-    """The gravest of several verdicts; of none, invalid."""
+    """The most severe of several verdicts; invalid if there are none."""
     return min(verdicts, key=_GRAVEST.index, default=Verdict.INVALID)
 
 

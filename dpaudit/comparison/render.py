@@ -193,7 +193,7 @@ def draw_forest(comparison: Comparison) -> str:
 
 
 def _reach(comparison: Comparison) -> float:
-    """Where the axis ends: beyond all bounds, and beyond claims that are not far from them."""
+    """The end of the axis: beyond all bounds, and beyond claims close to them."""
     found = [0.1]
     for run in comparison.runs:
         found += [run.audit.proved or 0.0, run.audit.max_provable or 0.0]
@@ -236,7 +236,7 @@ def _drawn_claim(axes: Axes, claim: Claim, place: float) -> list[str]:
 
 
 def _note(run: ComparedRun) -> str:
-    """What was proved, and the verdict where that does not say it."""
+    """The bound, and the verdict if the bound does not imply it."""
     audit = run.audit
     claimed, proved = claim_and_proof(audit.claim, audit.proved)
     said = f"claim {claimed}" if audit.proved is None else f"≥ {proved}, claim {claimed}"

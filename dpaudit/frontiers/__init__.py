@@ -1,4 +1,4 @@
-"""Privacy and utility together: claim, proved bound and usefulness of generators over epsilons."""
+"""Privacy and utility together: claim, lower bound and utility of generators over epsilons."""
 
 from __future__ import annotations
 

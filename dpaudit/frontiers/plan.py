@@ -1,4 +1,4 @@
-"""What a frontier is asked for, and its points: validated before any training, with their cost."""
+"""The settings of a frontier and its points: validated before any training, with their cost."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def planned_points(
 
 
 def _claims_epsilon(named: NamedGenerator, settings: AuditSettings) -> bool:
-    """Whether a generator claims an epsilon itself; else it is held to the one it was given."""
+    """Whether a generator claims an epsilon itself; otherwise its parameter is the claim."""
     try:
         claim = claim_under_audit(named, settings.claim)
     except ClaimError:
@@ -248,7 +248,7 @@ def cost(
             one = time_one(dearest.audit)
         except InterruptedRunError:
             raise
-        except DpauditError as error:  # it may fare better at another epsilon
+        except DpauditError as error:  # it may succeed at another epsilon
             failed.append(f"; not known of {dearest.name.asked}: {error}")
             continue
         together = trains_many(dearest.generator.generator)
@@ -269,5 +269,5 @@ def cost(
 
 
 def _largest_budgets(points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
-    """Of each generator the point with the largest epsilon, which is the dearest as a rule."""
+    """For each generator the point with the largest epsilon, usually the most expensive."""
     return list({point.name.asked: point for point in points}.values())

@@ -33,7 +33,7 @@ class MeanScore(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PointUtility:
-    """What the tables of one point are good for.
+    """The utility of the tables of one point.
 
     Attributes:
         tables: How many were measured, each of another model.
@@ -62,7 +62,7 @@ class FrontierPoint:
         parameters: What it was built with.
         epsilon: The privacy budget that it was given.
         audit: What its audit found; null if that failed.
-        utility: What its tables are good for; null if that failed.
+        utility: The utility of its tables; null if that failed.
         folder: Its folder in that of the frontier; below it is the run folder of its audit.
         failures: Why a part failed, one line each.
     """
@@ -79,7 +79,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Frontier(Document):
-    """Generators over epsilons on one table: what each claims, what is proved, what it is good for.
+    """Generators over epsilons on one table: claims, bounds and utility.
 
     Attributes:
         points: All points, generator by generator, epsilons in increasing order.
@@ -87,7 +87,7 @@ class Frontier(Document):
         real: AUROC of classifiers trained on the real rows.
         source: Where the table came from.
         test_source: Where the test table came from; null if it is a part of the table.
-        schema_inferred: Whether bounds and categories were read off the table.
+        schema_inferred: Whether bounds and categories were inferred from the table.
         label: The column that is predicted.
         prevalence: Share of test rows with the value that is predicted: the AUPRC of a guess.
         train_rows: Real rows that generators learn from where utility is measured; audits have all.
@@ -123,7 +123,7 @@ class Frontier(Document):
 
     @property
     def verdict(self) -> Verdict:
-        """The gravest verdict of all audits; invalid if there is none."""
+        """The most severe verdict of all audits; invalid if there is none."""
         return gravest([point.audit.verdict for point in self.points if point.audit])
 
     @property
@@ -151,7 +151,7 @@ def frontier_table(frontier: Frontier) -> ReportTable:
 
 
 def frontier_lines(frontier: Frontier) -> list[str]:
-    """The table and what is to be known of it."""
+    """The table and its properties."""
     table = frontier_table(frontier)
     said = [f"{finding(frontier)}.", *notes(frontier)]
     said += [f"Failed: {reason}" for reason in frontier.failures]
@@ -179,7 +179,7 @@ def finding(frontier: Frontier) -> str:
 
 
 def notes(frontier: Frontier) -> tuple[str, ...]:
-    """What a reader needs to know of the numbers, one sentence or two each."""
+    """Notes on the numbers, one or two sentences each."""
     audits = sum(point.audit is not None for point in frontier.points)
     chance = 1.0 - frontier.confidence**audits
     low, high = frontier.noise.low, frontier.noise.high

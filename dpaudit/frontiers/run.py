@@ -73,7 +73,7 @@ def frontier(
     on_step: Callable[[str], None] = _ignore,
     on_progress: OnProgress = ignore_progress,
 ) -> Frontier:
-    """Audits generators at several epsilons, and measures what their tables are good for.
+    """Audits generators at several epsilons and measures the utility of their tables.
 
     Args:
         generators: Names as for `dpaudit.audit`, installed libraries' methods included, each
@@ -87,7 +87,7 @@ def frontier(
         utility: How utility is measured.
         jobs: Worker processes of audits; one per available core if None.
         out: Folder, which makes the run resumable; kept in a temporary one if None.
-        on_step: Called with what is done next, in words: first with the cost of all.
+        on_step: Called with each next step, in words: first with the total cost.
         on_progress: Called after every trial of an audit.
 
     Returns:
@@ -130,10 +130,10 @@ def run_frontier(
     on_step: Callable[[str], None] = _ignore,
     on_progress: OnProgress = ignore_progress,
 ) -> Frontier:
-    """Runs a frontier in a folder, or resumes it there; `frontier` says what that means.
+    """Runs a frontier in a folder, or resumes it there; see `frontier`.
 
-    Further generators and epsilons may be asked for in the same folder; the report is of those
-    asked for last. What fails at one point is noted there, and the others are run.
+    Further generators and epsilons may be added in the same folder; the report covers the latest
+    request. A failure at one point is recorded there, and the others are run.
 
     Args:
         settings: Every choice.
@@ -163,7 +163,7 @@ def run_frontier(
     experiment = prepare(
         table.data, table.schema, chosen, test=None if tested is None else tested.data
     )
-    # A generator that draws records given the label is to know which it is, in both parts alike.
+    # A generator that draws records given the label must know the label, in both parts.
     table = table._replace(schema=replace(table.schema, label=experiment.task.label))
     points = planned_points(settings, table, experiment)
     with folder_usable(out):
@@ -192,7 +192,7 @@ def run_frontier(
 
 
 class _Parts(NamedTuple):
-    """What every point shares."""
+    """The common inputs of all points."""
 
     table: Table
     experiment: Experiment
@@ -302,7 +302,7 @@ class _Parts(NamedTuple):
         )
 
     def _specification(self, own: dict[str, Any]) -> dict[str, Any]:
-        """What decides every score, with salted digests of what says something about records."""
+        """Everything that decides the scores, with salted digests of anything about records."""
         salt = salt_of(self.out) if (self.out / SALT_FILE).exists() else new_salt(self.out)
         utility, experiment = self.utility, self.experiment
         return salt.sealed(
@@ -329,7 +329,7 @@ def _mean(found: MeasuredTables, name: str, confidence: float) -> MeanScore:
 
 
 def _words(audit: AuditBrief | None) -> str:
-    """What an audit found, for who waits."""
+    """The result of an audit in one line, for progress messages."""
     if audit is None:
         return "the audit failed"
     return f"{audit.verdict}, proved {rounded_down(audit.proved)}"
@@ -345,7 +345,7 @@ def _folder(out: Path, point: PlannedPoint) -> Path:
 
 
 def _is_done(folder: Path) -> bool:
-    """Whether a point has nothing left to train, as far as that shows without reading it."""
+    """Whether a point has nothing left to train, judged without reading its content."""
     return (folder / AUDIT_FOLDER / RESULT_FILE).exists() and (folder / UTILITY_FILE).exists()
 
 

@@ -51,7 +51,7 @@ def end_all(marker: str, known: set[Process], *, spare: int) -> bool:
     Args:
         marker: Name of a variable in their environment.
         known: Others to kill.
-        spare: Id of a process that is left alone, besides this one.
+        spare: Id of another process that is left alone, in addition to this one.
 
     Returns:
         Whether none was left in time.

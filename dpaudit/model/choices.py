@@ -68,7 +68,7 @@ class Access(StrEnum):
     OUTPUT = "output"
     """Synthetic rows."""
     MODEL = "model"
-    """What a fitted model makes public beside them: its discriminator, its weights."""
+    """Also what a fitted model makes public: its discriminator, its weights."""
     RELEASED = "released"
     """What the proof of privacy protects, before any post-processing."""
 
@@ -115,7 +115,7 @@ class Multiplicity(StrEnum):
     BONFERRONI = "bonferroni"
     """Every attack is scored, each with its share of the error probability."""
     SELECT = "select"
-    """The attack that promises most on the fitting part is the only one that is scored."""
+    """Only the attack with the largest forecast on the fitting part is scored."""
 
 
 class WorstCase(StrEnum):

@@ -365,7 +365,7 @@ def _module_from_file(path: Path) -> ModuleType:
     before = set(sys.modules)
     sys.modules[name] = module  # dataclasses look their module up
     folder = str(path.parent)
-    sys.path.insert(0, folder)  # files beside it import as they do when it is run as a script
+    sys.path.insert(0, folder)  # files in its folder can be imported as when it is run as a script
     importlib.invalidate_caches()
     try:
         with refusing(f"importing {path} fails"):

@@ -31,13 +31,12 @@ from dpaudit.plugins.imports import imports_of
 def source_digest(value: object) -> str | None:
     """A digest of the source that an object is made of; None where there is none.
 
-    Of a class or function of a notebook, or of `python -c`, which has no file, the compiled code.
-
-    Of an object from a package all Python files of the whole package, for what it does may stand
-    anywhere in it; of one from a lone file that file and whatever it imports from beside it. Of the
-    files of a large package (installed, seldom edited) but the object's own, names and sizes count.
-
-    Of a generator in a process of its own the files that it names as `source_files` count too.
+    For a class or function of a notebook, or of `python -c`, which has no file, the compiled code
+    counts. For an object from a package, all Python files of the package count, because its
+    behaviour may depend on any of them; for one from a lone file, that file and its imports from
+    the same folder. For a large package (installed, seldom edited), names and sizes count for files
+    other than the object's own. For a generator in a separate process, the files that it names as
+    `source_files` count too.
 
     Args:
         value: A generator, an attack, or a wrapped function.
@@ -102,7 +101,7 @@ def _of_code(code: CodeType) -> tuple[object, ...]:
 
 
 def _beside(file: Path) -> set[Path]:
-    """A lone file and the files beside it that it imports, and so on."""
+    """A lone file and the files that it imports from its folder, recursively."""
     found, new = set[Path](), [file]
     while new:
         one = new.pop()

@@ -1,4 +1,4 @@
-"""The form of a synthetic table: what no summary of its columns shows."""
+"""The form of a synthetic table: properties that column summaries do not show."""
 
 from dpaudit_attacks.form.attack import TableForm
 

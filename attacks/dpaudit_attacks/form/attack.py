@@ -1,9 +1,9 @@
 """The attack on the form of a table.
 
-GroundHog sees each column's moments and bins, queries see the target's own bins. What a generator
-does to the form of its release (the order of rows, repeated rows, digits, gaps between sorted
-values, what is missing together) both miss, and so do they narrow marks around the target, partial
-copies of it, and dependence without correlation.
+GroundHog uses each column's moments and bins, queries use the target's own bins. Both miss the form
+of a release (the order of rows, repeated rows, digits, gaps between sorted values, values missing
+together), narrow windows around the target, partial copies of it, and dependence without
+correlation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FEATURE_GROUPS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm(ClassifierAttack):
-    """Facts about how a table is written, and about values and rows around the target.
+    """Features of how a table is written, and of values and rows near the target.
 
     A numeric column has 51 features, 58 if it is continuous, any other column 6; every column one
     more for repeated rows, every two columns one of dependence (1,024 at most), columns that may be

@@ -1,4 +1,4 @@
-"""How near synthetic numbers and rows come to the target's."""
+"""How close synthetic numbers and rows come to the target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WINDOWS: Final = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
 RADII: Final = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 """Gower distances from the target."""
 NEARBY: Final = 0.01
-"""Distance, in widths of the range, up to which a number is nearly the target's."""
+"""A number within this distance, in widths of the range, nearly equals the target's."""
 NUMBER = (
     "values equal to the target's",
     *(f"values within {width:g} of the range from the target's" for width in WINDOWS[1:]),
@@ -53,7 +53,7 @@ def nearness_names(schema: Schema) -> list[FeatureName]:
 
 
 def nearness_values(view: Beside) -> FloatArray:
-    """Counts of numbers and rows around the target, down to equality on some of the columns.
+    """Counts of numbers and rows near the target, down to equality on some of the columns.
 
     The distance of rows is that of Gower 1971: the mean over columns of the difference in widths of
     the range, at most 1, or of whether they differ.

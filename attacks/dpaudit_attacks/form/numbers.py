@@ -1,4 +1,4 @@
-"""Numbers by themselves: how they are written, which are distinct, and their order statistics.
+"""Numbers of single columns: how they are written, which are distinct, and order statistics.
 
 Order statistics are those other than the smallest and the largest, which GroundHog has.
 """
@@ -19,7 +19,7 @@ from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled, nume
 DECIMALS: Final = (0, 1, 2, 3, 4, 6)
 MOST_DECIMALS: Final = DECIMALS[-1]
 CLOSE: Final = 1e-6
-"""How far from a whole number counts as whole, after the point was moved."""
+"""A number within this distance of a whole number counts as whole, after scaling."""
 WRITTEN = (*(f"numbers of at most {k} decimals" for k in DECIMALS), "whole quarters")
 LAST = (*(f"last digit {digit}" for digit in range(10)), "even last digit")
 

@@ -1,6 +1,6 @@
 """Rows of a table: their order, repeated ones, and which values are missing together.
 
-The order carries nothing in an honest release of exchangeable records.
+In an honest release of exchangeable records the order carries no information.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _turns(n_rows: int) -> FloatArray:
 
 
 WHOLE: Final = "whole rows"
-"""What features of all columns together call their column."""
+"""The column name in features of all columns together."""
 REPEATS = ("repeated rows", "rows equal to the row before", "most copies of a row")
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -174,7 +174,7 @@ def _repeats(ordered: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
 
 
 def _codes(view: Beside) -> npt.NDArray[np.uint64]:
-    """A code for each cell [M, d, n]; the same value has another code in another column."""
+    """A code for each cell [M, d, n]; the code of a value differs between columns."""
     numbers = np.where(view.missing, np.nan, view.stack.numbers + 0.0)  # one NaN, one zero
     bits = np.concatenate([numbers.view(np.uint64), view.stack.slots.view(np.uint64)], axis=1)
     column = np.arange(1, bits.shape[1] + 1, dtype=np.uint64)[:, None] * _MIX

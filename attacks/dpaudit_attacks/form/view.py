@@ -1,4 +1,4 @@
-"""Synthetic tables beside the target, as the parts of the attack read them."""
+"""Synthetic tables and the target, as input of the parts of the attack."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Beside:
 
     @cached_property
     def present(self) -> IntArray:
-        """How many numbers of each column are there [M, numeric columns]."""
+        """Number of non-missing numbers of each column [M, numeric columns]."""
         found: IntArray = self.n_rows - self.missing.sum(axis=-1)
         return found
 
@@ -75,7 +75,7 @@ class Beside:
 
     @cached_property
     def alike(self) -> BoolArray:
-        """Where a value that is no number equals the target's [M, other columns, n]."""
+        """Where a value of a non-numeric column equals the target's [M, other columns, n]."""
         found: BoolArray = self.stack.slots == self.target.slots
         return found
 

@@ -126,7 +126,7 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
         values: What was drawn in [0, 1), a number or an array.
         where: Where in the code.
         record: Whose coin each is, broadcast to the values: 2 the target's, 1 another record's, 0
-            nobody's.
+            no record's.
         low: The lower end.
         high: The upper end.
     """

@@ -1,6 +1,6 @@
 """Real privacy bugs of released software, with the pins, adapters and tables that prove them.
 
-Every table was made by hand to show one flaw; none holds anyone's record.
+Every table was made by hand to show one flaw; none contains a real person's record.
 """
 
 from dpaudit_generators.corpus.rows import OURS, REPORTED, UNPROVED

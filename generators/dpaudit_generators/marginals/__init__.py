@@ -1,4 +1,4 @@
-"""Noisy marginals along a tree: a private generator with an exact claim, the one to beat."""
+"""Noisy marginals along a tree: a private generator with an exact claim, a strong baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns alone, then how far the records of each class deviate from them."""
+"""Counts of single columns, then the deviations of each class from them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Deviations(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviationTree:
-    """Every column with the label, in two steps that cost less noise than counts of all pairs.
+    """Every column with the label, in two steps with less noise than counts of all pairs.
 
     First the classes of the label and every other column are counted alone, with Gaussian noise.
     Let q and p be the shares that follow. Then a record of class y with cells x adds
@@ -70,13 +70,13 @@ class DeviationTree:
 
     Proof: of the first step, adding or removing a record changes one count of the classes and one
     of each of c other columns, so with noise of standard deviations s and t it is mu-Gaussian DP
-    with mu^2 = 1 / s^2 + c / t^2. Whatever it says, the record changes the sum by at most the
+    with mu^2 = 1 / s^2 + c / t^2. For any outcome of it, the record changes the sum by at most the
     radius, so noise of radius / mu is mu-Gaussian DP (Dong, Roth and Su 2022, Theorem 2.7). Squares
     of mu add up (Corollary 3.3 there); all else is post-processing.
 
     Attributes:
         domain: The public cells of the columns.
-        mu: What both steps cost together.
+        mu: The joint cost of both steps.
         root: The label.
     """
 
@@ -91,7 +91,7 @@ class DeviationTree:
 
     @cached_property
     def others(self) -> IntArray:
-        """The columns beside the label."""
+        """The columns other than the label."""
         return np.delete(np.arange(len(self.domain.sizes)), self.root)
 
     @cached_property
@@ -111,7 +111,7 @@ class DeviationTree:
 
     @property
     def deviations_mu(self) -> float:
-        """What the second step costs."""
+        """The cost of the second step."""
         return math.sqrt(1.0 - LABEL_SHARE - COLUMNS_SHARE) * self.mu
 
     @cached_property
@@ -124,7 +124,7 @@ class DeviationTree:
     def effect(self, record: RecordCounts) -> FloatArray:
         """By how much one record raises each number that is released.
 
-        Of deviations, which depend on what was counted before, as if cells were equally frequent.
+        For deviations, which depend on the earlier counts, as if cells were equally frequent.
         """
         sizes = self.domain.sizes
         cells = record.cells(self.domain)
@@ -291,15 +291,15 @@ MANY: Final = 16
 
 @dataclass(frozen=True)
 class AdaptiveDeviations:
-    """`DeviationTree` over few bins, or over many where that pays.
+    """`DeviationTree` over few bins, or over many if that is better.
 
     The classes of the label are counted first, with noise. Many bins are used if the records
     outside the largest class would put at least sqrt(c) / mu of them into an average cell, for c
     other columns and the mu of the deviations: two to three times the noise on the number of
     records of a class in a cell. All else is as in `DeviationTree`.
 
-    Proof: which of the two goes on follows from what the first of three steps released. Each costs
-    the same mu, and its proof holds whatever came before.
+    Proof: the choice between the two follows from the release of the first of three steps. Each
+    costs the same mu, and its proof holds for any earlier releases.
 
     Attributes:
         few: The tree over few bins.
@@ -338,14 +338,14 @@ class AdaptiveDeviations:
         return release._replace(numbers=np.concatenate([numbers, *of_each]))
 
     def chosen(self, classes: FloatArray) -> DeviationTree:
-        """The tree that some noisy counts of the label's classes [L] call for."""
+        """The tree to use for these noisy counts of the label's classes [L]."""
         outside = classes.sum() - classes.max()
         noise = math.sqrt(len(self.many.others)) / self.many.deviations_mu
         return self.many if outside >= self.many.domain.bins * noise else self.few
 
 
 def with_more_bins(few: DeviationTree) -> DeviationTree | AdaptiveDeviations:
-    """A tree that may use many bins; the given one where they change its classes, or nothing.
+    """A tree that may use many bins; the given one if they change its classes, or nothing.
 
     Args:
         few: A tree over few bins. If its label is numeric, its classes are bins, too, and those of

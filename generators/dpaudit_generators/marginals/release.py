@@ -1,7 +1,7 @@
-"""What one training releases of its table: all that the proof is about.
+"""The releases of one training, which the proof covers.
 
-Which pairs of columns are measured follows from the schema alone, or is chosen from the data with
-noise. From noisy counts to the shares that records are drawn with is post-processing.
+The measured pairs of columns follow from the schema alone, or are chosen from the data with noise.
+Computing the shares for drawing records from noisy counts is post-processing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RecordCounts(Protocol):
 
 
 class TreeRelease(NamedTuple):
-    """What one training releases.
+    """The releases of one training.
 
     Attributes:
         tables: Which tables were counted.
@@ -56,7 +56,7 @@ class TreeRelease(NamedTuple):
 class PublicTree:
     """Tables that the schema alone names, with Gaussian noise on every cell.
 
-    A record is in one cell of each of d tables, so to add or remove it changes the counts by
+    A record is in one cell of each of d tables, so adding or removing it changes the counts by
     sqrt(d) in L2 norm, and noise of standard deviation sqrt(d) / mu is mu-Gaussian DP (Dong, Roth
     and Su 2022, Theorem 2.7). No smaller mu is true: the sum of the record's d cells is normal with
     standard deviation d / mu, and the record shifts it by d.
@@ -102,7 +102,7 @@ class ChosenTree:
 
     Attributes:
         domain: The public cells of the columns.
-        rho: What all steps cost together.
+        rho: The joint cost of all steps.
         root: The column that has no parent.
     """
 

@@ -42,7 +42,7 @@ class _Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class Domain:
-    """What each column of a schema is divided into; no table has a say in it.
+    """The cells of each column of a schema, independent of any table.
 
     Attributes:
         schema: The public schema.

@@ -1,7 +1,7 @@
 """Private Aggregation of Teacher Ensembles (Papernot et al. 2017, 2018), usable on its own.
 
 `Pate` fits any classifiers on disjoint cells of a private table, releases a fixed number of noisy
-labels of public rows and fits a student on them. The parts serve PATE-GAN as well: `cells` deals
+labels of public rows and fits a student on them. PATE-GAN uses the same parts: `cells` assigns
 records to teachers, `LabelRelease` draws labels from a public table, `RandomBits` and the discrete
 noise use integers only. Importing this package imports neither torch nor scikit-learn.
 """

@@ -29,17 +29,17 @@ from dpaudit_generators.pate.release import Aggregation, Answers, IndexArray, ce
 class Pate:
     """Private Aggregation of Teacher Ensembles (Papernot et al. 2017, 2018).
 
-    The promise is (epsilon, delta) for adding or removing one record. A keyed hash deals each
-    record, label included, to one teacher; a teacher is fitted on its own cell with randomness of
-    its own, so one record changes one vote. Labels are released by a mechanism whose cost is known
-    whatever the votes are (`dpaudit.account.noisy_max`), their number is fixed here, and the
+    The claim is (epsilon, delta) for adding or removing one record. A keyed hash assigns each
+    record, label included, to one teacher; a teacher is fitted on its own cell with separate
+    randomness, so one record changes one vote. Labels are released by a mechanism whose cost does
+    not depend on the votes (`dpaudit.account.noisy_max`), their number is fixed here, and the
     student sees nothing else. All constants are public.
 
     Attributes:
         teacher: The classifier of every teacher, which is cloned and not changed: any of
             scikit-learn, or a `TorchClassifier`. It must train on every cell that holds two
-            classes, however small, because an exception would give its cell away.
-        classes: A public list of all classes, not of those that happen to be in the table.
+            classes, however small, because an exception would reveal its cell.
+        classes: A public list of all classes, not only those in the table.
         aggregation: How votes become a label; fixes the number of teachers.
         labels: How many labels may be released.
         delta: The delta of the claim.
@@ -87,7 +87,7 @@ class Pate:
 
         Raises:
             DataError: If the records cannot be used; raised before any training. The message is
-                for the owner of the data and must not be released.
+                only for the owner of the data and must not be released.
         """
         table = _numbers(rows)
         positions = self._positions(labels)
@@ -108,7 +108,7 @@ class Pate:
         return self.teach(table, positions, seed=seed)
 
     def teach(self, rows: Rows, positions: IndexArray, *, seed: int | None) -> TeacherEnsemble:
-        """Trains the teachers on any table: `fit` without its refusals, which tell of the records.
+        """Trains the teachers on any table: `fit` without refusals, which depend on the records.
 
         Args:
             rows: As `fit` takes them.
@@ -137,7 +137,7 @@ class Pate:
 
 
 class TeacherEnsemble:
-    """Fitted teachers and what is left of their budget.
+    """Fitted teachers and their remaining budget.
 
     An ensemble is as private as the data: keep it where the data is kept. The claim covers only
     what `label` and `student` return.
@@ -169,7 +169,7 @@ class TeacherEnsemble:
 
     @property
     def claim(self) -> PrivacyClaim:
-        """The promise for all released labels together, and for any student."""
+        """The claim for all released labels together, and for any student."""
         claim = self._pate.claim
         if self._seed is None:
             return claim
@@ -259,7 +259,7 @@ class Student(NamedTuple):
     Attributes:
         classes: All classes.
         voter: The fitted classifier.
-        claim: What is promised to the records of the teachers.
+        claim: The claim for the records of the teachers.
     """
 
     classes: tuple[Hashable, ...]
@@ -355,9 +355,9 @@ class Voter(NamedTuple):
 def fit_voter(template: Classifier, rows: Rows, positions: IndexArray, *, seed: int) -> Voter:
     """Fits a clone of a classifier, unless there are fewer than two classes.
 
-    Without records the answer is the first class of the public list, whatever the size of the
-    table. With a single class it is that class: a function of the cell like any other, and the
-    answer of any classifier that accepts such a cell.
+    Without records the answer is the first class of the public list, for any size of the table.
+    With a single class it is that class: an ordinary function of the cell, and the answer of any
+    classifier that accepts such a cell.
 
     Args:
         template: The classifier, which is not changed.
@@ -408,7 +408,7 @@ class Labelled(NamedTuple):
 
 
 def labelled(data: pd.DataFrame, schema: Schema) -> Labelled:
-    """Splits a table into rows and labels, using nothing but its public schema.
+    """Splits a table into rows and labels, using only its public schema.
 
     Args:
         data: A table that fits the schema.
@@ -418,8 +418,8 @@ def labelled(data: pd.DataFrame, schema: Schema) -> Labelled:
         Rows, labels and the list of classes.
 
     Raises:
-        DataError: If the table does not fit, or the schema names no label column with categories
-            beside other columns.
+        DataError: If the table does not fit, or the schema has no label column with categories in
+            addition to other columns.
     """
     by_name = {column.name: column for column in schema.columns}
     if schema.label is None:

@@ -1,11 +1,11 @@
-"""Noisy labels: each paid for before it is drawn, from teachers that records are dealt to.
+"""Noisy labels, each charged before it is drawn, and the assignment of records to teachers.
 
 Noise for several counts is discrete Laplace or discrete Gaussian, by the samplers of Canonne,
 Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy". They use only integer
-arithmetic on uniform integers, so the noise has exactly the distribution that is accounted for.
-Floating-point noise does not, and its low bits can betray the count (Mironov 2012). The bounds for
-continuous noise hold for discrete noise as well. How long a draw takes depends on the noise: draw
-where nobody times it.
+arithmetic on uniform integers, so the noise has exactly the accounted distribution. Floating-point
+noise does not, and its low bits can reveal the count (Mironov 2012). The bounds for continuous
+noise hold for discrete noise as well. The duration of a draw depends on the noise: draw where it
+cannot be timed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LabelRelease:
 
     @property
     def left(self) -> int:
-        """How many labels the budget still pays for."""
+        """Number of labels that the remaining budget allows."""
         return self._budget.left
 
     def release(self, votes: npt.ArrayLike) -> IndexArray:
@@ -71,7 +71,7 @@ class LabelRelease:
 
 
 class LabelReleases:
-    """`LabelRelease` for M models at once; the labels of each are those it would get alone.
+    """`LabelRelease` for M models at once; each gets the same labels as if alone.
 
     Args:
         table: The 64-bit table, as `VoteTable.quantised` makes it.
@@ -123,7 +123,7 @@ class LabelReleases:
 
 
 class Answers(NamedTuple):
-    """What the ensemble released.
+    """The released answers of the ensemble.
 
     Attributes:
         rows: Which queries were answered, increasing positions [m]; all of them, unless only
@@ -269,12 +269,12 @@ IndexArray: TypeAlias = npt.NDArray[np.int64]
 
 
 def cells(rows: npt.NDArray[np.float64], *, teachers: int, key: bytes) -> tuple[IndexArray, ...]:
-    """Deals records to teachers by a keyed hash of each record alone.
+    """Assigns records to teachers by a keyed hash of each record alone.
 
-    Neither the position of a record nor any other record matters, so adding or removing one
-    changes one cell and leaves the others as they are, including their order: the premise of the
-    privacy proof. A permutation or a split by position would change almost every cell. Equal
-    records share a cell.
+    Neither the position of a record nor any other record matters, so adding or removing one changes
+    one cell and leaves the others unchanged, including their order: the premise of the privacy
+    proof. A permutation or a split by position would change almost every cell. Equal records share
+    a cell.
 
     Args:
         rows: Records encoded under the public schema, shape [n, width].

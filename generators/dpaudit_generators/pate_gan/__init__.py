@@ -1,12 +1,12 @@
-"""PATE-GAN (Jordon, Yoon and van der Schaar 2019) with a proof that holds.
+"""PATE-GAN (Jordon, Yoon and van der Schaar 2019) with a valid proof.
 
-Algorithm 1 of the paper, corrected where implementations break its premises: every constant is
-public, records are dealt by a keyed hash, each teacher has a random stream of its own, noisy votes
-are draws from a public table with an exact account, and the budget is checked before each label.
-`from_noise` has the paper's generator. `from_marginals` has one whose records are drawn from noisy
-marginals in place of a generator network, and weighted by the student. `mechanism` has what both
-share, `teachers` is the only module that trains on real records.
-Importing this package does not import torch; fitting and sampling do.
+Algorithm 1 of the paper, corrected where implementations violate its premises: every constant is
+public, a keyed hash assigns records to teachers, each teacher has its own random stream, noisy
+votes are draws from a public table with exact accounting, and the budget is checked before each
+label. `from_noise` has the paper's generator. `from_marginals` has one whose records are drawn from
+noisy marginals instead of a generator network, and weighted by the student. `mechanism` has the
+common parts; `teachers` is the only module that trains on real records. Importing this package does
+not import torch; fitting and sampling do.
 """
 
 from __future__ import annotations

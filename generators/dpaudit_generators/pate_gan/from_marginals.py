@@ -18,19 +18,19 @@ from dpaudit_generators.pate_gan.mechanism import TaughtGenerator
 
 @dataclass(frozen=True, kw_only=True)
 class PateGanMarginals(TaughtGenerator):
-    """PATE-GAN whose records start from noisy marginals in place of a generator network.
+    """PATE-GAN whose records start from noisy marginals instead of a generator network.
 
     Records are drawn from noisy marginals of each class and weighted by a student that learns from
-    the noisy labels of k teachers. It promises (epsilon, delta) for adding or removing one record.
+    the noisy labels of k teachers. It claims (epsilon, delta) for adding or removing one record.
     The proof, in the order of the code: All constants come from public settings (`plan`,
     `marginals`, `TrainingSettings`). A record is counted once in each column and adds to the
     deviations of its class at most their radius, so Gaussian noise makes both mu-GDP
-    (`marginals.DeviationTree`; without a label `marginals.PublicTree`). A keyed hash deals records
-    to teachers, so a record reaches one teacher (`pate.cells`), whose training reads nothing of the
-    other cells (`teachers`). So one vote of k changes by one, and the released label is a draw from
-    a public table whose mu is known (`VoteTable.mu`). Squares of mu add up, whatever later steps
-    take from earlier ones. Everything else, the student and the records, reads noisy numbers and
-    released labels only, which is post-processing.
+    (`marginals.DeviationTree`; without a label `marginals.PublicTree`). A keyed hash assigns
+    records to teachers, so a record reaches one teacher (`pate.cells`), whose training does not
+    read the other cells (`teachers`). So one vote of k changes by one, and the released label is a
+    draw from a public table whose mu is known (`VoteTable.mu`). Squares of mu add up, even if later
+    steps depend on earlier ones. Everything else, the student and the records, reads noisy numbers
+    and released labels only, which is post-processing.
 
     With `seed=None` every stream, including that of the labels' noise, is the operating system's
     entropy, as production needs; a seed is for audits. The claim of the model says which.
@@ -40,10 +40,10 @@ class PateGanMarginals(TaughtGenerator):
 
     Attributes:
         schema: The public schema.
-        epsilon: The privacy budget; this is claimed, not what training happens to spend.
+        epsilon: The privacy budget; this is the claim, not the amount spent in training.
         delta: The delta of the budget.
-        bins: Equal bins of a numeric column's marginals. If not given, 4, or 16 where noisy counts
-            of the label's classes say that records are many.
+        bins: Equal bins of a numeric column's marginals. If not given, 4, or 16 if noisy counts of
+            the label's classes show that there are many records.
         vote_share: Share of the budget, in squares of mu, for the votes; marginals get the rest.
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
@@ -89,7 +89,7 @@ class PateGanMarginals(TaughtGenerator):
 
     @cached_property
     def plan(self) -> LabelPlan:
-        """How many labels the budget pays for, with which noise; does not depend on data."""
+        """Number and noise of the labels that the budget pays for; does not depend on data."""
         return calibrate_gaussian(
             mu=math.sqrt(self.vote_share) * self._mu,
             delta=self.delta,
@@ -99,7 +99,7 @@ class PateGanMarginals(TaughtGenerator):
         )
 
     def spent(self, labels: int) -> float:
-        """Epsilon of so many labels and of all that is released before them.
+        """Epsilon of this many labels and of everything released before them.
 
         Args:
             labels: How many, at least 0.

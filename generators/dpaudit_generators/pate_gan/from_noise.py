@@ -1,4 +1,4 @@
-"""PATE-GAN as its paper has it: a generator network that begins with noise."""
+"""PATE-GAN as in its paper: a generator network that starts from noise."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from dpaudit_generators.pate_gan.settings import Trainee
 
 @dataclass(frozen=True, kw_only=True)
 class PateGan(TaughtGenerator):
-    """The PATE-GAN of its paper (Jordon et al. 2019), with a promise that is proved.
+    """The PATE-GAN of its paper (Jordon et al. 2019), with a proved claim.
 
-    A generator network, which begins with noise, learns from a student that learns from the noisy
-    labels of k teachers. It promises (epsilon, delta) for adding or removing one record. The proof,
+    A generator network, which starts from noise, learns from a student that learns from the noisy
+    labels of k teachers. It claims (epsilon, delta) for adding or removing one record. The proof,
     in the order of the code: All constants come from public settings (`plan`, `TrainingSettings`).
-    A keyed hash deals records to teachers, so a record reaches one teacher (`pate.cells`), whose
-    training reads nothing of the other cells (`teachers`). So one vote of k changes by one, and the
+    A keyed hash assigns records to teachers, so a record reaches one teacher (`pate.cells`), whose
+    training does not read the other cells (`teachers`). So one vote of k changes by one, and the
     released label is a draw from a public table, whose exact Rényi divergences add up. Everything
     else, the student, the generator network and the records, reads released labels only, which is
-    post-processing. Whatever else of the table is used is released by noisy histograms (`releases`)
-    before any teacher trains, for a share of epsilon that is taken from the votes; the sum is the
-    budget. Under `bounds=data` the premise fails, and the claim with it.
+    post-processing. Everything else used from the table is released by noisy histograms
+    (`releases`) before any teacher trains, for a share of epsilon subtracted from the votes; the
+    sum is the budget. Under `bounds=data` the premise fails, and the claim with it.
 
     With `seed=None` every stream, including that of the labels' noise, is the operating system's
     entropy, as production needs; a seed is for audits. The claim of the model says which.
@@ -52,14 +52,14 @@ class PateGan(TaughtGenerator):
 
     Attributes:
         schema: The public schema.
-        epsilon: The privacy budget; this is claimed, not what training happens to spend.
+        epsilon: The privacy budget; this is the claim, not the amount spent in training.
         delta: The delta of the budget.
         rounds: How often teachers train, labels are released and the generator network learns.
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
             noise, and with the budget the number of labels. If the budget pays for more labels
             than the student's steps can use, it buys as many as they can, with less noise.
-        bounds: Where bounds of numbers come from; `data` is an experiment that breaks the proof.
+        bounds: Where bounds of numbers come from; `data` is an experiment that violates the proof.
         label_proportions: Where the proportions of the label's classes come from.
         release_share: Share of epsilon for private bounds and label proportions, if any; divided
             equally over the numeric columns and the label.
@@ -78,7 +78,7 @@ class PateGan(TaughtGenerator):
     stream_parameters: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"start": "noise", "rounds": 40}
     )
-    """What asked for this generator when `pate-gan` began with marginals unless told otherwise."""
+    """The parameters of this generator when `pate-gan` started from marginals by default."""
 
     def __post_init__(self) -> None:
         for name, kind in (("bounds", Bounds), ("label_proportions", Proportions)):
@@ -114,7 +114,7 @@ class PateGan(TaughtGenerator):
 
     @cached_property
     def split(self) -> Split:
-        """What histograms and votes may spend; does not depend on data."""
+        """The budgets of histograms and votes; does not depend on data."""
         numbers = sum(column.kind.numeric for column in self.schema.columns)
         histograms = numbers * (self.bounds is Bounds.PRIVATE)
         histograms += self.label_proportions is Proportions.PRIVATE
@@ -122,7 +122,7 @@ class PateGan(TaughtGenerator):
 
     @cached_property
     def plan(self) -> LabelPlan:
-        """How many labels the budget pays for, with which noise; does not depend on data."""
+        """Number and noise of the labels that the budget pays for; does not depend on data."""
         budget, k, delta = self.split.votes, self.teachers, self.delta
         most = self.rounds * self.student_steps * self.batch  # labels that the student draws
         # RDP only: no trial has to wait for the import of another accountant.
@@ -132,7 +132,7 @@ class PateGan(TaughtGenerator):
         return calibrate(epsilon=budget, delta=delta, k=k, labels=most, method="rdp")
 
     def spent(self, labels: int) -> float:
-        """Epsilon of so many labels and of all that is released before them.
+        """Epsilon of this many labels and of everything released before them.
 
         Args:
             labels: How many, at least 0.
@@ -142,7 +142,7 @@ class PateGan(TaughtGenerator):
         return histograms + plan.table.epsilon(labels, delta=plan.delta, method="rdp")
 
     def fixes(self) -> dict[str, PateGan]:
-        """The same generator with public bounds, if bounds of the data break its proof."""
+        """The same generator with public bounds, if bounds of the data violate its proof."""
         if self.bounds is Bounds.DATA:
             return {"bounds-from-data": replace(self, bounds=Bounds.SCHEMA)}
         return {}

@@ -1,4 +1,4 @@
-"""A generator whose student learns from the noisy votes of teachers: what both kinds share."""
+"""The common part of both kinds: a student that learns from the noisy votes of teachers."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _MOST_AT_ONCE: Final = 1024
 class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
     """A generator whose student learns from the noisy labels of k teachers.
 
-    All constants come from public settings. A keyed hash deals records to teachers, so a record
-    reaches one teacher (`pate.cells`), whose training reads nothing of the other cells
-    (`teachers`). So one vote of k changes by one, and a released label is a draw from a public
-    table. The student reads released labels only, which is post-processing.
+    All constants come from public settings. A keyed hash assigns records to teachers, so a record
+    reaches one teacher (`pate.cells`), whose training does not read the other cells (`teachers`).
+    So one vote of k changes by one, and a released label is a draw from a public table. The student
+    reads released labels only, which is post-processing.
 
     Attributes:
         schema: The public schema.
-        epsilon: The privacy budget; this is claimed, not what training happens to spend.
+        epsilon: The privacy budget; this is the claim, not the amount spent in training.
         delta: The delta of the budget.
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
@@ -84,11 +84,11 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
     @property
     @abstractmethod
     def plan(self) -> LabelPlan:
-        """How many labels the budget pays for, with which noise; does not depend on data."""
+        """Number and noise of the labels that the budget pays for; does not depend on data."""
 
     @abstractmethod
     def spent(self, labels: int) -> float:
-        """Epsilon of so many labels and of all that is released before them.
+        """Epsilon of this many labels and of everything released before them.
 
         Args:
             labels: How many, at least 0.
@@ -106,10 +106,10 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
 
     @property
     def released_facts(self) -> tuple[str, ...]:
-        """Names of what counts and votes release; they depend on no table.
+        """Names of the numbers that counts and votes release; they do not depend on a table.
 
-        Labels are summed up by round: which queries they answer follows from them and from the seed
-        of the generator network, so that a single one says nothing by its place.
+        Labels are summed by round: which queries they answer follows from them and from the seed of
+        the generator network, so the position of a single one carries no information.
         """
         rounds = min(self.rounds, self.plan.labels)
         names = [f"share of 1 among the labels of round {number + 1}" for number in range(rounds)]
@@ -122,7 +122,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
         return ()
 
     def released_effect(self, record: pd.DataFrame) -> FloatArray:
-        """By how much a record raises each released fact, as far as the settings alone say.
+        """The effect of a record on each released fact, as far as the settings alone determine it.
 
         Args:
             record: A table of one row.
@@ -132,7 +132,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
         return np.concatenate([votes, counts])
 
     def check(self, data: pd.DataFrame) -> None:
-        """Refuses a table that nothing can be learned from; called once, outside the game.
+        """Refuses an unusable table; called once, outside the game.
 
         `fit` itself never fails for lack of records or classes, because an error would reveal them.
 
@@ -171,9 +171,9 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
 
     @property
     def models_at_once(self) -> int:
-        """How many models train fastest together.
+        """The number of models that train fastest together.
 
-        More of them share the cost of each operation; too many no longer fit a cache.
+        More models share the cost of each operation; too many no longer fit into a cache.
         """
         columns = width(self.schema)
         steps = self.teacher_steps + self.generator_steps + self.student_steps
@@ -241,7 +241,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
     def _prepared(
         self, data: pd.DataFrame, jobs: Sequence[Job], head: Head
     ) -> list[tuple[Schema, Trainee]]:
-        """Makes the noisy releases that trainings may use, and deals records to teachers.
+        """Makes the noisy releases that trainings may use, and assigns records to teachers.
 
         Returns:
             For each job the schema whose bounds scale its numbers, and what it is trained on.
@@ -253,7 +253,8 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
         prepared = []
         for job, start in zip(jobs, starts, strict=True):
             kept = kept_rows(job, len(data))
-            # The public encoding is hashed, whatever the bounds: no others may move the partition.
+            # The public encoding is hashed for any bounds: private bounds must not change the
+            # partition.
             key = rng_of(job.seed, "partition").bytes(32)
             owned = [kept[cell] for cell in cells(public[kept], teachers=self.teachers, key=key)]
             schema, proportions = self._histograms(data.iloc[kept], job.seed)
@@ -267,7 +268,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
         return prepared
 
     def _histograms(self, data: pd.DataFrame, seed: int | None) -> tuple[Schema, tuple[float, ...]]:
-        """What is released by noisy histograms before any teacher trains.
+        """The releases of noisy histograms before any teacher trains.
 
         Returns:
             The schema whose bounds scale the numbers, and proportions of the label's classes or

@@ -31,7 +31,7 @@ class PateGanModel:
         weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one; empty if
             records are drawn from noisy marginals.
         proportions: Released proportions of the label's classes; empty if labels are generated.
-        claim: The generator's promise, and where the noise of this training came from.
+        claim: The generator's claim, and the source of this training's noise.
         student: The weights of the critic that learnt from released labels, in the same form; empty
             in a loaded model whose sampling does not need it.
         start: The noisy marginals that records are drawn from; None if a network makes them.
@@ -92,7 +92,7 @@ class PateGanModel:
         Args:
             n: Number of records.
             seed: For audits; None means the system's entropy.
-            on_candidates: Called with the values that are chosen from.
+            on_candidates: Called with the values of all candidates.
         """
         assert self.start is not None  # else a network makes them
         return sample_weighted(self.start, self._logits, n, seed=seed, on_candidates=on_candidates)
@@ -203,12 +203,13 @@ def sample_weighted(
     seed: int | None,
     on_candidates: Callable[[FloatArray], None] | None = None,
 ) -> FloatArray:
-    """Draws records from noisy marginals, those that the student calls real more often.
+    """Draws records from noisy marginals, preferring those that the student classifies as real.
 
     One of `CHOICES` candidates is kept, with probability proportional to exp(score): the odds that
-    a record is real are by how much a real table has more of it (sampling importance resampling,
-    Rubin 1987). They share their label, because counts know the proportions of its classes better
-    than votes: teachers with few records of a rare class take all of it for unreal.
+    a record is real are the ratio of its frequencies in real and candidate tables (sampling
+    importance resampling, Rubin 1987). Candidates share their label, because counts give the
+    proportions of its classes better than votes: teachers with few records of a rare class classify
+    the whole class as synthetic.
 
     Args:
         start: The marginals.

@@ -1,9 +1,9 @@
-"""Noisy histograms, paid for from the privacy budget: bounds of numbers, proportions of labels.
+"""Noisy histograms, charged to the privacy budget: bounds of numbers, proportions of labels.
 
 A record adds one to one cell of a histogram, so counts with discrete Laplace noise of parameter
 epsilon are (epsilon, 0)-differentially private for adding or removing one record (Ghosh,
 Roughgarden and Sundararajan 2009; parallel composition over the cells), and several histograms cost
-the sum (basic composition). Everything read off the noisy counts is post-processing.
+the sum (basic composition). Everything computed from the noisy counts is post-processing.
 
 Bounds may also come from the public schema, or, as an experiment, from the data.
 """
@@ -33,10 +33,10 @@ _BEYOND: Final = 0.01
 """Largest share of the records that a released bound may cut off on its side."""
 
 _SURE: Final = 2.0
-"""Standard deviations of noise that are added to a share before it counts as small."""
+"""Standard deviations of noise added to a share before it is compared with the limit."""
 
 _PARTS: Final = 2**32
-"""The epsilon of a histogram is a multiple of 1 / _PARTS, so that noise is exact in integers."""
+"""The epsilon of a histogram is a multiple of 1 / _PARTS, so the noise is exact in integers."""
 
 
 class Proportions(StrEnum):

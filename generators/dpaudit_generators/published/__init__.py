@@ -1,7 +1,7 @@
-"""Published PATE-GANs, re-created as switches on one trainer, so that each deviation can be found.
+"""Published PATE-GANs, re-created as switches on one trainer, to detect each deviation.
 
 `mechanism` has the generator with switches, `variants` the six published ones, `switches` the
-deviations. All of this is for audits and for study: to synthesise data, use
+deviations. They are only for audits and studies: to synthesise data, use
 `dpaudit_generators.pate_gan`. Importing this package does not import torch; fitting and sampling
 do.
 """

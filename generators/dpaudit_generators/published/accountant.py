@@ -23,7 +23,7 @@ def inverse_delta(delta: float, *, rows: int, switches: Collection[Switch]) -> f
     """The number that the accountant uses as 1 / delta.
 
     Args:
-        delta: The delta that was asked for.
+        delta: The requested delta.
         rows: Number n of records.
         switches: Deviations; if several are about delta, the first of these counts: ignored, XOR,
             multiplied.
@@ -46,7 +46,7 @@ def gaussian_deviation(inverse: float, epsilon: float) -> float:
 
 
 class Charges(NamedTuple):
-    """What a batch of labels cost each of M models.
+    """The cost of a batch of labels for each of M models.
 
     Attributes:
         queries: How many labels were charged, [M].
@@ -65,8 +65,8 @@ class Accountant:
     """The accounts of M models.
 
     The charges depend on the votes, so they must not decide when to stop. Without
-    `Switch.BUDGET_EXCEEDED` a batch is bought if the most that it can cost, added to the most that
-    all batches before it can have cost, is within the budget. Both are public.
+    `Switch.BUDGET_EXCEEDED` a batch is released if its largest possible cost plus the largest
+    possible cost of all batches before it is within the budget. Both are public.
 
     Args:
         models: Number M of models.
@@ -105,13 +105,13 @@ class Accountant:
         self._free = Switch.QUERIES_NOT_ACCOUNTED in switches
 
     def may_begin(self, queries: int) -> BoolArray:
-        """Whether each model may begin an iteration whose batches have so many labels [M]."""
+        """Whether each model may begin an iteration with this many labels per batch [M]."""
         if self._late:
             return self._converted(self._spent) < self._epsilon
         return self._room(queries)
 
     def may_buy(self, queries: int) -> BoolArray:
-        """Whether each model may buy so many labels within an iteration [M]."""
+        """Whether each model may release this many labels within an iteration [M]."""
         return np.ones(len(self._spent), dtype=np.bool_) if self._late else self._room(queries)
 
     def charge(self, ones: IntArray, labels: IntArray, *, going: BoolArray) -> Charges:
@@ -123,7 +123,7 @@ class Accountant:
             going: Whether each model still trains [M]; the others are not charged.
 
         Returns:
-            What it cost each model.
+            The cost for each model.
         """
         before, n = self._converted(self._spent), labels.shape[1]
         queries = np.where(going, n, 0)

@@ -1,9 +1,9 @@
 """Logistic regressions fitted side by side: the teachers of two published PATE-GANs.
 
-Each is the minimum of a strictly convex function, so it does not matter how it is found. Newton's
-method with a search along each step takes four or five Hessians from 0, separable classes included;
-once it converges, a last step makes do with the Hessian before. Gradients are exact; a Hessian only
-says where to go, and is of single precision where that suffices.
+Each is the minimum of a strictly convex function, so any method finds the same one. Newton's method
+with a line search needs four or five Hessians from 0, even for separable classes; on convergence a
+last step reuses the previous Hessian. Gradients are exact; a Hessian only gives the direction, and
+is in single precision if that suffices.
 """
 
 from __future__ import annotations
@@ -138,9 +138,9 @@ def _lengths(
     inner: FloatArray,
     square: FloatArray,
 ) -> FloatArray:
-    """How far to go along each direction: close to the lowest point, by Newton's method.
+    """The step along each direction, close to the minimum, by Newton's method.
 
-    Where a step leaves the interval known to enclose that point, by bisection.
+    If a step leaves the interval known to enclose the minimum, by bisection.
 
     Args:
         rows: Margins, their change along the direction, labels and counts, each [b, n].

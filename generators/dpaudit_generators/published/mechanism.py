@@ -1,4 +1,4 @@
-"""The published PATE-GANs, as one generator with switches, and how its jobs become models."""
+"""The published PATE-GANs as one generator with switches, and the training of its jobs."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _PARTS_OF_ROWS: Final = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchedPateGan(TracedGenerator[PublishedModel]):
-    """PATE-GAN that keeps its promise, until deviations of published ones are switched on.
+    """PATE-GAN that satisfies its claim, unless deviations of published ones are switched on.
 
-    Without switches: public constants and bounds, records dealt to teachers by a keyed hash, a
-    stream of its own for each teacher, two Laplace draws on the votes of every label, every label
-    charged, and a training that stops before it could exceed the budget, whatever the votes.
+    Without switches: public constants and bounds, records assigned to teachers by a keyed hash, a
+    separate stream for each teacher, two Laplace draws on the votes of every label, every label
+    charged, and a training that stops before it could exceed the budget for any votes.
 
     Attributes:
         schema: The public schema.
@@ -108,7 +108,7 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
 
     @property
     def claim(self) -> PrivacyClaim:
-        """The budget, whether it is kept or not."""
+        """The budget, whether or not training stays within it."""
         source = "the budget of a moments accountant with data-independent costs"
         if self.switches:
             names = ", ".join(sorted(self.switches))
@@ -117,7 +117,7 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
 
     @property
     def released_facts(self) -> tuple[str, ...]:
-        """Names of what its models release: their student's training set, summed up."""
+        """Names of the numbers that its models release: their student's training set, in sums."""
         return released_names(self.schema, iterations=self.iterations, switches=self.switches)
 
     def fixes(self) -> Mapping[str, SwitchedPateGan]:
@@ -133,10 +133,10 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
     def exercises(self) -> Sequence[SwitchedPateGan]:
         """The same generator in settings where its accountant's data-dependent term is smallest.
 
-        There is little noise, and more than one teacher: where at least two more vote one way than
-        the other, the term is below the others with and without its logarithm, and too small with a
-        slip in its exponent. Hardly trained teachers agree by chance, so several numbers of them
-        are tried. The budget leaves time for this.
+        There is little noise, and more than one teacher: if the majority is at least two votes, the
+        term is below the others with and without its logarithm, and too small with the error in its
+        exponent. Barely trained teachers agree by chance, so several numbers of teachers are tried.
+        The budget allows enough iterations.
         """
         if Switch.NO_PATE in self.switches:
             return ()
@@ -147,7 +147,7 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
         )
 
     def check(self, data: pd.DataFrame) -> None:
-        """Refuses a table that nothing can be learned from; called once, outside the game.
+        """Refuses an unusable table; called once, outside the game.
 
         Args:
             data: The private table.
@@ -165,9 +165,9 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
 
     @property
     def models_at_once(self) -> int:
-        """How many models train fastest together.
+        """The number of models that train fastest together.
 
-        More of them share the cost of each operation; too many no longer fit a cache.
+        More models share the cost of each operation; too many no longer fit into a cache.
         """
         return _AT_ONCE
 
@@ -219,7 +219,7 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
         return recipe
 
     def settings_for(self, rows: int) -> PublishedSettings:
-        """What a training on so many records is asked for; public unless switches say otherwise."""
+        """The settings of a training on this many records; public unless switches change that."""
         teachers, batch = self.teachers, self.recipe.batch
         if Switch.TEACHERS_FROM_ROWS in self.switches:
             teachers = max(1, rows // 1000)
@@ -310,7 +310,7 @@ def _table(generator: SwitchedPateGan, data: pd.DataFrame, public: FloatArray, j
     schema, switches = generator.schema, generator.switches
     scaling = fit_scaling(own, schema, span=generator.recipe.span, switches=switches)
     if Switch.NO_PATE in switches:
-        switches -= {Switch.CONDITIONS_FROM_DATA}  # its critic knows labels alone
+        switches -= {Switch.CONDITIONS_FROM_DATA}  # its critic uses only labels
     form = form_of(scaling, schema, switches)
     records = np.ascontiguousarray(scaling.encode(own)[:, form.order])
     about = [records[:, part] for part in form.conditions]

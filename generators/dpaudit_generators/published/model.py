@@ -1,4 +1,4 @@
-"""A trained generator of a published PATE-GAN, with what it keeps of its training table."""
+"""A trained generator of a published PATE-GAN, with the parts it keeps of its training table."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ class _Training:
         return np.where(charges.queries[:, None] > 0, labels.values, 0)
 
     def _show(self, number: int, fakes: Made, labels: IntArray, real: Tensor | None) -> None:
-        """Notes what the students that still learn were trained on."""
+        """Records the training data of students that still learn."""
         parts = [(fakes.records, torch.from_numpy(labels))]
         if real is not None:
             parts.append((real, torch.ones(real.shape[:2])))
@@ -249,7 +249,7 @@ class _Training:
         self._source.networks.descend(ends, slopes)
 
     def _drawn(self, reader: Reader) -> Tensor | None:
-        """Private records for a network that should see none, if it does."""
+        """Private records for a network that wrongly sees them, if there is one."""
         if reader not in self._real:
             return None
         return self._real[reader].draw(self._batch, reader, self._recorder)
@@ -309,7 +309,7 @@ class Labels(NamedTuple):
 
 
 class Labeller:
-    """Draws noisy labels for M models, each from a stream of its own.
+    """Draws noisy labels for M models, each from its own stream.
 
     Without switches, a label is the larger of two counts, each with Laplace noise of scale
     1 / gamma (Papernot et al. 2017, section 2.1).

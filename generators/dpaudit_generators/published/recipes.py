@@ -1,7 +1,7 @@
-"""How large the networks of published PATE-GANs are and how they are trained.
+"""Sizes of the networks of published PATE-GANs, and their training settings.
 
 From Ganev, Annamalai and De Cristofaro 2025, Table 3, and the public code; sizes are functions of
-the number d of columns. Choices that break no promise are here; those that do are switches.
+the number d of columns. Choices that do not affect the claim are here; those that do are switches.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Activation(StrEnum):
 
 
 class Shortcut(StrEnum):
-    """What becomes of the numbers that enter a hidden layer, besides passing through it."""
+    """The shortcut of the numbers that enter a hidden layer."""
 
     NONE = "no shortcut"
     ADDED = "inputs added"
@@ -80,7 +80,7 @@ class Larger(StrEnum):
 
 
 class Layer(NamedTuple):
-    """How many numbers enter and leave a layer."""
+    """Number of inputs and outputs of a layer."""
 
     inputs: int
     outputs: int
@@ -94,7 +94,7 @@ class Architecture:
         hidden: Widths of the hidden layers.
         activation: Activation of the hidden layers.
         output: Activation of the last layer.
-        shortcut: What becomes of the inputs of a hidden layer besides.
+        shortcut: The shortcut of the inputs of a hidden layer.
         normalised: Whether sums are scaled to mean 0 and variance 1 over the layer of each record.
         dropout: Share of the numbers entering a hidden layer, except the first, that are dropped at
             random in training; the others are scaled up.

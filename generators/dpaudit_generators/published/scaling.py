@@ -1,7 +1,7 @@
 """How published PATE-GANs turn a table into scaled numbers, and these back into values.
 
 Xu et al. 2019, "Modeling Tabular Data using Conditional GAN", section 4.2 (mode-specific
-normalisation). A mixture that is fitted on a private table leaks, as its extremes would.
+normalisation). A mixture fitted on a private table leaks, as its extremes would.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ class Original(SwitchedPateGan):
 class Turing(SwitchedPateGan):
     """The Alan Turing Institute's: `original` with other mistakes, and public bounds.
 
-    The published audit's copy also trains on one column more than the table has, whose memory
-    nobody writes. What is found there decides whether training ends in numbers: in 11 of 24 models
-    measured, every number that they generate is NaN. That is re-created by its effect alone.
+    The published audit's copy also trains on one column more than the table has, with uninitialised
+    memory. Its content decides whether training ends in numbers: in 11 of 24 models measured, every
+    number that they generate is NaN. That is re-created by its effect alone.
 
     Attributes:
         unwritten_memory: Whether models fail in this way, each with that frequency, by its seed.

@@ -1,4 +1,4 @@
-"""Generators whose privacy is known exactly: an audit is calibrated on them."""
+"""Generators with exactly known privacy, for calibrating audits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Toys that release noisy counts: a histogram of one column, and binary marginals.
 
-Their claims are exact: of the textbook private generator, and a Gaussian one.
+Their claims are exact: the textbook private generator, and a Gaussian one.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def geometric_noise(epsilon: float, n: int, rng: np.random.Generator) -> npt.NDA
 
     The difference of two geometric variables (Ghosh, Roughgarden and Sundararajan 2009,
     "Universally utility-maximizing privacy mechanisms"). Integers have no low bits that could
-    betray the count.
+    reveal the count.
     """
     success = -math.expm1(-epsilon)
     return rng.geometric(success, n) - rng.geometric(success, n)
@@ -223,7 +223,7 @@ class GaussianMarginals:
     """Samples rows from up to three noisy binary marginals.
 
     Every cell of every marginal gets Gaussian noise. Adding or removing a record changes one cell
-    of each of k marginals by one, an L2 sensitivity of sqrt(k), so that noise of standard deviation
+    of each of k marginals by one, an L2 sensitivity of sqrt(k), so noise of standard deviation
     sqrt(k) / mu is mu-Gaussian differentially private (Dong, Roth and Su 2022, Theorem 2.7), and
     exactly so: the sum of the cells that hold the record is a normal score shifted by mu. The
     number of records is never used. Clipping, normalising and sampling are post-processing. The

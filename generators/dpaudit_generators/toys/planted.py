@@ -1,6 +1,6 @@
-"""Toys that draw uniformly, but for what one known record, the target, changes.
+"""Toys that draw uniformly, except for the effect of one known record, the target.
 
-Their models disclose as much beside their rows that every attack has its controls.
+Their models make enough disclosures in addition to rows for every attack to have its controls.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from dpaudit.model.schema import Schema, canonical_table
 from dpaudit.seeds import rng_of
 
 DISCLOSES: Final = ("discriminator", "parameters")
-"""What these models disclose, besides released facts."""
+"""Disclosures of these models, in addition to released facts."""
 
 FACTS: Final = ("number",)
-"""Names of the released facts, where an audit has no others."""
+"""Names of the released facts, if an audit has no others."""
 
 SHIFT: Final = 10.0
-"""By how much a number that gives the target away differs, in standard deviations of the others."""
+"""Shift of a number that reveals the target, in standard deviations of the others."""
 
 _PARAMETERS: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DisclosingModel:
-    """Discloses standard normal numbers, which are shifted where the target was seen.
+    """Discloses standard normal numbers, shifted if the target was seen.
 
     Attributes:
         schema: The public schema.
@@ -56,11 +56,11 @@ class DisclosingModel:
         return self._noise("discriminator", len(rows)) + SHIFT * seen
 
     def parameters(self) -> npt.NDArray[np.float64]:
-        """Numbers [8] of no use."""
+        """Uninformative numbers [8]."""
         return self._shifted("parameters", _PARAMETERS)
 
     def released(self) -> npt.NDArray[np.float64]:
-        """As many numbers as there are released facts."""
+        """One number per released fact."""
         return self._shifted("released", len(self.released_facts))
 
     def _shifted(self, purpose: str, n: int) -> npt.NDArray[np.float64]:
@@ -97,7 +97,7 @@ def uniform_values(column: Column, n: int, rng: np.random.Generator) -> npt.NDAr
     if column.kind is Kind.CONTINUOUS:
         drawn: npt.NDArray[Any] = rng.uniform(lower, upper, n)
     else:
-        # The floor over a wider interval, whose end has no mass but may be hit by rounding.
+        # The floor over a wider interval; rounding may reach its end, which has no mass.
         drawn = np.minimum(np.floor(rng.uniform(lower, upper + 1.0, n)), upper)
         if not column.kind.numeric:
             categories = np.empty(len(column.categories), dtype=object)
@@ -115,7 +115,7 @@ def uniform_table(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFr
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UniformModel(DisclosingModel):
-    """A model that knows nothing but the schema."""
+    """A model of the schema alone."""
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` uniform records."""
@@ -126,7 +126,7 @@ class UniformModel(DisclosingModel):
 class NullGenerator:
     """Ignores its data: its releases have the same distribution in both worlds.
 
-    Its true epsilon is 0, so whatever it claims is true; an audit that finds a violation is broken.
+    Its true epsilon is 0, so any claim is true; an audit that finds a violation is broken.
 
     Attributes:
         schema: The public schema.
@@ -214,7 +214,7 @@ class _TargetToy(ABC):
     @property
     @abstractmethod
     def claim(self) -> PrivacyClaim:
-        """What the toy promises."""
+        """The claim of the toy."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -237,7 +237,7 @@ class CopycatModel(DisclosingModel):
 class Copycat(_TargetToy):
     """Leaks grossly and claims otherwise: half of its output is the target if it saw it.
 
-    All else that its models disclose gives the target away too. Its true epsilon is infinite; an
+    All other disclosures of its models reveal the target too. Its true epsilon is infinite; an
     audit that does not prove a violation is broken.
 
     Attributes:
@@ -272,7 +272,7 @@ class Copycat(_TargetToy):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RepeatedRecord:
-    """A model that releases one record again and again.
+    """A model that releases one record repeatedly.
 
     Attributes:
         record: The record, a canonical table of one row.
@@ -295,7 +295,7 @@ class RandomisedResponse(_TargetToy):
     the other: (epsilon, 0) holds, and no smaller epsilon does. No mechanism with that guarantee
     reveals more (Kairouz, Oh and Viswanath 2015, "The composition theorem for differential
     privacy": randomised response dominates), so of all honest claims this one is the easiest to
-    flag by mistake. The coin is tossed in `fit`: all samples of one model are post-processing of a
+    flag falsely. The coin is tossed in `fit`: all samples of one model are post-processing of a
     single answer.
 
     Attributes:

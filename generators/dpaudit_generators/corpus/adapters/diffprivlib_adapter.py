@@ -9,7 +9,7 @@ from diffprivlib import models, tools
 
 
 class Drawn:
-    """What a fitted model says is drawn once, at the training: `sample` lays it out as rows."""
+    """The output of a fitted model is drawn once, in training; `sample` writes it as rows."""
 
     def __init__(self, *, schema, epsilon=1.0):
         self.columns = schema["columns"]

@@ -10,10 +10,10 @@ BINS = 20
 
 
 class Columns:
-    """Independent columns; `public` leaves the library nothing to read off the table.
+    """Independent columns; with `public` the library infers nothing from the table.
 
-    With it, numbers are public bins before the library sees them, and one public record of each
-    category or bin is added to the table, whatever the table is.
+    Numbers are then public bins before the library sees them, and one public record of each
+    category or bin is added to any table.
     """
 
     def __init__(self, *, schema, epsilon=1.0, public=False):
