@@ -37,21 +37,20 @@ def in_odds(result: AuditRecord) -> tuple[str, ...]:
 
     A proved bound e means that of some set of outputs the probability in one world is more than
     exp(e) times that in the other, and by more than delta (definition of differential privacy):
-    whoever sees such an output multiplies prior odds by more than exp(e) (Bayes' theorem).
+    such an output multiplies prior odds by more than exp(e) (Bayes' theorem).
     """
     if not isinstance(result.claim, PrivacyClaim) or result.proved is None:
         return ()
-    allowed = f"{_odds(result.claim.epsilon, up=True)}{_but_for(result.claim)}"
+    allowed = f"{odds(result.claim.epsilon, up=True)}{but_for(result.claim)}"
     if result.verdict is Verdict.VIOLATION:
         return (
-            "Whoever sees what the attacker sees can, for some outcomes, change the odds that this "
-            f"record was used by a factor of {_odds(result.proved, up=False)} or more. The claim "
-            f"allows {allowed}.",
+            "For some outputs, the attacker can change the odds that this record was used by a "
+            f"factor of at least {odds(result.proved, up=False)}. The claim allows {allowed}.",
         )
     if result.verdict is Verdict.CONSISTENT and result.claim.epsilon <= math.log(_LARGEST_ODDS):
         return (
-            "This audit did not prove that anyone can change the odds that this record was used by "
-            f"more than the claim allows, a factor of {allowed}; nor did it prove that nobody can.",
+            "The claim allows an attacker to change the odds that this record was used by a factor "
+            f"of {allowed}. This audit does not show that anyone can do more, nor that nobody can.",
         )
     return ()
 
@@ -145,7 +144,7 @@ def _between(result: AuditRecord) -> str | None:
     return None
 
 
-def _odds(epsilon: float, *, up: bool) -> str:
+def odds(epsilon: float, *, up: bool) -> str:
     """exp(epsilon), rounded so that it never says more than holds."""
     if math.isinf(epsilon) or (up and epsilon > math.log(_LARGEST_ODDS)):
         return "any factor"
@@ -155,7 +154,8 @@ def _odds(epsilon: float, *, up: bool) -> str:
     return rounded_up(factor) if up else rounded_down(factor)
 
 
-def _but_for(claim: PrivacyClaim) -> str:
+def but_for(claim: PrivacyClaim) -> str:
+    """For which outputs delta makes an exception, as the end of a sentence; empty without one."""
     if not claim.delta:
         return ""
-    return f", apart from outcomes of probability {rounded(claim.delta)} in all"
+    return f", apart from outputs of total probability {rounded(claim.delta)}"
