@@ -30,6 +30,7 @@ from dpaudit.results.curves import (
     largest_tpr,
     operating_point,
     shown_bounds,
+    sized_by,
 )
 from dpaudit.results.leaks import (
     LEAKS_LISTED,
@@ -186,7 +187,11 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
             rounded_up(gaussian_least),
             "80 % power, for a leak that shifts a normal score",
         )
-    yield ("Upper limit", rounded_down(most), "of an attack without errors on this many models")
+    yield (
+        "Upper limit",
+        rounded_down(most),
+        f"of an attack without errors on this many {sized_by(result)}",
+    )
 
 
 def _game(result: AuditRecord) -> Iterable[Block]:

@@ -400,6 +400,7 @@ def test_a_game_says_what_is_its_own(record_of: Make) -> None:
     assert "What leaks" not in many
     canaries = render_markdown(record_of(**ONE_RUN))
     assert "| Bound, nearest | 1.4 | AUC 0.900 |" in canaries
+    assert "of an attack without errors on this many canaries" in canaries
     assert "| Score | Canaries trained on | Canaries left out |" in canaries
     worlds = render_markdown(record_of())
     assert "| Score | Trained with the target | Trained without the target |" in worlds
