@@ -128,6 +128,7 @@ def _check_kind(file: Path) -> None:
 def _written(comparison: Comparison, file: Path) -> str:
     """The comparison as the name of a file asks for it."""
     from dpaudit.comparison.render import comparison_html, comparison_markdown, draw_forest
+    from dpaudit.report.figures import standalone
 
     match file.suffix:
         case ".html":
@@ -140,7 +141,7 @@ def _written(comparison: Comparison, file: Path) -> str:
                     f"{file}: the claims limit different quantities, so there is no picture on one "
                     "axis; ask for .html, .md or .json"
                 )
-            return draw_forest(comparison) + "\n"
+            return standalone(draw_forest(comparison))
         case _:
             return comparison.to_json()
 

@@ -11,6 +11,8 @@ from dpaudit.formatting import (
     duration,
     percent,
     rounded,
+    rounded_down,
+    rounded_up,
 )
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.replaying.ledger import LedgerLine
@@ -19,15 +21,14 @@ from dpaudit.report.figures import LETTER, MARGIN, WIDTH, SvgDrawing, framed
 from dpaudit.report.render import Page, page_html, page_markdown
 from dpaudit.report.standards import REPLAY, standards
 from dpaudit.report.svg import INK, tag, text
-from dpaudit.results.advice import but_for, odds
 from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable, left_out
 from dpaudit.results.verdict import Verdict
 
 _ROW: Final = 30.0
 _WIDEST: Final = WIDTH - 2 * MARGIN - 95.0
 _BAR: Final = "#1f4e79"
-_UNLIMITED: Final = 100.0
-"""An epsilon that is as good as none."""
+_LARGEST_ODDS: Final = 1e6
+"""Beyond this a factor of odds says no more than its order."""
 _BARS: Final = 8
 """Lines that the figure shows."""
 _LONGEST: Final = int((WIDTH - 2 * MARGIN) / LETTER)
@@ -74,11 +75,16 @@ def _lead(record: ReplayRecord) -> Iterator[str]:
 def _odds(record: ReplayRecord, claim: PrivacyClaim) -> str:
     """A violation in odds."""
     seen = "the noisy answers" if record.guesses is None else "the synthetic rows"
-    proved = math.inf if record.proved is None else record.proved
+    most = math.log(_LARGEST_ODDS)
+    measured = "a million"
+    if record.proved is not None and record.proved <= most:
+        measured = rounded_down(math.exp(record.proved))
+    allowed = "any factor" if claim.epsilon > most else rounded_up(math.exp(claim.epsilon))
+    if claim.delta:
+        allowed += f", apart from outputs of total probability {rounded(claim.delta)}"
     return (
         f"For some outputs, an attacker who sees {seen} can change the odds that this record was "
-        f"used by a factor of at least {odds(min(proved, _UNLIMITED), up=False)}. The claim allows "
-        f"{odds(claim.epsilon, up=True)}{but_for(claim)}."
+        f"used by a factor of at least {measured}. The claim allows {allowed}."
     )
 
 

@@ -31,6 +31,7 @@ from dpaudit.results.curves import (
     largest_tpr,
     operating_point,
     shown_bounds,
+    sized_by,
 )
 from dpaudit.results.leaks import (
     LEAKS_LISTED,
@@ -125,8 +126,8 @@ def _result(result: AuditRecord) -> Iterable[Block]:
         yield Block(
             title="Result",
             paragraphs=(
-                "There is no bound: no trial of the audited generator was scored. Attacks, "
-                "scores and leaking features are therefore missing below.",
+                "There is no bound: no shadow model was scored. Attacks, scores and leaking "
+                "features are therefore missing below.",
             ),
         )
         return
@@ -188,7 +189,11 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
             rounded_up(gaussian_least),
             "80 % power, for a leak that shifts a normal score",
         )
-    yield ("Upper limit", rounded_down(most), "of an attack without errors on this many models")
+    yield (
+        "Upper limit",
+        rounded_down(most),
+        f"of an attack without errors on this many {sized_by(result)}",
+    )
 
 
 def _game(result: AuditRecord) -> Iterable[Block]:
@@ -283,21 +288,21 @@ def _multiplicity(result: AuditRecord) -> str:
     if hypotheses > 1:
         corrected = f"They are corrected for {hypotheses} attacks (Bonferroni)."
     elif turns:
-        corrected = "One attack bets at a time, so nothing is corrected."
+        corrected = "One attack is used at a time, so nothing is corrected."
     elif rule == "select":
-        corrected = "One attack was chosen on trials that were not scored, so nothing is corrected."
+        corrected = "One attack was chosen on other shadow models, so nothing is corrected."
     else:
         corrected = "There is one attack, so nothing is corrected."
     if turns:
-        each = ", ".join(f"{name} bet on {trials} trials" for name, trials in turns.items())
+        each = ", ".join(f"{name} on {trials} models" for name, trials in turns.items())
         corrected += (
-            f" It was selected before each batch, on earlier trials: {each}. The sequential bound "
-            f"is that of all these bets; the other numbers are of {result.attack} alone."
+            f" It was selected before each batch on earlier shadow models: {each}. The sequential "
+            f"bound combines all of these; the other numbers are of {result.attack} alone."
         )
     if any(attack.name == TRIAL_OUTCOMES for attack in result.attacks):
         corrected += (
-            f" {_capital(TRIAL_OUTCOMES)} guesses from how a trial ended; on trials that were not "
-            "scored it promised more than the attack whose place it has."
+            f" {_capital(TRIAL_OUTCOMES)} guesses from how a training ended; on other shadow "
+            "models it did better than the attack that it replaces."
         )
     return corrected
 
@@ -532,9 +537,9 @@ def _failures(result: AuditRecord) -> Iterable[Block]:
     failures, reasons = result.failures, result.failure_reasons
     if not failures[World.IN] and not failures[World.OUT]:
         yield Block(
-            title="Failed trials",
+            title="Failed trainings",
             level=Level.SUBSECTION,
-            paragraphs=("No trial failed.",),
+            paragraphs=("No training failed.",),
             folded=True,
         )
         return
@@ -542,21 +547,21 @@ def _failures(result: AuditRecord) -> Iterable[Block]:
     first = clipped(one_line(reasons[0].error), _LONGEST_ERROR) if reasons else ""
     alone = result.game.failed(first)
     if alone is not None:
-        yield Block(title="Failed trials", level=Level.SUBSECTION, paragraphs=(alone,))
+        yield Block(title="Failed trainings", level=Level.SUBSECTION, paragraphs=(alone,))
         return
     yield Block(
-        title="Failed trials",
+        title="Failed trainings",
         level=Level.SUBSECTION,
         paragraphs=(
-            f"World in: {failures[World.IN]} of {trained[World.IN]} trials. "
-            f"World out: {failures[World.OUT]} of {trained[World.OUT]}. "
-            "A failed trial counts as an error of attacks on tables, so that their bounds hold; "
-            f"how trials end is attacked as {TRIAL_OUTCOMES!r}. Of exceptions only the type is "
-            f"given: what they say may quote records and is in {LOG_FILE} of the run folder.",
+            f"In: {failures[World.IN]} of {trained[World.IN]} shadow models. "
+            f"Out: {failures[World.OUT]} of {trained[World.OUT]}. "
+            "A failed training counts as an error of attacks on tables, so that their bounds hold; "
+            f"the attack {TRIAL_OUTCOMES!r} guesses from failures. Exceptions are given by their "
+            f"type alone: their text may quote records and is in {LOG_FILE} of the run folder.",
             *left_out(reasons, "reasons"),
         ),
         table=ReportTable(
-            ("World", "Trials", "What went wrong"),
+            ("World", "Models", "Failure"),
             tuple(
                 (of.world.value, str(of.count), clipped(one_line(of.error), _LONGEST_ERROR))
                 for of in reasons[:MOST_ROWS]
@@ -583,7 +588,7 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
     generator = result.generator
     parameters = ", ".join(f"{key}={_plain(of)}" for key, of in generator.parameters.items())
     unseeded = (
-        "The generator cannot be seeded: its trials are independent, but another run gives "
+        "The generator cannot be seeded: its models are independent, but another run gives "
         "other numbers."
     )
     rows = (

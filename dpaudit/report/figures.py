@@ -33,6 +33,10 @@ LETTER = 0.58 * FONT_SIZE
 """Width of a letter, more or less: room for names."""
 GREY = "#cccccc"
 """Where nothing can be proved."""
+_DARK = (
+    "<style>@media (prefers-color-scheme: dark) "
+    "{ svg { filter: invert(1) hue-rotate(180deg) } }</style>"
+)
 SWATCH = 20.0
 """Width of the marks of a legend."""
 _LEGEND_ROW = 15.0
@@ -93,6 +97,19 @@ def framed(picture: Picture, title: str, drawing: SvgDrawing) -> str:
         font_family="sans-serif",
         font_size=FONT_SIZE,
     )
+
+
+def standalone(element: str) -> str:
+    """A picture as a file of its own, whose colours follow a dark page around it.
+
+    Args:
+        element: An `<svg>` element.
+
+    Returns:
+        The file.
+    """
+    start, end, rest = element.partition(">")
+    return f"{start}{end}{_DARK}{rest}\n"
 
 
 def bound_mark(axes: Axes, bound: float, place: float, *, size: int, violated: bool) -> str:

@@ -109,6 +109,11 @@ class ClaimAxis(NamedTuple):
         return self.claim is not None and self.claim.value > self.end
 
 
+def sized_by(result: AuditRecord) -> str:
+    """What there would have to be more of for a higher limit: models, or canaries of one."""
+    return "models" if result.game.has_threshold else result.game.words.units
+
+
 def claim_axis(result: AuditRecord) -> ClaimAxis:
     """Arranges claim, bounds and power on one axis, for every picture of them."""
     noun, claim = result.claim.quantity.noun, result.claim.value
@@ -137,7 +142,7 @@ def claim_axis(result: AuditRecord) -> ClaimAxis:
         else Mark(least, f"detectable {noun} (80 % power): {rounded_up(least)}"),
         limit=None
         if most is None
-        else Mark(most, f"limit for this many models: {rounded_down(most)}"),
+        else Mark(most, f"limit for this many {sized_by(result)}: {rounded_down(most)}"),
         end=1.06 * (reach if off or not has_claim else max(reach, claim)),
     )
 

@@ -18,6 +18,7 @@ from dpaudit.comparison import Comparison, compare
 from dpaudit.comparison.render import comparison_table, draw_forest
 from dpaudit.errors import DpauditError
 from dpaudit.files import write_whole
+from dpaudit.report.figures import standalone
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from reports import markdown
 from reports.command import DPAUDIT, Run, StudyParser, start
@@ -91,9 +92,9 @@ def compared(folder: Path) -> Comparison:
 
 
 def picture(comparison: Comparison) -> str:
-    """The audits on one axis, of a width that suits a page, on white: pages may be dark."""
+    """The audits on one axis, of a width that suits a page, which may be dark."""
     head, _, rest = draw_forest(comparison).partition(">")
-    return f'{head} width="520"><rect width="100%" height="100%" fill="white"></rect>{rest}\n'
+    return standalone(f'{head} width="520">{rest}')
 
 
 def page(comparison: Comparison) -> str:

@@ -157,7 +157,7 @@ def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
     sure = np.full(early + late, 40.0)
     perfect = coin_bound(sure, sure > 0, delta=0.0, confidence=0.975)
     assert 3.5 < result.proved <= perfect
-    assert "bet on 48 trials" in render_markdown(result)
+    assert "on 48 models" in render_markdown(result)
     again = from_document(AuditRecord, json.loads(result.to_json()))
     assert again.game == result.game
 

@@ -154,6 +154,9 @@ def test_compare_on_the_command_line(
     assert "  generator: lib: 1.0 -> 1.1" in lines
     assert max(map(len, lines)) <= 80
     assert all(file.stat().st_size > 0 for file in files)
+    picture = ElementTree.fromstring(files[2].read_text())
+    [style] = [element.text or "" for element in picture.iter(f"{SVG}style")]
+    assert "prefers-color-scheme: dark" in style
     printed = CliRunner().invoke(app, ["compare", *map(str, folders), "--json"]).stdout
     document = read_document(Comparison, printed)
     assert document == json.loads(files[-1].read_text()) == two.to_document()

@@ -305,7 +305,7 @@ def test_violation_names_the_leak(record_of: Make) -> None:
 def test_an_audit_that_never_ran_shows_no_pictures_and_says_why(never_run: AuditRecord) -> None:
     text = render_html(never_run)
     assert "<svg" not in text
-    assert "no trial of the audited generator was scored" in text
+    assert "no shadow model was scored" in text
     assert "the null control failed" in text
 
 
@@ -316,8 +316,8 @@ def test_controls_that_were_not_run_and_the_attack_on_endings_are_explained(
     assert "None was run" in text
     attack = {**example["attacks"][0], "name": "trial outcomes"}
     text = render_markdown(record_of(attacks=[attack, *example["attacks"][1:]]))
-    assert "Trial outcomes guesses from how a trial ended" in text
-    assert "guesses from how a trial ended" not in render_markdown(record_of())
+    assert "Trial outcomes guesses from how a training ended" in text
+    assert "guesses from how a training ended" not in render_markdown(record_of())
 
 
 def test_warnings_of_inferred_schema_and_unseedable_generator(record_of: Make) -> None:
@@ -400,6 +400,7 @@ def test_a_game_says_what_is_its_own(record_of: Make) -> None:
     assert "What leaks" not in many
     canaries = render_markdown(record_of(**ONE_RUN))
     assert "| Bound, nearest | 1.4 | AUC 0.900 |" in canaries
+    assert "of an attack without errors on this many canaries" in canaries
     assert "| Score | Canaries trained on | Canaries left out |" in canaries
     worlds = render_markdown(record_of())
     assert "| Score | Trained with the target | Trained without the target |" in worlds
