@@ -22,6 +22,7 @@ from dpaudit.cli.console import (
 )
 from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
+from dpaudit.formatting import LABEL_WIDTH
 from dpaudit.model.choices import EngineName
 
 if TYPE_CHECKING:
@@ -153,21 +154,24 @@ def audit(
         output.print(headline(result))
     else:
         _show(result, folder)
-        output.print(f"reproduce: {spec.reproduce}")
+        output.print(f"{'reproduce':<{LABEL_WIDTH}}{spec.reproduce}")
     raise typer.Exit(ExitCode.PASS if exit_zero else code)
 
 
 def _show(result: AuditResult, folder: Path) -> None:
     """Prints a result, where its report is, and what to do next."""
     from dpaudit.results.advice import next_step
-    from dpaudit.results.result import REPORT_FILE
+    from dpaudit.results.result import report_row
+    from dpaudit.results.summary import Row, row_lines
 
     output = results()
     output.print(str(result))
-    output.print(f"report: {folder / REPORT_FILE}")
+    label, place = report_row(folder)
+    output.print(f"{label:<{LABEL_WIDTH}}{place}")
     step = next_step(result, run=str(folder))
-    output.print(f"next: {step.command or step.why}")
-    if step.cost:
-        output.print(f"cost: {step.cost}")
-    for then in step.then:
-        output.print(f"then: {then}")
+    if step.command:  # whole, to be copied
+        output.print(f"{'next':<{LABEL_WIDTH}}{step.command}")
+    rows = [Row("next", "" if step.command else step.why), Row("cost", step.cost)]
+    rows += [Row("then", then) for then in step.then]
+    for line in row_lines(row for row in rows if row.fact):
+        output.print(line)
