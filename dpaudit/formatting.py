@@ -108,9 +108,9 @@ def error_text(error: BaseException) -> str:
 
 
 def located(error: BaseException) -> str:
-    """As `error_line`, and where a user's code raised it: "OSError: no file at gan.py:9 in fit"."""
-    place = raised_at(error)
-    return f"{error_line(error)} at {place}" if place else error_line(error)
+    """As `error_line`, and where a user's code raised it: "OSError at gan.py:9 in fit: no file"."""
+    place, line, name = raised_at(error), error_line(error), _type_name(error)
+    return f"{name} at {place}{line.removeprefix(name)}" if place else line
 
 
 def raised_at(error: BaseException) -> str:
@@ -174,7 +174,8 @@ def _is_foreign(file: str) -> bool:
 
 
 def _is_installed(file: str) -> bool:
-    return not _INSTALLED.isdisjoint(file.split(os.sep))
+    compiled = file.endswith(".pyx")  # of a package that was built elsewhere
+    return compiled or not _INSTALLED.isdisjoint(file.split(os.sep))
 
 
 def _type_name(error: BaseException) -> str:

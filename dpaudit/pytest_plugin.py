@@ -50,7 +50,7 @@ REPLAYED_SCALES: Final = ("ci", "full")
 """At these an audit of Python code that names no number of models is preceded by a replay."""
 REPLAY_SHARE: Final = 5.0
 """A replay errs with a fifth of the error probability of the audit that it precedes."""
-ORDER: Final = ("violation", "invalid", "inconclusive", "consistent")
+ORDER: Final = ("violation", "invalid", "inconclusive", "measured", "consistent")
 """Verdicts in the order in which a summary lists them."""
 SKIPPED: Final = "dpaudit-skipped"
 """Test property of an audit that was skipped: why, and how to run it."""
@@ -431,7 +431,8 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
     from dpaudit.model.claim import NoClaim
     from dpaudit.results.sentences import detects_from
 
-    claimed = math.inf if isinstance(result.claim, NoClaim) else result.claim.value
+    unclaimed = isinstance(result.claim, NoClaim)
+    claimed = None if unclaimed else result.claim.value
     return AuditOfTest(
         test=test,
         number=number,
@@ -442,7 +443,9 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
         shadow_models=sum(result.shadow_models.values()),
         seed=result.seed,
         report=str(result.folder and result.folder / "report.html"),
-        detects="" if result.power is None else detects_from(result.power, result.claim),
+        detects=""
+        if unclaimed or result.power is None
+        else detects_from(result.power, result.claim),
         settings=_compared(result),
         ranking=_ranking(result),
     )

@@ -74,7 +74,7 @@ def test_every_input_of_the_action_is_used() -> None:
     inputs = re.findall(
         r"^  ([\w-]+):$", text.partition("\ninputs:")[2].partition("\noutputs:")[0], re.M
     )
-    assert len(inputs) == 10
+    assert len(inputs) == 11
     for name in inputs:
         assert f"inputs.{name} " in text, name
     for step in ("Install", "Audit"):

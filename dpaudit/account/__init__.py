@@ -1,4 +1,4 @@
-"""Privacy accounting: of PATE's released votes above all, and of DP-SGD.
+"""Privacy accounting, mainly of PATE's released votes, and of DP-SGD.
 
 One vote between two classes is a draw from a public table of probabilities (`VoteTable`), so its
 divergences are finite maxima rather than bounds. `calibrate` turns a privacy budget into noise and

@@ -1,7 +1,7 @@
-"""Algorithm 1 of the PATE-GAN paper, as it and its implementations account. For reproduction.
+"""Algorithm 1 of the PATE-GAN paper, as in the paper and its implementations. For reproduction.
 
 Jordon, Yoon and van der Schaar 2019, "PATE-GAN: Generating Synthetic Data with Differential
-Privacy Guarantees". Nothing here is for accounting a new mechanism: the exact data-independent
+Privacy Guarantees". Do not use it to account for a new mechanism: the exact data-independent
 `VoteTable.epsilon` is releasable, and lower at the noise that small budgets need. This module
 reproduces the number that a published implementation reports: for `dpaudit trace`, which recognises
 its mistakes, for the published generators, and for studies that compare audits with it.
@@ -32,7 +32,7 @@ PAPER_MOMENTS: Final = 100
 
 
 class Deviation(StrEnum):
-    """How an accountant deviates from `pate_moments`; each for one term of the minimum."""
+    """Deviations of an accountant from `pate_moments`; each concerns one term of the minimum."""
 
     UNCAPPED = "accountant-uncapped"
     """The term 2 g l is left out: loose, never wrong."""
@@ -61,9 +61,9 @@ _RULES_FOR_Q: Final = frozenset(Deviation) - {Deviation.UNCAPPED}
 def algorithm_1_moments(
     counts: ArrayLike, *, gamma: float, moments: ArrayLike, deviations: Collection[Deviation]
 ) -> FloatArray:
-    """Log moments of each query as an accountant with these deviations has them.
+    """Log moments of each query, computed by an accountant with these deviations.
 
-    Where the formula has no value (the logarithm of a negative number), the other terms count.
+    If the formula has no value (the logarithm of a negative number), the other terms count.
 
     Args:
         counts: Votes of each query for each class, shape [..., classes].
@@ -104,8 +104,8 @@ def algorithm_1_claim(
 ) -> PrivacyClaim:
     """The epsilon that Algorithm 1 reports for the votes that were cast. For reproduction.
 
-    Only the queries given are counted: an implementation that forgets some is reproduced by
-    leaving them out. An auditor computes this in both worlds and compares with the larger.
+    Only the given queries count; to reproduce an implementation that forgets some, leave them out.
+    An auditor computes this in both worlds and compares with the larger.
 
     Args:
         votes: How many teachers voted 1 in each query, integers in 0..k, shape [T].
@@ -120,7 +120,8 @@ def algorithm_1_claim(
 
     Raises:
         SettingsError: If an argument is outside its range or deviations contradict each other.
-        ClaimError: If the reported epsilon is not positive: privacy was credited, not spent.
+        ClaimError: If the reported epsilon is not positive: the accountant credited privacy instead
+            of charging it.
     """
     if teachers < 1:
         raise SettingsError(f"`teachers` is {teachers}: use at least 1")
@@ -155,7 +156,7 @@ def _third_term(
     slip = Deviation.EXPONENT_SLIP in rule
     exponent = 2.0 * gamma * (moment - 1.0) + 1.0 if slip else 2.0 * gamma * moment
     wrong = q[..., None]
-    # Spelt out as in the implementations, rounding included: their number is to be reproduced.
+    # Computed as in the implementations, rounding included, to reproduce their number.
     with np.errstate(all="ignore"):
         ratio = (1.0 - wrong) / (1.0 - np.exp(2.0 * gamma) * wrong)
         moment_generating = (1.0 - wrong) * ratio**moment + wrong * np.exp(exponent)

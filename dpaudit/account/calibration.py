@@ -1,4 +1,4 @@
-"""Plans of labels: bought by a budget, priced, weighed by how good labels are, and counted down."""
+"""Plans of labels: number and noise for a budget, their cost, accuracy and remaining number."""
 
 from __future__ import annotations
 
@@ -18,39 +18,41 @@ from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.gaussian import gaussian_epsilon
 
 _MOST_LABELS: Final = 10**12
-"""No plan is longer: far more labels than any training can use."""
+"""Largest number of labels: far more than any training can use."""
 
 _QUIET: Final = 1e-9
-"""The least noise tried, in votes: a table at its clipping, as sharp as it gets."""
+"""The smallest noise tried, in votes: the table is then at its clipping."""
 
 _LOUD: Final = 1e9
 """The most noise tried, in votes."""
 
 _TINY: Final = 1e-300
-"""Stands for a cost of 0, whose logarithm is wanted."""
+"""Replaces a cost of 0 in logarithms."""
 
 _RESOLUTION: Final = 1.0 + 1e-7
-"""Of the search for the least noise, as a ratio."""
+"""Tolerance of the search for the smallest noise, as a ratio."""
 USUAL_LABELS: Final = (10, 100, 1000, 10_000)
 """Numbers of labels that span what students of PATE and PATE-GAN ask for."""
 USUAL_CONSENSUS: Final = (CLEAR_MAJORITY, 0.95)
 """A clear majority, and almost all teachers."""
 COIN_FLIP: Final = 0.6
-"""A label that is right less often than this at a clear majority teaches a student next to
-nothing: it carries less than 3 % of a bit."""
+"""A label less accurate than this at a clear majority is nearly useless for a student.
+
+It carries less than 3 % of a bit.
+"""
 _ROUNDING: Final = 1e-9
-"""A plan for an accuracy of 0.6 hits it up to rounding, and is not warned of."""
+"""Rounding tolerance: a plan for an accuracy of 0.6 causes no warning."""
 
 
 class LabelPlan(NamedTuple):
-    """What a privacy budget buys.
+    """The labels that a privacy budget pays for.
 
     Attributes:
         mechanism: Which noise decides the votes.
         teachers: Number k of teachers that vote.
         labels: Number T of labels that may be released.
         scale: Of the noise, in votes.
-        epsilon: What all T labels together spend, at most the budget.
+        epsilon: The cost of all T labels together, at most the budget.
         delta: The delta at which epsilon holds.
     """
 
@@ -148,15 +150,15 @@ def calibrate(
 def calibrate_gaussian(*, mu: float, delta: float, k: int, accuracy: float, most: int) -> LabelPlan:
     """Chooses noise and number of labels so that all labels together are mu-Gaussian DP.
 
-    For labels that share a budget with other Gaussian mechanisms: squares of mu add up. Where the
-    budget pays for no label of the accuracy, one label has more noise.
+    For labels that share a budget with other Gaussian mechanisms: squares of mu add up. If the
+    budget does not pay for one label of this accuracy, a single label has more noise.
 
     Args:
         mu: What all labels may cost, positive and finite.
-        delta: Where the plan's epsilon is taken.
+        delta: Delta of the plan's epsilon.
         k: Number of teachers, at least 1.
         accuracy: Probability in (0.5, 1) that a label follows the majority when 80 % agree.
-        most: Most labels that are of use, at least 1; more budget buys less noise.
+        most: Largest useful number of labels, at least 1; a larger budget then reduces the noise.
 
     Returns:
         The plan.
@@ -241,7 +243,7 @@ def _least_scale(spent: Callable[[float], float], epsilon: float, *, near: float
 
 
 class Quality(NamedTuple):
-    """How good a label is.
+    """The accuracy of a label.
 
     Attributes:
         consensus: Share of the teachers that agree.
@@ -342,8 +344,8 @@ def _method(name: Method | str) -> Method:
 class LabelBudget:
     """A fixed number of labels, fixed before the data is seen and counted down as they are drawn.
 
-    Call `spend` before each draw. A label that is drawn and then discarded has been paid for:
-    the draw costs privacy, not the use.
+    Call `spend` before each draw. A label that is drawn and then discarded still counts: the draw
+    costs privacy, not the use.
 
     Args:
         labels: How many labels may be drawn, at least 0.

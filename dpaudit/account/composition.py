@@ -1,4 +1,4 @@
-"""What many released bits cost together: one of them exactly, then three proofs for all."""
+"""The joint cost of many released bits: the exact cost of one, and three proofs for all."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _POINTS_PER_LOSS: Final = 10
 """Grid points per loss of the most informative label, at least: chords add 0.2 % to its variance.
 Fewer than a hundred labels get more, since their losses do not average out."""
 _BEYOND: Final = 10.0
-"""How far the grid reaches above epsilon: a loss beyond it is taken as certain, worth e^-10 of
-the probability to get there."""
+"""The grid reaches this far above epsilon: a larger loss counts as certain.
+
+That costs e^-10 of the probability of such a loss.
+"""
 _PROOFS: Final = {
     Method.RDP: "Rényi divergences of the labels added up",
     Method.PLD: "privacy loss distributions of the labels convolved",
@@ -51,7 +53,7 @@ class Steps(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether neither side rules out a bit that the other can give."""
+        """Whether every bit that one side can give is possible on the other."""
         return bool(np.isfinite(self.loss_of_one).all() and np.isfinite(self.loss_of_zero).all())
 
     @property
@@ -191,9 +193,9 @@ def hockey_stick(steps: Steps, epsilons: FloatArray) -> FloatArray:
 def tight_epsilon(steps: Steps, *, labels: int, delta: float, at_most: float) -> float:
     """Epsilon of T adaptive labels against the worst adversary, within a small numerical excess.
 
-    The adversary chooses before each label which neighbouring votes the two tables cause, in the
-    light of all labels so far. With W_t(s) the largest delta to be had from t more labels when the
-    privacy loss exceeds epsilon by s,
+    Before each label the adversary chooses which neighbouring votes the two tables cause, given all
+    labels so far. Let W_t(s) be the largest delta achievable with t more labels when the privacy
+    loss exceeds epsilon by s:
 
         W_0(s) = (1 - e^-s)+,    W_t(s) = max over (P, Q) of E_P[ W_{t-1}(s + ln P/Q) ],
 

@@ -14,11 +14,11 @@ from dpaudit.model.gaussian import gaussian_delta
 
 FloatArray: TypeAlias = NDArray[np.float64]
 _SAFE: Final = 1.0 - 1e-9
-"""Takes off what the search for a root may have put on."""
+"""Corrects for the error of the root search."""
 
 
 def _order_grid() -> FloatArray:
-    """Orders as dense as epsilon is flat around the best one: the grid costs some 1e-4 of it.
+    """Epsilon is flat around the best order, so this grid costs about 1e-4 of it.
 
     Orders of a few units serve the usual budgets, orders next to 1 those above 10, orders in the
     thousands those below 0.1.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dp_accounting import PrivacyAccountant
 
 _PRECISION: Final = 1e-3
-"""How much of a budget a calibrated noise multiplier may leave unspent, relative to it."""
+"""Largest unspent share of a budget for a calibrated noise multiplier."""
 _CURVE_END: Final = 1e-6
 """Smallest delta of a privacy curve."""
 
@@ -47,12 +47,12 @@ def dp_sgd_claim(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     method: DpSgdMethod | str = DpSgdMethod.PLD,
 ) -> PrivacyClaim:
-    """What DP-SGD proves (Abadi et al. 2016; the subsampled Gaussian of Mironov et al. 2019).
+    """The claim of DP-SGD (Abadi et al. 2016; the subsampled Gaussian of Mironov et al. 2019).
 
-    The proof is about this procedure and no other: every step takes each record into the batch
-    independently with a public rate, clips each record's gradient, adds noise to the sum (an empty
-    batch too) and divides by the expected batch size, never the realised one. Fixed-size batches
-    of a shuffled table are not Poisson sampling.
+    The proof covers only this procedure: every step takes each record into the batch independently
+    with a public rate, clips each record's gradient, adds noise to the sum (an empty batch too) and
+    divides by the expected batch size, never the realised one. Fixed-size batches of a shuffled
+    table are not Poisson sampling.
 
     Args:
         steps: The number of steps, fixed beforehand, at least 1.
@@ -95,7 +95,7 @@ def dp_sgd_claim(
 def dp_sgd_curve(
     *, steps: int, rate: float, noise_multiplier: float, points: int = 60
 ) -> CurveClaim:
-    """What DP-SGD proves at every delta at once, for adding or removing one record.
+    """The privacy curve of DP-SGD, for adding or removing one record.
 
     Args:
         steps: The number of steps, as of `dp_sgd_claim`.
@@ -129,7 +129,7 @@ def dp_sgd_curve(
 
 @cache
 def dp_sgd_noise_multiplier(*, epsilon: float, delta: float, steps: int, rate: float) -> float:
-    """The least noise with which DP-SGD keeps to a budget, for adding or removing one record.
+    """The smallest noise that keeps DP-SGD within a budget, for adding or removing one record.
 
     Args:
         epsilon: The epsilon of the budget, positive.
@@ -187,7 +187,7 @@ def _crossing(known: dict[float, float], *, aim: float) -> float:
 def _composed(
     method: DpSgdMethod, neighbours: Neighbours, *, steps: int, rate: float, noise_multiplier: float
 ) -> PrivacyAccountant:
-    """An accountant that has seen all steps."""
+    """An accountant after all steps."""
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 
     step = PoissonSampledDpEvent(rate, GaussianDpEvent(noise_multiplier))

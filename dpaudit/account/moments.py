@@ -1,4 +1,4 @@
-"""PATE's moments accountant: what a noisy argmax costs on the votes that were actually cast.
+"""PATE's moments accountant: the cost of a noisy argmax on the actual votes.
 
 The moment of order l is alpha(l) = l D_{l+1}(M(D) || M(D')), the log of the moment generating
 function of the privacy loss (Abadi et al. 2016), summed over queries and turned into epsilon by
@@ -7,8 +7,8 @@ function of the privacy loss (Abadi et al. 2016), summed over queries and turned
 
 A moment computed from votes is itself a function of the private data. It bounds one direction
 only, from the table that voted to each of its neighbours: for the other direction the neighbour's
-own votes count. So an auditor compares with the larger epsilon of both worlds, and nobody may
-publish either.
+own votes count. So an auditor compares with the larger epsilon of both worlds, and neither may be
+published.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dpaudit.account.vote_table import IntArray, VoteTable
 from dpaudit.errors import SettingsError
 
 _LARGEST_EXPONENT: Final = 1.0
-"""Up to here a moment is taken from what exceeds 1; beyond, in logarithms."""
+"""Up to this, a moment is computed from the excess over 1; beyond, in logarithms."""
 
 
 def wrong_label_probability(counts: ArrayLike, *, gamma: float) -> FloatArray:
-    """An upper bound q on the probability that noise of scale 1/gamma dethrones the majority.
+    """An upper bound q on the probability that noise of scale 1/gamma changes the winning class.
 
     Lemma 4: q is the sum of (2 + gamma gap) / (4 exp(gamma gap)) over the losing classes, gap
     being their distance to the winner. With two classes it is exact. At most 1 - 1/classes, which
@@ -65,8 +65,8 @@ def theorem_3_limit(gamma: float) -> float:
 def theorem_3_moments(q: ArrayLike, *, gamma: float, moments: ArrayLike) -> FloatArray:
     """Theorem 3 for a mechanism that is 2 gamma-DP and misses its likely outcome at most with q.
 
-    ``ln((1-q) ((1-q) / (1 - e^2g q))^l + q e^(2gl))`` where q is below `theorem_3_limit`. Above
-    it the formula is not monotone in q, can be negative and credits privacy that is not there.
+    ``ln((1-q) ((1-q) / (1 - e^2g q))^l + q e^(2gl))`` where q is below `theorem_3_limit`. Above it
+    the formula is not monotone in q, can be negative, and credits privacy that does not exist.
 
     Args:
         q: Bounds on the probability of every other outcome, in [0, 1], shape [...].
@@ -84,7 +84,7 @@ def theorem_3_moments(q: ArrayLike, *, gamma: float, moments: ArrayLike) -> Floa
     if not np.all((wrong >= 0.0) & (wrong <= 1.0)):
         raise SettingsError("a bound q on a probability is not in [0, 1]: correct it")
     limit = theorem_3_limit(gamma)
-    # Any value will do where the theorem does not apply; 0 raises no warning.
+    # Any value is fine where the theorem does not apply; 0 raises no warning.
     inside = np.where(wrong < limit, wrong, 0.0)
     with np.errstate(divide="ignore"):
         log_wrong = np.log(inside)
@@ -144,7 +144,7 @@ def pate_moments(counts: ArrayLike, *, gamma: float, moments: ArrayLike) -> Floa
 
 
 def local_divergences(table: VoteTable, orders: ArrayLike) -> FloatArray:
-    """What one bit reveals about one record when n of the teachers vote 1, exactly.
+    """The exact divergences of one bit when n of the teachers vote 1.
 
     The larger of D_a(p[n] || p[n+1]) and D_a(p[n] || p[n-1]), as far as these neighbours exist.
     The distribution of the table that voted comes first in both: the way back, D_a(p[n+1] ||

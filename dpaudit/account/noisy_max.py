@@ -1,4 +1,4 @@
-"""Noisy votes among any number of classes, accounted whatever the votes are.
+"""Noisy votes among any number of classes, with an accounting independent of the votes.
 
 Each mechanism adds independent noise to the count of every class and names the class with the
 largest result. A record touches one teacher, whose vote moves from one class to another: two
@@ -206,11 +206,11 @@ class GaussianNoisyMax(NoisyMax):
 class ConfidentNoisyMax:
     """Confident-GNMax (Papernot et al. 2018, Algorithm 1): only clear majorities are answered.
 
-    A query is answered by `answer` if the largest count, plus Gaussian noise of its own, reaches
-    the threshold. One record moves the largest count by at most one, so a check has Rényi
-    divergence a / (2 check_scale**2), whether it passes or not; an answer costs what it costs in
-    `answer`. Both numbers are fixed beforehand: the cost is that of all checks and all labels,
-    however many turn out to be used.
+    A query is answered by `answer` if the largest count, plus separate Gaussian noise, reaches the
+    threshold. One record moves the largest count by at most one, so a check has Rényi divergence a
+    / (2 check_scale**2), whether it passes or not; an answer costs what it costs in `answer`. Both
+    numbers are fixed beforehand: the cost is that of all checks and all labels, however many turn
+    out to be used.
 
     Attributes:
         answer: The noisy max of a query that passes.
@@ -244,7 +244,7 @@ class ConfidentNoisyMax:
         return self.answer.classes
 
     def epsilon(self, labels: int, *, delta: float) -> float:
-        """What all checks and this many answered queries cost; see `NoisyMax.epsilon`.
+        """The cost of all checks and this many answered queries; see `NoisyMax.epsilon`.
 
         Raises:
             SettingsError: If an argument is outside its range.

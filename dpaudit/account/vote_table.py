@@ -34,7 +34,7 @@ WORD_BITS: Final = 64
 _FLOAT_BITS: Final = 1074
 """With this many bits every float in [0, 1] is a fixed-point number."""
 _TINY: Final = 2.0**-1000
-"""An exact table is never quite certain, so that every divergence is finite."""
+"""An exact table is never quite certain, so every divergence is finite."""
 _ROUNDING: Final = 1e-14
 """More than the rounding errors of two quantiles."""
 _FLOOR: Final = 1e-6
@@ -54,7 +54,7 @@ class VoteTable:
     Attributes:
         thresholds: k + 1 integers in [0, 2**bits]; p[n] is ``thresholds[n] / 2**bits``.
         bits: The resolution; 64 in a table that labels are drawn from.
-        noise: Where the table comes from, in words.
+        noise: The origin of the table, in words.
 
     Raises:
         SettingsError: If an entry is not an integer in the range or there are fewer than two.
@@ -237,13 +237,13 @@ class VoteTable:
 
     @cached_property
     def mu(self) -> float:
-        """Gaussian DP of one label: how far neighbouring votes are apart, in normal quantiles.
+        """Gaussian DP of one label: the distance of neighbouring votes in normal quantiles.
 
-        A bit that is 1 with probability p says whether a normal variable of mean quantile(p) and
-        variance 1 is above 0. So telling the bits of two counts apart is at least as hard as
-        telling N(0, 1) from N(mu, 1), and T labels, whose votes may depend on earlier ones in any
-        way, are sqrt(T) mu-GDP (Dong, Roth and Su 2022, Lemma 2.9 and Corollary 3.3). Infinite if
-        a label is certain for one count and not for its neighbour.
+        A bit that is 1 with probability p indicates whether a normal variable of mean quantile(p)
+        and variance 1 is above 0. So distinguishing the bits of two counts is at least as hard as
+        distinguishing N(0, 1) from N(mu, 1), and T labels, whose votes may depend on earlier ones
+        in any way, are sqrt(T) mu-GDP (Dong, Roth and Su 2022, Lemma 2.9 and Corollary 3.3).
+        Infinite if a label is certain for one count and not for its neighbour.
         """
         ones = self.probabilities
         zeros = fractions([(1 << self.bits) - one for one in self.thresholds], self.bits)

@@ -1,4 +1,4 @@
-"""Attacks against the access level of an audit and what its generator discloses."""
+"""Checks attacks against the audit's access level and the generator's disclosures."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def attacks_with_access(
 
 
 def _unseen(one: NamedAttack, disclosed: frozenset[Disclosure]) -> Disclosure | None:
-    """What an attack sees and the generator does not disclose, if anything."""
+    """What an attack needs and the generator does not disclose, if anything."""
     attack = one.attack
     return attack.sees if isinstance(attack, ModelAttack) and attack.sees not in disclosed else None
 
 
 def _require_use(attacks: Sequence[NamedAttack], level: Access) -> None:
-    """Refuses a level that no attack makes use of: the report would promise too much."""
+    """Refuses a level that no attack uses: the report would promise too much."""
     if any(access_of(one.attack) is level for one in attacks):
         return
     new = [name for name in ATTACKS_AT[level] if name not in ATTACKS_AT[Access.OUTPUT]]

@@ -1,4 +1,4 @@
-"""One audit over many releases of a package: between which two does its verdict change?"""
+"""Runs one audit over many releases of a package and finds where its verdict changes."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class ReleasedSubject:
 
 
 class AuditedRelease(NamedTuple):
-    """What became of one release.
+    """The outcome for one release.
 
     Attributes:
         version: The release.
-        result: Of its audit; None if it could not be audited.
+        result: The result of its audit; None if it could not be audited.
         reason: Why it could not be audited; empty if it was.
     """
 
@@ -93,22 +93,22 @@ def audit_releases(
 ) -> Iterator[AuditedRelease]:
     """Audits one release after another, each in its own environment and run folder.
 
-    All have the same random streams, so that two releases which do the same have the same result.
+    All use the same random streams, so two releases that behave the same have the same result.
 
     Args:
         subject: What is audited.
         versions: The releases.
-        out: The folder for a run folder of each, named by its version; by default each lies where
-            an audit of it goes by default. The same call resumes.
+        out: The folder for one run folder per release, named by version; by default each run folder
+            is where its audit would go. The same call resumes.
         python: The interpreter for their environments; by default one that fits.
         jobs: As for `dpaudit.audit`.
         trial_timeout: As for `dpaudit.audit`.
         on_progress: Called after every trial.
-        on_step: Called with what is about to be done.
+        on_step: Called with a description of each next step.
 
     Yields:
-        What became of each release. One that cannot be installed, or whose worker does not start,
-        says why, and the next one follows.
+        The outcome of each release. A release that cannot be installed, or whose worker does not
+        start, has the reason, and the next one follows.
 
     Raises:
         InputError: If the audit itself is unusable, whatever the release.
@@ -135,7 +135,7 @@ def verdict_changes(releases: Sequence[AuditedRelease]) -> tuple[VerdictChange, 
     """Where the verdict changes, from the oldest release to the newest.
 
     Args:
-        releases: What became of each, in order; those that were not audited are passed over.
+        releases: The outcome of each, in order; releases that were not audited are skipped.
     """
     audited = [one for one in releases if one.result is not None]
     return tuple(
@@ -146,7 +146,7 @@ def verdict_changes(releases: Sequence[AuditedRelease]) -> tuple[VerdictChange, 
 
 
 def gravest_verdict(releases: Sequence[AuditedRelease]) -> Verdict:
-    """The verdict that an exit code is about: a violation anywhere, else no verdict anywhere.
+    """The verdict that decides the exit code: a violation anywhere, else no verdict anywhere.
 
     Args:
         releases: What became of each.

@@ -1,4 +1,4 @@
-"""Checks of a run: what would make its statistics mean something else than they say."""
+"""Checks of a run: whether its statistics are valid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNIFICANCE = 0.001
 MOST_REASONS = 10
 PERMUTATIONS = 9999
 PERMUTED_NUMBERS = 2**22
-"""Numbers that are shuffled at a time, in several permutations of few or in one of many."""
+"""Numbers shuffled at a time: several permutations of few trials, or one of many."""
 
 
 def failure_reasons(outcomes: Iterable[TrialEnd]) -> tuple[FailureReason, ...]:
@@ -35,11 +35,11 @@ def failure_reasons(outcomes: Iterable[TrialEnd]) -> tuple[FailureReason, ...]:
 
 
 def check_repeats(outcomes: Sequence[StoredOutcome], rng: np.random.Generator) -> Check:
-    """Whether equal tables come from neighbouring trials more often than chance has it.
+    """Whether neighbouring trials give equal tables more often than expected by chance.
 
-    A generator of few possible outputs repeats itself anywhere; a stale cache, or state that
-    passes from one model to the next, repeats what has just run, and then trials are not
-    independent. Permutation test on the number of equal neighbours within a world.
+    A generator with few possible outputs repeats them anywhere in the order. A stale cache, or
+    state passed from one model to the next, repeats the trial just run; trials are then not
+    independent. This is a permutation test on the number of equal neighbours within a world.
 
     Args:
         outcomes: The trials in the planned order.
@@ -95,9 +95,9 @@ class Replay(NamedTuple):
 def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -> Check:
     """Whether running trials twice gave the same features.
 
-    Models that were trained together are compared with what `fit` gives on the trial's own table:
-    if they differ, they may depend on one another or on a record that their world lacks, and
-    neither trials nor worlds are what the bound takes them for.
+    Models that were trained together are compared with `fit` on the trial's own table. If they
+    differ, they may depend on one another or on a record that their world lacks, and the
+    assumptions of the bound do not hold.
 
     Args:
         replays: Finished trials and their second runs with the same seeds.
@@ -105,7 +105,7 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
         together: Whether the models were trained together.
 
     Returns:
-        The check; of models trained one at a time a difference is reported, and does not touch
+        The check; for models trained one at a time, a difference is reported but does not affect
         the statistics.
     """
     name = "same seed, same table"

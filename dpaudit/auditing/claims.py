@@ -1,4 +1,4 @@
-"""The one claim that thresholds, bets, bounds, power and verdict of an audit are about."""
+"""The one claim that thresholds, bets, bounds, power and verdict of an audit refer to."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dpaudit.model.currencies import Claim, EpsilonClaim
 def effective_claim(audit: AuditSpec, outcomes: Iterable[TrialEnd]) -> Claim:
     """The claim under audit, as the models that were trained state it.
 
-    What the caller stated stands. Else a data-dependent accountant may have reported more than the
-    generator did before training, or models may claim what their generator does not: then epsilon
-    and delta are each the largest that the generator or one of its models claimed, in either world.
-    That pair follows from every single claim, so a generator that keeps them all keeps it too, and
-    no honest one is flagged more often for it. A claim in another quantity than epsilon stands as
-    the generator states it.
+    A claim stated by the caller is used as it is. Otherwise a data-dependent accountant may have
+    reported more than the generator did before training, or models may claim something that their
+    generator does not. Then epsilon and delta are each the largest claimed by the generator or any
+    of its models, in either world. Every single claim implies this pair, so a generator that
+    satisfies all its claims satisfies the pair, and honest generators are not flagged more often. A
+    claim in a quantity other than epsilon is used as the generator states it.
 
     Args:
         audit: The audit.

@@ -1,4 +1,4 @@
-"""From what an audit found to its record: the verdict, and what every record has."""
+"""Turns the findings of an audit into its record: the verdict, and the fields of every record."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def conclude(
         reached: Whether to record that; not if nothing was run.
         checks: Checks of the run; none if a control failed, so that it was not run.
         seconds: Seconds spent in trainings, over all workers.
-        unit: What there would have to be more of.
+        unit: What a larger audit would need more of.
         leak: The reason for a violation that says what leaks.
-        own: The fields of the record that are of the game.
+        own: The fields of the record that belong to the game.
 
     Returns:
         The record.
     """
     settings, generator, table = audit.settings, audit.generator, audit.table
     if isinstance(claim, NoClaim):
-        power = Power(power.max_provable, None)  # the others are about a leak beyond a claim
+        power = Power(power.max_provable, None)  # the other reasons concern a leak beyond a claim
     decision = decide(
         proved or 0.0,
         claim,
@@ -129,7 +129,7 @@ def _both(controls: Mapping[Role, ControlOutcome]) -> Controls | None:
 
 
 def _fresh(audit: AuditSpec) -> str | None:
-    """The command with the next seed, unless the table is in memory or a seed changes nothing."""
+    """The command with the next seed; none if the table is in memory or a seed changes nothing."""
     if audit.table.source == IN_MEMORY:
         return None
     settings = replace(audit.settings, seed=audit.settings.seed + 1)
@@ -138,7 +138,7 @@ def _fresh(audit: AuditSpec) -> str | None:
 
 
 def _reach(claim: Claim, power: Power | None) -> dict[str, Any]:
-    """The fields of a record that say what could have been proved."""
+    """The fields of a record for the upper limit and the power of the audit."""
     highest, least, gaussian = power if power is not None else (None, None, None)
     if isinstance(claim, EpsilonClaim):
         return {

@@ -1,8 +1,8 @@
 """A project's choices for its audits: `[tool.dpaudit]` of pyproject.toml, or dpaudit.toml.
 
-`dpaudit audit`, `plan` and `replay` read them; `dpaudit.audit` and `dp_audit` take what the call
-says, and `dp_replay` the samplers from here. Keys are the settings of an audit as the command line
-spells them, and what else these commands take (`_BESIDE_SETTINGS`).
+`dpaudit audit`, `plan` and `replay` read them; `dpaudit.audit` and `dp_audit` use only their
+arguments, and `dp_replay` takes the samplers from here. Keys are the settings of an audit as the
+command line spells them, and the other options of these commands (`_BESIDE_SETTINGS`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHARED_FILE: Final = "pyproject.toml"
 SCHEMA_FILE: Final = Path(__file__).with_name("configuration.schema.json")
 """The JSON Schema of the table; a test holds it equal to `configuration_schema()`."""
 NO_FILE: Final = "none"
-"""What stands for no file where one is named."""
+"""The name that means no configuration file."""
 
 
 def in_use(named: str | None, folder: Path) -> Path | None:
@@ -60,10 +60,10 @@ def in_use(named: str | None, folder: Path) -> Path | None:
 
 
 def configured(file: Path) -> dict[str, Any]:
-    """What a configuration file says, as values of the command's options.
+    """A configuration file as values of the command's options.
 
     Args:
-        file: The file. What it names by path lies beside it.
+        file: The file; paths in it are relative to its folder.
 
     Returns:
         The values by parameter of the command.
@@ -76,7 +76,7 @@ def configured(file: Path) -> dict[str, Any]:
 
 
 def configured_samplers(file: Path) -> list[dict[str, Any]]:
-    """The samplers of the user's own that a configuration file names, for `dpaudit.replay`.
+    """The user's own samplers that a configuration file names, for `dpaudit.replay`.
 
     Args:
         file: The file.
@@ -131,7 +131,7 @@ def configuration_schema() -> dict[str, Any]:
 
 
 def type_and_description(name: str) -> tuple[Any, str]:
-    """The type of a setting without None, and what its class says of it.
+    """The type of a setting without None, and its description in its class.
 
     Args:
         name: A keyword of `dpaudit.auditing.games`.
@@ -167,7 +167,7 @@ _BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
         "its parameters.",
     ),
 }
-"""What a configuration may say beside the settings of an audit."""
+"""Keys of a configuration that are not settings of an audit."""
 
 _PAIR: Final = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 _SPELLED: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -176,11 +176,11 @@ _SPELLED: Final[Mapping[str, Mapping[str, Any]]] = {
     "target": {"type": ["string", "integer"]},
     "attacks": {"type": "array", "items": {"type": "string"}, "minItems": 1},
 }
-"""Settings of which a file holds another type than Python."""
+"""Settings whose type in a file differs from Python's."""
 
 
 def _as_option(name: str, value: Any, folder: Path) -> Any:
-    """A value as the command line would give it."""
+    """A value as the command line would pass it."""
     if name == "samplers":
         return [text_of(one) for one in value]
     if name == "parameters":
@@ -199,7 +199,7 @@ def _as_option(name: str, value: Any, folder: Path) -> Any:
 
 
 def _beside(path: str, folder: Path) -> str:
-    """A path that a file in a folder names, seen from here."""
+    """A path named in a file of this folder, relative to the working directory."""
     return path if folder == Path.cwd() else os.path.relpath(folder / path)
 
 

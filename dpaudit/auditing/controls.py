@@ -1,7 +1,7 @@
-"""Controls: two generators with known answers, run through the very game of the audit.
+"""Controls: two generators with known answers, run through the same game as the audit.
 
-A harness that finds a leak in a generator that ignores its data is broken; an attack that does not
-find the record in a generator that copies it proves nothing by finding nothing.
+A harness that finds a leak in a generator that ignores its data is broken. If an attack misses the
+record in a generator that copies it, finding nothing elsewhere means nothing.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ CONTROLS = (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
 CONFIDENCE = 0.999
 """Strict, because a sound audit fails its null control with probability 1 - CONFIDENCE."""
 BEYOND_CHANCE = 1.5
-"""Error probability of a control with few trials, in those of a perfect separation by chance."""
+"""Error probability of a small control, as a multiple of that of a perfect chance separation."""
 CAUGHT = 0.5
-"""Share of its largest provable epsilon that the attack on a leaking generator must prove."""
+"""Share of its upper limit that the attack on a leaking generator must reach."""
 
 
 class ControlWords(NamedTuple):
-    """What a game says of a control, by how it ended.
+    """A game's sentences about a control, by its outcome.
 
     Attributes:
         hidden: The null control, if nothing was found.
@@ -48,7 +48,7 @@ def judge(
         bound: The largest bound of any attack on it.
         auc: AUC of that attack.
         highest: The largest epsilon that it could prove.
-        words: What to say; "{bound}" becomes the bound, and of how much.
+        words: The sentences; "{bound}" is replaced by the bound and its upper limit.
 
     Returns:
         The result.

@@ -12,11 +12,11 @@ import numpy as np
 from dpaudit.plugins.protocols import FloatArray
 
 MOST_EXACT = 33
-"""Trials up to which the distribution of the statistic is counted out, unless scores are tied."""
+"""Up to this many trials the distribution of the statistic is exact, unless scores are tied."""
 
 
 def drift_p_value(scores: FloatArray) -> float:
-    """How likely as many pairs of scores are in order, or as few, if the order does not matter.
+    """The two-sided p-value of Kendall's test that scores do not depend on their order.
 
     Args:
         scores: Scores [n] in the order of their trials.
@@ -24,7 +24,7 @@ def drift_p_value(scores: FloatArray) -> float:
     Returns:
         The two-sided p-value; 1 for fewer than three scores, and for equal ones. Exact for few
         scores without ties (where the usual approximation of Spearman's test rejects sound runs),
-        else by the normal approximation with the variance that ties leave (Kendall 1970).
+        else by the normal approximation with the variance corrected for ties (Kendall 1970).
     """
     n = len(scores)
     ties = np.unique(scores, return_counts=True)[1].astype(np.float64)
@@ -39,7 +39,7 @@ def drift_p_value(scores: FloatArray) -> float:
 
 
 def _exact(n: int, most: int) -> float:
-    """Twice the probability of at most so many inversions in a random permutation."""
+    """Twice the probability of at most this many inversions in a random permutation."""
     shares = np.ones(1)
     for size in range(2, n + 1):  # the next element is in front of 0 to size - 1 earlier ones
         shares = np.convolve(shares, np.full(size, 1.0 / size))

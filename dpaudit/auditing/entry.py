@@ -32,7 +32,7 @@ from dpaudit.results.result import RESULT_FILE, AuditResult
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Where and how trials run; nothing of it changes a result.
+    """Where and how trials run; it never changes a result.
 
     Attributes:
         jobs: Worker processes; one per available core if None.
@@ -68,18 +68,18 @@ def audit(
     out: str | Path | None = None,
     progress: bool | OnProgress | None = None,
 ) -> AuditResult:
-    """Audits a generator's privacy claim by running the distinguishing game against it.
+    """Audits a generator's privacy claim by running the distinguishing game.
 
     Args:
         generator: A registered name, `module:attr`, `file.py:attr`, an object with
             `fit(data, *, seed)`, or a function `f(data, n_rows, seed)` that returns a table.
         data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer";
-            None for a worst case, which has its own.
-        schema: Its public schema (or a schema file); inferred if None, and then marked so.
+            None for a worst case, which makes its own.
+        schema: Its public schema (or a schema file); inferred if None, and the result says so.
         claim: The claim under audit: a `PrivacyClaim` of epsilon and delta, a `GaussianClaim` of
-            mu, a `ConcentratedClaim` of rho or a `CurveClaim`; the generator's own if None.
+            mu, a `ConcentratedClaim` of rho or a `CurveClaim`; if None, the claim of the generator.
         epsilon: Epsilon of the claim, in short.
-        delta: Its delta; the generator's own, else 0, if None.
+        delta: Its delta; if None, the delta of the generator, else 0.
         game: The game with its choices: `TwoWorlds` (the default), `ManyRecords` or `OneRun`.
         parameters: Constructor parameters of a generator given by name.
         rows: Synthetic rows requested of every model; those of the table if None.
@@ -125,7 +125,7 @@ def audit_by_keywords(
     progress: bool | OnProgress | None = None,
     **keywords: Any,
 ) -> AuditResult:
-    """Audits as `audit` does, with choices in plain keywords, as the command line spells them.
+    """Audits as `audit` does, with settings as plain keywords, spelled as on the command line.
 
     Args:
         generator: As for `audit`.
@@ -231,13 +231,13 @@ def _machine(jobs: int | Machine | None) -> Machine:
 
 @contextmanager
 def folder_usable(folder: Path) -> Iterator[None]:
-    """Turns whatever the system refuses during a run into a `RunFolderError`.
+    """Turns operating system errors during a run into a `RunFolderError`.
 
-    Errors of foreign code do not come here: they are outcomes, or errors of their own.
+    Errors of foreign code do not arrive here: they are outcomes, or have their own class.
 
     Raises:
-        RunFolderError: On any OSError, such as a full disk, too many open files, or a folder that
-            is there no more.
+        RunFolderError: On any OSError, such as a full disk, too many open files, or a missing
+            folder.
     """
     try:
         yield
@@ -250,7 +250,7 @@ def folder_usable(folder: Path) -> Iterator[None]:
 
 
 def _shareable(record: AuditRecord, store: RunFolder) -> AuditRecord:
-    """A record whose digest of the table confirms no guess of it to who lacks the salt."""
+    """The record with a salted digest of the table: guesses cannot be checked without the salt."""
     digest = store.salt.digest(record.data.sha256)
     return replace(record, data=replace(record.data, sha256=digest))
 

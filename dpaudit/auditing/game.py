@@ -1,4 +1,4 @@
-"""A game, as the rest of an audit needs it."""
+"""The interface of a game to the rest of an audit."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load
 
 Data: TypeAlias = pd.DataFrame | str | Path | None
-"""A table, as a caller hands it in; None for a game that has its own."""
+"""A table from the caller; None for a game that makes its own."""
 SchemaGiven: TypeAlias = Schema | str | Path | None
-"""Its schema, as a caller hands it in; None to infer it."""
+"""Its schema from the caller; None to infer it."""
 
 
 class TrainingCount(NamedTuple):
@@ -27,12 +27,12 @@ class TrainingCount(NamedTuple):
 
     Attributes:
         models: Shadow models.
-        repeats: Of these, trained a second time to see whether they come out the same.
-        controls: Of the controls, which train nothing: they are sampled and attacked only. A
-            small one that does not pass at once is run again with more, which is not counted.
-        searches: Trained before the audit, to find its target.
+        repeats: How many of these are trained a second time, to check that they are reproducible.
+        controls: Models of the controls, which are only sampled and attacked, not trained. A small
+            control that does not pass at once is run again with more models, which are not counted.
+        searches: Models trained before the audit, to find its target.
         at_most: Whether the audit may stop before all are trained.
-        alone: Whether they are trained one after the other, however many workers there are.
+        alone: Whether they are trained one after the other, regardless of the number of workers.
     """
 
     models: int
@@ -65,7 +65,7 @@ def given_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Tab
 def prepared_already(
     spec: AuditSpec, folder: Path, engine: Engine, timeout: float | None, progress: OnProgress
 ) -> AuditSpec:
-    """The audit itself, of a game that trains nothing before it."""
+    """The audit itself, for a game that trains nothing before it."""
     del folder, engine, timeout, progress
     return spec
 
@@ -74,11 +74,11 @@ class GameKind(NamedTuple):
     """One game: `KIND` in the module `game` of its package.
 
     Attributes:
-        build: Makes a complete, validated audit of a generator, a table and settings.
+        build: Makes a complete, validated audit from a generator, a table and settings.
         session: Runs it.
-        trainings: Counts what it trains, given whether the generator trains many models at once.
+        trainings: Counts the models it trains, given whether the generator trains many at once.
         table: Takes or makes its table.
-        prepared: Runs, in the run folder, what comes before the audit, and makes the audit.
+        prepared: Runs anything that comes before the audit, in the run folder, and makes the audit.
     """
 
     build: Callable[[object, Table, AuditSettings[Any]], AuditSpec]

@@ -1,6 +1,6 @@
-"""The games that an audit can play, and the plain keywords that ask for one and set its choices.
+"""The games of an audit, and the plain keywords that choose a game and its settings.
 
-A new game is a package beside these with the modules `settings`, `plan` and `game`, and its line
+A new game is a package next to these with the modules `settings`, `plan` and `game`, and a line
 here.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dpaudit.model.tables import Table
 
 GAMES: Final[tuple[type[GameSettings], ...]] = (TwoWorlds, ManyRecords, OneRun)
-"""The settings of every game; the first is run unless another is asked for."""
+"""The settings class of every game; the first is the default."""
 EFFORT: Final = "effort"
 EFFORT_DESCRIPTION: Final = (
     '"quick", "standard" (the defaults) or "thorough": how many shadow models or canaries, where '
@@ -45,7 +45,7 @@ class Keyword(NamedTuple):
     """A plain keyword of an audit.
 
     Attributes:
-        default: What it is where it is not given; None for no value.
+        default: Its default; None for no value.
         owner: The class whose field it is; None for `effort` and a switch that is no field.
         games: The games that know it; None if every audit does.
     """
@@ -57,7 +57,7 @@ class Keyword(NamedTuple):
 
 @cache
 def keywords() -> Mapping[str, Keyword]:
-    """Every plain keyword, those of claims first: the fields of all settings, and switches."""
+    """Every plain keyword, claims first: the fields of all settings, and switches."""
     found: dict[str, Keyword] = {}
     for name, default in _fields(StatedClaim).items():
         found[name] = Keyword(default, StatedClaim)
@@ -79,17 +79,17 @@ def keywords() -> Mapping[str, Keyword]:
 
 
 def audit_settings(**given: Any) -> AuditSettings[Any]:
-    """The settings that plain keywords stand for, as the command line and pytest spell them.
+    """Settings from plain keywords, spelled as on the command line and in pytest.
 
     Args:
         given: Keywords: fields of a claim, of `AuditSettings` and of the settings of one game, the
-            switch that asks for that game, and `effort`. None is as if it were not given.
+            switch that chooses that game, and `effort`. None counts as not given.
 
     Returns:
-        The settings, of the game that a switch asks for, else of two worlds.
+        The settings of the game that a switch chooses, else of two worlds.
 
     Raises:
-        SettingsError: If one is unknown or out of range, or is of another game than is asked for.
+        SettingsError: If one is unknown or out of range, or belongs to another game.
     """
     known = keywords()
     for name in given:
@@ -111,14 +111,14 @@ def audit_settings(**given: Any) -> AuditSettings[Any]:
 
 
 def after_a_replay(settings: AuditSettings[Any], record: Path) -> AuditSettings[Any]:
-    """The same audit with the attack that a replay hands over: alone, or beside those asked for.
+    """The same audit with the attack of a replay: alone, or in addition to the chosen attacks.
 
     Args:
         settings: Every choice of the audit.
         record: The file that `dpaudit replay --json` wrote.
 
     Returns:
-        The settings; their target is that of the replay unless another is asked for.
+        The settings; their target is that of the replay unless another is chosen.
 
     Raises:
         SettingsError: If the audit is of another game, or the file is no record of a replay.
@@ -157,7 +157,7 @@ def replayed_target(record: Path) -> str:
 
 
 def keywords_of(settings: AuditSettings) -> dict[str, Any]:
-    """The plain keywords that settings differ in from what no keyword stands for."""
+    """The plain keywords in which settings differ from their defaults."""
     values: dict[str, Any] = {}
     for part in (settings.claim, settings.game, settings):
         values |= {one.name: getattr(part, one.name) for one in fields(part)}
@@ -172,7 +172,7 @@ def keywords_of(settings: AuditSettings) -> dict[str, Any]:
 
 
 def keywords_of_game(given: Mapping[str, Any]) -> frozenset[str]:
-    """The keywords that belong to the game which some keywords ask for.
+    """The keywords of the game that the given keywords choose.
 
     Args:
         given: The keywords.
@@ -181,12 +181,12 @@ def keywords_of_game(given: Mapping[str, Any]) -> frozenset[str]:
 
 
 def sizes_of_effort() -> frozenset[str]:
-    """The keywords that `effort` stands for where they are not given."""
+    """The keywords that `effort` sets unless they are given."""
     return frozenset().union(*(sizes for game in GAMES for sizes in game.SIZES.values()))
 
 
 def size_keywords() -> frozenset[str]:
-    """The keywords that ask for a game, and those of its sizes."""
+    """The keywords that choose a game or its size."""
     return sizes_of_effort().union(game.SWITCH.keyword for game in GAMES if game.SWITCH)
 
 
@@ -197,7 +197,7 @@ def kind_of(game: GameSettings) -> GameKind:
 
 
 def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuestion) -> Sizing:
-    """What sizes of an audit can prove, before anything is trained.
+    """The power and the upper limit of audits of several sizes, before anything is trained.
 
     Args:
         subject: What is to be audited.
@@ -221,7 +221,7 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuest
 
 
 def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Table:
-    """The table that an audit is about: that handed in, or that of its game.
+    """The audited table: the caller's, or the game's own.
 
     Args:
         data: As for `dpaudit.audit`.
@@ -240,7 +240,7 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> T
 
 
 def build_spec(generator: object, table: Table, settings: AuditSettings) -> AuditSpec:
-    """From what the caller asked for to a complete, validated audit; trains nothing.
+    """Builds a complete, validated audit from the caller's choices; trains nothing.
 
     Args:
         generator: As for `dpaudit.audit`.
@@ -281,7 +281,7 @@ def _game_of(asked: Mapping[str, Any]) -> type[GameSettings]:
 
 
 def _is_answered(name: str, value: object, game: type[GameSettings]) -> bool:
-    """Whether a keyword asks a game for nothing: a switch has said which it is, no is no."""
+    """Whether a keyword adds nothing: a switch already chose the game, or the value is False."""
     if name in _fields(game):
         return False
     switches = [one.SWITCH for one in GAMES if one.SWITCH and one.SWITCH.keyword == name]
@@ -289,7 +289,7 @@ def _is_answered(name: str, value: object, game: type[GameSettings]) -> bool:
 
 
 def _of_another_game(wrong: Sequence[str], game: type[GameSettings]) -> str:
-    """Says of keywords that the game does not have them."""
+    """Refuses keywords that the game does not have."""
     named = ", ".join(f"`{name}`" for name in wrong)
     if game.SWITCH is not None:
         return (

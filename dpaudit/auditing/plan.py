@@ -1,4 +1,4 @@
-"""How large an audit must be, and what sizes can prove, whatever its game."""
+"""Sample sizes and power of audits, common to all games."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 AnyShadowModels = TypeVar("AnyShadowModels", bound=ShadowModelSettings)
 
 MOST_PLANNED = 200_000
-"""Shadow models that a plan looks up to."""
+"""Largest number of shadow models that a plan considers."""
 SHADOW_MODELS = (50, 100, 200, 400, 1000, 2000)
-"""Shadow models of which a plan always says what they can prove."""
+"""Numbers of shadow models that every plan shows."""
 
 
 class AssumedAttack(NamedTuple):
-    """The attack that a plan counts on: its rates on the scored trials."""
+    """The attack that a plan assumes: its error rates on the scored trials."""
 
     fpr: float
     tpr: float
@@ -33,7 +33,7 @@ class AssumedAttack(NamedTuple):
     def of_leak(cls, level: float, claim: Claim) -> AssumedAttack:
         """The balanced attack on the worst mechanism of that level, in the claim's quantity.
 
-        Of epsilon that is randomised response.
+        For epsilon that is randomised response.
         """
         error = guarantee_of(claim).balanced_error(level)
         return cls(fpr=error, tpr=1 - error)
@@ -84,7 +84,7 @@ class Needed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sizing:
-    """Sizes of one kind of audit, and what each can prove.
+    """Sizes of one kind of audit, and the power of each.
 
     Attributes:
         unit: What a size counts, as the key of a row.
@@ -95,10 +95,10 @@ class Sizing:
         of: What else the bounds depend on, in words.
         attacks: How many there are.
         most: The largest size that `needed` looks at.
-        cost: What is known of its cost before a model is timed, in words; empty if nothing is.
-        details: Lines about what else decides; they name settings in backquotes.
+        cost: Its cost as far as known before a model is timed, in words; may be empty.
+        details: Lines about other factors; they name settings in backquotes.
         advice: A line about what to do with it; may be empty.
-        document: What else of it there is, for JSON.
+        document: Further entries for JSON.
     """
 
     unit: str
@@ -121,7 +121,7 @@ class Sizing:
 
 
 def proves(reached: Power, claim: Claim) -> dict[str, Any]:
-    """What a size proves; the keys are of epsilon, or of the quantity beside the row."""
+    """The power of one size; the keys are those of epsilon, or of the claim's quantity."""
     suffix = "_epsilon" if claim.quantity is Quantity.EPSILON else ""
     return {
         f"max_provable{suffix}": reached.max_provable,
@@ -140,7 +140,7 @@ def rows_by_models(
     claim: Claim,
     power: Callable[[AuditSettings[AnyShadowModels], Claim], Power],
 ) -> list[dict[str, Any]]:
-    """A row for each number of shadow models that a plan shows, and for that asked for.
+    """A row for each number of shadow models that a plan shows, including the requested one.
 
     Args:
         settings: The settings of the audit.
@@ -157,7 +157,7 @@ def rows_by_models(
 
 
 def fewest(enough: Callable[[int], bool], *, least: int, most: int) -> int | None:
-    """The smallest even size of an audit that is enough, to within 4; None if none is.
+    """The smallest even size that is enough, to within 4; None if none is.
 
     Args:
         enough: Whether a size is enough.

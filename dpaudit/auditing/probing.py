@@ -1,8 +1,8 @@
-"""Cheap probes from outside before an audit: alarms beside the verdict, and no part of it.
+"""Cheap probes from outside before an audit: alarms shown next to the verdict, not part of it.
 
-They see what no attack looks for: an audit follows one record and the features of its attacks.
-Their random streams are their own, so they change no number of the audit; their alarms decide
-nothing, so they spend none of its error probability.
+They look for leaks that no attack sees: an audit follows one record and the features of its
+attacks. They have separate random streams, so they change no number of the audit. Their alarms
+decide nothing, so they use none of its error probability.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from dpaudit.results.document import from_document, to_document
 from dpaudit.results.record import ProbeAlarm, ProbesOutcome
 
 PROBES_FILE: Final = "probes.json"
-"""Name of the file of a run folder that keeps what the probes saw."""
+"""File of a run folder that keeps the results of the probes."""
 MOST_SECONDS: Final = 60.0
-"""What the probes may take, estimated from their first trainings."""
+"""Time budget of the probes in seconds, estimated from their first trainings."""
 STOPPED_AFTER: Final = 3 * MOST_SECONDS
-"""What they take at most, whatever was estimated."""
+"""Hard time limit, whatever the estimate."""
 FIRST_PROBES: Final = tuple(
     one.id
     for one in PROBES
     if one.severity is Severity.VIOLATION and one.id != "target-followed"  # which the audit does
 )
-"""Probes whose alarm contradicts the claim, in the order in which they are run."""
+"""Probes whose alarm contradicts the claim, in the order they are run."""
 ENOUGH: Final = "the probes have trained a tenth as many models as the audit does"
 TOO_SLOW: Final = (
     f"at the pace of their first trainings the probes would take over {MOST_SECONDS:g} s"
@@ -52,7 +52,7 @@ STOPPED: Final = (
 
 
 def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutcome | None:
-    """Runs the probes in a worker, or takes what the run folder has of them.
+    """Runs the probes in a worker, or reads their results from the run folder.
 
     Args:
         audit: The audit.
@@ -60,7 +60,7 @@ def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutco
         jobs: Worker processes of the audit; one of them runs the probes.
 
     Returns:
-        What they saw; None where none is to run.
+        Their results; None if no probe is to run.
 
     Raises:
         RegistryError: If the generator cannot be pickled for workers.
@@ -82,7 +82,7 @@ def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutco
 
 @dataclass(frozen=True, kw_only=True)
 class _Probing:
-    """What a worker needs to run the probes, and that it runs them when called.
+    """The input of a worker that runs the probes; calling it runs them.
 
     Attributes:
         generator: Pickled, as the caller of the audit handed it in.
@@ -90,7 +90,7 @@ class _Probing:
         data: The table.
         schema: Its schema.
         settings: Of every probe.
-        most_fits: Once so many models are trained, no further probe begins.
+        most_fits: Once this many models are trained, no further probe begins.
     """
 
     generator: bytes
@@ -101,7 +101,7 @@ class _Probing:
     most_fits: int
 
     def __call__(self) -> ProbesOutcome:
-        """Runs one probe after another for as long as they are cheap."""
+        """Runs one probe after another while they are cheap."""
         results: list[ProbeResult] = []
         why: str | None = None
         start = perf_counter()
@@ -122,7 +122,7 @@ class _Probing:
         return _outcome(results, confidence=ProbeSettings.confidence, why=why)
 
     def _probe(self, name: str, generator: object) -> ProbeResult:
-        """One probe; its result is the same whichever others are run."""
+        """One probe; its result does not depend on the others."""
         report = run_probes(
             generator,
             self.data,
@@ -173,7 +173,7 @@ def _outcome(results: list[ProbeResult], *, confidence: float, why: str | None) 
 
 
 def _stored(file: Path) -> ProbesOutcome | None:
-    """What a run folder has; None if that is nothing, or cannot be read, so that it runs again."""
+    """The results in a run folder; None if missing or unreadable, and the probes run again."""
     try:
         found: ProbesOutcome = from_document(
             ProbesOutcome, parse_json(file.read_text(encoding="utf-8"))

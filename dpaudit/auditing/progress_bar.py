@@ -33,13 +33,13 @@ _TITLES = {
 
 
 class _Begun(NamedTuple):
-    """The first event of a role: what was done before this run is not its pace."""
+    """The first event of a role: earlier trials do not count for the pace of this run."""
 
     at: float
     done: int
 
     def left(self, event: TrialProgress) -> str:
-        """The time that is left, in words; empty where nothing says, or nothing is."""
+        """The time left, in words; empty if unknown or zero."""
         made, still = event.done - self.done, event.total - event.done
         if not made or not still:
             return ""
@@ -90,7 +90,7 @@ class ConsoleProgress:
             title = f"{title} ({event.failed} failed)"
         if self._drawn:
             if event.role not in self._tasks:
-                # Resumed trials are not this run's pace: they start the bar, not its clock.
+                # Resumed trials move the bar, not the clock.
                 self._tasks[event.role] = self._bars.add_task(title, total=event.total)
             self._bars.update(
                 self._tasks[event.role],

@@ -1,9 +1,9 @@
-"""Results that are still true: of an audit that nothing has changed since, none is trained again.
+"""Cached results: an audit is not run again if nothing that decides it has changed.
 
-What decides a result is its specification, the source of dpaudit, the state of generator and
-attacks, the code that they and their caller reach, and the installed distributions among it. Where
-that cannot be known, every audit runs. What the generator reads besides, such as files and
-environment variables, is not looked at.
+A result is decided by its specification, the source of dpaudit, the state of generator and attacks,
+and the code that they and their caller reach, installed distributions included. If that cannot be
+determined, the audit runs. Other inputs of the generator, such as files and environment variables,
+are not checked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OF_THE_RUN = frozenset(("jobs", "engine", "scheduler", "trial_timeout"))
 
 
 class Memory(NamedTuple):
-    """Where the latest result of one audit is kept.
+    """The cache entry for the latest result of one audit.
 
     Attributes:
         folder: The folder, which exists.
@@ -50,12 +50,12 @@ class Memory(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """A result, and whether it is one of before.
+    """A result, and whether it came from the cache.
 
     Attributes:
         result: The result.
-        known: Whether it was known, so that nothing was trained.
-        unkept: Why it is not kept; empty if it is, or was not to be.
+        known: Whether it came from the cache, with nothing trained.
+        unkept: Why it is not cached; empty if it is, or if no cache was asked for.
     """
 
     result: AuditResult
@@ -72,7 +72,7 @@ def audit_or_recall(
     memory: Memory | None,
     first: Callable[[], None] = lambda: None,
 ) -> Recalled:
-    """Audits as `dpaudit.audit` does, unless the result is known.
+    """Audits as `dpaudit.audit` does, unless the result is cached.
 
     Args:
         generator: As for `dpaudit.audit`.
@@ -117,14 +117,14 @@ def audit_or_recall(
 
 
 def _stays_true(result: AuditResult) -> bool:
-    """Whether nothing of this machine or this day may have led to a result."""
+    """Whether the result is independent of this machine and of the time of the run."""
     judged_before = any(check.withholds for check in result.checks)
     failed = any(result.failures.values())
     return result.verdict is not Verdict.INVALID and not failed and not judged_before
 
 
 def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:
-    """Where a result is kept, or why it cannot be known whether it stays true."""
+    """Where a result is cached, or why it cannot be."""
     states = [_state(of) for of in (generator, *(one.attack for one in spec.all_attacks))]
     if None in states:
         return "what the generator or an attack holds cannot be pickled"
@@ -161,14 +161,14 @@ class _State(NamedTuple):
 
 
 class _Noting(pickle.Pickler):
-    """Pickles, and notes the modules of all that is pickled by its name."""
+    """Pickles, and records the modules of everything pickled by name."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file, protocol=5)
         self.modules = set[str]()
 
     def reducer_override(self, value: object) -> Any:
-        """Notes a module, and leaves the pickling as it is."""
+        """Records a module; pickling is unchanged."""
         named = inspect.isroutine(value) or inspect.isclass(value)
         module = getattr(value if named else type(value), "__module__", None)
         self.modules.update([module] if isinstance(module, str) else [])
@@ -176,7 +176,7 @@ class _Noting(pickle.Pickler):
 
 
 def _state(value: object) -> _State | None:
-    """What an object or a function holds; None if that cannot be known."""
+    """The digest of an object or a function; None if it cannot be computed."""
     if isinstance(value, functools.partial):
         held: object = ("partial", value.func, value.args, value.keywords)
     elif inspect.ismethod(value):

@@ -1,10 +1,10 @@
 """Whether an audit's trials have been judged before.
 
 Random streams are named by what is trained on what, so a larger audit with the same seed, or one
-with another attack, claim or threshold, has the very trials of the smaller one. Chosen after that
-one's result it is a second chance: the first audit has spent the whole error probability, so what
-comes after on the same trials proves no violation. Each run folder therefore keeps salted digests
-of its streams and its settings, which later audits compare.
+with another attack, claim or threshold, has the same trials as the smaller one. If it is chosen
+after the first result, it is a second chance: the first audit has used the whole error probability,
+so a later audit of the same trials proves no violation. Each run folder therefore keeps salted
+digests of its streams and its settings, which later audits compare.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dpaudit.results.result import RESULT_FILE
 from dpaudit.results.verdict import FRESH_TRIALS, Check, Consequence
 
 STREAMS_FILE = "streams.json"
-"""Name of the file of a run folder that says which trials it has, and who judged them before."""
+"""File of a run folder that identifies its trials and the audits that judged them before."""
 MOST_BYTES = 2**20
-"""Of such a file; a larger one is none of ours."""
+"""Size limit of such a file; dpaudit writes no larger one."""
 MOST_NAMED = 3
 _DECIDE_NOTHING = ("dpaudit", "probe")
 """Keys of a specification that no verdict depends on."""
@@ -33,7 +33,7 @@ LONGEST_NAME = 60
 
 
 class _Mark(NamedTuple):
-    """What a run folder says of its trials.
+    """The note of a run folder about its trials.
 
     Attributes:
         streams: Salted digest of what names its random streams.
@@ -47,9 +47,9 @@ class _Mark(NamedTuple):
 
 
 def check_reuse(audit: AuditSpec, store: RunFolder) -> Check:
-    """Looks for results of other audits that were made of this audit's trials.
+    """Looks for results of other audits on this audit's trials.
 
-    Every start of a run looks until the run has a result of its own. What was found is kept.
+    Every start of a run looks until the run has its own result. Findings are kept.
 
     Args:
         audit: The audit, its target found.
@@ -75,29 +75,29 @@ def check_reuse(audit: AuditSpec, store: RunFolder) -> Check:
 
 
 def judged_before(audit: AuditSpec, folder: Path) -> tuple[str, ...]:
-    """The results of other audits that were made of an audit's trials before it has one.
+    """The earlier results of other audits on an audit's trials.
 
-    It looks beside the run folder and where audits go by default. A folder counts if it holds a
-    result with the same streams and generator code, and anything else in its settings differs but
-    the version of dpaudit.
+    The search covers the folders next to the run folder and the default place of audits. A folder
+    counts if it holds a result with the same streams and generator code, and its settings differ in
+    anything but the version of dpaudit.
 
     Args:
         audit: The audit, its target found.
         folder: Its run folder, which need not exist.
 
     Returns:
-        Names of their run folders; none if the audit has a result of its own, for what was judged
-        later has not led to it.
+        Names of their run folders; none if the audit already has its own result, which later
+        judgements cannot have influenced.
     """
     try:
         has_result = (folder / RESULT_FILE).is_file()
-    except OSError:  # a name that the system cannot take is refused when the folder is made
+    except OSError:  # a name that the system does not allow is refused when the folder is made
         return ()
     return () if has_result else tuple(_judged_before(audit, folder))
 
 
 def judged_in(earlier: Sequence[str]) -> str:
-    """Says where trials were judged before, and what to do about it.
+    """States where trials were judged before, and what to do about it.
 
     Args:
         earlier: Names of run folders, at least one.
@@ -113,7 +113,7 @@ def judged_in(earlier: Sequence[str]) -> str:
 
 
 def mark_judged(audit: AuditSpec, folder: Path) -> None:
-    """Marks a folder that is given a known result, so that later audits find it as any other.
+    """Marks a folder that receives a cached result, so later audits find it like any other.
 
     Args:
         audit: The audit that the result is of.
@@ -180,10 +180,10 @@ def _folders(parent: Path) -> list[Path]:
 
 
 def _read(folder: Path) -> _Mark | None:
-    """What a folder says of its trials; None if it says nothing that can be understood."""
+    """The note of a folder about its trials; None if there is no readable note."""
     file = folder / STREAMS_FILE
     try:
-        if not file.is_file() or file.stat().st_size > MOST_BYTES:  # a pipe would wait for ever
+        if not file.is_file() or file.stat().st_size > MOST_BYTES:  # a pipe would block for ever
             return None
         found: Any = parse_json(file.read_text(encoding="utf-8"))
         mark = _Mark(**{**found, "earlier": tuple(found["earlier"])})

@@ -1,4 +1,4 @@
-"""One audit being run, whatever its game: controls, trials, conclusion."""
+"""Runs an audit of any game: controls, trials, conclusion."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Session(ABC, Generic[SpecT, FoundT]):
     on_progress: OnProgress = ignore_progress
 
     def run(self, reuse: Check) -> AuditRecord:
-        """Runs what the folder does not hold yet and concludes.
+        """Runs the trials that the folder does not hold yet, and concludes.
 
         Args:
             reuse: Whether its trials were judged before.
@@ -64,7 +64,7 @@ class Session(ABC, Generic[SpecT, FoundT]):
         return self.record(controls, found, reuse=reuse, seconds=seconds)
 
     def tried(self) -> FoundT | None:
-        """What the first trials show if there is nothing to wait for; None to go on."""
+        """The findings if the first trials already end the audit; None to go on."""
         return None
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Session(ABC, Generic[SpecT, FoundT]):
 
     @abstractmethod
     def audited(self) -> FoundT:
-        """Runs the audit's own trials: what they show."""
+        """Runs the audit's own trials and returns the findings."""
 
     @abstractmethod
     def record(
@@ -92,7 +92,7 @@ class Session(ABC, Generic[SpecT, FoundT]):
 
         Args:
             controls: How the controls ended; empty if none was run.
-            found: What the audit's own trials showed; None if a control failed.
+            found: The findings of the audit's own trials; None if a control failed.
             reuse: Whether they were judged before.
             seconds: Seconds spent in trials, over all workers.
         """

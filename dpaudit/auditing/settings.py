@@ -1,9 +1,9 @@
-"""The choices of an audit: those that every audit has, and what those of a game must be.
+"""The settings of an audit: those that every audit has, and the base class of a game's.
 
-What belongs to one game stands in the settings of its package, such as
-`dpaudit.auditing.two_worlds.settings`; `dpaudit.auditing.games` knows them all. Messages name
-settings in backquotes as Python spells them; the command line turns them into its options. What
-loads numpy or scipy is imported where it is used: the help of a command is made of these fields.
+The settings of one game are in its package, such as `dpaudit.auditing.two_worlds.settings`;
+`dpaudit.auditing.games` knows them all. Messages name settings in backquotes as Python spells them;
+the command line turns them into its options. Modules that load numpy or scipy are imported where
+they are used: the help of a command is made from these fields.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ else:
 FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 0.6}
 """Share of the trials that train the classifier and choose the threshold; the rest is scored.
 
-The hold-out is the split of published audits: 40 % to train, 20 % for the threshold, 40 % to score.
+The hold-out follows published audits: 40 % to train, 20 % for the threshold, 40 % to score.
 """
 MIN_SHADOW_MODELS: Final = 20
 DEFAULT_ATTACKS: Final = ("groundhog", "query-target", "form")
@@ -46,15 +46,15 @@ ATTACKS_AT: Final = {
     Access.MODEL: (*DEFAULT_ATTACKS, "logan", "parameters"),
     Access.RELEASED: ("released",),
 }
-"""The default attacks of each access level; those that see nothing of a generator are left out."""
+"""The default attacks of each access level; attacks that do not fit a generator are left out."""
 
 
 class GameSwitch(NamedTuple):
-    """The keyword that asks for a game.
+    """The keyword that chooses a game.
 
     Attributes:
         keyword: The keyword.
-        off: Its value where the game is not asked for.
+        off: Its value if the game is not chosen.
         description: What it says, unless it is a field of the game's settings.
     """
 
@@ -69,18 +69,18 @@ MOST_MODELS: Final = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class GameSettings(ABC):
-    """The choices of one game; `build` and `session` of its package do what they ask for."""
+    """The settings of one game; `build` and `session` of its package carry them out."""
 
     NAME: ClassVar[str]
     """The game in words."""
     SWITCH: ClassVar[GameSwitch | None] = None
-    """What asks for it among plain keywords; None for the game that is run unless another is."""
+    """The plain keyword that chooses it; None for the default game."""
     SIZES: ClassVar[Mapping[Effort, Mapping[str, int]]]
-    """The sizes that each effort stands for."""
+    """The sizes of each effort."""
 
     @classmethod
     def sized(cls, effort: Effort | str, **given: Any) -> Self:
-        """The settings of so much effort.
+        """The settings for an effort.
 
         Args:
             effort: "quick", "standard" (the defaults) or "thorough".
@@ -94,14 +94,14 @@ class GameSettings(ABC):
     @property
     @abstractmethod
     def hypotheses(self) -> Hypotheses:
-        """What is tested on the scored trials: every audit takes the number from here.
+        """The hypotheses tested on the scored trials: every audit takes the number from here.
 
         Thresholds, directions and the target are fixed before.
         """
 
     @property
     def correction(self) -> Multiplicity:
-        """How hypotheses are kept from adding up their errors."""
+        """The correction for multiple hypotheses."""
         return Multiplicity.BONFERRONI
 
     @property
@@ -110,7 +110,7 @@ class GameSettings(ABC):
         return 0
 
     def attack_confidence(self, confidence: float) -> float:
-        """Confidence of each attack's bound, of that of all together."""
+        """Confidence of each attack's bound, from that of all together."""
         from dpaudit.bounds import attack_confidence
 
         return attack_confidence(confidence, self.hypotheses.count, sequential=False)
@@ -129,7 +129,7 @@ class GameSettings(ABC):
         }
 
     def words(self, *left_out: str) -> list[str]:
-        """The choices as words of a command; those that a flag has only where it changes them.
+        """The settings as words of a command; flags only if they differ from the default.
 
         Args:
             left_out: Fields that are written otherwise.
@@ -147,13 +147,13 @@ class GameSettings(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ShadowModelSettings(GameSettings):
-    """What games with shadow models have in common; each describes these fields as its own.
+    """The settings common to games with shadow models; each game documents these fields itself.
 
     Attributes:
         attacks: Registered names or objects; each is one hypothesis (Bonferroni).
         shadow_models: Models to train, an even number from `FEWEST` to `MOST_MODELS`.
-        multiplicity: "bonferroni" scores every attack; "select" scores only the one that forecasts
-            most on the fitting part, and corrects for nothing.
+        multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
+            largest forecast on the fitting part, without correction.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -197,7 +197,7 @@ class ShadowModelSettings(GameSettings):
 
     @property
     def per_world(self) -> int:
-        """Trials of each world, where their worlds are not drawn."""
+        """Trials of each world, if worlds are not drawn."""
         return self.shadow_models // 2
 
     @property
@@ -212,7 +212,7 @@ class ShadowModelSettings(GameSettings):
 
     @property
     def hypotheses(self) -> Hypotheses:
-        """Every attack, or the one that is selected."""
+        """Every attack, or the selected one."""
         from dpaudit.bounds import Hypotheses
 
         selected = self.multiplicity is Multiplicity.SELECT
@@ -226,16 +226,17 @@ class ShadowModelSettings(GameSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSettings(Generic[GameT]):
-    """Every choice of an audit other than what is audited on which table.
+    """Every setting of an audit except the generator and the table.
 
     Attributes:
         game: The game with its choices: `dpaudit.TwoWorlds`, `ManyRecords` or `OneRun`.
-        claim: The claim under audit, or what is stated of it; the generator's own by default.
+        claim: The claim under audit, or parts of it; by default the claim of the generator.
         parameters: Constructor parameters of a generator given by name.
         rows: Synthetic rows requested of every model; those of the table if None.
         confidence: One-sided confidence of the bound, over all attacks together; in (0.5, 1).
         worker_memory: Gigabytes of address space that a generator in a process of its own may take
-            (Linux). Suits the machine, as `jobs`: a run may be resumed with another.
+            (Linux). A property of the machine, like `jobs`: a run may be resumed with another
+            value.
         seed: Root of every random stream, in [0, 2**63).
 
     Raises:

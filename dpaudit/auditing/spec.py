@@ -1,4 +1,4 @@
-"""An audit, complete and validated; it decides every number of the result and trains nothing."""
+"""A complete, validated audit; it determines every number of the result and trains nothing."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from dpaudit.versions import __version__, versions
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSpec(ABC):
-    """What every complete audit has, whatever its game.
+    """The part of a complete audit that is common to all games.
 
     Attributes:
-        given: The generator as the caller handed it in; who builds it with other settings, or for
-            another target, does so from this.
+        given: The generator as the caller passed it, to build it again with other settings or for
+            another target.
         generator: What is audited.
         table: The table handed in.
         settings: Every choice of the audit.
@@ -40,7 +40,7 @@ class AuditSpec(ABC):
     """
 
     TRAINED: ClassVar[tuple[str, ...]]
-    """Keys of the specification that decide what is trained on what."""
+    """Keys of the specification that determine what is trained on what."""
 
     given: object
     generator: NamedGenerator
@@ -56,7 +56,7 @@ class AuditSpec(ABC):
 
     @property
     def target_row(self) -> int | None:
-        """The row of the one record that is attacked, if it is one and in the table."""
+        """The row of the attacked record, if there is a single one and the table holds it."""
         return None
 
     @property
@@ -66,12 +66,12 @@ class AuditSpec(ABC):
 
     @property
     def before(self) -> str:
-        """What is trained before this audit, in one line; empty if nothing is."""
+        """The trainings before this audit, in one line; empty if there are none."""
         return ""
 
     @property
     def like_it(self) -> AuditSpec:
-        """An audit that costs what this one costs for each model, with nothing before it."""
+        """An audit with the same cost per model, and nothing before it."""
         return self
 
     @property
@@ -81,7 +81,7 @@ class AuditSpec(ABC):
 
     @property
     def all_attacks(self) -> Sequence[NamedAttack]:
-        """Its attacks under their names; none where the game has its own."""
+        """Its attacks by name; none if the game has its own."""
         found: Sequence[NamedAttack] = getattr(self, "attacks", ())
         return found
 
@@ -91,7 +91,7 @@ class AuditSpec(ABC):
         return self.reached_with((), ())
 
     def reached_with(self, files: Iterable[Path], modules: Iterable[str]) -> Reached:
-        """As `reached`, with what else is reached from files and modules of the caller.
+        """As `reached`, plus the code reached from files and modules of the caller.
 
         Args:
             files: The files.
@@ -111,7 +111,7 @@ class AuditSpec(ABC):
 
     @property
     def software(self) -> dict[str, str]:
-        """Versions and builds of all that the result depends on: what a run folder belongs to."""
+        """Versions and builds that the result depends on; a run folder belongs to one set."""
         return {**self.versions, **self.reached.software}
 
     @property
@@ -126,13 +126,13 @@ class AuditSpec(ABC):
 
     @property
     def table_options(self) -> list[str]:
-        """The words of the command that say which table is audited on, without its schema."""
+        """The words of the command that name the table, without its schema."""
         source = self.table.source
         return ["--data", TABLE_FILE if source == IN_MEMORY else source]
 
     @cached_property
     def specification(self) -> dict[str, Any]:
-        """What decides every number of the result, as JSON; a run folder belongs to one."""
+        """Everything that decides the result's numbers, as JSON; a run folder belongs to one."""
         return {
             "dpaudit": __version__,
             "generator": {
@@ -153,7 +153,7 @@ class AuditSpec(ABC):
 
     @property
     def stored_specification(self) -> dict[str, Any]:
-        """The specification for a run folder: what says something about records is private."""
+        """The specification for a run folder, with everything about records marked private."""
         spec = {**self.specification, "data": Private(self.specification["data"])}
         if self.table.schema.inferred:  # its bounds and categories are values of records
             public = {"inferred": True, "label": self.table.schema.label}
@@ -164,9 +164,9 @@ class AuditSpec(ABC):
     def id(self) -> str:
         """Names this audit's trainings in every random stream.
 
-        Made of what is trained on what, not of how it is attacked or judged, nor of the text of
-        source files: an edited comment must not change a single draw. Nor of a library's release:
-        two that do the same have the same result.
+        It depends on what is trained on what, not on how it is attacked or judged, nor on the text
+        of source files: an edited comment must not change a single draw. Nor does it depend on a
+        library's release: two releases that behave the same have the same result.
         """
         spec = self.specification
         trained = {key: spec[key] for key in ("data", "schema", *self.TRAINED, "rows")}
@@ -179,13 +179,13 @@ class AuditSpec(ABC):
 
     @property
     def default_folder(self) -> Path:
-        """Where the run goes unless the caller says otherwise: the same for the same audit."""
+        """The default run folder: the same for the same audit."""
         stem = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.generator.name)
         return Path("runs") / f"{stem.strip('-.')[-40:]}-{_digest(self.specification)[:8]}"
 
     @property
     def reproduce(self) -> str:
-        """The command that gives this result again."""
+        """The command that reproduces this result."""
         return self.command_of("audit", self.own_options)
 
     def command_of(self, name: str, own: Sequence[str]) -> str:

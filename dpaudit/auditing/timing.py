@@ -1,4 +1,4 @@
-"""What a model costs: one is trained in a worker as in an audit."""
+"""The cost of a model: trains one in a worker, as an audit does."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dpaudit.game.trial import Outcome, Role, TrialStatus
 
 
 class ModelCost(NamedTuple):
-    """What one model costs: training, sampling and features.
+    """The cost of one model: training, sampling and features.
 
     Attributes:
         model: Wall time of the generator's model in seconds.
         control: The same of a control.
-        memory: Bytes that the worker and whatever it started have held at most; None if unknown.
+        memory: Peak memory of the worker and its child processes in bytes; None if unknown.
     """
 
     model: float
@@ -31,7 +31,7 @@ class ModelCost(NamedTuple):
 
 
 def _kept(failure: Outcome | None) -> str:
-    """Where the traceback of a failure is kept for who runs it; empty if there is none."""
+    """Private file with the traceback of a failure; empty if there is none."""
     if failure is None or not failure.traceback:
         return ""
     descriptor, name = tempfile.mkstemp(prefix="dpaudit-traceback-", suffix=".log")  # mode 0600
@@ -43,7 +43,7 @@ def _kept(failure: Outcome | None) -> str:
 def time_one(audit: AuditSpec) -> ModelCost:
     """Trains one model of the generator and one of a control; both are dropped.
 
-    A one-run audit has no other model than this, so that timing it takes as long as the audit.
+    A one-run audit has only this model, so timing it takes as long as the audit.
 
     Args:
         audit: The audit.
@@ -71,7 +71,7 @@ def time_one(audit: AuditSpec) -> ModelCost:
             outcome = session.train_one(role)
             if outcome.status is not TrialStatus.FINISHED:
                 name = audit.generator.name if role is session.AUDITED else role.value
-                failure = store.last_failure  # its message is for the terminal of who runs it
+                failure = store.last_failure  # its message goes to the user's own terminal
                 said = outcome.error if failure is None else failure.message or outcome.error
                 raise InputError(
                     f"{name}: its one model could not be timed: {said}{_kept(failure)}"

@@ -17,8 +17,8 @@ from dpaudit.bounds.inputs import BoolArray, FloatArray, IntArray
 # region that is too large only makes a p-value larger.
 _TIE_SLACK = 1e-12
 # The search for the least favourable rates: a grid at half a standard deviation of the counts,
-# then its best peaks enlarged five times. Against a grid 50 times as fine it missed at most 7e-9
-# of the maximum; the margin, added to every size, keeps the test on the valid side.
+# then its best peaks enlarged five times. Compared with a grid 50 times as fine, it fell short of
+# the maximum by at most 7e-9; the margin, added to every size, keeps the test valid.
 _GRID_MINIMUM = 81
 _PEAKS = 4
 _ZOOMS = 5
@@ -129,9 +129,9 @@ class RejectionRegion:
     def worst_case(self, epsilon: float, delta: float) -> float:
         """Largest probability of rejecting an (ε, δ)-DP mechanism: the size of the test.
 
-        Rejection gets rarer as either rate grows, so that the least favourable rates lie on
-        the lower left boundary of the (ε, δ) region: the segment from (0, 1 − δ) to (k, k),
-        k = (1 − δ)/(1 + e^ε), and its mirror image.
+        Rejection becomes rarer as either rate grows, so the least favourable rates lie on the lower
+        left boundary of the (ε, δ) region: the segment from (0, 1 − δ) to (k, k), k = (1 − δ)/(1 +
+        e^ε), and its mirror image.
         """
         if self.most_fn[-1] >= self.n_in:
             return 1.0
@@ -141,16 +141,16 @@ class RejectionRegion:
     def largest_epsilon(self, alpha: float, *, delta: float, low: float, high: float) -> float:
         """Largest ε at which the size of the test stays within α.
 
-        At a fixed position on the boundary both rates fall as ε grows, so that the probability
-        of rejection rises; its root at any position is an upper limit on the answer. Going to
-        the root at the least favourable position of the last limit, the corner at first,
-        converges from above as fast as Newton's method, of which it is a form: the search of
-        the whole boundary is needed two to four times only.
+        At a fixed position on the boundary both rates fall as ε grows, so the probability of
+        rejection rises, and its root at any position is an upper limit on the answer. Each step
+        goes to the root at the least favourable position of the last limit, starting at the corner.
+        This is a form of Newton's method and converges from above as fast: two to four searches of
+        the whole boundary are enough.
 
         Args:
             alpha: Size allowed, in (0, 1).
             delta: δ of the claim.
-            low: Returned where the size exceeds α there already.
+            low: Returned if the size already exceeds α there.
             high: A value that the answer does not exceed.
 
         Returns:

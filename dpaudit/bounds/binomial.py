@@ -1,4 +1,4 @@
-"""The binomial distribution, as `scipy.stats.binom` has it, by the incomplete beta function.
+"""The binomial distribution as in `scipy.stats.binom`, computed by the incomplete beta function.
 
 Importing `scipy.stats` takes longer than all that an audit computes with SciPy.
 """
@@ -26,7 +26,7 @@ class CountMass(NamedTuple):
 
     Attributes:
         start: The first count of each distribution; shape (m,).
-        mass: The probabilities from there on; shape (m, width).
+        mass: Their probabilities, in order; shape (m, width).
     """
 
     start: IntArray
@@ -92,7 +92,7 @@ def mass(n: int, rate: FloatArray) -> CountMass:
 
 
 def _smallest(holds: Callable[[IntArray], BoolArray], n: IntArray) -> IntArray:
-    """The smallest counts from 0 to n of which something holds, as it does of n, by bisection."""
+    """The smallest counts from 0 to n that meet a monotone condition (n does), by bisection."""
     low, high = np.full(n.shape, -1), n
     while np.any(high - low > 1):
         middle = (low + high) // 2

@@ -1,19 +1,19 @@
-"""Calibration of scores: log odds of a coin, and from them guesses that `fair_coin` weighs.
+"""Calibration of scores: the log odds of a coin, and the weighted guesses made from them.
 
 A calibration is fixed on trials that are never scored. It turns a score into the log odds that the
-trial's world was "in", by logistic regression on winsorised scores, and those into a guess: "in",
-"out" or abstention, of a weight that grows with how far the odds exceed a margin. A guess whose log
-odds are no larger than ε speaks for (ε, δ)-DP, not against it: to abstain loses nothing there.
+trial's world was "in", by logistic regression on winsorised scores. It turns the log odds into a
+guess for `fair_coin`: "in", "out" or abstention. The further the odds exceed a margin, the larger
+the weight of the guess. A guess whose log odds are no larger than ε is evidence for (ε, δ)-DP, not
+against it: abstaining costs nothing there.
 
-Many records that share their trainings are calibrated at once. Either one line of log odds serves
-all records, so that records that leak alike strengthen one another; or each has its own, shrunk
-towards abstention unless it separates its trainings by more than chance, so that a record that
-leaks alone is guessed where the others are not. The trainings that are never scored decide which of
-the two predicts coins better, and whether there is a margin of log odds below which the rule
-abstains. Of the margins the one with the largest forecast always has a larger one than none, by
-chance alone: so there is none unless surer guesses are right more often, which they are not if a
-leak shows equally in all outputs, as that of randomised response does. Both are decided by
-cross-validation.
+Many records that share their trainings are calibrated together. Either all records share one line
+of log odds, which pools the evidence of records with similar leaks; or each record has its own
+line, shrunk towards abstention unless it separates its trainings better than chance, which serves a
+record that leaks alone. Two choices are made by cross-validation on trainings that are never
+scored: which of the two predicts coins better, and whether the rule abstains below some margin of
+log odds. The best margin always has a larger forecast than no margin, by chance alone. So there is
+a margin only if guesses at larger odds are right more often; they are not if all outputs show the
+leak equally, as those of randomised response do.
 """
 
 from __future__ import annotations
@@ -33,35 +33,36 @@ from dpaudit.bounds.threshold import checked
 from dpaudit.errors import SettingsError
 
 WEIGHTS = 8
-"""Weights that a guess can have."""
+"""Number of weights that a guess can have."""
 _WINSOR = (0.01, 0.1, 0.2, 0.3, 0.4)
 """Shares of the scores on either side that may count as no more extreme than the others."""
 _BY_CHANCE = 2.0
-"""By which the log likelihood of a larger share must be better, so that chance seldom takes it."""
+"""A larger share must improve the log likelihood by this much, so it is seldom chosen by chance."""
 _RIDGE = 0.005
 """Penalty of a slope, in trials or guesses of unit variance: a perfect separation stays finite."""
 _STEPS, _LONGEST, _CLOSE = 50, 4.0, 1e-8
 """Steps of the regression at most, the longest of one coefficient, and the last one."""
 _CAUTION = 0.84
-"""Standard deviations below the mean of what is counted on: four times in five there is more."""
+"""Forecasts lie this many standard deviations below the mean: 80 % of outcomes exceed them."""
 _ABSTAINED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""Shares of the trials that may be abstained from, of which one, or none, is chosen."""
+"""Shares of the trials on which a rule may abstain; one of them, or none, is chosen."""
 _RECORD_WINSOR = 0.001
 """Share of all scores on either side that count as no more extreme than the others."""
 _SHRINKAGE = 4.0
-"""Likelihood ratio statistic that own lines are shrunk by: 1 on average without a leak."""
+"""A record's own line is shrunk in units of this likelihood ratio statistic."""
 _SURER_BETTER = 1.5
-"""Standard errors by which right guesses must correlate with larger odds for a rule to abstain."""
+"""A rule abstains if correct guesses correlate with larger odds by this many standard errors."""
 _FOLDS = 5
 """Parts of the trainings, each guessed by lines fitted on the others."""
 _ABSTAINING = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995)
-"""Shares of all guesses that may be abstained from, of which one, or none, is chosen."""
+"""Shares of all guesses on which a rule may abstain; one of them, or none, is chosen."""
 
 
 class GuessCalibration(NamedTuple):
     """A rule that turns scores into weighted guesses.
 
-    Of many records that share their trainings, the first four have one entry for each; shape (k,).
+    For many records that share their trainings, the first four have one entry per record; shape
+    (k,).
 
     Attributes:
         low: Scores below it count as this.
@@ -130,10 +131,10 @@ def choose_calibration(
 ) -> GuessCalibration:
     """Chooses the calibration with the largest forecast of the bound.
 
-    Candidates differ in how many of the trials they abstain from. The forecast of each is a bound
-    that it reaches four times in five if guesses are right as often as their log odds say: the
-    regression is steadier than the few trials that it was fitted on. Among equals the one that
-    guesses more wins.
+    Candidates differ in the share of trials on which they abstain. The forecast of a candidate is a
+    bound that it reaches with probability 80 % if guesses are correct as often as their log odds
+    say: the regression is steadier than the few trials it was fitted on. Of equal forecasts, the
+    candidate with more guesses wins.
 
     Args:
         scores: Attack scores that are not scored later; shape (n,), finite.
@@ -179,9 +180,8 @@ class _Line(NamedTuple):
 def _log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
     """The regression alone: no abstention, and hardly any difference in weight.
 
-    Odds that grow no further from some score on, as those of Laplace noise, are met by winsorising
-    more of the scores: a line that went on growing would give the tails a weight that they do not
-    deserve.
+    The odds of some mechanisms, such as Laplace noise, stop growing beyond some score. Winsorising
+    more of the scores follows them; a line that kept growing would overweight the tails.
     """
     best, *others = (_fitted_line(scores, member, share) for share in _WINSOR)
     for line in others:
@@ -218,7 +218,7 @@ def _fitted_line(scores: FloatArray, member: BoolArray, share: float) -> _Line:
 
 
 def _candidates(line: GuessCalibration, size: FloatArray) -> Iterator[GuessCalibration]:
-    """The line with every margin: those that abstain from a share of the trials."""
+    """The line with each margin; each abstains on one share of the trials."""
     ordered = np.sort(size)
     top = float(ordered[-1])
     margins = [0.0, *(float(ordered[int(share * len(ordered))]) for share in _ABSTAINED)]
@@ -228,7 +228,7 @@ def _candidates(line: GuessCalibration, size: FloatArray) -> Iterator[GuessCalib
 
 
 class _Lines(Enum):
-    """Whose line of log odds it is."""
+    """Which records share a line of log odds."""
 
     ALIKE = auto()
     """One for all records, whose scores have one middle and one spread."""
@@ -239,7 +239,7 @@ class _Lines(Enum):
 
 
 _COSTS = {_Lines.ALIKE: 0.0, _Lines.COMMON: 0.0, _Lines.OWN: 2.0}
-"""By which lines must predict held-out coins better, in nats, so that chance seldom takes OWN."""
+"""OWN must predict held-out coins better by this many nats, so it is seldom chosen by chance."""
 
 
 class CalibratedRecords(NamedTuple):
@@ -247,8 +247,8 @@ class CalibratedRecords(NamedTuple):
 
     Attributes:
         calibration: The rule, fixed on all trainings handed in.
-        bound: The bound on epsilon if the scored trainings are guessed as these were, each part of
-            them by lines fitted on the others.
+        bound: The bound on epsilon if guesses on the scored trainings do as well as on these, where
+            each part was guessed by lines fitted on the others.
     """
 
     calibration: GuessCalibration
@@ -259,7 +259,7 @@ def count_record_guesses(guessed: IntArray, included: BoolArray, *, failed: int 
     """Counts guesses of coins that share trainings.
 
     Args:
-        guessed: Guesses by weight, as `GuessCalibration.guesses` gives them; shape (n, k).
+        guessed: Guesses by weight, from `GuessCalibration.guesses`; shape (n, k).
         included: Which records each training had; shape (n, k).
         failed: Trainings without scores, on whose k coins nothing is guessed.
 
@@ -337,9 +337,9 @@ def _loss(odds: FloatArray, included: BoolArray) -> float:
 
 
 def _surer_are_right_more_often(odds: FloatArray, included: BoolArray) -> bool:
-    """Whether guesses at larger odds are right more often than others, by more than chance.
+    """Whether guesses at larger odds are correct significantly more often than others.
 
-    The score test of a logistic regression of being right on the log odds: a correlation.
+    This is the score test of a logistic regression of correctness on the log odds: a correlation.
     """
     guessed = odds != 0.0
     size, right = np.abs(odds[guessed]), ((odds > 0.0) == included)[guessed]
@@ -351,7 +351,7 @@ def _surer_are_right_more_often(odds: FloatArray, included: BoolArray) -> bool:
 def _with_margin(
     lines: GuessCalibration, scores: FloatArray, *, trainings: int, delta: float, confidence: float
 ) -> GuessCalibration:
-    """The lines with the margin of the largest forecast, if guesses are right as they say."""
+    """The lines with the margin of the largest forecast, if their log odds are correct."""
     odds, top = lines.log_odds(scores), lines.top
     size = np.abs(odds)
     best, most = lines, 0.0
@@ -377,7 +377,7 @@ def _with_margin(
 
 
 def _approximate(right: float, weights: IntArray, z: float) -> float:
-    """The bound from this much weight of right guesses if their sum were normal (Wilson 1927)."""
+    """The bound for correct guesses of this total weight if the sum were normal (Wilson 1927)."""
     if right <= 0.0:
         return 0.0
     mean, variance = float(weights.sum()), z**2 * float((weights**2).sum())
@@ -388,7 +388,7 @@ def _approximate(right: float, weights: IntArray, z: float) -> float:
 
 
 def _spread_over(known: int, wanted: int) -> IntArray:
-    """Which of the known trainings stands for each of the wanted ones: each about as often."""
+    """Which known training stands in for each one to come; all are used about equally often."""
     stands: IntArray = np.arange(wanted) * known // wanted
     return stands
 
@@ -396,8 +396,8 @@ def _spread_over(known: int, wanted: int) -> IntArray:
 def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> GuessCalibration:
     """Logistic regression, of all records together or of each; without a margin yet.
 
-    Unless records are alike, the middle and the spread of each record's scores are taken out first,
-    so that the records' scales may differ; one whose scores never vary has odds of 1 : 1.
+    Unless records are alike, each record's scores are centred and scaled first, so scales may
+    differ between records. A record whose scores never vary has odds of 1 : 1.
     """
     of = scores.reshape(-1, 1) if lines is _Lines.ALIKE else scores
     centre, spread = (

@@ -23,9 +23,9 @@ def clopper_pearson(
     An (ε, δ)-DP mechanism forces e^ε·FPR + FNR ≥ 1 − δ and FPR + e^ε·FNR ≥ 1 − δ on every
     attack (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Each rate gets an exact upper limit
     (Clopper and Pearson 1934) at level (1 − confidence)/2; both hold at once with probability
-    `confidence`, and the two ratios then hold together, so that taking the larger one costs nothing
-    more (Nasr et al. 2021, whose estimator this is). The attack's threshold must have been fixed
-    before the trials were scored.
+    `confidence`. The two ratios then hold together, so taking the larger one needs no further
+    correction (Nasr et al. 2021, whose estimator this is). The attack's threshold must have been
+    fixed before the trials were scored.
 
     Args:
         false_negatives: Trials of the "in" world that the attack guessed "out".
@@ -71,8 +71,8 @@ def statistic(
     """Log of the larger privacy ratio at the given error rates, not clipped at 0.
 
     max{ln((1 − δ − fn)/fp), ln((1 − δ − fp)/fn)}: negative where the rates are compatible with
-    perfect privacy, −inf where both numerators vanish. It falls in either rate, so that an
-    outcome with fewer errors never ranks lower.
+    perfect privacy, −inf where both numerators vanish. It decreases in either rate, so an outcome
+    with fewer errors never ranks lower.
 
     Args:
         fn_upper: Upper limits on the false-negative rate, in (0, 1].

@@ -1,8 +1,8 @@
 """Estimates of epsilon that other tools report: shown for comparison, never in a verdict.
 
-None of them is a lower bound with the confidence that it is given: on randomised response the
-first exceeds the true ε slightly too often, the second up to five times too often, and the third
-holds for Gaussian mechanisms alone.
+None of them is a lower bound at its nominal confidence. On randomised response the first exceeds
+the true ε slightly too often and the second up to five times too often; the third is valid for
+Gaussian mechanisms only.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dpaudit.bounds.inputs import (
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
 
-# Gauss-Legendre nodes over the quantiles of one rate: against 20 times as many the estimate
-# moves by less than 1e-3.
+# Gauss-Legendre nodes over the quantiles of one rate: 20 times as many change the estimate by less
+# than 1e-3.
 _NODES = 400
 # Rates that a posterior can distinguish from 0 differ by far less than a factor e^700.
 _LARGEST_EPSILON = 700.0
@@ -84,10 +84,10 @@ def joint_beta(
 ) -> float:
     """Estimate, not a proof: a credible bound from the joint posterior of both error rates.
 
-    The ε at which the rates that (ε, δ)-DP allows have posterior probability 1 − confidence,
-    under independent Jeffreys priors (Zanella-Béguelin et al. 2023). The allowed rates are
-    symmetric about chance, so that, as published, rates far worse than chance count as evidence
-    too: it is the one function here that does so, and another reason to keep it from verdicts.
+    The bound is the ε at which the rates allowed by (ε, δ)-DP have posterior probability 1 −
+    confidence under independent Jeffreys priors (Zanella-Béguelin et al. 2023). The allowed rates
+    are symmetric about chance, so, as published, rates far worse than chance count as evidence too.
+    This is the only function here that does so: one more reason to keep it out of verdicts.
 
     Args:
         false_negatives: Trials of the "in" world that the attack guessed "out".
@@ -140,9 +140,9 @@ def gdp(
 ) -> float:
     """Estimate, not a proof: epsilon if the mechanism is Gaussian differentially private.
 
-    One point of a Gaussian trade-off curve determines all of it: μ = Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) at
-    the Clopper-Pearson limits, turned into ε at δ (Nasr et al. 2023, section 5). Without the
-    assumption it means nothing: on randomised response or Laplace noise it exceeds the true ε in
+    One point of a Gaussian trade-off curve determines the whole curve: μ = Φ⁻¹(1 − FPR) − Φ⁻¹(FNR)
+    at the Clopper-Pearson limits, turned into ε at δ (Nasr et al. 2023, section 5). Without the
+    assumption it is meaningless: on randomised response or Laplace noise it exceeds the true ε in
     most audits.
 
     Args:

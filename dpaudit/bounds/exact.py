@@ -1,4 +1,4 @@
-"""Buehler's exact lower bound on epsilon from two worlds, and what an audit can prove by it."""
+"""Buehler's exact lower bound on epsilon from two worlds, its upper limit and its power."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from dpaudit.bounds.inputs import (
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
 
-# e to the power of more overflows; no audit of fewer than e^700 trials proves more.
+# e to a higher power overflows; no audit of fewer than e^700 trials proves a larger epsilon.
 _LARGEST_EXPONENT = 700.0
 _RELATIVE_TOLERANCE = 1e-9
 # Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
 _CERTAIN_LEAK = 60.0
 # Two normal scores this many standard deviations apart are confused with probability < 1e-80.
 _CERTAIN_SHIFT = 40.0
-# Cuts that are tried for a Gaussian leak, and how far they reach beyond the two means.
+# Thresholds tried for a Gaussian leak, and how far they reach beyond the two means.
 _CUTS = 401
 _TAIL = 4.0
-# The exact bound ranks outcomes by statistics that do not depend on the requested confidence:
-# otherwise more confidence could raise a bound (by up to 0.2 at 30 trials), because outcomes
-# overtake one another.
+# The exact bound ranks outcomes by statistics that do not depend on the requested confidence.
+# Otherwise the ranking would change with confidence, and a higher confidence could raise a bound
+# (by up to 0.2 at 30 trials).
 _REFERENCE_CONFIDENCE = 0.95
-# A ranking loses power at a δ that is further from its own than √(δ/n), by which the rates stray
-# at which a claim is tightest: at δ = .1, 269 errors of 1000 in each world are worth .705 by the
-# ranking of δ = 0 and .750 by their own. A ranking of its own for every δ would let outcomes
-# overtake one another as δ grows.
+# A ranking loses power at a δ further from its own than √(δ/n), the spread of the rates at which a
+# claim is tightest: at δ = .1, 269 errors of 1000 in each world give .705 by the ranking of δ = 0
+# and .750 by their own. With a separate ranking for every δ, the order of outcomes would change as
+# δ grows.
 _STEPS_PER_ONE = 200
-# A δ that is a step up to rounding is that step.
+# A δ equal to a step up to rounding counts as that step.
 _STEP_SLACK = 1e-9
 
 
@@ -69,9 +69,9 @@ def exact(
     bound and those of the smaller multiples, each with the statistic at its own δ and tested at
     the δ where the next one takes over.
 
-    The first group has probability 1 − confidence at most, so that the bound is never below the
-    Clopper-Pearson one. The ranking of the others does not depend on confidence, nor the bounds
-    of smaller multiples on δ, so that more of either does not raise the bound. The attack's
+    The first group has probability 1 − confidence at most, so the bound is never below the
+    Clopper-Pearson one. The ranking of the others does not depend on confidence, and the bounds of
+    smaller multiples do not depend on δ, so raising either does not raise the bound. The attack's
     threshold must have been fixed before the trials were scored.
 
     Args:
@@ -155,11 +155,11 @@ def _bound(
 ) -> float:
     """Where the p-value first exceeds α, given the outcomes that rank no lower by reference.
 
-    The answer is `most` where that is smaller.
+    The answer is `most` if that is smaller.
 
     Up to the Clopper-Pearson bound the p-value is within α. Beyond it the region shrinks as ε
-    grows, because fewer outcomes have a bound that high: the root for the region of one ε is a
-    value that the answer does not fall short of, and a step towards it.
+    grows, because fewer outcomes have a bound that high: the root for the region of one ε is at
+    most the answer, and a step towards it.
     """
     # No outcome is more extreme than no errors, which the corner of the (ε, δ) region yields
     # with probability (1 - k)^(n_in + n_out): no bound is above the ε where this is α.
@@ -186,7 +186,7 @@ def max_provable(
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float:
-    """Largest `exact` bound that an audit of this size can reach: that of a perfect attack.
+    """Upper limit of the `exact` bound for this many trials: the bound of a perfect attack.
 
     Without failed trials, and unless one world has more than e^ε times the trials
     of the other, it is ln((1 − δ)/(1 − (1 − confidence)^(1/(n_in + n_out))) − 1).
@@ -200,7 +200,7 @@ def max_provable(
         false_positives: Trials of the "out" world that failed, and so count as errors.
 
     Returns:
-        The bound of an attack that errs on the failed trials only.
+        The bound of an attack whose only errors are the failed trials.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -219,12 +219,12 @@ def detectable_epsilon(
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float | None:
-    """Smallest true epsilon that the audit would expose with the given probability.
+    """Minimum detectable epsilon: the smallest true epsilon that the audit detects with this power.
 
     The leak is that of randomised response, the mechanism that dominates every (ε, δ)-DP one
     (Kairouz, Oh and Viswanath 2015, Theorem 2.5), attacked at the corner of its trade-off curve:
-    both error rates are (1 − δ)/(1 + e^ε). Power is computed by exact enumeration. An attack
-    that does not reach this corner needs a larger leak.
+    both error rates are (1 − δ)/(1 + e^ε). Power is computed by exact enumeration. An attack that
+    does not reach this corner detects only larger leaks.
 
     Args:
         claim_epsilon: Claimed ε, finite and not negative.
@@ -237,7 +237,7 @@ def detectable_epsilon(
         false_positives: Trials of the "out" world that failed, and so count as errors.
 
     Returns:
-        The smallest such ε, or None where no leak, however large, is exposed.
+        The smallest such ε, or None if no leak, however large, is detected.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -266,11 +266,11 @@ def detectable_gaussian(
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float | None:
-    """Smallest true epsilon of a Gaussian leak that the audit would expose with that probability.
+    """Minimum detectable epsilon of a Gaussian leak, with this power.
 
     The leak shifts a normal score by mu standard deviations (mu-GDP: Dong, Roth and Su 2022), and
-    the attack guesses at the cut that is best for the audit. Such a leak shows less of its epsilon
-    at any one cut than randomised response does, so this is larger than `detectable_epsilon`.
+    the attack uses the threshold that is best for the audit. Any single threshold shows less of the
+    epsilon of such a leak than of randomised response, so this is larger than `detectable_epsilon`.
 
     Args:
         claim_epsilon: Claimed ε, finite and not negative.
@@ -283,8 +283,8 @@ def detectable_gaussian(
         false_positives: Trials of the "out" world that failed, and so count as errors.
 
     Returns:
-        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak is infinite, and
-        where no leak is exposed.
+        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak has infinite ε,
+        and if no leak is detected.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -373,9 +373,9 @@ def _rejecting(
 ) -> RejectionRegion:
     """The outcomes whose `exact` bound exceeds the claim.
 
-    In each ranking they are those that rank high enough: the outcomes whose Clopper-Pearson
-    bound exceeds the claim, whose probability is within 1 − confidence by the validity of that
-    bound, and beyond them as many as keep it there.
+    In each ranking these are the highest outcomes: first those whose Clopper-Pearson bound exceeds
+    the claim, whose probability is within 1 − confidence because that bound is valid, then as many
+    more as keep it within 1 − confidence.
     """
     alpha = 1.0 - confidence
     region = RejectionRegion(np.full(n_out + 1, n_in), n_in)
@@ -386,7 +386,8 @@ def _rejecting(
             ranked = first | step.reference.at_least(ratio)
             return ranked.worst_case(claim_epsilon, step.delta) < alpha
 
-        # Most _steps reject all that the later ones do; of the others the lowest ratio is sought.
+        # Most steps reject everything that the later ones do; for the others the lowest ratio is
+        # sought.
         low = step.reference.lowest(region, outside=first)
         if rejects(low):
             continue
@@ -444,7 +445,8 @@ class _Ordering:
     def lowest(self, outcomes: RejectionRegion, *, outside: RejectionRegion) -> float:
         """The smallest ratio of these outcomes outside a region; infinite if there are none."""
         fp = np.flatnonzero(outcomes.most_fn > outside.most_fn)
-        # Among outcomes with as many false positives the one of most false negatives ranks last.
+        # Among outcomes with equally many false positives, the one with most false negatives ranks
+        # last.
         lowest = statistic(self.fn_upper[outcomes.most_fn[fp]], self.fp_upper[fp], self.delta)
         return float(np.exp(np.min(lowest, initial=math.inf)))
 
@@ -469,10 +471,10 @@ class _Step(NamedTuple):
 def _steps(confidence: float, *, n_in: int, n_out: int, delta: float) -> list[_Step]:
     """The tests of the exact bound, by rising δ; the last one is of δ itself.
 
-    Each step of δ has a ranking of its own, that of where it begins. A step that δ has passed is
-    tested where it ends: the bounds of all tests but the last do not depend on δ, and the smallest
-    bound never rises with it. It is valid because it is no larger than that of the last test,
-    whose ranking was fixed before the outcome.
+    Each step of δ has its own ranking, the one at its start. A step that δ has passed is tested at
+    its end: the bounds of all tests but the last do not depend on δ, and the smallest bound never
+    rises with it. It is valid because it is no larger than that of the last test, whose ranking was
+    fixed before the outcome.
     """
     asked = _Ordering.at(confidence, n_in=n_in, n_out=n_out, delta=delta)
     reference = _Ordering.at(_REFERENCE_CONFIDENCE, n_in=n_in, n_out=n_out, delta=0.0)

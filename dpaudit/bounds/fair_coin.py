@@ -1,30 +1,30 @@
 """A lower bound on epsilon from guesses of fair coins: the world of each trial, or of each canary.
 
-Every trial's world is an independent fair coin. Given all outputs, the attack guesses "in", "out"
-or nothing, and says how much each guess weighs: heavier where it is surer. None of this may depend
-on the coins other than through the outputs.
+Every trial's world is an independent fair coin. Given all outputs, the attack guesses "in" or "out"
+or abstains, and gives each guess a weight: the larger, the more certain it is. Guesses and weights
+may depend on the coins only through the outputs.
 
 Under pure ε-DP, given the outputs, each coin is guessed right with probability at most
 p = e^ε/(1 + e^ε), independently: the posterior odds of a fair coin are the likelihood ratio of the
 two worlds. The weight of right guesses is then dominated by a weighted sum of independent
-Bernoulli(p) (the argument of Steinke, Nasr and Jagielski 2023, Theorem 5.2, where every coin has a
-training of its own, so that nothing is lost to interference).
+Bernoulli(p) (the argument of Steinke, Nasr and Jagielski 2023, Theorem 5.2, where every coin has
+its own training, so nothing is lost to interference).
 
 Under (ε, δ)-DP a trial's pair of output distributions is a post-processing of randomised response
 that, with probability δ, reveals the coin (Kairouz, Oh and Viswanath 2015, Theorem 2.5). More than
-r of m trials are revealed with probability P[Bin(m, δ) > r], which is taken off the error
-probability; otherwise the r heaviest guesses are taken for right. r depends on m, δ and the
-confidence only.
+r of m trials are revealed with probability P[Bin(m, δ) > r], which is subtracted from the error
+probability; otherwise the r heaviest guesses count as correct. r depends on m, δ and the confidence
+only.
 
-Coins may share trainings: a model that is trained with an independent fair coin for each of k
-records serves k guesses. Trainings that are independent given their coins are together one
-(ε, δ)-DP mechanism in every coin, and given the outputs and the coins before it each coin is still
-guessed right with probability at most p, so under pure ε-DP nothing changes. Under (ε, δ)-DP each
-coin is revealed with probability δ given those before it: any of one training's k coins with
-probability at most kδ, whatever they have to do with each other. Trainings are independent, so more
-than r of n reveal a coin with probability at most P[Bin(n, kδ) > r]; otherwise no more coins that
-were guessed are revealed than the r trainings with the most guesses have, and so many of the
-heaviest guesses are taken for right.
+Coins may share trainings: a model trained with an independent fair coin for each of k records
+yields k guesses. Trainings that are independent given their coins are together one (ε, δ)-DP
+mechanism in every coin, and given the outputs and the coins before it each coin is still guessed
+right with probability at most p, so under pure ε-DP nothing changes. Under (ε, δ)-DP each coin is
+revealed with probability δ given those before it: a training reveals any of its k coins with
+probability at most kδ, however they depend on each other. Trainings are independent, so more than r
+of n reveal a coin with probability at most P[Bin(n, kδ) > r]. Otherwise at most r trainings reveal
+coins; the r trainings with the most guesses limit how many guesses that affects, and as many of the
+heaviest guesses count as correct.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
 
 _TOLERANCE = 1e-9
-# The Fourier transform leaves probabilities with an absolute error far below this.
+# The absolute error of probabilities by Fourier transform is far below this.
 _ROUNDING = 1e-12
-# Beyond it e^-ε is lost beside 1.
+# Beyond it 1 + e^-ε rounds to 1.
 _LARGEST_EPSILON = 36.0
 # Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
 _CERTAIN_LEAK = 60.0
 # Two normal scores this many standard deviations apart are confused with probability < 1e-80.
 _CERTAIN_SHIFT = 40.0
-# Margins of abstention that are tried for a Gaussian leak, in standard deviations of the score.
+# Margins of abstention tried for a Gaussian leak, in standard deviations of the score.
 _MARGINS = np.linspace(0.0, 4.0, 81)
-# The number of guesses is taken at the middles of this many parts of its distribution.
+# The distribution of the number of guesses is cut into this many parts, each taken at its middle.
 _PARTS = 41
 
 
 @dataclass(frozen=True)
 class CoinGuesses:
-    """Guesses of fair coins, by weight: entry w - 1 of either tuple is of weight w.
+    """Guesses of fair coins, by weight: entry w - 1 of either tuple counts the guesses of weight w.
 
     It unpacks in this order, so that `fair_coin(*guesses, delta=..., confidence=...)` bounds ε.
 
@@ -78,12 +78,12 @@ class CoinGuesses:
         right: Right guesses of each weight.
         made: Guesses of each weight.
         trials: Coins, those without a guess included; at least 1.
-        by_training: Guesses of each training, where trainings serve several coins each, all the
-            same number of them; absent where every coin has a training of its own.
+        by_training: Guesses of each training, if trainings serve several coins each (all equally
+            many); absent if every coin has its own training.
 
     Raises:
         SettingsError: If a count is not whole, right guesses outnumber guesses, guesses outnumber
-            trials, or the trainings do not share the coins and the guesses among them.
+            trials, or the counts per training do not add up to the coins and the guesses.
     """
 
     right: tuple[int, ...]
@@ -148,11 +148,12 @@ class CoinGuesses:
 
 
 class SetAside(NamedTuple):
-    """What delta costs before anything is seen.
+    """The allowance for delta, fixed before any outcome is seen.
 
     Attributes:
-        revealed: Trainings with a revealed coin: as many guesses are taken for right as these have.
-        probability: That more trainings than these reveal a coin: taken off the error probability.
+        revealed: Trainings with a revealed coin: all their guesses count as correct.
+        probability: That more trainings than these reveal a coin: subtracted from the error
+            probability.
     """
 
     revealed: int
@@ -170,7 +171,7 @@ def fair_coin(
 ) -> float:
     """A lower bound on epsilon from weighted guesses of fair coins.
 
-    The bound is the ε at which the p-value reaches 1 - confidence. How a guess is weighed must
+    The bound is the ε at which the p-value reaches 1 - confidence. The rule for the weights must
     have been fixed before the trials were scored.
 
     Args:
@@ -203,7 +204,7 @@ def weight_bound(
     confidence: float,
     at_least: float = 0.0,
 ) -> float:
-    """`fair_coin` of guesses whose right ones have this weight in all.
+    """`fair_coin` for correct guesses of this total weight.
 
     Args:
         made: Guesses of each weight, from 1 on.
@@ -211,7 +212,7 @@ def weight_bound(
         trials: Coins, those without a guess included.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
-        at_least: Bounds below it are not of interest.
+        at_least: Smaller bounds are not needed.
 
     Returns:
         The bound, or `at_least` where that is larger.
@@ -223,7 +224,7 @@ def weight_bound(
 def _bound(
     made: Sequence[int], weight: int, aside: SetAside | None, alpha: float, at_least: float
 ) -> float:
-    """The ε at which the p-value is alpha, or `at_least` where that is larger."""
+    """The ε at which the p-value is alpha, or `at_least` if that is larger."""
     if aside is None:
         return at_least
 
@@ -251,7 +252,7 @@ def fair_coin_p_value(
     delta: float,
     confidence: float,
 ) -> float:
-    """Largest probability, under an (ε, δ)-DP claim, of right guesses of this much weight.
+    """Largest probability, under an (ε, δ)-DP claim, of correct guesses of at least this weight.
 
     Args:
         right: Right guesses of each weight, from 1 on.
@@ -279,13 +280,13 @@ def fair_coin_p_value(
 
 
 def any_revealed(shared: int, delta: float) -> float:
-    """The most probable that a training reveals one of the coins that share it (union bound)."""
+    """Upper limit on the probability that a training reveals one of its coins (union bound)."""
     return min(1.0, shared * delta)
 
 
 @lru_cache(maxsize=256)
 def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | None:
-    """What is set aside for δ: what costs a perfect attack on all trials least.
+    """The allowance for δ: the one that costs a perfect attack on all trials least.
 
     Args:
         trials: Trainings: as many as coins, unless coins share them.
@@ -294,7 +295,7 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
         confidence: One-sided confidence, in (0, 1).
 
     Returns:
-        None where nothing is left to prove anything with.
+        The allowance, or None if it leaves no error probability to prove anything with.
     """
     if delta == 0.0:
         return SetAside(0, 0.0)
@@ -304,7 +305,8 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
         probability = float(binomial.sf(revealed, trials, delta))
         if probability >= alpha:
             continue
-        # Of n guesses all right, p^n is within what is left: the smaller -log p, the larger ε.
+        # If all n guesses are correct, p^n is within what is left: the smaller -log p, the larger
+        # ε.
         cost = -math.log(alpha - probability) / (trials - revealed)
         if cost >= least:
             break
@@ -313,7 +315,7 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
 
 
 def _set_aside_for(guesses: CoinGuesses, *, delta: float, confidence: float) -> SetAside | None:
-    """What is set aside, in guesses: as many as the trainings with the most of them have."""
+    """The allowance in guesses: those of the trainings with the most guesses."""
     revealed = any_revealed(guesses.shared, delta)
     aside = set_aside(guesses.trainings, delta=revealed, confidence=confidence)
     if aside is None or not guesses.by_training:
@@ -333,7 +335,7 @@ def _p_value(made: Sequence[int], weight: int, epsilon: float, aside: SetAside) 
 
 
 def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float:
-    """Probability that independent guesses are right with at least this much weight.
+    """Probability that the correct ones of independent guesses have at least this weight.
 
     Args:
         made: Guesses of each weight, from 1 on.
@@ -341,8 +343,8 @@ def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float
         success: Probability of each guess to be right, in (0, 1).
 
     Returns:
-        The probability, by the binomial distribution where all weigh the same, else by the
-        characteristic function of the sum; rounded up by 1e-12 there.
+        The probability, by the binomial distribution if all weights are equal, else by the
+        characteristic function of the sum, rounded up by 1e-12.
     """
     if needed <= 0:
         return 1.0
@@ -365,7 +367,7 @@ def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float
 def coin_provable(
     trials: int, *, delta: float, confidence: float, failed: int = 0, shared: int = 1
 ) -> float:
-    """Largest `fair_coin` bound that an audit of this size can reach: that of a perfect attack.
+    """Upper limit of the `fair_coin` bound for this many trials: the bound of a perfect attack.
 
     Args:
         trials: Scored trials of both worlds together, at least 1.
@@ -375,7 +377,7 @@ def coin_provable(
         shared: Coins that each training serves; `trials` and `failed` count coins.
 
     Returns:
-        The bound of an attack that guesses right on every trial that did not fail.
+        The bound of an attack that guesses every trial correctly but the failed ones.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -398,10 +400,10 @@ def coin_detectable(
     failed: int = 0,
     shared: int = 1,
 ) -> float | None:
-    """Smallest true epsilon that `fair_coin` would expose with the given probability.
+    """Minimum detectable epsilon of `fair_coin`, with this power.
 
-    The leak is that of randomised response, which shows equally in all trials: of n guesses
-    Bin(n, e^ε/(1 + e^ε)) are right.
+    The leak is that of randomised response, which shows equally in all trials: of n guesses Bin(n,
+    e^ε/(1 + e^ε)) are correct.
 
     Args:
         claim_epsilon: Claimed ε, finite and not negative.
@@ -413,7 +415,7 @@ def coin_detectable(
         shared: Coins that each training serves; `trials` and `failed` count coins.
 
     Returns:
-        The smallest such ε, or None where no leak, however large, is exposed.
+        The smallest such ε, or None if no leak, however large, is detected.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -439,7 +441,7 @@ def coin_detectable_gaussian(
     failed: int = 0,
     shared: int = 1,
 ) -> float | None:
-    """Smallest true epsilon of a Gaussian leak that `fair_coin` would expose with that probability.
+    """Minimum detectable epsilon of `fair_coin` for a Gaussian leak, with this power.
 
     Args:
         claim_epsilon: As of `coin_detectable_shift`, and so are the others.
@@ -451,8 +453,8 @@ def coin_detectable_gaussian(
         shared: See there.
 
     Returns:
-        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak is infinite, and
-        where no leak is exposed.
+        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak has infinite ε,
+        and if no leak is detected.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -482,11 +484,11 @@ def coin_detectable_shift(
     failed: int = 0,
     shared: int = 1,
 ) -> float | None:
-    """Smallest Gaussian leak that `fair_coin` would expose with the given probability.
+    """Smallest Gaussian leak that `fair_coin` detects with this power.
 
     The leak shifts a normal score by mu standard deviations (mu-GDP: Dong, Roth and Su 2022). The
-    attack guesses where the score is further from the middle than a margin, the best one for the
-    audit, and all guesses weigh the same: weights that grow with the odds do a little better.
+    attack guesses if the score is further from the middle than the margin that is best for the
+    audit. All guesses have equal weight; weights that grow with the odds do slightly better.
 
     Args:
         claim_epsilon: Claimed ε, finite and not negative.
@@ -498,7 +500,7 @@ def coin_detectable_shift(
         shared: Coins that each training serves; `trials` and `failed` count coins.
 
     Returns:
-        mu of the smallest such shift; None where no leak is exposed.
+        mu of the smallest such shift; None if no leak is detected.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -532,7 +534,7 @@ def _fewest_right(
     power: float,
     shared: int,
 ) -> FloatArray | None:
-    """The fewest right of so many guesses that refute the claim; None where no number does.
+    """The smallest number of correct guesses that refutes the claim; None if no number does.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -543,7 +545,7 @@ def _fewest_right(
         return None
     taken = aside.revealed * shared
     left = np.maximum(made - taken, 0)
-    # P[Bin >= k] must be below what is left of the error probability; isf gives k - 1.
+    # P[Bin >= k] must be below the remaining error probability; isf returns k - 1.
     enough = binomial.isf(1.0 - confidence - aside.probability, left, expit(claim_epsilon)) + 1.0
     fewest: FloatArray = np.where(left > 0, enough + taken, math.inf)
     return fewest

@@ -1,9 +1,9 @@
-"""Which of two rules an attack is scored by, and the bound that is forecast for it.
+"""Chooses which of two rules scores an attack, and forecasts its bound.
 
-Both are decided on the fitting part. The rules are the exact bound at one cut, and the fair-coin
-bound on weighted guesses. The first is better for leaks that show equally in all trials and for
-large δ, the second for leaks that show more clearly in some trials than in others. Only the chosen
-one is computed on the scored trials.
+Both use the fitting part only. The rules are the exact bound at one threshold and the fair-coin
+bound on weighted guesses. The first is better for large δ and for leaks that show equally in all
+trials, the second for leaks that show more clearly in some trials than in others. Only the chosen
+rule is computed on the scored trials.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from dpaudit.bounds.inputs import BoolArray, Counts, FloatArray
 from dpaudit.bounds.threshold import choose_threshold, count_errors
 
 _PREFERENCE = 0.2
-"""By which the forecast of the exact bound must be larger for it to be chosen.
+"""The exact bound is chosen if its forecast is larger by at least this much.
 
 Measured on Gaussian shifts, Laplace noise and randomised response with 200 trials of each world:
-where the forecasts are this close, the fair-coin bound is as large or larger on the scored trials.
+if the forecasts are this close, the fair-coin bound is at least as large on the scored trials.
 """
 
 
 class Forecast(NamedTuple):
-    """What an attack did on the trials that fixed it.
+    """An attack's forecast from the trials that it was fitted on.
 
     Attributes:
         bound: The bound on epsilon if the scored trials are guessed alike.
@@ -40,7 +40,7 @@ class Forecast(NamedTuple):
 
 
 class FailedTrials(NamedTuple):
-    """Trials that an attack cannot use, in world "in" and in world "out"."""
+    """Failed trials, which an attack cannot use, in world "in" and in world "out"."""
 
     n_in: int
     n_out: int
@@ -79,7 +79,7 @@ def choose_rule(
     right, made = np.zeros((2, WEIGHTS), dtype=np.int64)
     for fixed in (first, ~first):
         own, others = (scores[fixed], member[fixed]), (scores[~fixed], member[~fixed])
-        # Each cut is judged alone: errors of two cuts together are those of no cut.
+        # Each threshold is judged alone: the summed errors of two thresholds belong to neither.
         errors = count_errors(*others, choose_threshold(*own, **asked))
         by_cuts.append(exact(*scaled_errors(errors, failed_half, scored=scored), **asked))
         calibration = choose_calibration(*own, trials=scored, **asked)
@@ -96,11 +96,11 @@ def choose_rule(
 
 
 def scaled_errors(counts: Counts, failed: FailedTrials, *, scored: int) -> Counts:
-    """The errors of the scored trials, half of either world, if these are guessed as others were.
+    """The expected errors of the scored trials, half in each world, at the rates of other trials.
 
     Args:
-        counts: Errors on the trials that fixed the cut, or on some of them.
-        failed: Trials beside them that failed: errors in either world.
+        counts: Errors on all or some of the trials that the threshold was chosen on.
+        failed: Failed trials in addition: errors in either world.
         scored: Trials that will be scored.
 
     Returns:
@@ -118,12 +118,12 @@ def scaled_errors(counts: Counts, failed: FailedTrials, *, scored: int) -> Count
 def _scaled_guesses(
     right: Sequence[float], made: Sequence[int], share: float, *, trials: int
 ) -> CoinGuesses:
-    """Guesses of so many trials that are as frequent, and as often right, as those of others.
+    """Guesses on this many trials, as frequent and as often correct as on other trials.
 
     Args:
         right: Right guesses of each weight, from 1 on.
         made: Guesses of each weight.
-        share: What each count is multiplied with; guesses are rounded down.
+        share: Factor of each count; guesses are rounded down.
         trials: Trials of the result.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What a claim guarantees of an attack's errors, and the lower limits that follow from them.
+"""The error rates that a claim allows of an attack, and the lower limits that follow from errors.
 
 An audit asks the guarantee of its claim for every number: lower limits in the quantity of the claim
 (epsilon, mu, rho, or the factor of a privacy curve), thresholds, and what an audit of some size
@@ -32,15 +32,15 @@ from dpaudit.bounds.trade_off import (
 from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 
-# e^epsilon overflows beyond it; such a guarantee allows everything.
+# e^epsilon overflows beyond this; such a guarantee allows everything.
 _LARGEST_EXPONENT = 700.0
-# Cuts that are tried for a Gaussian leak, and how far they reach beyond the two means.
+# Thresholds tried for a Gaussian leak, and how far they reach beyond the two means.
 _CUTS = 401
 _TAIL = 4.0
 
 
 class Detectable(NamedTuple):
-    """The smallest leaks that an audit exposes with some power, in the quantity of the claim.
+    """The smallest leaks that an audit detects with some power, in the quantity of the claim.
 
     Attributes:
         best: Of a mechanism that shows as much at one threshold as a guarantee of its size allows;
@@ -54,10 +54,10 @@ class Detectable(NamedTuple):
 
 
 class Guarantee(ABC):
-    """What a claim allows of the error rates of every attack; its size is the level."""
+    """The error rates that a claim allows of every attack; its parameter is the level."""
 
     delta: float | None
-    """δ at which it bounds ε, as fair coins do; None if its level is no ε."""
+    """δ at which the level is an ε, as fair-coin bounds need; None if the level is not an ε."""
 
     @abstractmethod
     def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
@@ -66,7 +66,7 @@ class Guarantee(ABC):
     def threshold_statistic(
         self, fn_upper: FloatArray, fp_upper: FloatArray
     ) -> FloatArray | np.float64:
-        """What a threshold is chosen by, given upper limits on its error rates: the level."""
+        """The criterion for a threshold, given upper limits on its error rates: the level."""
         return self.statistic(fn_upper, fp_upper)
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Guarantee(ABC):
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float
     ) -> Detectable:
-        """The smallest leaks of which the exact limit exceeds the claim with a given probability.
+        """The smallest leaks for which the exact limit exceeds the claim with a given probability.
 
         Args:
             claimed: Claimed level.
@@ -137,13 +137,13 @@ class EpsilonGuarantee(Guarantee):
         return exact(*counts, delta=self.delta, confidence=confidence)
 
     def bounds(self, counts: Counts, *, confidence: float) -> dict[ValidBound, float]:
-        """Those of the table of bounds."""
+        """The bounds of the table."""
         return valid_bounds(Observed.COUNTS, *counts, delta=self.delta, confidence=confidence)
 
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float
     ) -> Detectable:
-        """Those of randomised response, and of a Gaussian leak at δ."""
+        """The leaks of randomised response, and of a Gaussian mechanism at δ."""
         false_negatives, false_positives, n_in, n_out = failed
         leak: dict[str, Any] = {
             "claim_epsilon": claimed,
@@ -202,8 +202,8 @@ class TradeOffGuarantee(Guarantee):
     ) -> FloatArray | np.float64:
         """How far both rates together are below chance.
 
-        Not the level: a Gaussian leak gives nearly the same level at every threshold, so that
-        the largest one would be an accident of the trials that it was chosen on.
+        Not the level: a Gaussian leak has nearly the same level at every threshold, so the largest
+        one would be due to chance in the trials that it was chosen on.
         """
         below: FloatArray = 1.0 - fn_upper - fp_upper
         return below
@@ -217,13 +217,13 @@ class TradeOffGuarantee(Guarantee):
         return level_limit(counts, self.trade_off, confidence=confidence)
 
     def bounds(self, counts: Counts, *, confidence: float) -> dict[ValidBound, float]:
-        """Those of the table of bounds that have a form for levels: all from counts."""
+        """The bounds of the table that have a form for levels: all bounds from counts."""
         return valid_levels(counts, self.trade_off, confidence=confidence)
 
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float
     ) -> Detectable:
-        """Those of the worst mechanism at its best threshold, and of a shifted normal score."""
+        """The leaks of the worst mechanism at its best threshold, and of a shifted normal score."""
         check_power(power, confidence=confidence)
         false_negatives, false_positives, n_in, n_out = failed
         region = rejecting_region(claimed, n_in, n_out, self.trade_off, confidence).after_errors(
@@ -263,7 +263,7 @@ class TradeOffGuarantee(Guarantee):
 
 
 def guarantee_of(claim: Claim) -> Guarantee:
-    """The guarantee of which a claim states the level."""
+    """The guarantee whose level a claim states."""
     match claim:
         case PrivacyClaim() | NoClaim():
             return EpsilonGuarantee(claim.delta)
@@ -276,7 +276,7 @@ def guarantee_of(claim: Claim) -> Guarantee:
 
 
 def _gaussian_shift(region: RejectionRegion, power: float) -> float:
-    """The smallest shift of a normal score that is rejected with a power at its best cut."""
+    """The smallest shift of a normal score that is detected with this power."""
 
     def exposed(shift: float) -> bool:
         cuts = np.linspace(-_TAIL, shift + _TAIL, _CUTS)

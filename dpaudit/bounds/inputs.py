@@ -1,4 +1,4 @@
-"""What every bound is given: counts of errors, and settings within their ranges."""
+"""Inputs of every bound: error counts, and settings checked against their ranges."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def check_power(power: float, *, confidence: float) -> None:
 
 
 def whole_number(name: str, value: object) -> int:
-    """Returns a count as an int, whatever type of number it came as.
+    """Returns a count of any numeric type as an int.
 
     Args:
         name: The argument, for the message.

@@ -1,8 +1,8 @@
 """The number of hypotheses that an audit tests, and the confidence that each of them needs.
 
 A hypothesis is a bound or a p-value computed from the scored trials: one per attack, threshold,
-direction and target that is evaluated on them. What was chosen on other trials (the fitting
-part) is one hypothesis however many candidates the choice was made from.
+direction and target evaluated on them. A choice made on other trials (the fitting part) counts as
+one hypothesis, however many candidates there were.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dpaudit.errors import SettingsError
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """What one audit evaluates on the scored trials; the factors multiply.
+    """The hypotheses of one audit on the scored trials: the product of these factors.
 
     Attributes:
         attacks: Attacks, each with a bound of its own.
@@ -43,7 +43,7 @@ class Hypotheses:
         return self.attacks * self.thresholds * self.directions * self.targets
 
     def confidence(self, overall: float) -> float:
-        """Confidence of each bound that makes the largest one hold (Bonferroni).
+        """Confidence that each bound needs for the largest one to hold (Bonferroni).
 
         Args:
             overall: Confidence of the bound that is reported, in (0, 1).
@@ -61,7 +61,7 @@ def bonferroni(confidence: float, hypotheses: int) -> float:
     """Confidence that each of several bounds needs for all to hold at once (Bonferroni).
 
     Theorem (Boole's inequality): K bounds that each fail with probability at most α/K fail
-    somewhere with probability at most α, however they depend on one another.
+    somewhere with probability at most α, whatever their dependence.
 
     Args:
         confidence: Confidence that all bounds hold together, in (0, 1).
@@ -78,14 +78,14 @@ def bonferroni(confidence: float, hypotheses: int) -> float:
 
 
 def attack_confidence(overall: float, hypotheses: int, *, sequential: bool) -> float:
-    """Confidence of each bound of an attack, in an audit that is running as in a finished one.
+    """Confidence of each bound of an attack, in a running and in a finished audit.
 
     A sequential audit takes two bounds of each attack, the one that holds at any time and the one
     at its cap: each has half of the error probability.
 
     Args:
         overall: Confidence of the audit, in (0, 1).
-        hypotheses: What is tested on the scored trials, at least 1.
+        hypotheses: Number of hypotheses tested on the scored trials, at least 1.
         sequential: Whether the audit may stop early.
 
     Returns:

@@ -3,12 +3,12 @@
 Each of m canaries is included by an independent fair coin; the attack sees the output and guesses
 the coins of as many canaries as it likes.
 
-A fixed number of guesses. How many `one_run` is given must not depend on which guesses are right:
+A fixed number of guesses. The number given to `one_run` must not depend on which guesses are right:
 a number tuned on the result needs a correction.
 
-Guesses in turn. `one_run_in_turn` looks at the coins of the canaries in turn, the surest guess
-first, and takes the evidence after any number of them. Which canary comes next, and what is guessed
-of it, may depend on the output and on the coins seen so far.
+Guesses in turn. `one_run_in_turn` takes the canaries one after another, the most confident guess
+first, and uses the evidence after any number of them. The next canary and its guess may depend on
+the output and on the coins seen so far.
 
 Theorem. Let each of m coins be fair and independent, and M be (ε, δ)-DP in each coin. Then every
 turn k is revealed or not, N turns in all with E[N] ≤ m δ, and a guess that is not revealed is right
@@ -25,16 +25,16 @@ conditioned on instead of s. Given these, every output brings coin i to one turn
 integrals add up to at most one over the outputs on which "in" is guessed of it and one over those
 with "out". By (ε, δ)-DP each is at most δ, so that coin i adds at most δ/2 + δ/2 to E[N].  ∎
 
-Steinke, Nasr and Jagielski 2023, Theorem 5.2, has the case of an order and guesses that depend on
-the output alone, and a number of guesses fixed beforehand.
+Steinke, Nasr and Jagielski 2023, Theorem 5.2, covers the case where order and guesses depend on the
+output alone and the number of guesses is fixed beforehand.
 
 The bound. Of the first k guesses at most N + S(k - N) are right, where S is a walk of independent
 Bernoulli(p) steps. With r fixed beforehand, N > r has probability at most m δ/(r + 1) (Markov),
-which is taken off the error probability; else the right guesses are at most r + S(k - r), and
-everything that grows with them is dominated by the same of the walk. The statistic is the smallest
-binomial tail probability over all numbers of guesses. Its p-value, that the walk ever comes as
-high, is computed exactly, step by step, where a union bound over the numbers, or Ville's inequality
-for an e-process, would only limit it.
+which is subtracted from the error probability; else the right guesses are at most r + S(k - r), and
+any statistic increasing in them is dominated by that of the walk. The statistic is the smallest
+binomial tail probability over all numbers of guesses. Its p-value, the probability that the walk
+ever comes as high, is computed exactly, step by step; a union bound over the numbers, or Ville's
+inequality for an e-process, would only limit it.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
 
 _TOLERANCE = 1e-10
-# The claims that the bound tries; a block of them is tried at once.
+# The claims that the bound tries, a block at a time.
 _STEP = 0.01
 _BLOCK = 64
-# Rounding of a binomial tail: what is this near to the observed one counts as as small.
+# Rounding error of a binomial tail: a tail this close to the observed one counts as equal to it.
 _TIE = 1.0 + 1e-9
 _CERTAIN_LEAK = 60.0
 
@@ -123,8 +123,8 @@ def one_run_p_value(
 ) -> float:
     """Largest probability of this many right guesses in one run of an (ε, δ)-DP mechanism.
 
-    What `one_run` inverts. Several runs are one in this sense, with all their canaries: their
-    outputs together are (ε, δ)-DP in each canary, which takes part in one of them.
+    `one_run` inverts this. Several runs count as one, with all their canaries: their outputs
+    together are (ε, δ)-DP in each canary, which takes part in only one of them.
 
     Args:
         correct: Canaries whose coin was guessed right.
@@ -151,9 +151,9 @@ def one_run_gaussian(
     """Estimate, not a proof: as `one_run`, but assumes the Gaussian trade-off curve.
 
     If the mechanism is μ-GDP, a recursion limits how probable this many right guesses are; the
-    largest μ that it falsifies is turned into ε at δ (Mahloujifar, Melis and Chaudhuri 2024,
-    Algorithm 3 with abstentions). For Gaussian noise it is much tighter than `one_run`; for
-    other mechanisms it proves nothing.
+    largest μ that it refutes is turned into ε at δ (Mahloujifar, Melis and Chaudhuri 2024,
+    Algorithm 3 with abstentions). For Gaussian noise it is much tighter than `one_run`; for other
+    mechanisms it proves nothing.
 
     Args:
         correct: Canaries whose coin was guessed right.
@@ -200,7 +200,7 @@ def _count_p_value(outcome: _Guesses, epsilon: float, delta: float) -> float:
 
 
 def _gaussian_excess(outcome: _Guesses, mu: float, alpha: float) -> float:
-    """How far the recursion's masses exceed what μ-GDP allows; positive falsifies μ."""
+    """By how much the recursion's masses exceed the limit of μ-GDP; a positive value refutes μ."""
     correct, guesses, canaries = outcome
     right = alpha * correct / canaries
     wrong = alpha * (guesses - correct) / canaries
@@ -243,7 +243,7 @@ def _checked_counts(correct: int, guesses: int, canaries: int) -> _Guesses:
 
 
 class Prefix(NamedTuple):
-    """The guesses, from the surest on, that speak most against a claim.
+    """The number of guesses, most confident first, that is the strongest evidence against a claim.
 
     Attributes:
         guesses: How many.
@@ -255,10 +255,10 @@ class Prefix(NamedTuple):
 
 
 class GuessesInTurn(NamedTuple):
-    """Guesses of all coins in the order in which they are looked at.
+    """Guesses of all coins, in the order in which they are evaluated.
 
     Attributes:
-        order: Positions of the coins, the surest guess first; shape (m,).
+        order: Positions of the coins, the most confident guess first; shape (m,).
         inside: Whether each is guessed in, in this order; shape (m,).
     """
 
@@ -270,13 +270,13 @@ def one_run_in_turn(right: npt.ArrayLike, *, delta: float, confidence: float) ->
     """A lower bound on epsilon from guesses in one run, over all numbers of guesses at once.
 
     The claims ε = 0.01, 0.02, … are tried in order until one survives; the bound is the last one
-    refuted. No correction for the many claims is due, nor monotonicity of the p-value in ε: the
-    bound exceeds the true ε only where the first claim of the list at or above it, a true claim,
-    was refuted (fixed-sequence testing).
+    refuted. This needs no correction for the many claims and no monotonicity of the p-value in ε:
+    the bound exceeds the true ε only where the first claim of the list at or above it, a true
+    claim, was refuted (fixed-sequence testing).
 
     Args:
-        right: Whether the guess of each canary's coin is right, in the order in which they are
-            looked at; shape (m,), at least 1.
+        right: Whether the guess of each canary's coin is right, in the order of evaluation; shape
+            (m,), at least 1.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
 
@@ -306,7 +306,7 @@ def one_run_in_turn(right: npt.ArrayLike, *, delta: float, confidence: float) ->
 def one_run_in_turn_p_value(
     right: npt.ArrayLike, *, epsilon: float, delta: float, confidence: float
 ) -> float:
-    """Largest probability, under an (ε, δ)-DP claim, of guesses that speak as much against it.
+    """Largest probability, under an (ε, δ)-DP claim, of evidence at least this strong against it.
 
     Args:
         right: As for `one_run_in_turn`.
@@ -329,7 +329,7 @@ def one_run_in_turn_p_value(
         return 1.0
     counts = _without_revealed(guessed, aside)
     [least] = _least_tails(counts, np.array([epsilon]))
-    if least * _TIE >= 1.0:  # not one guess was right
+    if least * _TIE >= 1.0:  # no guess was right
         return 1.0
     reached = _ever_reached(_heights(len(counts), float(least), epsilon), epsilon)
     return min(1.0, reached + aside.probability)
@@ -354,7 +354,7 @@ def strongest_prefix(right: npt.ArrayLike, *, epsilon: float) -> Prefix:
 def one_run_in_turn_detectable(
     *, claim_epsilon: float, canaries: int, delta: float, confidence: float, power: float = 0.8
 ) -> float | None:
-    """Smallest true epsilon that the bound would expose with the given probability.
+    """Minimum detectable epsilon, with this power.
 
     The leak is randomised response on every canary's coin, which no attack on an ε-DP mechanism
     exceeds: the walk of right guesses that the theorem compares with.
@@ -367,7 +367,7 @@ def one_run_in_turn_detectable(
         power: Probability that the bound exceeds the claim, in (1 - confidence, 1).
 
     Returns:
-        The smallest such ε, or None where no leak, however large, is exposed.
+        The smallest such ε, or None if no leak, however large, is detected.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -380,7 +380,7 @@ def one_run_in_turn_detectable(
     if aside is None:
         return None
     alpha = 1.0 - confidence - aside.probability
-    # The first claim of the bound's list that is above this one has to be refuted.
+    # The first claim in the bound's list above this one has to be refuted.
     refuted = _STEP * (math.floor(claim_epsilon / _STEP + 1e-9) + 1)
     steps = canaries - aside.revealed
     low, high = math.log(alpha / steps), math.log(alpha)
@@ -405,7 +405,7 @@ def one_run_in_turn_detectable(
 
 @lru_cache(maxsize=256)
 def set_aside_in_turn(canaries: int, *, delta: float, confidence: float) -> SetAside | None:
-    """What is set aside for δ: what costs right guesses of a fifth of the coins least.
+    """The allowance for δ: the one that costs least if a fifth of the coins is guessed right.
 
     Args:
         canaries: Canaries, at least 1.
@@ -413,8 +413,8 @@ def set_aside_in_turn(canaries: int, *, delta: float, confidence: float) -> SetA
         confidence: One-sided confidence, in (0, 1).
 
     Returns:
-        The right guesses taken for revealed, and the probability that δ gives away more; None where
-        nothing is left to prove anything with.
+        The number of right guesses counted as revealed, and the probability that δ reveals more;
+        None if this leaves no error probability to prove anything with.
     """
     if delta == 0.0:
         return SetAside(0, 0.0)
@@ -424,7 +424,7 @@ def set_aside_in_turn(canaries: int, *, delta: float, confidence: float) -> SetA
         probability = canaries * delta / (revealed + 1)
         if probability >= alpha:
             continue
-        # Of n guesses all right, p^n is within what is left: the smaller -log p, the larger ε.
+        # If all n guesses are right, p^n is within what is left: the smaller -log p, the larger ε.
         cost = -math.log(alpha - probability) / (guesses - revealed)
         if cost >= least:
             break
@@ -433,13 +433,13 @@ def set_aside_in_turn(canaries: int, *, delta: float, confidence: float) -> SetA
 
 
 def _without_revealed(guessed: BoolArray, aside: SetAside) -> IntArray:
-    """Right guesses after each, the first of them taken for revealed; shape (m - r,)."""
+    """Right guesses after each guess, the first ones counted as revealed; shape (m - r,)."""
     counts: IntArray = np.cumsum(guessed)[aside.revealed :] - aside.revealed
     return counts
 
 
 def _is_refuted(canaries: int, least: float, epsilon: float, alpha: float) -> bool:
-    """Whether a smallest tail probability refutes a claim; the walk is only followed in doubt."""
+    """Whether a smallest tail probability refutes a claim; the walk is computed only in doubt."""
     if least > alpha:
         return False
     if canaries * least <= alpha:  # Boole's inequality
@@ -448,7 +448,7 @@ def _is_refuted(canaries: int, least: float, epsilon: float, alpha: float) -> bo
 
 
 def _tails(counts: IntArray, claims: FloatArray) -> FloatArray:
-    """Probability of at least so many right guesses after each; shape (claims, m)."""
+    """Probability of at least this many right guesses after each guess; shape (claims, m)."""
     made = np.arange(1, len(counts) + 1)
     positive = np.maximum(counts, 1)
     tails = betainc(positive, made - positive + 1.0, expit(claims)[:, None])
@@ -462,9 +462,9 @@ def _least_tails(counts: IntArray, claims: FloatArray) -> FloatArray:
 
 
 def _heights(canaries: int, least: float, epsilon: float) -> IntArray:
-    """The fewest right guesses after each whose tail probability is at most this; shape (m,).
+    """The fewest right guesses after each guess with at most this tail probability; shape (m,).
 
-    They never fall, and grow by at most one from guess to guess; m + 1 where no number is enough.
+    They never decrease, and grow by at most one per guess; m + 1 if no number is enough.
     """
     success, level, height = float(expit(epsilon)), least * _TIE, 1
     heights = np.empty(canaries, dtype=np.int64)
@@ -482,7 +482,7 @@ def _ever_reached(heights: Sequence[int] | IntArray, epsilon: float) -> float:
     mass = np.zeros(len(heights) + 2)
     mass[0], reached = 1.0, 0.0
     for made, height in enumerate(np.asarray(heights).tolist(), start=1):
-        top = min(height, made)  # below it the walk is still on its way
+        top = min(height, made)  # the walk is still below the height
         right = mass[:top] * success
         mass[:top] *= failure
         mass[1 : top + 1] += right

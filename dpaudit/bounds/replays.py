@@ -1,4 +1,4 @@
-"""Lower confidence bounds from replays, whose privacy loss is known and not guessed.
+"""Lower confidence bounds from replays, whose privacy loss is computed and not guessed.
 
 A replay gives a privacy loss L = log P(y) - log P'(y) of answers y that were drawn from Q, and the
 weight w = P(y) / Q(y). The hockey-stick divergence at epsilon is the mean of w (1 - e^(epsilon -
@@ -17,7 +17,7 @@ from dpaudit.bounds.inputs import FloatArray
 from dpaudit.errors import SettingsError
 
 _BETS: Final = 1.0 - np.geomspace(1e-3, 0.999, 24)
-"""Shares of the capital that are put on each replay; the capital is their mean."""
+"""Shares of the capital that are bet on each replay; the total capital averages over them."""
 _STEPS: Final = 45
 _MOST: Final = 1e3
 
@@ -27,8 +27,8 @@ def mean_lower(values: FloatArray, *, confidence: float) -> float:
 
     The capital of bets that the mean exceeds m, the average over shares b of the product of
     1 + b (x / m - 1), is a non-negative supermartingale that starts at 1 if the mean is at most m,
-    so it reaches 1 / alpha with probability at most alpha (Ville 1939; Waudby-Smith and Ramdas
-    2024, Section 4). No upper bound on the values is needed.
+    so it reaches 1/alpha with probability at most alpha (Ville 1939; Waudby-Smith and Ramdas 2024,
+    Section 4). No upper bound on the values is needed.
 
     Args:
         values: Shape (n,), each at least 0.
@@ -60,7 +60,7 @@ def mean_lower(values: FloatArray, *, confidence: float) -> float:
 
 
 def mean_exceeds(values: FloatArray, mean: float, *, confidence: float) -> bool:
-    """Whether it is shown that the mean of non-negative values exceeds this one.
+    """Whether the mean of non-negative values is shown to exceed this one.
 
     As `mean_lower`: the capital does not increase in the mean.
     """
@@ -93,14 +93,14 @@ def replayed_epsilon(
 ) -> float:
     """The lower bound on epsilon at delta from counted replays.
 
-    For delta 0 no statistics are needed: what was answered has positive probability (density), so
-    its loss bounds epsilon. Else the bound is the largest epsilon at which the hockey-stick
-    divergence is shown to exceed delta. The estimates do not increase in epsilon, and the capital
-    of `mean_lower` increases in each of them, so whatever rejects an epsilon above the true one
+    For delta 0 no statistics are needed: the answers have positive probability (density), so their
+    loss bounds epsilon. Else the bound is the largest epsilon at which the hockey-stick divergence
+    is shown to exceed delta. The estimates do not increase in epsilon, and the capital of
+    `mean_lower` increases in each of them, so a test that rejects an epsilon above the true one
     rejects the true one, too: all epsilons may be tried at once.
 
     Args:
-        losses: Shape (n,); the direction is chosen before, on other replays.
+        losses: Shape (n,); the direction was chosen beforehand, on other replays.
         log_weights: Shape (n,).
         delta: In [0, 1).
         confidence: One-sided.
@@ -131,7 +131,7 @@ def replayed_epsilon(
         return math.inf
     finite = losses[np.isfinite(losses)]
     low, high = 0.0, min(_MOST, float(np.max(finite, initial=0.0)))
-    if rejected(high):  # some replays have no limit
+    if rejected(high):  # some replays have an infinite loss
         low, high = high, _MOST
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)

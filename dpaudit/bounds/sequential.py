@@ -1,26 +1,24 @@
-"""Proof that a claim is violated, as early as the outcomes allow: an e-process on fair coins.
+"""Sequential proof that a claim is violated: an e-process on fair coins.
 
-The world of every trial is a fair coin, and an attack that was fixed before bets on it with the
-odds that it sees in the trial's output. The e-process of a claim is a wealth that starts at 1 and,
-if the claim is true, is expected never to grow, whatever has happened so far. By Ville's inequality
-(1939) the probability that it ever reaches 1/α is then at most α: the audit may check after every
-trial, stop at any time for any reason, and go on after a check.
+The world of every trial is a fair coin. An attack that was fixed before bets on the coin, with odds
+computed from the trial's output. The e-process of a claim is a wealth that starts at 1 and, if the
+claim is true, never grows in expectation, given the past. By Ville's inequality (1939) the
+probability that it ever reaches 1/α is then at most α: the audit may check after every trial, stop
+at any time for any reason, and go on after a check.
 
 The bet. Under pure ε-DP a coin is guessed right, given the output and all that went before, with
 probability at most p = e^ε/(1 + e^ε). A stake with the odds q > p multiplies the wealth by q/p if
 the guess is right and by (1 - q)/(1 - p) if not, which is expected to be at most 1; it grows
-fastest where q is the true probability (Kelly 1956). An attack may be silent on a trial.
-Under (ε, δ)-DP the trial reveals its coin with probability δ (Kairouz, Oh and Viswanath 2015,
-Theorem 2.5), which multiplies the wealth by 1/p at most. So the wealth is divided by 1 + δ(1/p - 1)
-on every trial, on a silent one too: silence is chosen by the output, and an attack that bets on
-nothing but revealed coins would gain otherwise.
+fastest where q is the true probability (Kelly 1956). An attack may abstain on a trial. Under (ε,
+δ)-DP the trial reveals its coin with probability δ (Kairouz, Oh and Viswanath 2015, Theorem 2.5),
+which multiplies the wealth by 1/p at most. So the wealth is divided by 1 + δ(1/p - 1) on every
+trial, even if the attack abstains: abstention depends on the output, and otherwise an attack that
+bets only on revealed coins would gain.
 
-Odds may be wrong in scale, above all those of an attack that has learnt from few trials. Three
-gamblers share the first wealth and take the log odds at half, once and three times their value.
-
-`refit_schedule` says when the attack may change. No fixed-n bound takes what these functions
-return: a bound such as `exact`, recomputed at every check, fails more often than its confidence
-admits.
+The scale of the odds may be wrong, especially after few trials. Three gamblers share the first
+wealth and multiply the log odds by a half, one and three. `refit_schedule` says when the attack may
+change. Never use a fixed-n bound such as `exact` here: recomputed at every check, it fails more
+often than its confidence allows.
 """
 
 from __future__ import annotations
@@ -42,11 +40,11 @@ from dpaudit.bounds.inputs import (
 from dpaudit.errors import SettingsError
 
 GAMBLERS = {0.5: 0.2, 1.0: 0.5, 3.0: 0.3}
-"""What each gambler multiplies the log odds with, and its share of the first wealth.
+"""Each gambler's factor of the log odds, and its share of the first wealth.
 
 With these a perfect attack on three hypotheses refutes ε = 1 at 95 % after 16 bets.
 """
-# The claims that `coin_bound` tries; a block of them is tried at once.
+# The claims that `coin_bound` tries, a block at a time.
 _STEP = 0.01
 _BLOCK = 32
 
@@ -58,7 +56,7 @@ def e_process(
 
     Args:
         log_odds: Log odds that the world of each trial is "in", from an attack that was fixed
-            before the trial was run; 0 where it is silent; shape (trials,), finite.
+            before the trial was run; 0 where it abstains; shape (trials,), finite.
         member: Whether the world is "in"; shape (trials,).
         epsilon: Claimed ε, finite and not negative.
         delta: Claimed δ, in [0, 1).
@@ -86,7 +84,7 @@ def coin_bound(
     process so far, until one survives; the bound is the last one refuted. This needs no correction
     for the many claims and no monotonicity in ε: the bound exceeds the true ε only where the
     first claim of the list at or above the true ε, a true claim, was refuted (fixed-sequence
-    testing). It so holds at all times at once, and it never falls as trials arrive.
+    testing). So it holds at all times at once, and it never decreases as trials arrive.
 
     Args:
         log_odds: As for `e_process`.
@@ -125,13 +123,13 @@ def _log_e_values(
     epsilon = claims[:, None, None]
     stake = np.array([*GAMBLERS])[None, :, None] * np.abs(odds)
     right = (odds > 0) == worlds
-    # Given the guess, q and 1 - q over p and 1 - p.
+    # Given the guess: q/p and (1 - q)/(1 - p).
     gain = np.where(
         right,
         log_expit(stake) - log_expit(epsilon),
         log_expit(-stake) - log_expit(-epsilon),
     )
-    # Paid on every trial: which of them are bet on may depend on what is revealed.
+    # Paid on every trial: which trials are bet on may depend on the revealed coins.
     price = np.log1p(delta * np.expm1(-log_expit(epsilon)))
     gain = np.where(stake > epsilon, gain, 0.0) - price
     shares = np.log([*GAMBLERS.values()])[None, :, None]
@@ -156,11 +154,11 @@ def _bets(log_odds: npt.ArrayLike, member: npt.ArrayLike) -> tuple[FloatArray, B
 
 
 class ScoredBlock(NamedTuple):
-    """Trials that one frozen attack bets on; trials are numbered from 0.
+    """Trials on which one frozen attack bets; trials are numbered from 0.
 
     Attributes:
         start: The attack is fitted on the trials before this one, and bets from it on.
-        stop: The first trial that it does not bet on.
+        stop: The first trial after its block.
     """
 
     start: int
@@ -174,15 +172,15 @@ def refit_schedule(cap: int, *, first: int) -> tuple[ScoredBlock, ...]:
     the attack fitted on the trials before its block, and is fitted on from the next block on.
 
     Why the e-process stays valid while the attack changes: a bet must be *predictable*. Given all
-    trials before the block, the attack is a fixed function of the output of a trial yet to come,
-    which is independent of it; the coin of that trial is guessed right, given its output, with no
-    larger probability than the claim allows, whatever function it is. All of classifier, features
-    and odds must hence come from trials before `start`, and bets once made are never revised.
-    Blocks are multiples of `first` that grow by half: from the third one on the attack is fitted on
-    two thirds of the trials at hand at any time, and few fits are enough.
+    trials before the block, the attack is a fixed function of the output of a future trial, which
+    is independent of them. Whatever the function, it guesses that trial's coin right, given the
+    output, with no larger probability than the claim allows. So classifier, features and odds must
+    all come from trials before `start`, and bets are never revised. Blocks are multiples of `first`
+    that grow by half: from the third one on, the attack is always fitted on two thirds of the
+    trials at hand, and few fits are enough.
 
     Args:
-        cap: Trials at most, those that the first attack is fitted on included.
+        cap: Largest number of trials, including those that the first attack is fitted on.
         first: Trials that the first attack is fitted on, at least 1.
 
     Returns:

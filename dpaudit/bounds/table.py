@@ -1,7 +1,7 @@
-"""Every bound and estimate of epsilon, once: what it is called, computed from, and worth.
+"""Every bound and estimate of epsilon: its name, its input and whether it may decide.
 
-Audits compute what this table says, and results, reports, `dpaudit bounds`, `dpaudit list bounds`
-and docs/statistics.md show it. A new bound is a function and a row here.
+Audits compute the bounds of this table; results, reports, `dpaudit bounds`, `dpaudit list bounds`
+and docs/statistics.md show them. A new bound is a function and a row here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpaudit.model.choices import Assumption
 
 
 class ValidBound(StrEnum):
-    """A lower confidence bound: it exceeds the true epsilon at most as often as it says."""
+    """A lower confidence bound, valid at its stated confidence."""
 
     EXACT = "exact"
     FAIR_COIN = "fair_coin"
@@ -34,7 +34,7 @@ class ValidBound(StrEnum):
 
 
 class Estimate(StrEnum):
-    """A number for comparison: it may exceed the true epsilon more often than it says."""
+    """A number for comparison, without such a guarantee."""
 
     JEFFREYS = "jeffreys"
     JOINT_BETA = "joint_beta"
@@ -43,7 +43,7 @@ class Estimate(StrEnum):
 
 
 class Observed(StrEnum):
-    """What a bound is computed from."""
+    """The observations from which a bound is computed."""
 
     COUNTS = "counts"
     """The four numbers of `Counts`, of trials that were scored once."""
@@ -54,7 +54,7 @@ class Observed(StrEnum):
     CANARIES = "canaries"
     """Right guesses, guesses (a number fixed beforehand) and canaries of one training."""
     IN_TURN = "in-turn"
-    """Whether the guess of each canary of one training is right [m], the surest first."""
+    """Whether the guess of each canary of one training is right [m], the most confident first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,20 +64,20 @@ class BoundEntry:
     Attributes:
         key: Its key in results.
         label: Its name in reports.
-        meaning: What it says, as a reader of a report needs it.
+        meaning: Its meaning, for a reader of a report.
         observed: What it is computed from.
         function: Called with what was observed and with `delta` and `confidence`.
         level: The same for claims in mu, in rho or by a curve: called with `Counts`, the family of
             trade-off functions and `confidence`. A valid bound from counts has one.
         decides: Whether it may decide a verdict; only a valid bound may.
-        assumption: What it takes for granted; None if nothing.
+        assumption: Its assumption about the mechanism; None if nothing is assumed.
         source: Where it is proved or proposed.
-        short: What it does with what was observed, in three or four words; of every valid bound
-            of an audit in two worlds, where the Clopper-Pearson bound stands next to it.
+        short: What it does, in three or four words; every valid bound of an audit in two worlds has
+            this, and is shown next to the Clopper-Pearson bound.
 
     Raises:
         ValueError: If an estimate is to decide a verdict, or a valid bound from counts lacks
-            `level`, so that audits of such claims would be without it.
+            `level`, which audits of such claims need.
     """
 
     key: ValidBound | Estimate
@@ -206,7 +206,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
         source="Mahloujifar, Melis and Chaudhuri 2024",
     ),
 )
-"""The table, in the order in which it is shown."""
+"""The table, in display order."""
 
 
 def entries_for(observed: Observed) -> Iterator[BoundEntry]:
@@ -217,7 +217,7 @@ def entries_for(observed: Observed) -> Iterator[BoundEntry]:
 def valid_bounds(
     observed: Observed, *given: object, delta: float, confidence: float
 ) -> dict[ValidBound, float]:
-    """Every valid bound on what was observed.
+    """Every valid bound that can be computed from these observations.
 
     Args:
         observed: What it is.
@@ -264,11 +264,11 @@ def valid_levels(
 FIXED = frozenset(
     entry.key for entry in BOUNDS if entry.observed in (Observed.COUNTS, Observed.COINS)
 )
-"""The bounds of a number of trials that was fixed before any of them was seen."""
+"""The bounds that need a number of trials fixed in advance."""
 
 
 def deciding(bounds: Mapping[ValidBound, float | None]) -> BoundEntry | None:
-    """The row of the largest bound that may decide a verdict; None if there is none."""
+    """The row of the largest bound that may decide a verdict, or None."""
     found = [
         (value, entry)
         for entry in BOUNDS

@@ -1,8 +1,8 @@
 """From attack scores to guesses: threshold, errors and the receiver operating characteristic.
 
 A threshold must be chosen on scores that are not scored later: the fitting part of the trials.
-Choosing the best threshold on the trials that the bound is then computed from is a hidden
-multiple test, and the bound fails more often than its confidence admits.
+Choosing the best threshold on the trials that the bound is then computed from is a hidden multiple
+test: the bound would fail more often than its confidence allows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dpaudit.bounds.inputs import (
 )
 from dpaudit.errors import SettingsError
 
-# Statistics that agree to this many digits are tied: the choice must not hang on rounding.
+# Statistics that agree to this many digits are tied: rounding must not decide the choice.
 _DIGITS = 12
 
 Statistic: TypeAlias = Callable[[FloatArray, FloatArray], npt.ArrayLike]
-"""Of upper limits on both error rates, false negatives first: what they prove, not clipped."""
+"""The bound from upper limits on both error rates, false negatives first; not clipped."""
 
 
 class Direction(StrEnum):
@@ -114,12 +114,12 @@ def choose_threshold(
 def choose_threshold_by(
     scores: FloatArray, member: BoolArray, proves: Statistic, *, confidence: float
 ) -> Threshold:
-    """Chooses as `choose_threshold` does, by what upper limits on the error rates prove.
+    """Chooses as `choose_threshold` does, by the bound from upper limits on the error rates.
 
     Args:
         scores: Attack scores; shape (n,), finite.
         member: Whether the trial is of the "in" world; shape (n,), both worlds present.
-        proves: Of upper limits on the false-negative and the false-positive rate, what they prove.
+        proves: The bound from upper limits on the false-negative and the false-positive rate.
         confidence: One-sided confidence of the bound to come, in (0, 1).
 
     Returns:
@@ -160,13 +160,13 @@ def best_cut(
         cuts: The candidates; m of them.
         directions: Directions to cut in; d of them.
         evidence: Forecast of the bound on epsilon of each cut, not clipped; shape (d, m).
-        centre: Among equals the cut closest to this wins.
+        centre: The cut closest to this wins ties.
 
     Returns:
         The best cut.
     """
-    # Clipped on purpose: below 0 the statistic favours cuts that put nearly all trials on one
-    # side, which prove nothing however many trials are scored.
+    # Clipped on purpose: below 0 the statistic favours cuts with nearly all trials on one side,
+    # which prove nothing, however many trials are scored.
     bound = np.round(np.maximum(evidence, 0.0), _DIGITS)
     errors = errors_at(cuts, directions)
     # The Youden index times n_in * n_out, in whole numbers, so that ties are ties.
@@ -232,7 +232,7 @@ def aucs(scores: FloatArray, member: BoolArray) -> FloatArray:
 
 
 def _area(inside: FloatArray, outside: FloatArray) -> float:
-    """Share of the pairs in which the one inside is larger, ties counting half."""
+    """Share of pairs in which the member's score is larger, ties counting half."""
     ordered = np.sort(outside)
     smaller = np.searchsorted(ordered, inside, "left").sum()
     not_larger = np.searchsorted(ordered, inside, "right").sum()

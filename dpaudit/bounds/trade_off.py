@@ -1,9 +1,8 @@
 """Families of trade-off functions, and exact lower limits on their level.
 
-A trade-off function is what a guarantee leaves of an attack's two error rates. A member of a family
-is named by its level: mu of Gaussian differential privacy, rho of zCDP, or the factor by which the
-epsilons of a privacy curve are multiplied. The larger the level, the smaller the errors that an
-attack may have.
+A trade-off function limits an attack's two error rates. The level names a member of a family: mu of
+Gaussian differential privacy, rho of zCDP, or the factor by which the epsilons of a privacy curve
+are multiplied. The larger the level, the smaller the errors that an attack may have.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from dpaudit.bounds.clopper_pearson import upper_limits
 from dpaudit.bounds.inputs import BoolArray, Counts, FloatArray, check_confidence
 from dpaudit.model.currencies import CurvePoint
 
-# ndtr of less underflows, and 1 - ndtr of more is 0.
+# ndtr underflows below this, and 1 - ndtr is 0 above its negative.
 _LARGEST_SCORE = 37.0
-# A finite set of orders leaves constraints of zCDP out: it makes the region of rates larger and
-# every limit on rho smaller, never larger. Against 20,000 orders these lose at most 0.5 % of rho,
+# A finite set of orders omits constraints of zCDP: it makes the region of rates larger and every
+# limit on rho smaller, never larger. Compared with 20,000 orders, these lose at most 0.5 % of rho,
 # for errors from 0.45 to 0.001, and from (0.9, 0.0001) to (0.99, 0.000001).
 _ORDERS: Final = 1.0 + np.geomspace(1e-3, 100.0, 64)
 _ORDERS.setflags(write=False)
@@ -33,7 +32,7 @@ _SWEEPS = 3
 _SOLVER_STEPS = 80
 _SOLVER_WIDTH = 1e-10
 _LARGEST_EXPONENT = 700.0
-# Outcomes are ranked alike whatever the confidence, so that more of it never raises a limit.
+# The ranking does not depend on confidence, so a higher confidence never raises a limit.
 _REFERENCE_CONFIDENCE = 0.95
 # Ties survive the rounding of a trade-off function; a larger region only lowers a limit.
 _TIE_SLACK = 1e-9
@@ -41,15 +40,15 @@ _MOST_LEVEL = 1e6
 _ROOT_STEPS = 60
 _ROOT_TOLERANCE = 1e-4
 _LEAST_SCALE = 1e-3
-# How far below the estimated root the certificate is tried, as shares of it.
+# How far below the estimated root the certificate is tried, as shares of the root.
 _STEPS_DOWN = (2e-3, 4e-3, 8e-3, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5)
-# Rates beyond these normal scores are taken in one stretch each.
+# Rates beyond these normal scores form one stretch each.
 _FAR = 5.0
 _BEYOND = 38.5
 # Distance of the grid's scores in units of 1/sqrt(n): a binomial proportion has a standard
 # deviation of at least 1.25 of them.
 _SPACING = 0.6
-# The peak of the grid is enlarged, most of all where the boundary has a corner.
+# The grid is refined around its peak, most of all where the boundary has a corner.
 _ZOOMS = 3
 _ZOOM_POINTS = 9
 # Stretches of the boundary that may still be undecided, and how short they may become.
@@ -87,7 +86,7 @@ class TradeOff(Hashable, Protocol):
 
 @dataclass(frozen=True)
 class GaussianTradeOff:
-    """Gaussian differential privacy: telling N(0, 1) from N(mu, 1) (Dong, Roth and Su 2022)."""
+    """Gaussian differential privacy: testing N(0, 1) against N(mu, 1) (Dong, Roth and Su 2022)."""
 
     def least_fnr(self, fpr: FloatArray, level: float) -> FloatArray:
         """Φ(Φ⁻¹(1 − FPR) − μ)."""
@@ -104,16 +103,16 @@ class GaussianTradeOff:
 class ConcentratedTradeOff:
     """Zero-concentrated differential privacy (Bun and Steinke 2016, Definition 1.1).
 
-    Post-processing an output to a guess does not raise a Rényi divergence, so that the guesses in
-    the two worlds, Bernoulli variables, have divergence at most ρα for every order α > 1 and in
-    both directions. The pairs of rates that satisfy this form a convex set (exp((α − 1) D_α) is
-    jointly convex: van Erven and Harremoës 2014), symmetric under exchange of the two rates.
+    Post-processing does not raise a Rényi divergence, so the guesses in the two worlds, Bernoulli
+    variables, have divergence at most ρα for every order α > 1 and in both directions. The pairs of
+    rates that satisfy this form a convex set (exp((α − 1) D_α) is jointly convex: van Erven and
+    Harremoës 2014), symmetric under exchange of the two rates.
     """
 
     def least_fnr(self, fpr: FloatArray, level: float) -> FloatArray:
-        """The largest rate that one order alone demands, never above that of all orders.
+        """The largest rate that a single order demands, never above that of all orders.
 
-        The order that matters most is looked for where the last one is met with equality.
+        The search looks for the order that matters most where the last one is met with equality.
         """
         if level < 0.0:
             mirrored: FloatArray = 1.0 - self.least_fnr(1.0 - fpr, -level)
@@ -140,7 +139,7 @@ class ConcentratedTradeOff:
 
 @dataclass(frozen=True)
 class CurveTradeOff:
-    """A privacy curve with all its epsilons multiplied by the level; every point holds at once.
+    """A privacy curve with all its epsilons multiplied by the level; all points hold at once.
 
     Attributes:
         points: Points (ε, δ), at least one.
@@ -231,7 +230,7 @@ def _met_with_equality(constraint: _Constraint, out: FloatArray, target: float) 
         step = 2.0 * (high - low) + 1.0
         high = np.where(short, np.minimum(high + step, _LARGEST_SCORE), high)
         high_value = excess(high)
-    never = high_value < 0.0  # the order alone allows any rate
+    never = high_value < 0.0  # this order allows any rate
     for turn in range(_SOLVER_STEPS):
         if np.all((high - low <= _SOLVER_WIDTH) | never):
             break
@@ -332,7 +331,7 @@ def region_at_least(level: float, n_in: int, n_out: int, trade_off: TradeOff) ->
 def rejecting_region(
     level: float, n_in: int, n_out: int, trade_off: TradeOff, confidence: float
 ) -> RejectionRegion:
-    """The outcomes whose limit exceeds a level, to within what `level_limit` falls short of it."""
+    """The outcomes whose limit exceeds a level, up to the shortfall of `level_limit`."""
     alpha = 1.0 - confidence
     beyond = level / (1.0 - _STEPS_DOWN[0])
     boundary = Boundary.of(trade_off, beyond, n=max(n_in, n_out))
@@ -352,7 +351,7 @@ def rejecting_region(
 
 
 def smallest(holds: Callable[[float], bool], *, low: float, start: float) -> float:
-    """The smallest number above `low` of which something holds that holds of all larger ones.
+    """The smallest number above `low` for which a monotone condition holds.
 
     Args:
         holds: What must hold.
@@ -360,7 +359,8 @@ def smallest(holds: Callable[[float], bool], *, low: float, start: float) -> flo
         start: The first number that is tried; doubled until it holds.
 
     Returns:
-        A number of which it holds, to within a ten-thousandth of it; a million if of none below.
+        A number for which it holds, to within a relative 1e-4; a million if it holds for none
+        below.
     """
     high = start
     while not holds(high):
@@ -406,7 +406,7 @@ class Boundary:
 
     @classmethod
     def of(cls, trade_off: TradeOff, level: float, *, n: int) -> Boundary:
-        """The boundary at a level, as dense as counts of n trials need."""
+        """The boundary at a level, on a grid fine enough for counts of n trials."""
         scores = boundary_scores(n)
         return cls(trade_off, level, scores, trade_off.least_fnr(ndtr(-scores), level))
 
@@ -428,13 +428,12 @@ class Boundary:
 def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alpha: float) -> bool:
     """Whether no mechanism with this guarantee is rejected with a probability above α.
 
-    Rejection gets rarer as either rate grows, so that it is most probable on the lower boundary
-    (x, f(x)) of the region of rates, f not increasing. On a stretch of it, x from a to b, its
+    Rejection becomes rarer as either rate grows, so it is most probable on the lower boundary (x,
+    f(x)) of the region of rates, f not increasing. On a stretch of it, x from a to b, its
     probability is at most that at (a, f(b)). Stretches where that exceeds α are halved.
 
     Returns:
-        True only if it is shown for the whole boundary; False also where that takes too many
-        stretches.
+        True only if shown for the whole boundary; False also if that takes too many stretches.
     """
     score = boundary_scores(max(region.n_in, region.n_out))[::-1]  # increasing FPR
     fpr = ndtr(-score)

@@ -1,1 +1,1 @@
-"""Real privacy bugs of released software: each proved by an audit, beside a twin without it."""
+"""Real privacy bugs of released software, each proved by an audit, with a twin without the bug."""

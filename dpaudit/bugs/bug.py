@@ -1,6 +1,6 @@
-"""What a row of the corpus is: a flaw in a release, and the two audits that show it.
+"""A row of the corpus: a flaw in a release, and the two audits that show it.
 
-Rows are found through the group `dpaudit.bugs`: ours and other packages'.
+Rows are found through the entry point group `dpaudit.bugs`, in dpaudit and other packages.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dpaudit.plugins.registry import plugins
 
 
 class Status(StrEnum):
-    """What we know of a bug."""
+    """The state of knowledge about a bug."""
 
     PROVED = "proved"
-    """An audit of the unmodified release proves it, and none of its twin does."""
+    """Proved by an audit of the unmodified release, and not found in its twin."""
     READ = "read"
-    """It is in the code, and no audit of ours proves it reliably."""
+    """Found in the code, but no audit of ours proves it reliably."""
     NOT_BUILT = "not built"
     """The release could not be installed here."""
 
@@ -34,7 +34,7 @@ class Release:
 
     Attributes:
         environment: Where it is installed.
-        account: What it is, in words: the release, and what it is handed.
+        account: A description: the release, and its inputs.
         parameters: Of the adapter's class.
     """
 
@@ -49,8 +49,8 @@ class Case:
 
     Attributes:
         broken: The release with the bug.
-        twin: The same without it: a release that fixes it, or, where there is none, the same one
-            with what leaks handed over. Says which in its account.
+        twin: The same without it: a release that fixes it or, if there is none, the same one with
+            the leaking values passed as public. Its account says which.
         adapter: A Python file that the environment's interpreter runs.
         method: The adapter's class.
         tables: `NAME.csv`, `NAME-out.csv` and `NAME.schema.json` beside one another, without their

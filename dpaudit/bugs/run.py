@@ -1,4 +1,4 @@
-"""Audits a broken release and its twin in the same game, and compares both with what should be.
+"""Audits a broken release and its twin in the same game, and checks both verdicts.
 
 The same audit over other releases of the package says which of them have the bug.
 """

@@ -43,7 +43,7 @@ class Asked:
         result: The run.
         delta: Delta; None if the claim of the run has none.
         confidence: Confidence of all bounds together.
-        assume: What estimates may take for granted.
+        assume: What estimates may assume.
     """
 
     result: AuditRecord

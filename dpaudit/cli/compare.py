@@ -92,7 +92,7 @@ def _show(paths: Sequence[Path], reference: Reference, out: Sequence[Path], *, j
 
 
 def _named(paths: Sequence[Path]) -> list[str]:
-    """Folders by as much of the ends of their paths as tells them apart.
+    """Folders by the shortest ends of their paths that differ.
 
     Raises:
         InputError: If one is given twice.

@@ -105,7 +105,7 @@ class _Tolerant(io.TextIOBase):
             action(self._stream)
         except OSError as error:
             self.failure = error
-            _give_up(self._stream)  # else whoever flushes it next, such as loky, fails too
+            _give_up(self._stream)  # else the next flush, for example by loky, fails too
         except ValueError:  # someone closed it
             self.failure = OSError(errno.EBADF, os.strerror(errno.EBADF))
 

@@ -43,7 +43,7 @@ def split(
     """Splits a table by fair coins, so that one training on train.csv can be audited later.
 
     Train on train.csv alone, ask for a number of synthetic rows fixed beforehand, and keep
-    holdout.csv and coins.json from whoever trains. Then: dpaudit audit-data.
+    holdout.csv and coins.json from the people who train. Then: dpaudit audit-data.
     """
     from dpaudit.released_data import split as tossed
     from dpaudit.released_data import write_split

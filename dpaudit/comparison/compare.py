@@ -141,10 +141,10 @@ def compare(
 
 
 class ChangedPart(StrEnum):
-    """What a difference is of.
+    """The part in which two audits differ.
 
-    A difference of the generator may explain another bound; one of the audit or of dpaudit means
-    that the two bounds are not of the same experiment.
+    A difference of the generator may explain a different bound; one of the audit or of dpaudit
+    means that the bounds come from different experiments.
     """
 
     GENERATOR = "generator"

@@ -1,4 +1,4 @@
-"""What fixing each suspect did to a leak: one JSON document, and the same in words."""
+"""The effect of fixing each suspect on a leak, as a JSON document and in words."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ from dpaudit.results.verdict import Verdict
 
 
 class Effect(StrEnum):
-    """What became of the leak."""
+    """The effect of a fix on the leak."""
 
     REMOVES = "removes"
-    """No violation is proved, and it is shown that no attack of the audit separates the worlds more
-    than the claim allows."""
+    """No violation is proved, and every attack of the audit is within the claim's limit.
+
+    It is shown that no attack separates the worlds more than the claim allows.
+    """
     UNPROVED = "unproved"
-    """No violation is proved, but it cannot be said that none is left."""
+    """No violation is proved, but a remaining leak is not ruled out."""
     REMAINS = "remains"
     """A violation is still proved."""
     INVALID = "invalid"
@@ -69,7 +71,7 @@ class FixedAudit(NamedTuple):
 
 
 def judge_fix(suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder: str) -> FixedAudit:
-    """What a fixed generator's audit says of the leak.
+    """The effect on the leak according to a fixed generator's audit.
 
     Args:
         suspect: What was fixed.
@@ -86,7 +88,7 @@ def judge_fix(suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder:
     most = max(attacks, key=lambda attack: abs(attack.auc - 0.5))
     # Of several attacks the one that separates most counts: each gets a share of the error.
     confidence = 1.0 - (1.0 - result.confidence) / len(attacks)
-    # A trial that failed has no score, and says nothing of how far the others lie apart.
+    # A failed trial has no score, and gives no information on the separation of the others.
     scored = min(len(scores) for scores in result.scores.values())
     limits = auc_limits(most.auc, scored, confidence=confidence)
     verdict = result.verdict
@@ -120,7 +122,7 @@ def auc_limits(auc: float, scored: int, *, confidence: float) -> Interval:
 
 
 def allowed_auc(claim: PrivacyClaim) -> float:
-    """The largest area under the ROC curve that any attack can have against a kept claim.
+    """The largest area under the ROC curve of any attack if the claim is true.
 
     The area of the region of error rates that (epsilon, delta)-DP allows (Kairouz, Oh and
     Viswanath 2015): the curve from (0, delta) by (f, 1 - f) to (1 - delta, 1).
@@ -132,9 +134,9 @@ def allowed_auc(claim: PrivacyClaim) -> float:
 
 
 def _within_claim(limits: Interval, claim: PrivacyClaim) -> bool:
-    """Whether it is shown that an attack separates the worlds no more than the claim allows.
+    """Whether an attack is shown to separate the worlds no more than the claim allows.
 
-    An area that merely may be that of chance shows nothing: with few trials most areas may.
+    An area that is merely compatible with chance shows nothing: with few trials most areas are.
     """
     return max(limits.high, 1.0 - limits.low) <= allowed_auc(claim)
 
@@ -172,7 +174,7 @@ class Explanation(Document):
         shadow_models: Models that each fixed generator was given at most.
         allowed_auc: The largest area under the ROC curve that the claim allows.
         before: The leak.
-        conclusion: What is to blame, in one sentence.
+        conclusion: The cause, in one sentence.
         removed_by: The suspects without which it is gone: each alone if there are any, else all.
         fixed: One audit for each suspect.
         reproduce: The command that gives this explanation again.
@@ -198,7 +200,7 @@ class Explanation(Document):
         return f"{rounded(1 - most)} to {rounded(most)}"
 
     def __str__(self) -> str:
-        """The conclusion, each suspect, and what the words mean; 80 columns."""
+        """The conclusion, each suspect, and the meaning of the words; 80 columns."""
         width = max(len(one.suspect) for one in self.fixed) + 4
         lines = wrapped(self.conclusion)
         lines += wrapped(
@@ -224,7 +226,7 @@ def removing(fixed: Sequence[FixedAudit]) -> list[FixedAudit]:
 
 
 def conclusion(before: Before, fixed: Sequence[FixedAudit]) -> str:
-    """What is to blame for a leak, in one sentence."""
+    """The cause of a leak, in one sentence."""
     removed = removing(fixed)
     after = ", ".join(rounded_down(one.audit.proved) for one in removed)
     bounds = f"bound {rounded_down(before.proved)} -> {after}"

@@ -51,7 +51,7 @@ from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.results.verdict import Verdict
 
 DEFAULT_MODELS = 400
-"""Of a suspect, unless the run had fewer, or 400 would not have found the leak."""
+"""Models per suspect, unless the run had fewer, or 400 would not have found the leak."""
 FOLDER = "explain"
 """Where the fixed generators' audits go, below the run folder."""
 FILE = "explain.json"
@@ -141,7 +141,7 @@ class Inquiry:
         return judge_fix(suspect, result, self.claim, folder=place.as_posix())
 
     def conclude(self, fixed: Sequence[FixedAudit]) -> Explanation:
-        """Puts what was found together, and writes it to the run's folder."""
+        """Combines the findings and writes them to the run's folder."""
         explanation = Explanation(
             generator=self.run.audit.generator.name,
             claim=self.claim,
@@ -166,9 +166,9 @@ class Inquiry:
             "generator": NamedGenerator(
                 f"{name} ({suspect} fixed)", parameters, self.suspects[suspect]
             ),
-            "claim": self.claim,  # whatever the fixed one claims
+            "claim": self.claim,  # regardless of the fixed generator's claim
             "settings": replace(
-                self.settings.with_game(probe=False),  # the question is what becomes of one leak
+                self.settings.with_game(probe=False),  # the question is the effect on one leak
                 claim=replace(
                     self.settings.claim, epsilon=self.claim.epsilon, delta=self.claim.delta
                 ),
@@ -275,7 +275,7 @@ def _enough_models(
 ) -> tuple[AuditSettings[TwoWorlds], Before]:
     """Settings with as many models as each suspect is given, and the leak with that many.
 
-    With fewer models than it takes to find the leak, any fix would seem to remove it.
+    With too few models to find the leak, any fix would seem to remove it.
     """
     most = run.audit.settings.game.shadow_models
     models = min(DEFAULT_MODELS, most) if asked is None else asked
@@ -414,7 +414,7 @@ def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettin
 
 
 def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Refuses what has changed since: the effect might be mistaken for that of a fix."""
+    """Refuses anything changed since the audit: its effect could look like that of a fix."""
     changed = changed_keys(there, here)
     if changed:
         raise RunFolderError(

@@ -1,4 +1,4 @@
-"""What may be to blame for a leak: generators with one thing fixed."""
+"""Possible causes of a leak: generators with one thing fixed."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
 
 
 def with_rows_shuffled(generator: Generator) -> Generator:
-    """The generator on a table whose rows are put in an order drawn from each training's seed.
+    """The generator on a table whose rows are shuffled by each training's seed.
 
-    A record's place then says nothing. One that trains many at once still does.
+    A record's place then carries no information. A generator that trains many at once still does.
     """
     if trains_many(generator):
         return ShuffledBatch(generator)

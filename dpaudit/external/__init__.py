@@ -1,1 +1,1 @@
-"""Generators that run in a process of their own: another environment, another language."""
+"""Generators that run in a separate process: another environment, another language."""

@@ -1,9 +1,8 @@
 """Pinned environments of libraries: made once with pip in a cache folder, never half-built.
 
 An environment is a virtual environment with exactly the releases that its file of pins lists. A
-marker, written last, says that it is complete; without one the folder counts for nothing.
-
-Which releases of a package its index offers for a version of Python, pip says too.
+marker, written last, shows that it is complete; without one the folder is ignored. pip also lists
+the releases of a package available for a version of Python.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ class Environment:
 
     @property
     def folder(self) -> Path:
-        """Where it lies, or is to lie: another set of pins has another folder."""
+        """Its folder, existing or not: each set of pins has its own folder."""
         text = "\n".join(sorted(self.requirements))
         digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         return environments_folder() / f"{self.name}-{digest}"
@@ -297,7 +296,7 @@ def _run(environment: Environment, command: Sequence[str | Path], output: int, l
 
 @contextmanager
 def _sole_builder(folder: Path, on_step: Callable[[str], None]) -> Iterator[None]:
-    """Waits until nobody else builds or deletes this environment, and keeps others waiting.
+    """Waits until no other process builds or deletes this environment, and locks it.
 
     Raises:
         OSError: If the folder above cannot be made or written.
@@ -331,7 +330,7 @@ _UNREACHABLE: Final = re.compile(
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what ties a process to this interpreter; PIP_ settings stay."""
+    """The environment without the variables of this interpreter; PIP_ settings stay."""
     own = ("PYTHON", "VIRTUAL_ENV", "__PYVENV")
     return {name: value for name, value in os.environ.items() if not name.startswith(own)}
 

@@ -28,11 +28,11 @@ from dpaudit.seeds import rng_of
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerGenerator:
-    """A generator in a process of its own.
+    """A generator in a separate process.
 
-    A process serves one trial after another, unless it is to be fresh for each: so a library is
-    imported once. It is ended when an answer is late or wrong, and started again for the next
-    trial. The training and its sample are one request, so that nothing of a model stays behind.
+    A process serves one trial after another, so a library is imported once, unless each trial is to
+    have a fresh process. It is ended when an answer is late or wrong, and restarted for the next
+    trial. The training and its sample are one request, so no state of a model remains.
 
     Attributes:
         command: Program and arguments, as one text; split as a shell would, but seen by none. A
@@ -42,7 +42,7 @@ class WorkerGenerator:
         fresh: Whether each trial has a process of its own.
         memory: Bytes of address space that the process may take; None for no limit.
         name: What messages call it; `worker:` and the command if empty.
-        sources: Files that say what it does, beside those that its command names.
+        sources: Source files in addition to those that its command names.
         audited_releases: Releases that a result is about, by what they are releases of.
 
     Raises:
@@ -80,7 +80,7 @@ class WorkerGenerator:
 
     @cached_property
     def hello(self) -> Hello:
-        """What the worker says of itself, from a process that is ended then."""
+        """The worker's description of itself, from a process that is then ended."""
         try:
             with short_session(self.start) as session:
                 return session.hello
@@ -90,7 +90,7 @@ class WorkerGenerator:
 
     @property
     def claim(self) -> PrivacyClaim | None:
-        """What the worker says that the generator promises."""
+        """The generator's claim, according to the worker."""
         return self.hello.claim
 
     @property
@@ -111,7 +111,7 @@ class WorkerGenerator:
 
     @property
     def source_files(self) -> tuple[Path, ...]:
-        """The files that say what it does: those that its command names, and further ones."""
+        """Its source files: those that its command names, and further ones."""
         names = (word.rpartition(":")[0] or word for word in self.arguments[1:])
         named = (Path(name) for name in names if os.path.isfile(name))
         return (*named, *self.sources)

@@ -1,7 +1,7 @@
 """The messages of `dpaudit-worker/1`, and what a worker may answer.
 
 One JSON object per line. dpaudit asks `hello` once and then `synthesize` for each shadow model; a
-worker answers each in turn. docs/worker-protocol.md has the page for those who write one.
+worker answers each in turn. docs/worker-protocol.md is the page for authors of workers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SynthesisError(TrialError):
 
 
 class Hello(NamedTuple):
-    """What a worker says of itself.
+    """A worker's description of itself.
 
     Attributes:
         name: What it calls its generator.

@@ -1,4 +1,4 @@
-"""A worker process: started without a shell, asked line by line, ended with all it started."""
+"""A worker process: started without a shell, asked line by line, ended with its children."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _POLL_SECONDS: Final = 0.05
 _END_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.5
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
-"""Variables of the environment that a worker gets, beside those that mark and tame workers."""
+"""Environment variables passed to a worker, in addition to those that mark and limit workers."""
 TAMED: Final = ("OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "PYTHONHASHSEED", "DPAUDIT_POOL_")
 """Beginnings of further variables: threads, hashing, and the mark by which the pool ends it."""
 
@@ -199,7 +199,7 @@ class WorkerProcess:
 
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:
-    """What a worker sees of the environment: nothing that belongs to dpaudit's interpreter."""
+    """The environment of a worker, without anything of dpaudit's interpreter."""
     return {
         name: value for name, value in own.items() if name in PASSED_ON or name.startswith(TAMED)
     }

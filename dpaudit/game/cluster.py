@@ -1,8 +1,7 @@
 """The engine for more than one machine: at most one batch at a time for each worker of a cluster.
 
-A worker's death is charged to the batch that it ran, and to no other. Every request goes to one
-worker by its address: the scheduler neither moves nor repeats it. What a worker does with it is in
-`host`.
+A worker's death counts only against the batch that it ran. Every request goes to one worker by its
+address: the scheduler neither moves nor repeats it. `host` has the worker's side.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from dpaudit.game.store import PRIVATE_FILE
 from dpaudit.game.trial import Payload
 
 LOOK_SECONDS = 2.0
-"""How often the coordinator asks which workers there are."""
+"""Interval at which the coordinator checks for workers."""
 FETCH_SECONDS = 60.0
-"""How long an outcome may take from its worker to the coordinator."""
+"""Time limit for an outcome to travel from its worker to the coordinator."""
 MOST_DROPPED = 10
 """Requests that the scheduler may drop in a row while their workers live."""
 
@@ -45,10 +44,10 @@ class ClusterEngine:
 
     Attributes:
         cluster: The connection.
-        fit: Which workers are known to run trials as this process would: of which payload, where.
+        fit: Workers known to run trials exactly as this process would, with payload and place.
         refused: Why other workers are not used, in words.
         started: Whether any trial may have begun.
-        generation: How often their processes were to be new.
+        generation: Number of times that their processes were renewed.
     """
 
     cluster: Cluster
@@ -59,7 +58,7 @@ class ClusterEngine:
 
     @property
     def workers(self) -> int:
-        """How many there are now."""
+        """Their number now."""
         return max(1, len(self.cluster.places()))
 
     @contextmanager
@@ -127,7 +126,7 @@ class ClusterFlight:
         return sum(bool(sent.batch) for sent in self._sent.values())
 
     def begin(self) -> None:
-        """Waits until it is known which workers are fit.
+        """Waits until all workers are checked.
 
         Raises:
             ClusterError: If one is not and no trial has begun.
@@ -147,11 +146,11 @@ class ClusterFlight:
         self._send(self._free()[0], worker.work, batch)
 
     def collect(self) -> list[Landing]:
-        """Waits a moment for a batch to end, and looks from time to time which workers there are.
+        """Waits a moment for a batch to end, and regularly checks for workers.
 
         Raises:
-            ClusterError: If a worker has trouble of its own, no worker is there for long, or the
-                scheduler is gone.
+            ClusterError: If a worker fails by itself, there is no worker for long, or the scheduler
+                is gone.
             DpauditError: What an attack raises on a valid table.
         """
         landed = []
@@ -207,7 +206,7 @@ class ClusterFlight:
         return sent
 
     def _landed(self, future: Future) -> list[Landing]:
-        """What came of a request that has ended; nothing if it was a greeting."""
+        """The result of a request that has ended; nothing for a greeting."""
         report = self._report(future)
         _, place, _ = sent = self._taken_off(future)
         if report is None:
@@ -257,7 +256,7 @@ class ClusterFlight:
             self._engine.fit.add(self._fitness(place))
 
     def _refuse(self, place: Place, why: str) -> None:
-        """Does without a worker.
+        """Excludes a worker.
 
         Raises:
             ClusterError: If no trial has begun.
@@ -272,7 +271,7 @@ class ClusterFlight:
         """Counts what the scheduler has dropped while its worker lives; the payload may be lost.
 
         Raises:
-            ClusterError: If that happens again and again.
+            ClusterError: If that happens repeatedly.
         """
         self._cluster.forget_payload()
         self._dropped += 1
@@ -283,7 +282,7 @@ class ClusterFlight:
             )
 
     def _look(self) -> list[Landing]:
-        """Sees which workers there are: greets new ones, gives up what others were to do."""
+        """Checks for workers: greets new ones, and gives up the batches of lost ones."""
         self._looked = monotonic()
         self._places = self._cluster.places()
         landed = []
@@ -292,7 +291,7 @@ class ClusterFlight:
             longest = SLACK * self._limit.of(batch) + START_SECONDS
             if there is None or there.folder != place.folder:
                 loss = BatchLoss.DIED
-            elif self._watch.seconds[ticket] > longest:  # its own worker should have seen to it
+            elif self._watch.seconds[ticket] > longest:  # its own worker should have stopped it
                 loss = BatchLoss.LATE
             else:
                 continue
@@ -347,7 +346,7 @@ FIRST_WORKER_SECONDS = 30.0
 
 
 class Place(NamedTuple):
-    """One worker of a cluster; one that is started again at its address is another.
+    """One worker of a cluster; a restart at the same address is a different worker.
 
     Attributes:
         address: Where the scheduler knows it.
@@ -438,7 +437,7 @@ class Cluster:
             self.client.close()
 
     def payload(self, blob: bytes, digest: str) -> Future:
-        """The payload as the workers hold it, sent to all of them unless they have it.
+        """The payload on the workers, sent to all of them unless they have it.
 
         Raises:
             ClusterError: If it cannot be sent.
@@ -477,7 +476,7 @@ class Cluster:
         return future
 
     def drop(self, future: Future) -> None:
-        """Has the scheduler forget a request that is over, or must be."""
+        """Makes the scheduler forget a finished or cancelled request."""
         self._sent.discard(future)
         if not future.done():
             self.client.cancel([future], force=True)

@@ -1,9 +1,9 @@
 """Runs batches of trials on worker processes and commits each trial as its batch arrives.
 
-The coordinator alone writes the store. A worker that dies costs only its own trial: what was in
-flight is run again one trial at a time, so that the trial that kills its worker is found, and after
-three attempts that trial is recorded as crashed. A trial that is over its time is recorded as
-failed at once; what else was in flight is run again.
+The coordinator alone writes the store. A worker that dies costs only its own trial: the trials in
+flight are run again one at a time, to find the one that kills its worker; after three attempts that
+trial is recorded as crashed. A trial over its time limit is recorded as failed at once; the other
+trials in flight are run again.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from dpaudit.model.choices import EngineName
 
 MAX_ATTEMPTS = 3
 FIRST_REVIEW = 16
-"""Trials after which a run is first asked whether to go on; then after twice as many, and so on."""
+"""After this many trials, and each doubling, a run decides whether to go on."""
 
 Hopeless = Callable[[Sequence[Trial]], bool]
-"""Whether nothing can come of a run any more, now that these first trials of it are stored."""
+"""Whether a run cannot prove anything any more, given its first trials."""
 
 
 def never(trials: Sequence[Trial]) -> bool:
-    """Whatever its trials gave, a run goes on."""
+    """Never stops a run."""
     del trials
     return False
 
@@ -75,7 +75,7 @@ def run_trials(
         on_progress: Called after every outcome.
         among: All trials of the role, where `trials` are only some of them: progress is counted
             among these.
-        hopeless: Asked from time to time whether to stop; what is in flight then still ends.
+        hopeless: Called regularly to decide whether to stop; batches in flight still finish.
 
     Returns:
         The trials, or the first of them, after which the run was hopeless.
@@ -116,8 +116,8 @@ def run_trials(
 class _State:
     """Commits outcomes, counts them, and asks whether to go on.
 
-    It asks when the first 16, 32, 64... of the trials are stored, whatever else is: so the answer
-    is the same for any number of workers, and after a resume.
+    It decides when the first 16, 32, 64... of the trials are stored, regardless of others, so the
+    answer does not depend on the number of workers or on resuming.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: Time
     def commit(outcomes: Sequence[Outcome]) -> None:
         limit.learn(outcomes)
         for outcome in outcomes:
-            if outcome.trial not in state.stored:  # of a worker that was given up too soon
+            if outcome.trial not in state.stored:  # from a worker that was given up too soon
                 state.commit(replace(outcome, attempts=attempts[outcome.trial]))
 
     while len(flight) or ((queue or suspects) and not state.gave_up):
@@ -225,7 +225,7 @@ def _crashed(trial: Trial) -> Outcome:
 
 @contextmanager
 def opened_engine(name: str, *, jobs: int | None, scheduler: str | None) -> Iterator[Engine]:
-    """Opens an engine; what it started or connected to is left at the end.
+    """Opens an engine; ends its processes or connections on exit.
 
     Args:
         name: An `EngineName`.

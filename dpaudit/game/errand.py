@@ -1,4 +1,4 @@
-"""A function called once in a worker process: what runs a generator but is no trial."""
+"""A function called once in a worker process, for runs of a generator that are not trials."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ T = TypeVar("T")
 def run_errand(
     errand: Callable[[], T], folder: RunFolder, *, jobs: int, seconds: float
 ) -> T | None:
-    """Calls a function in a worker, where a generator can neither end nor block the program.
+    """Calls a function in a worker, so a generator can neither end nor block the program.
 
     Args:
-        errand: The function; it is pickled with all that it holds, and so is what it returns.
+        errand: The function; it is pickled with everything it holds, and so is its result.
         folder: The run folder, whose log takes what generators print.
         jobs: Worker processes of the pool; one of them runs it.
         seconds: Wall time after which it is stopped.

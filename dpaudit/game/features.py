@@ -38,7 +38,7 @@ class TakesModelFeatures(Protocol):
 FeatureMaker: TypeAlias = TakesFeatures | TakesModelFeatures
 """What runs in the trial of either kind of attack."""
 NOTHING: Disclosed = {}
-"""Of a model that is attacked through its synthetic table alone."""
+"""The disclosure of a model that is attacked through its synthetic table alone."""
 
 
 def features_of_table(

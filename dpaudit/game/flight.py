@@ -1,7 +1,7 @@
-"""What engine and coordinator say to one another: batches of trials, their time, how they ended.
+"""The interface of engine and coordinator: batches of trials, their time limits, how they ended.
 
-A batch is trials whose models a worker trains together. An engine hands batches to workers, each
-with a limit of time, and says how each ended.
+A batch holds trials whose models a worker trains together. An engine hands batches to workers, each
+with a time limit, and reports how each ended.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import World, trains_many
 
 MEMORY = 256 * 2**20
-"""Bytes that the synthetic records of one batch may take."""
+"""Memory limit for the synthetic records of one batch, in bytes."""
 
 Batch = tuple[Trial, ...]
-"""Trials that one worker runs in one go."""
+"""Trials that one worker runs together."""
 
 
 def make_batches(
@@ -40,8 +40,8 @@ def make_batches(
         workers: Number of worker processes.
 
     Returns:
-        The batches; the models of each have one shape and one number of requested rows. Batches
-        of one trial where the generator cannot say what it trains together.
+        The batches; the models of each have one shape and one number of requested rows. Batches of
+        one trial if the generator cannot say what it trains together.
     """
     groups: dict[Hashable, list[Trial]] = {}
     try:
@@ -53,7 +53,7 @@ def make_batches(
                 key = generator.batch_key(payload.job(trial))
                 group = (payload.game.rows_requested(trial.world), key)
                 groups.setdefault(group, []).append(trial)
-    except DpauditError:  # the generator's: what it cannot train will fail as trials
+    except DpauditError:  # the generator's error: what it cannot train will fail as trials
         return [(trial,) for trial in trials]
     # As few rounds of all workers as possible, and equal shares of them.
     rounds = -(-len(trials) // (workers * max(1, most)))
@@ -80,17 +80,17 @@ def _shares(trials: Sequence[Trial], size: int) -> list[Batch]:
 
 
 FLOOR_SECONDS = 3600.0
-"""The least limit that is derived from other trials."""
+"""The smallest limit derived from other trials."""
 FACTOR = 20
 """A derived limit is this many times the slowest batch so far."""
 FIRST_SECONDS = 86_400.0
 """The limit of a batch while none has finished."""
 LEAST_SECONDS = 1.0
-"""The least limit that can be asked for."""
+"""The smallest limit that can be set."""
 SLACK = 1.05
 """Workers are stopped once a batch has taken this many times its limit.
 
-Batches that began together then end together: stopping the workers starts the others again.
+Batches that began together then end together, since stopping the workers restarts the others.
 """
 
 
@@ -127,13 +127,13 @@ class TimeLimit:
         return max(FLOOR_SECONDS, FACTOR * self.slowest) if self.slowest else FIRST_SECONDS
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:
-        """Takes in how long one batch took."""
+        """Records the duration of a batch."""
         if any(outcome.status is TrialStatus.FINISHED for outcome in outcomes):
             self.slowest = max(self.slowest, sum(outcome.seconds for outcome in outcomes))
 
 
 class Stopwatch:
-    """Counts the seconds of whatever runs, but not those in which this process did not.
+    """Counts the running time of batches, but not time during which this process was suspended.
 
     A coordinator that was suspended (Ctrl-Z, a laptop that slept) must not find its trials late.
     """
@@ -142,7 +142,7 @@ class Stopwatch:
         """Starts the clock.
 
         Args:
-            longest_step: Seconds that are counted at most between two calls of `advance`.
+            longest_step: Most seconds counted between two calls of `advance`.
             now: Seconds that have passed.
         """
         self.seconds: dict[int, float] = {}
@@ -162,7 +162,7 @@ class Stopwatch:
         self.idle = 0.0
 
     def advance(self) -> None:
-        """Adds the time since the last call to all that runs; if nothing does, to `idle`."""
+        """Adds the time since the last call to everything running; if nothing is, to `idle`."""
         now = self._now()
         step, self._last = min(now - self._last, self._longest_step), now
         for ticket in self.seconds:
@@ -204,7 +204,7 @@ class Flight(Protocol):
 
         Args:
             suspect: Whether it was lost with its worker before: its next worker must run nothing
-                else, so that a second death is its own doing.
+                else, so a second death is its own fault.
         """
         ...
 
@@ -213,7 +213,7 @@ class Flight(Protocol):
         ...
 
     def collect(self) -> list[Landing]:
-        """Waits until a batch ends, or several do; an empty list while none can run.
+        """Waits until one or more batches end; an empty list while none can run.
 
         Raises:
             DpauditError: What an attack or the engine's workers raise.
@@ -247,11 +247,11 @@ class Engine(Protocol):
         ...
 
     def renewed(self, trials: int) -> Engine:
-        """The engine for so many trials in new processes, where none before has left anything."""
+        """The engine for this many trials in new processes, without leftovers of earlier trials."""
         ...
 
     def stop(self) -> None:
-        """Ends whatever the workers are doing, at once."""
+        """Ends all work of the workers at once."""
         ...
 
 

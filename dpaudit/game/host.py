@@ -1,7 +1,7 @@
-"""What runs inside a worker of a cluster: hands what it is asked for to a process of its own.
+"""Runs inside a worker of a cluster and passes requests to a separate process.
 
 That process trains; this one stays in touch with the scheduler, whatever a generator does, and ends
-what is late or wanted no more.
+requests that are late or no longer wanted.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from dpaudit.game.payload import PayloadFile, written
 from dpaudit.game.pool import IDLE_SECONDS, START_SECONDS, TICK_SECONDS, Family
 
 MOST_PRINTED = 2**16
-"""Bytes of what a generator prints during one batch that are handed on, the last ones."""
+"""The last bytes of a generator's output during one batch, which are passed on."""
 _ENDED = (EOFError, OSError)
-"""What reading from a process raises that has ended."""
+"""Exceptions when reading from a process that has ended."""
 
 
 class Request(NamedTuple):
-    """What a worker of a cluster is asked for.
+    """A request to a worker of a cluster.
 
     Attributes:
-        key: The name of the task: once the scheduler has dropped it, nobody waits for its answer.
+        key: The name of the task: once the scheduler has dropped it, its answer is no longer
+            needed.
         payload: Names the payload; a request with another name has a new process.
         search_path: Where the coordinator imports modules from.
         function: Called with the payload's file, the arguments and a ticket.
@@ -56,7 +57,7 @@ class Request(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What came of a request.
+    """The result of a request.
 
     Attributes:
         answer: What the function returned, or an error of dpaudit that it raised.
@@ -70,7 +71,7 @@ class Report(NamedTuple):
 
 
 class Runner:
-    """A process that does one thing after another, and whatever it starts."""
+    """A process that serves one request after another, with its child processes."""
 
     def __init__(self) -> None:
         """Starts it.
@@ -103,7 +104,7 @@ class Runner:
             function: The function; it marks its beginning.
             arguments: Its arguments.
             seconds: How long it may take from there; None for no limit.
-            wanted: Asked again and again whether the answer still is.
+            wanted: Called repeatedly: whether the answer is still wanted.
 
         Returns:
             The answer, or why there is none; then the process is of no use any more.
@@ -131,7 +132,7 @@ class Runner:
             return Report(loss=BatchLoss.DIED)
 
     def end(self) -> None:
-        """Kills it with all that it has started."""
+        """Kills it with everything it has started."""
         self.process.kill()
         self.connection.close()
         self.process.wait()
@@ -141,7 +142,7 @@ class Runner:
 class Host:
     """The process that runs trials for a worker of a cluster, and its copy of the payload.
 
-    Both are given up when nothing was asked for in `IDLE_SECONDS`.
+    Both are given up after `IDLE_SECONDS` without a request.
     """
 
     def __init__(self) -> None:
@@ -243,7 +244,7 @@ def serve(request: Request, blob: bytes) -> Report:
 
 
 def _taken(log: Path) -> bytes:
-    """What was printed, which is then no more in the file."""
+    """Takes the printed output out of the file."""
     with suppress(OSError), log.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - MOST_PRINTED))

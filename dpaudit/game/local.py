@@ -157,7 +157,7 @@ class LocalFlight:
         return landed
 
     def _late(self) -> frozenset[Batch] | None:
-        """Batches over their time; none if no worker begins a batch; None if all is well."""
+        """Batches over their time; empty if no worker begins a batch; None if all is well."""
         mine = {
             self._tickets[future]: batch
             for future, batch in self.batches.items()

@@ -1,4 +1,4 @@
-"""A pair of tables of one's own: the other world's table is in a file."""
+"""The user's own pair of tables: the other world's table is in a file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Outcomes of trials as a run folder gives them: how each ended, and its features where asked for.
 
-Features of all trials together may be larger than the memory. So what most of an audit needs
-(status, claim, seconds, a digest of the features) is read without them, and features as a matrix of
-some trials and of one attack, when it is fitted or scored.
+Features of all trials together may exceed the memory. So the parts that most of an audit needs
+(status, claim, seconds, a digest of the features) are read without them, and features are read as a
+matrix of some trials for one attack, when it is fitted or scored.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class StoredOutcome(TrialEnd):
 class StoredOutcomes(Mapping[Trial, StoredOutcome]):
     """The outcomes of one role in an open run folder, in the order of world and number.
 
-    Nothing is held: each look reads the store, so what is saved later shows.
+    Nothing is cached: each access reads the store, so later outcomes are included.
 
     Args:
         find: Reads the outcome of one trial; None if it has none.

@@ -1,4 +1,4 @@
-"""The file that hands the private table to workers, and goes as soon as it can.
+"""The file that passes the private table to workers, removed as early as possible.
 
 Its arrays a worker maps into its memory and does not copy: parts follow each other at multiples of
 64 bytes, the lengths of all others, the pickle, and the arrays that pickle out of band (PEP 574).
@@ -43,8 +43,8 @@ def payload_file(payload: object, folder: Path, *, log: Path) -> Iterator[Payloa
     """Writes a payload once for workers to map into their memory, readable by its owner alone.
 
     Where the system shows open files below `/proc` (Linux), the file has no name from before
-    anything is written to it: whatever kills the coordinator, nothing is left. Elsewhere the file
-    is removed at the end.
+    anything is written to it: if the coordinator is killed, nothing is left. Elsewhere the file is
+    removed at the end.
 
     Args:
         payload: What workers need: a `Payload`, or the function of an errand.
@@ -105,7 +105,7 @@ def written(
             file.write(blob)
             file.flush()
             digest = hashlib.sha256(blob).hexdigest()
-            del blob  # as large as the table, and nobody reads it again
+            del blob  # as large as the table, and not read again
             yield PayloadFile(
                 path=str(path if path is place else path.resolve()),
                 digest=digest,

@@ -1,6 +1,6 @@
-"""The pool of worker processes, which a Ctrl-C at any time leaves whole or stopped.
+"""The pool of worker processes; a Ctrl-C at any time leaves it intact or stopped.
 
-With it ends whatever its workers have started.
+When it ends, so do all processes that its workers started.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dpaudit.game import watcher, worker
 IDLE_SECONDS = 60
 """Idle workers stop after this time."""
 TICK_SECONDS = 0.5
-"""How often the coordinator looks for batches that are over their time."""
+"""Interval at which the coordinator looks for batches over their time."""
 START_SECONDS = 600.0
 """How long workers may take to begin a batch, whatever the limit of a trial."""
 _CONTEXT = LokyContext()
-"""Named, as joblib puts its own copy of loky in its place when scikit-learn is imported."""
+"""Named, because joblib replaces it with its own copy of loky when scikit-learn is imported."""
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask for a stop."""
 
@@ -77,7 +77,7 @@ class Pool:
             yield ticket
 
     def end(self) -> None:
-        """Stops the workers at once, whatever they are doing, and all that they have started."""
+        """Stops the workers at once, with all processes that they have started."""
         try:
             if self.executor is not None:
                 self.executor.shutdown(wait=True, kill_workers=True)
@@ -99,7 +99,7 @@ def started_pool(workers: int) -> Pool:
 
 @contextmanager
 def system_errors() -> Iterator[None]:
-    """Raises what the system refused where loky's own cleaning up hides it."""
+    """Raises the system's error where loky's cleanup hides it."""
     try:
         yield
     except UnboundLocalError as error:
@@ -151,9 +151,9 @@ def interrupts_held() -> Iterator[list[int]]:
 
 @contextmanager
 def workers_ended() -> Iterator[None]:
-    """Stops every worker at the end, however that is reached: a generator's threads and forks too.
+    """Stops every worker at the end, however it is reached, with a generator's threads and forks.
 
-    Of several in each other the outermost does, so that runs in a row share their workers.
+    If nested, only the outermost does so, and consecutive runs share their workers.
     """
     global _users
     _users += 1
@@ -170,7 +170,7 @@ _users = 0
 
 
 def kill_workers() -> None:
-    """Stops every worker at once, whatever it is doing, with all that it has started.
+    """Stops every worker at once, with all processes that it has started.
 
     Nothing happens if there is none, nor in a fork of the process that started them.
     """
@@ -192,7 +192,7 @@ atexit.register(kill_workers)
 
 
 END_SECONDS = 8.0
-"""How long the watcher has to kill what is left; it gives up earlier itself."""
+"""Time for the watcher to kill remaining processes; it gives up earlier itself."""
 
 
 class Family:
@@ -262,7 +262,7 @@ def largest_child() -> int | None:
     """The most memory that one child of this process and its descendants have held, in bytes.
 
     Each process counts with the largest resident set that it has had; pages that several share
-    count for each of them, so that the sum is rather too large.
+    count for each of them, so the sum tends to be too large.
 
     Returns:
         The largest sum over this process's children that still run; None where the system does not

@@ -24,7 +24,7 @@ from dpaudit.versions import versions
 
 
 class Greeting(NamedTuple):
-    """What must be the same wherever trials of one run are run.
+    """The versions and sources that must be equal wherever trials of one run are run.
 
     Attributes:
         versions: Versions of libraries, by name.
@@ -37,7 +37,7 @@ class Greeting(NamedTuple):
     trouble: str = ""
 
     def difference(self, other: Greeting) -> str:
-        """What another process has other than this one, as the end of "it has ..."; or nothing."""
+        """The differences of another process, as the end of "it has ..."; or nothing."""
         for name, here in self.versions.items():
             if other.versions.get(name) != here:
                 return f"{name} {other.versions.get(name)}, and this process has {here}"
@@ -50,7 +50,7 @@ class Greeting(NamedTuple):
 
 
 def greeting_of(payload: Payload) -> Greeting:
-    """What this process would run the trials of a payload with."""
+    """The versions and sources with which this process would run the trials of a payload."""
     parts: dict[str, object] = {"dpaudit": payload}
     with patches_apart():
         for role, blob in payload.generators.items():

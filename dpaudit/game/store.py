@@ -4,7 +4,7 @@ Write-ahead log with `synchronous=FULL`: a trial acknowledged is on disk. The wr
 on the folder, which the system releases when the process dies; a lock file that merely exists would
 block resuming for ever. Not for network file systems: SQLite's locks do not hold there.
 
-What it keeps of private values are digests that confirm no guess without the folder's salt; random
+Private values are kept only as digests that confirm no guess without the folder's salt; random
 streams are named after the unsalted digests, which never leave the process.
 """
 
@@ -51,9 +51,9 @@ LOG_FILE = "workers.log"
 """Name of the file of a run folder for what generators print and raise: never to be shared."""
 
 ABSENT = "not there"
-"""Stands for the version of what a run does not reach."""
+"""The version entry of software that a run does not use."""
 BUSY_SECONDS = 60.0
-"""How long another program, such as a backup, may lock the store before the run gives up."""
+"""The run gives up if another program, such as a backup, locks the store for longer than this."""
 
 
 class Tally(NamedTuple):
@@ -75,7 +75,7 @@ class RunFolder:
         path: The folder; created if it does not exist.
         spec: What is audited, as JSON; a folder belongs to one specification. Of what it marks
             `Private` the folder keeps a salted digest.
-        versions: Versions of what is installed; kept beside the specification.
+        versions: Versions of installed software; kept with the specification.
 
     Raises:
         RunFolderError: If the folder cannot be written, another process holds it, or it holds
@@ -122,7 +122,7 @@ class RunFolder:
 
     @contextmanager
     def _usable(self, what: str, advice: str) -> Iterator[None]:
-        """Turns whatever SQLite, files and damaged rows raise into a `RunFolderError`."""
+        """Turns errors of SQLite, files and damaged rows into a `RunFolderError`."""
         try:
             yield
         except (sqlite3.Error, OSError, ValueError, TypeError) as error:
@@ -245,13 +245,13 @@ class RunFolder:
         return int(found)
 
     def outcomes(self, role: Role) -> StoredOutcomes:
-        """The outcomes of one role, read when they are looked at: here while the folder is open."""
+        """The outcomes of one role, read on access, while the folder is open."""
         return StoredOutcomes(
             role, find=self._find, walk=self._walk, vectors=self._vectors, count=self.count
         )
 
     def outcome(self, trial: Trial) -> Outcome:
-        """All that came of one trial, its features included.
+        """The whole outcome of one trial, including its features.
 
         Raises:
             KeyError: If it has no outcome.
@@ -361,7 +361,7 @@ def _identities(path: Path) -> list[tuple[int, int] | None]:
 
 
 def _keep_private(path: Path) -> None:
-    """Makes the store, or whatever is there of it, readable by its owner alone."""
+    """Makes the existing files of the store readable by the owner only."""
     store = path / STORE_FILE
     if not store.exists():  # else SQLite would create it for all to read
         os.close(os.open(store, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
@@ -407,15 +407,15 @@ SALT_FILE = "salt"
 SALTED = "salted_sha256"
 """Key of a digest in a stored specification."""
 PRIVATE_FILE = 0o600
-"""Permissions of what only the owner of a run folder may read."""
+"""Permissions of files that only the owner of a run folder may read."""
 
 
 class Private(NamedTuple):
-    """A value of a specification that says something about records.
+    """A value of a specification that reveals something about records.
 
     Attributes:
         value: The value, as JSON.
-        public: What may be known of it.
+        public: Its public part.
     """
 
     value: Any

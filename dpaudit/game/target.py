@@ -1,7 +1,7 @@
-"""The attacked record, and how it is chosen: what exposes it, or how far it lies from all others.
+"""The attacked record, chosen because it is exposed or because it is far from all others.
 
-Whoever reads bounds, categories, missing values or the format of numbers off the table reads such a
-fact off one record, so that the output may change when that record leaves. The facts are read off
+A generator that infers bounds, categories, missing values or number formats from the table takes
+each such fact from a single record, so its output may change without that record. The choice uses
 the table alone: nothing is trained.
 """
 
@@ -33,10 +33,10 @@ class Target(NamedTuple):
         choice: How it was chosen: "exposing", "farthest", "row:N" or "record:FILE".
         row: Its position in the table handed in; None if it was added to it.
         record: The record, a canonical table of one row.
-        exposures: Of an exposing record, the facts that it was chosen for; empty if the table has
-            none of any record, so that the farthest was taken.
-        compared: Of a table too large to compare all records with each other, how many were
-            compared with all others to find the farthest; None where all were, or none had to be.
+        exposures: For an exposed record, the facts for which it was chosen; empty if no record has
+            any, and the farthest was taken.
+        compared: For a table too large to compare all records with each other, the number compared
+            with all others to find the farthest; None if all were, or none had to be.
     """
 
     choice: str
@@ -50,12 +50,12 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
     """Finds the record to attack.
 
     Args:
-        choice: "exposing" (most facts of the table hold of it alone, see `find_holders`; of several
-            the farthest; if there is none, the farthest record without a copy), "farthest" (largest
-            mean distance to its 5 nearest neighbours in the encoded table; approximately so in a
-            table of more than 20,000 rows, see `farthest_first`), "row:N" (counted from 0), or
-            "record:FILE" (a table of one row; removed from the table where it is in it, else
-            added).
+        choice: "exposing" (the most exposed record, with the most column extremes and unique
+            values, see `find_holders`; among several the farthest; if there is none, the farthest
+            record without a copy), "farthest" (largest mean distance to its 5 nearest neighbours in
+            the encoded table; approximately so in a table of more than 20,000 rows, see
+            `farthest_first`), "row:N" (counted from 0), or "record:FILE" (a table of one row;
+            removed from the table where it is in it, else added).
         data: The table, canonical.
         schema: Its schema.
 
@@ -112,9 +112,9 @@ def far_records(data: pd.DataFrame, schema: Schema) -> IntArray:
 
 
 def exposing_first(data: pd.DataFrame, schema: Schema) -> IntArray:
-    """Positions [m] of the records without an identical copy: the exposing ones first.
+    """Positions [m] of the records without an identical copy: the exposed ones first.
 
-    These by what they expose, the others by how far they are, as `far_records` has them.
+    These are ordered by exposure, the others by distance, as in `far_records`.
     """
     far = far_records(data, schema)
     scores = exposure_scores(find_holders(data, schema), len(data))
@@ -128,7 +128,7 @@ def copies_of(record: pd.DataFrame, data: pd.DataFrame, schema: Schema) -> int:
 
 
 def _exposing(data: pd.DataFrame, schema: Schema) -> Target:
-    """The record that exposes most; distances are computed only where that leaves a choice."""
+    """The most exposed record; distances are computed only to break ties."""
     _check_choice(data)
     holders = find_holders(data, schema)
     scores = exposure_scores(holders, len(data))
@@ -167,7 +167,7 @@ def _row(choice: str, row: int, data: pd.DataFrame) -> Target:
 
 
 class Fact(StrEnum):
-    """What holds of one record alone, in one column."""
+    """A way in which one record is unique in a column."""
 
     MAXIMUM = "sole maximum"
     """Every other value is smaller."""
@@ -184,7 +184,7 @@ class Fact(StrEnum):
 
 
 class Exposure(NamedTuple):
-    """A fact that holds of one record alone.
+    """A fact that is unique to one record.
 
     Attributes:
         fact: The fact.
@@ -196,12 +196,12 @@ class Exposure(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """The records that hold a fact, each alone: one, or several that each have a lone category.
+    """The records with a unique fact: one, or several that each have their own category.
 
     Attributes:
         exposure: The fact and its column.
         rows: Their positions [m] in the table.
-        weight: What it counts for each of them, in (0, 1].
+        weight: Its weight for each of them, in (0, 1].
     """
 
     exposure: Exposure
@@ -210,11 +210,11 @@ class Holders(NamedTuple):
 
 
 def find_holders(data: pd.DataFrame, schema: Schema) -> tuple[Holders, ...]:
-    """Finds every fact that holds of one record alone.
+    """Finds every fact that is unique to one record.
 
-    A fact counts 1. A sole extreme counts by how far it stands out: its distance from the next
-    value in standard deviations of all other values, at most 1. So a slight maximum, which every
-    column of real numbers has, counts little.
+    A fact has weight 1. The weight of a sole extreme is its distance from the next value in
+    standard deviations of all other values, at most 1. So a slight maximum, which every column of
+    real numbers has, has little weight.
 
     Args:
         data: The table [n], canonical.
@@ -239,7 +239,7 @@ def exposure_scores(holders: tuple[Holders, ...], rows: int) -> FloatArray:
 
 
 def exposures_of(row: int, holders: tuple[Holders, ...]) -> tuple[Exposure, ...]:
-    """The facts of one record: those that count most first, then in the order of the columns."""
+    """The facts of one record, by weight, then in the order of the columns."""
     own = [one for one in holders if row in one.rows]
     return tuple(one.exposure for one in sorted(own, key=lambda one: -one.weight))
 
@@ -295,26 +295,26 @@ def _of_categories(codes: IntArray, rows: IntArray) -> Iterator[_Found]:
 
 
 NEIGHBOURS_AVERAGED: Final = 5
-"""Nearest neighbours whose mean distance says how far a record is from the others."""
+"""Number of nearest neighbours whose mean distance ranks records."""
 EXACT_ROWS: Final = 20_000
 """Largest table whose records are all compared with each other: a matter of seconds."""
 COMPARED: Final = 1024
-"""Of a larger table, the records that are compared with all others, and the first sample's size."""
+"""In a larger table, the records compared with all others, and the first sample's size."""
 _GROWTH: Final = 4
-"""How much larger each sample is, and how many times fewer records are compared with it."""
+"""Growth factor of the samples, and reduction factor of the records compared with them."""
 _ROWS_AT_ONCE: Final = 32_768
 
 
 def farthest_first(data: pd.DataFrame, schema: Schema, among: IntArray) -> IntArray:
     """Orders records by their mean distance to their 5 nearest neighbours in the encoded table.
 
-    Of more than 20,000 rows, to compare all with each other takes minutes to hours. There every
-    record is compared with a random sample of 1,024; the quarter that is farthest from it with one
-    four times as large; and so on, until 1,024 records are compared with the whole table. They
-    lead, in their true order. This is an approximation: a far record is dropped where, against one
-    sample, a quarter of the records seem farther still. As no distance to a sample is smaller than
-    the true one, that hardly ever happens to a record that is far from all others. The samples
-    depend on the number of rows alone.
+    For more than 20,000 rows, comparing all with each other takes minutes to hours. Instead every
+    record is compared with a random sample of 1,024; the farthest quarter with a sample four times
+    as large; and so on, until 1,024 records are compared with the whole table. These come first, in
+    their true order. This is an approximation: a far record is dropped if, on one sample, a quarter
+    of the records seem farther still. Distances to a sample are never smaller than the true ones,
+    so that hardly ever happens to a record far from all others. The samples depend only on the
+    number of rows.
 
     Args:
         data: The table [n], canonical; at least 2 rows.
@@ -363,7 +363,7 @@ def _distances(
             rows = encode(data.iloc[others], schema)
             found = _nearest(rows, records, min(nearest.shape[1], len(rows)))
             nearest = np.sort(np.hstack([nearest, found]), axis=1)[:, : nearest.shape[1]]
-        within = np.isin(own, sample)  # where the nearest of all is the record itself
+        within = np.isin(own, sample)  # where the nearest row is the record itself
         means.append(np.where(within, nearest[:, 1:].mean(axis=1), nearest[:, :-1].mean(axis=1)))
     return np.concatenate(means)
 

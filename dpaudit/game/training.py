@@ -1,6 +1,6 @@
 """Runs trials: trains shadow models, samples them, keeps the attacks' features, drops the rest.
 
-What a fitted model discloses beside its synthetic rows is taken before it is dropped.
+A fitted model's disclosures, in addition to its synthetic rows, are taken before it is dropped.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def run_trial(payload: Payload, trial: Trial) -> Outcome:
 
 
 def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
-    """Runs trials of one role; whatever the generator does wrong is their outcome.
+    """Runs trials of one role; any error of the generator is their outcome.
 
-    A `BatchGenerator` trains their models together; where that fails, one at a time, so that the
-    trial that made it fail is found. A replay trains the same model the other way: `fit` on
-    the trial's own table, alone. It shows whether a model trained with others depends on them, or
-    on the row that it should lack.
+    A `BatchGenerator` trains their models together; if that fails, one at a time, to find the trial
+    that made it fail. A replay trains the same model the other way: `fit` on the trial's own table,
+    alone. It shows whether a model trained with others depends on them, or on the row that it
+    should lack.
 
     Args:
         payload: The run.
@@ -171,7 +171,7 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
 
 
 def _claimed(model: object, neighbours: Neighbours) -> ModelClaim | None:
-    """What a fitted model itself claims for the neighbours of the game; None if nothing follows."""
+    """The claim of a fitted model for the neighbours of the game; None if nothing follows."""
     with patches_apart():
         claim: Promise | None = getattr(model, "claim", None)
     if claim is None or isinstance(claim, GaussianClaim | ConcentratedClaim | CurveClaim):
@@ -193,7 +193,7 @@ _METHODS: Final = {
 
 
 def disclosed(model: object, seen: Collection[Disclosure], game: GameView) -> Disclosed:
-    """Asks a model for what attacks see of it; whatever it does wrong is the trial's outcome.
+    """Asks a model for its disclosures to attacks; any error of it is the trial's outcome.
 
     The records that a discriminator scores are the same in both worlds.
 

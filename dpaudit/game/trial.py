@@ -70,13 +70,13 @@ class ModelClaim(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialEnd:
-    """How one trial ended: all of its outcome that is small.
+    """How one trial ended: its outcome without the features.
 
     Attributes:
         trial: Which one.
         status: How it ended.
         error: Why it failed, in one line that may be shared; empty if it finished.
-        rows: Synthetic rows that came where they were not as many as requested; else None.
+        rows: Number of synthetic rows if it differs from the request; else None.
         claimed: What the fitted model itself claims for the neighbours of the game, if it does.
         seconds: Wall time of training, sampling and features; of models trained together, the
             share of each.
@@ -94,7 +94,7 @@ class TrialEnd:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome(TrialEnd):
-    """All that came of one trial, as a worker hands it over.
+    """The whole outcome of one trial, as a worker returns it.
 
     Attributes:
         features: Features of all attacks, concatenated [f]; None unless finished.
@@ -108,7 +108,7 @@ class Outcome(TrialEnd):
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a trial failed, as it may be shared: the text of a foreign exception may quote records.
+    """Why a trial failed, without texts of foreign exceptions, which may quote records.
 
     Args:
         error: What the generator raised, or a `TrialError` about what it returned.
@@ -125,19 +125,19 @@ def reason_of(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """All that an error says, and where; its cause, too; in one line: for the local log alone."""
+    """The full text of an error with its place and cause in one line, for the local log only."""
     cause = f" (from {error_line(error.__cause__)})" if error.__cause__ else ""
     return clipped(f"{located(error)}{cause}", _LONGEST_MESSAGE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Payload:
-    """What a worker needs to run any trial of an audit.
+    """The input of a worker for any trial of an audit.
 
     Attributes:
         game: The game whose trials they are.
-        generators: One pickled generator per role; each trial, or each batch of trials, unpickles
-            a fresh one, so that no state passes from one to the next.
+        generators: One pickled generator per role; each trial, or each batch of trials, unpickles a
+            fresh one, so no state passes from one to the next.
         attacks: Take features of every synthetic table, or of what every model discloses.
         root: Root seed.
         audit: Identifies the audit in the names of random streams.
@@ -151,7 +151,7 @@ class Payload:
 
     @property
     def seen(self) -> frozenset[Disclosure]:
-        """What the attacks see of a model beside its synthetic table."""
+        """Disclosures of a model that attacks see in addition to its synthetic table."""
         return frozenset(one.sees for one in self.attacks if isinstance(one, TakesModelFeatures))
 
     def seed(self, trial: Trial, purpose: str) -> int:
@@ -159,7 +159,7 @@ class Payload:
         return trial.seed(purpose, root=self.root, audit=self.audit)
 
     def job(self, trial: Trial) -> Job:
-        """What a trial asks a `BatchGenerator` to train."""
+        """The job of a trial for a `BatchGenerator`."""
         _, world, number = trial
         dropped_rows = self.game.dropped_rows(world, number)
         return Job(world, number, dropped_rows, self.seed(trial, "fit"))

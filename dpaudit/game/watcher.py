@@ -1,10 +1,10 @@
-"""Ends whatever the workers of one pool have started, once they are wanted no more (Linux).
+"""Ends all processes started by the workers of a pool, once these are no longer needed (Linux).
 
-Also a program of its own, which needs this file alone: `python -I -S watcher.py MARKER PARENT`
-waits until its parent, the coordinator, has closed its standard input or has died, in whatever way.
-Every process whose environment holds the marker is then killed, and so are their descendants. A
-process that starts its own session, or whose parents have ended, still has the marker; one that was
-started with another environment is known if its parents were there a second ago.
+Also a stand-alone program that needs only this file: `python -I -S watcher.py MARKER PARENT` waits
+until its parent, the coordinator, has closed its standard input or has died, in whatever way. Every
+process whose environment holds the marker is then killed, and so are their descendants. A process
+that starts its own session, or whose parents have ended, still has the marker; one that was started
+with another environment is known if its parents were there a second ago.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Status(NamedTuple):
 
 
 def end_all(marker: str, known: set[Process], *, spare: int) -> bool:
-    """Kills all that has a marker, all that is known, and their descendants, until none is left.
+    """Kills all marked and known processes and their descendants, until none is left.
 
     Args:
         marker: Name of a variable in their environment.
@@ -73,16 +73,16 @@ def end_all(marker: str, known: set[Process], *, spare: int) -> bool:
 
 
 def _family(marker: str, known: set[Process]) -> set[Process]:
-    """Processes that run and have the marker, are known, or descend from one of these."""
+    """Running processes that are marked or known, or descend from one of these."""
     running = _running()
     roots = {pid for pid, of in running.items() if of.process in known or _marked(pid, marker)}
     return _below(roots, running)
 
 
 def _seen(marker: str, parent: int, known: set[Process]) -> set[Process]:
-    """What runs of a pool: the marked children of its coordinator and all below them.
+    """The running processes of a pool: marked children of its coordinator and their descendants.
 
-    What was seen before and still runs stays known, whoever is its parent now.
+    A process seen before that still runs stays known, whatever its parent is now.
     """
     running = _running()
     roots = {
@@ -102,7 +102,7 @@ def _below(roots: set[int], running: dict[int, _Status]) -> set[Process]:
 
 
 def _running() -> dict[int, _Status]:
-    """What runs on this machine, by process id."""
+    """The processes of this machine, by id."""
     return {
         status.process.pid: status
         for entry in os.listdir(PROCESSES)
@@ -111,7 +111,7 @@ def _running() -> dict[int, _Status]:
 
 
 def _status(pid: int) -> _Status | None:
-    """What the system says of a process; None if it has ended."""
+    """The system's entry for a process; None if it has ended."""
     with suppress(OSError):
         # The name, in parentheses, may hold spaces.
         words = (PROCESSES / str(pid) / "stat").read_bytes().decode("latin-1")

@@ -1,4 +1,4 @@
-"""What runs inside a worker process."""
+"""The code that runs inside a worker process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ENVIRONMENT = {
 
 
 MARK = struct.Struct("<qq")
-"""What a worker says when it begins a batch: its process id and the batch's ticket."""
+"""A worker's message at the start of a batch: its process id and the batch's ticket."""
 
 
 def start(parent: int, marks: Connection) -> None:
@@ -83,7 +83,7 @@ def work(payload_file: PayloadFile, batch: Batch, ticket: int) -> list[Outcome]:
     Args:
         payload_file: Loaded once by each worker.
         batch: Which trials.
-        ticket: What the coordinator knows the batch by: its time runs from here.
+        ticket: The coordinator's name for the batch: its time runs from here.
 
     Returns:
         Their outcomes, in the order of the batch.
@@ -135,7 +135,7 @@ def _loaded(payload_file: PayloadFile, ticket: int) -> Iterator[Any]:
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
     with warnings.catch_warnings():
-        warnings.simplefilter("default")  # a generator's warnings are not ours
+        warnings.simplefilter("default")  # a generator's warnings are not dpaudit's
         yield payload
 
 
@@ -155,7 +155,7 @@ def _load(payload_file: PayloadFile) -> Any:
     os.close(log)
     sys.path[:] = list(dict.fromkeys([*payload_file.search_path, *sys.path]))
     with open(payload_file.path, "rb") as file:
-        # Workers share its pages; what one of them writes to is its own copy.
+        # Workers share its pages; a page that one of them writes to becomes its own copy.
         return unpacked(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)))
 
 

@@ -185,9 +185,9 @@ class CanaryGame:
 
 
 def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArray:
-    """The records farthest from their nearest neighbours, of those without a copy in the table.
+    """The records without a copy in the table that are farthest from their nearest neighbours.
 
-    A function of the table alone, never of the coins, so the bound holds whatever is chosen. Far
+    A function of the table alone, never of the coins, so the bound holds for any choice. Far
     records make the attack stronger: a synthetic record near one hardly has another source.
 
     Args:
@@ -220,7 +220,7 @@ class SelectionGame:
     """One set of models for all candidates: a random half of them has each candidate.
 
     It adds and removes records whatever relation the audit uses: a record that stands out when it
-    is left out also stands out when it is replaced. All trials belong to world "out", for each
+    is removed also stands out when it is replaced. All trials belong to world "out", because each
     lacks records of the table.
 
     Attributes:
@@ -267,9 +267,9 @@ def halves(trials: int, candidates: int, rng: np.random.Generator) -> BoolArray:
 
 
 def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> tuple[int, ...]:
-    """The records that stand out most, of those without a copy in the table.
+    """The most exposed records without a copy in the table.
 
-    A function of the table alone, never of the coins, so that the bound holds whatever is chosen.
+    A function of the table alone, never of the coins, so the bound holds for any choice.
 
     Args:
         data: The table, canonical.
@@ -277,7 +277,7 @@ def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> tuple[in
         records: Number of records k.
 
     Returns:
-        Their positions [k], the most exposing first.
+        Their positions [k], the most exposed first.
 
     Raises:
         SettingsError: If too few records are without a copy.
@@ -296,8 +296,8 @@ def draw_included(
 ) -> BoolArray:
     """Draws which records each model is trained with, before any is.
 
-    Of the fitting part half of the models have each record; the first two have the same ones, so
-    that they differ by their seeds alone. Of the rest each has each by an independent fair coin.
+    In the fitting part half of the models have each record; the first two have the same records, so
+    only their seeds differ. In the rest, each model has each record by an independent fair coin.
 
     Args:
         trainings: Number of models R.

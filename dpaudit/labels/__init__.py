@@ -1,7 +1,7 @@
 """White-box audits of the label bits that a PATE ensemble releases.
 
-It serves PATE only: given what draws the labels (teachers, noise, number of labels) and a claim, it
-simulates both worlds and bounds ε from the bits themselves. No generator is trained.
+It is for PATE only: given the mechanism of the labels (teachers, noise, number of labels) and a
+claim, it simulates both worlds and bounds ε from the bits themselves. No generator is trained.
 
 The public names load on first use: the help of `dpaudit audit-labels` needs the settings alone.
 """

@@ -1,9 +1,9 @@
-"""The white-box audit of released labels: does what draws them cost what was accounted?
+"""The white-box audit of released labels: compares their privacy loss with the accounted one.
 
 The proof of PATE protects the label bits, and everything a generator does with them is
 post-processing. This attack sees the bits themselves, on the worst pair of tables, and knows both
-worlds exactly. It is as strong as an attack can be, costs seconds, and so shows both whether the
-proof is broken and whether it is loose.
+worlds exactly. It is the optimal attack and takes seconds, so it shows both whether the proof is
+broken and whether it is loose.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def audit_labels(
 ) -> LabelAudit:
     """Draws labels in both worlds, distinguishes the worlds, and bounds ε.
 
-    The attack is the likelihood-ratio test at the cut whose expected errors promise the largest
-    bound. It is chosen from the known distributions alone, so that every run is scored.
+    The attack is the likelihood-ratio test at the threshold whose expected errors give the largest
+    bound. It is chosen from the known distributions alone, so every run is scored.
 
     Args:
         pair: What draws the labels; its table must be `quantised()` to draw bits.
@@ -159,7 +159,7 @@ def _draw(pair: VotePair, votes: int, settings: LabelAuditSettings, *, world: st
 
 
 class LabelAttack(NamedTuple):
-    """How the worlds are told apart.
+    """The attack that distinguishes the worlds.
 
     Attributes:
         telling_label: The label that is no less likely in world "in".
@@ -184,13 +184,13 @@ class LabelAudit(Document):
             best for it: an estimate, not a proof; None at δ = 0.
         leak_of_the_table: What the votes cost by the table itself; None if that is infinite.
         max_provable_epsilon: What a perfect attack would prove.
-        detectable_epsilon: The smallest leak caught with 80 % power; None if there is none.
+        detectable_epsilon: The minimum detectable epsilon (80 % power); None if there is none.
         teachers: How many teachers vote.
         noise: What draws the labels, in words.
         labels: Labels that each run releases.
         votes: Teachers that vote 1, in each world.
-        attack: How the worlds are told apart.
-        counts: The errors of that.
+        attack: The attack that distinguishes the worlds.
+        counts: Its errors.
         runs: Simulated runs of each world.
         seed: Root of the random streams.
         drawing: What was simulated.
@@ -219,7 +219,7 @@ class LabelAudit(Document):
 
     @property
     def power(self) -> Power:
-        """What so many runs can prove."""
+        """The upper limit and the power of this many runs."""
         return Power(self.max_provable_epsilon, self.detectable_epsilon)
 
     @property

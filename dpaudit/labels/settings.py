@@ -45,7 +45,7 @@ class LabelAuditSettings:
         object.__setattr__(self, "drawing", Drawing(self.drawing))  # a caller may give its text
 
     def require_drawable(self, labels: int) -> None:
-        """Refuses more labels than can be drawn one by one in minutes.
+        """Refuses too many labels to draw individually in minutes.
 
         Args:
             labels: Labels that each run releases.

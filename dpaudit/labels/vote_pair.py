@@ -21,9 +21,9 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.results.verdict import POWER
 
 _NEVER = 1e-15
-"""Counts less likely than this are left out: no audit of fewer than 10^14 runs meets one."""
+"""Less likely counts are left out: they do not occur in audits of fewer than 10^14 runs."""
 _MOST_LABELS = 2**14
-# Statistics that agree to this many digits are tied: the choice must not hang on rounding.
+# Statistics that agree to this many digits are tied: rounding must not decide the choice.
 _DIGITS = 12
 
 
@@ -135,7 +135,7 @@ class VotePair:
         )
 
     def leak(self, delta: float) -> float:
-        """What these votes cost by the table, exactly and without a draw.
+        """The exact privacy loss of these votes, from the table without any draw.
 
         The hockey-stick divergence of two distributions is attained by a likelihood-ratio test
         (Kairouz, Oh and Viswanath 2015, Theorem 2.1, holds with equality for the best one).
@@ -212,7 +212,7 @@ def choose_cuts(pair: VotePair, size: RunSize) -> ChosenCuts:
 
 
 def detectable_leak(pair: VotePair, claim: PrivacyClaim, size: RunSize) -> float | None:
-    """The leak that would have been caught: that of the same votes on more labels than these.
+    """The minimum detectable leak: that of the same votes on more labels.
 
     Each world's errors stay within their quantile at √0.8, both with probability at least 0.8,
     and the bound is then no lower than the Clopper-Pearson one at the two quantiles.

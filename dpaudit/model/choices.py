@@ -12,11 +12,11 @@ from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 
 EXPOSING: Final = "exposing"
-"""The record that most facts of the table hold of alone, such as extremes of columns."""
+"""The most exposed record: the one with the most column extremes and unique values."""
 FARTHEST: Final = "farthest"
 """The record with the largest mean distance to its nearest neighbours."""
 VULNERABLE: Final = "vulnerable"
-"""The record that small attacks find easiest, which takes trainings of its own."""
+"""The record that small attacks find easiest; needs extra trainings."""
 CLEAR_MAJORITY: Final = 0.8
 """Share of a PATE ensemble's teachers that agree on a record that is not contested."""
 
@@ -97,8 +97,8 @@ class ThresholdRule(StrEnum):
     CROSS_VALIDATED = "cross-validated"
     """Chosen on cross-validated scores of the fitting part (`choose_threshold`).
 
-    Costs nothing further: the trials that fit the attack also choose the threshold, and all
-    others are scored. The scores chosen on come from fits on fewer trials than the final one.
+    No further cost: the trials that fit the attack also choose the threshold, and all others are
+    scored. The scores chosen on come from fits on fewer trials than the final one.
     """
 
     HOLD_OUT = "hold-out"
@@ -110,7 +110,7 @@ class ThresholdRule(StrEnum):
 
 
 class Multiplicity(StrEnum):
-    """How the hypotheses on the scored trials are kept from adding up their errors."""
+    """The correction for multiple hypotheses on the scored trials."""
 
     BONFERRONI = "bonferroni"
     """Every attack is scored, each with its share of the error probability."""
@@ -193,6 +193,6 @@ class Drawing(StrEnum):
 
 
 class Assumption(StrEnum):
-    """What an estimate takes for granted about the mechanism."""
+    """The assumption of an estimate about the mechanism."""
 
     GAUSSIAN = "gaussian"

@@ -1,4 +1,4 @@
-"""What a generator promises: the privacy claim under audit."""
+"""The privacy claim under audit."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Neighbours(StrEnum):
 
 
 class Quantity(StrEnum):
-    """What a claim limits, and so what a lower limit is proved on."""
+    """The quantity that a claim limits, and for which a lower limit is proved."""
 
     EPSILON = "epsilon"
     MU = "mu"
     RHO = "rho"
     FACTOR = "factor"
-    """By which all epsilons of a privacy curve must be multiplied for it to hold."""
+    """The factor by which all epsilons of a privacy curve must be multiplied for it to hold."""
 
     @property
     def noun(self) -> str:
-        """What a claim limits, in words."""
+        """The quantity in words."""
         return "curve factor" if self is Quantity.FACTOR else self.value
 
 
@@ -41,8 +41,8 @@ class PrivacyClaim:
         delta: Claimed delta, in [0, 1).
         neighbours: Relation between the two tables that the claim covers.
         source: Where the claim comes from, in words.
-        data_dependent: Whether the number is itself computed from private data, so that it must
-            not be published and holds for that data only.
+        data_dependent: Whether the number itself is computed from private data, so it must not be
+            published and holds for that data only.
 
     Raises:
         ClaimError: If epsilon is not positive and finite, or delta is outside [0, 1).
@@ -107,12 +107,12 @@ class PrivacyClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class NoClaim:
-    """That nothing is claimed: the audit measures epsilon and holds it to nothing.
+    """No claim: the audit measures epsilon and tests nothing.
 
     Attributes:
         delta: Delta at which epsilon is bounded, in [0, 1).
         neighbours: Relation between the two tables of the game.
-        source: That no claim was given, in words.
+        source: A note that no claim was given.
 
     Raises:
         ClaimError: If delta is outside [0, 1).
@@ -129,7 +129,7 @@ class NoClaim:
 
     @property
     def epsilon(self) -> float:
-        """0: whatever is proved is more, and the attack is to prove as much as it can."""
+        """0: any bound exceeds it, and the attack should prove as much as it can."""
         return 0.0
 
     @property

@@ -12,7 +12,7 @@ from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity, check_under
 
 MOST_POINTS: Final = 1000
-"""Points of a privacy curve, at most."""
+"""Largest number of points of a privacy curve."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +20,8 @@ class GaussianClaim:
     """A claim of Gaussian differential privacy (Dong, Roth and Su 2022).
 
     Attributes:
-        mu: Claimed mu, positive and finite: telling the two worlds apart is at least as hard as
-            telling N(0, 1) from N(mu, 1).
+        mu: Claimed mu, positive and finite: distinguishing the two worlds is at least as hard as
+            distinguishing N(0, 1) from N(mu, 1).
         neighbours: Relation between the two tables that the claim covers.
         source: Where the claim comes from, in words.
 
@@ -155,7 +155,7 @@ class CurveClaim:
 
     @property
     def value(self) -> float:
-        """1: the claim is that its epsilons need to be multiplied by no more."""
+        """1: the claim is that its epsilons need no larger factor."""
         return 1.0
 
     @property
@@ -191,11 +191,11 @@ class CurveClaim:
 
 
 Promise: TypeAlias = PrivacyClaim | GaussianClaim | ConcentratedClaim | CurveClaim
-"""What a generator may promise."""
+"""The claims of a generator."""
 Claim: TypeAlias = Promise | NoClaim
-"""What an audit is about: a promise, or that there is none."""
+"""The claim of an audit, or no claim."""
 EpsilonClaim: TypeAlias = PrivacyClaim | NoClaim
-"""What an audit that bounds epsilon alone is about."""
+"""The claim of an audit that bounds epsilon only."""
 
 
 def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ...]:
@@ -276,7 +276,7 @@ def require_on_epsilon(claim: Claim, *, method: str) -> EpsilonClaim:
 
 
 def require_add_remove(neighbours: Neighbours, *, method: str) -> None:
-    """Refuses a claim that adding and removing records says nothing about.
+    """Refuses a claim that cannot be tested by adding and removing records.
 
     Args:
         neighbours: Those of the claim.

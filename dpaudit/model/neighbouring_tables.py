@@ -24,7 +24,7 @@ _MST = Schema(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NeighbouringTables:
-    """A table with the target, and what the other world has instead.
+    """A table with the target, and its counterpart in the other world.
 
     Attributes:
         choice: How they were chosen, as "worst-case:opposite".
@@ -52,7 +52,7 @@ class NeighbouringTables:
 
 
 def check_public(schema: Schema, choice: str) -> None:
-    """Refuses a schema whose bounds say something about a record.
+    """Refuses a schema whose bounds may reveal something about a record.
 
     Raises:
         SchemaError: If it was inferred from a table; names what needs a public one.

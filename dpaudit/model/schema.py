@@ -1,8 +1,8 @@
 """The public description of a table.
 
-A schema is part of what is public before any record is seen: bounds and categories that a generator
-may use without spending privacy. Inferring one from the private table leaks its extremes, so an
-inferred schema marks itself and every report says so.
+A schema is public before any record is seen: bounds and categories that a generator may use at no
+privacy cost. Inferring one from the private table leaks its extremes, so an inferred schema is
+marked as such and every report says so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Schema:
     Attributes:
         columns: The columns.
         label: Name of the label column, if there is one.
-        inferred: Whether bounds or categories were read off the private data.
+        inferred: Whether bounds or categories were inferred from the private data.
 
     Raises:
         SchemaError: If there are no columns, a name repeats, or the label is not a column.
@@ -69,7 +69,7 @@ class Schema:
 
     @staticmethod
     def infer(data: pd.DataFrame, *, label: str | None = None) -> Schema:
-        """Reads a schema off a table; the result says `inferred=True`.
+        """Infers a schema from a table; the result has `inferred=True`.
 
         0 and 1, or two distinct values that are not numbers, make a binary column; whole numbers
         an integer one; other numbers a continuous one; anything else a categorical one.
@@ -129,7 +129,7 @@ class Schema:
         Continuous columns, and integer ones that may be missing, become float64; other integer
         columns int64 (float64 in a table that does not fit: not whole, or beyond 2**53); categories
         become objects. Rows are numbered from 0. Both worlds of a game go through here, so neither
-        dtypes nor index labels can tell them apart.
+        dtypes nor index labels distinguish them.
 
         Args:
             data: A table that has the schema's columns (others are ignored).
@@ -217,7 +217,7 @@ MAX_CATEGORIES = 1000
 
 
 def infer_columns(data: pd.DataFrame) -> tuple[Column, ...]:
-    """Reads columns off a table; see `Schema.infer`.
+    """Infers columns from a table; see `Schema.infer`.
 
     Raises:
         SchemaError: As there.

@@ -1,4 +1,4 @@
-"""What a caller claims of a generator, in any currency."""
+"""The claim that a caller states for a generator, in any quantity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpaudit.model.curve_text import read_curve
 
 @dataclass(frozen=True, kw_only=True)
 class StatedClaim:
-    """What the caller claims; None leaves it to the generator. At most one quantity is stated.
+    """The caller's claim; None leaves it to the generator. At most one quantity is stated.
 
     Attributes:
         epsilon: Epsilon of the claim under audit; the generator's own if None.

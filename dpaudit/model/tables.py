@@ -259,7 +259,7 @@ _LARGEST: Final = {
     "symmetry": 1.0,
     "fractal dimension": 1.0,
 }
-"""What is measured of a nucleus, and how large it can be: by its definition, not by the records.
+"""Measurements of a nucleus and their largest values, by definition and not from the records.
 
 Lengths are in pixels of images in which a nucleus has a radius of at most 50; texture is a standard
 deviation of 8-bit grey values; the others are ratios.
@@ -271,7 +271,7 @@ _LABEL: Final = "benign"
 
 
 class Sample(NamedTuple):
-    """A table to try things on.
+    """A sample table.
 
     Attributes:
         read: Reads it.
@@ -294,7 +294,7 @@ def _breast_cancer() -> pd.DataFrame:
 
 
 def _breast_cancer_schema() -> Schema:
-    """Bounds from the definitions of the columns: public, whoever was examined."""
+    """Bounds from the definitions of the columns: public, independent of the patients."""
     numbers = tuple(
         Column(name=form.format(of), kind=Kind.CONTINUOUS, lower=0.0, upper=share * largest)
         for form, share in _FORMS

@@ -1,14 +1,14 @@
-"""What the attacker sees: synthetic rows alone, or what a fitted model discloses beside them.
+"""What the attacker sees: synthetic rows alone, or also disclosures of a fitted model.
 
-A generator says what its models disclose, before any of them is trained, each optional:
+A generator declares what its models disclose, before any of them is trained, each optional:
 
 - `discloses`, a collection of names of `Disclosure`: "discriminator" if its models have
   `discriminate(rows)`, "parameters" if they have `parameters()`;
-- `released_facts`, the names of the numbers that its models' `released()` gives, in their order:
-  what its proof protects, such as noisy counts. They are the same for every table;
+- `released_facts`, the names of the numbers that its models' `released()` returns, in their order:
+  the values that its proof protects, such as noisy counts. They are the same for every table;
 - `released_effect(record)`: by how much a record, a table of one row, raises each of these numbers
-  on average when it is added [r], for mechanisms of which that is known before any training. With
-  noise of one scale on all numbers, their sum weighted so is the best attack there is.
+  on average when it is added [r], for mechanisms where that is known before any training. With
+  noise of one scale on all numbers, the sum with these weights is the optimal attack.
 
 `discriminate` takes a canonical table and gives a score for each row; `parameters` gives a flat
 array of public weights, whose length may depend on the table. All numbers must be finite.
@@ -108,7 +108,7 @@ def access_of(attack: object) -> Access:
 
 
 def disclosed_by(generator: object, *, name: str) -> frozenset[Disclosure]:
-    """What the models of a generator disclose, as it says itself.
+    """The declared disclosures of a generator's models.
 
     Raises:
         RegistryError: If it names something that is no disclosure, or asking it raises.
@@ -143,7 +143,7 @@ def released_effect(
     target: pd.DataFrame,
     replacement: pd.DataFrame | None,
 ) -> FloatArray | None:
-    """By how much each released fact is larger in world "in", as the generator says itself.
+    """The declared increase of each released fact in world "in".
 
     Args:
         generator: The generator.
@@ -153,7 +153,7 @@ def released_effect(
         replacement: What stands in its place in world "out", if anything.
 
     Returns:
-        Differences [r]; None if the generator does not say, or nobody sees the facts.
+        Differences [r]; None if the generator declares none, or no attack sees the facts.
 
     Raises:
         RegistryError: If it gives anything but finite numbers, one for each fact, or raises.

@@ -1,4 +1,4 @@
-"""Makes a `Generator` of what the caller names, or says before any training why it is not one."""
+"""Makes a `Generator` from what the caller names, or explains before any training why it cannot."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def as_generator(value: object, *, name: str) -> Generator:
                 f"{name}: sample must accept (n, *, seed), "
                 f"{returned.__name__} has sample{_signature(sample)}"
             )
-    is_seedable(value)  # asked at the end of a run; what raises does so now
+    is_seedable(value)  # needed at the end of a run; errors are raised now
     return typing.cast(Generator, value)
 
 

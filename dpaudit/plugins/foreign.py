@@ -1,6 +1,7 @@
 """Runs code of generators and attacks so that it neither ends the program nor changes its tools.
 
-This keeps accidents and carelessness apart from the verdict; it is no sandbox (`SECURITY.md`).
+This keeps accidents and carelessness from affecting the verdict; it is not a sandbox
+(`SECURITY.md`).
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _TOOLS: tuple[ModuleType, ...] = (math, random, time, np, np.linalg, np.random, 
 """Modules that the game works with and that a generator might patch."""
 
 _OWN = {module: dict(vars(module)) for module in _TOOLS}
-"""What they held before any foreign code was imported."""
+"""Their content before any foreign code was imported."""
 
 _patches: dict[tuple[ModuleType, str], Any] = {}
-"""What foreign code put there instead: it finds its patches again whenever it runs."""
+"""The patches of foreign code: it sees them whenever it runs."""
 
 _GONE = object()
 """Stands for what foreign code deleted."""
@@ -37,7 +38,7 @@ _GONE = object()
 
 @contextmanager
 def refusing(what: str, *, as_error: type[DpauditError] = RegistryError) -> Iterator[None]:
-    """Runs foreign code in the program's own process; whatever it raises is an error of dpaudit.
+    """Runs foreign code in the program's own process and turns its exceptions into dpaudit errors.
 
     Args:
         what: What the code does, for the message: "g.py:G: check raises".
@@ -60,7 +61,7 @@ def refusing(what: str, *, as_error: type[DpauditError] = RegistryError) -> Iter
 def patches_apart() -> Iterator[None]:
     """Foreign code sees its own patches of `math`, `random`, `time`, numpy and pandas.
 
-    Everything else sees what was there before. Names that foreign code adds stay.
+    Everything else sees the originals. Names that foreign code adds stay.
     """
     for (module, name), value in _patches.items():
         _put(module, name, value)

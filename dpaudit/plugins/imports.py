@@ -1,4 +1,4 @@
-"""What Python source imports, by its text: nothing is run, and what may be an import counts."""
+"""The imports of Python source, from its text: nothing is run, and possible imports count."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LOADERS: Final = frozenset(
         *("run_module", "entry_points", "iter_entry_points", "load_entry_point"),
     }
 )
-"""Names of what loads modules that no import statement names."""
+"""Names of functions that load modules without an import statement."""
 _RUNNERS: Final = frozenset({"exec", "eval"})
 """Builtins that run code that may come from anywhere."""
 _PROGRAMS: Final = frozenset({"subprocess", "ctypes", "cffi", "runpy", "imp"})
-"""Modules that run what is no Python module."""
+"""Modules that run code other than Python modules."""
 _SHELLS: Final = frozenset({"os.system", "os.popen"})
 _RUNS: Final = _RUNNERS | {name.partition(".")[2] for name in _SHELLS}
 _HINTS: Final = re.compile(
@@ -41,8 +41,8 @@ class Imports(NamedTuple):
 
     Attributes:
         names: Top-level names of modules; those of a docstring may be among them.
-        computed: What loads modules under names that the text does not tell, and in which line;
-            empty if nothing does.
+        computed: Code that loads modules whose names are not in the text, and its line; empty if
+            none.
         runs: As `computed`, of what may run code other than by importing it.
     """
 
@@ -53,7 +53,7 @@ class Imports(NamedTuple):
 
 @lru_cache(maxsize=2048)
 def imports_of(source: bytes) -> Imports:
-    """What Python source imports.
+    """The imports of Python source.
 
     Args:
         source: The content of a Python file.

@@ -1,4 +1,4 @@
-"""What a generator may keep from one trial to the next: something that no trial decides."""
+"""Values that a generator may keep from one trial to the next, because no trial affects them."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def keep(function: Callable[[], T]) -> Kept[T]:
     A generator in a file comes to each trial anew, with the globals of its file. What such a
     function returns stays in the worker process instead, for all trials that it runs.
 
-    It must be the same whichever trial asks first, and no trial may change it: else one trial
-    decides what another gives. The global random generators are as they were after a call.
+    It must not depend on which trial asks first, and no trial may change it: otherwise one trial
+    could affect another. A call leaves the global random generators unchanged.
 
     Args:
         function: Without arguments, at the top level of a file.
 
     Returns:
-        The function; from the second call on in a process it gives what it gave before.
+        The function; from the second call on in a process it returns its first result.
 
     Raises:
         TypeError: If it is another kind of function.

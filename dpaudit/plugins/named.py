@@ -56,10 +56,9 @@ class NamedGenerator(NamedTuple):
 
     @property
     def stream_name(self) -> str:
-        """What names its random streams: the same for all releases of a library.
+        """The name of its random streams: the same for all releases of a library.
 
-        A generator that was renamed has its old name as `stream_name`, so that its audits draw what
-        they drew.
+        A renamed generator has its old name as `stream_name`, so its audits repeat the same draws.
         """
         name: str = getattr(self.generator, "stream_name", self.name)
         return re.sub("@[^:]*(?=:)", "", name) if self.versions else name
@@ -88,7 +87,7 @@ class NamedAttack(NamedTuple):
     attack: AnyAttack
 
     def check(self, view: GameView) -> None:
-        """Lets the attack refuse a game before any training.
+        """Allows the attack to refuse a game before any training.
 
         Raises:
             InputError: If it does; a `RegistryError` if it raises anything else, or cannot name its
@@ -245,7 +244,7 @@ def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]
 
 
 def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Promise:
-    """The claim to hold the generator to: the caller's, else its own.
+    """The claim to test: the caller's, else the generator's own.
 
     Args:
         named: The generator.
@@ -265,7 +264,7 @@ def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Promise:
 
 
 def claim_if_any(named: NamedGenerator, stated: StatedClaim) -> Claim:
-    """What an audit of the generator is about: a claim as of `claim_under_audit`, or none.
+    """The claim of an audit as in `claim_under_audit`, or no claim.
 
     Args:
         named: The generator.
@@ -308,7 +307,7 @@ def claim_if_any(named: NamedGenerator, stated: StatedClaim) -> Claim:
 
 
 def _beside(own: Promise | None) -> str:
-    """What the generator claims itself, beside what the caller states."""
+    """The generator's own claim, in addition to the caller's statements."""
     if own is None:
         return ""
     name = f"{own.epsilon:g}" if isinstance(own, PrivacyClaim) else own.in_words

@@ -1,4 +1,4 @@
-"""The contracts of what can be audited and of what attacks it.
+"""The contracts of generators and of attacks.
 
 A generator may also have, each optional:
 
@@ -9,13 +9,13 @@ A generator may also have, each optional:
   (`dpaudit.plugins.recorder`);
 - `fixes() -> Mapping[str, Generator]`: the same generator with one thing fixed, by a name for what
   is fixed. `dpaudit explain` uses it to find out which of them leaks. A fixed generator's own
-  `fixes` are what is left to fix: that is how all are fixed together;
-- `discloses`, `released_facts` and `released_effect(record)`: what its models show beside synthetic
-  rows (`dpaudit.plugins.access`).
+  `fixes` are the remaining ones: that is how all are fixed together;
+- `discloses`, `released_facts` and `released_effect(record)`: what its models disclose in addition
+  to synthetic rows (`dpaudit.plugins.access`).
 
-A fitted model may have a `claim` of its own: where the accountant's result depends on the data, or
-to say how its noise was drawn. The audit compares with the largest one it saw in either world,
-restated for the neighbours of the game.
+A fitted model may have its own `claim`: if the accountant's result depends on the data, or to state
+how its noise was drawn. The audit compares with the largest one it saw in either world, restated
+for the neighbours of the game.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a generator may report about its own training, for the white-box checks of `dpaudit trace`.
+"""Reports of a generator about its own training, for the white-box checks of `dpaudit trace`.
 
 A generator that can be traced has `trace`, which does what `fit` and `sample` do and reports to a
 `Recorder` what happens, as it happens: facts (row numbers, votes, draws, numbers that scaled a
@@ -142,8 +142,9 @@ class Recorder(Protocol):
 class Traceable(Generator, Protocol):
     """A generator that reports what it does.
 
-    It may also have `exercises()`: the same generator under settings that reach what its usual
-    ones do not, such as an accountant's term that is otherwise never the smallest; traced as well.
+    It may also have `exercises()`: the same generator under settings that reach cases its usual
+    ones do not, such as an accountant's term that is otherwise never the smallest; these are traced
+    as well.
     """
 
     def trace(

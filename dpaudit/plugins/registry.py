@@ -1,4 +1,4 @@
-"""Finds generators and attacks: ours, other packages', and the user's own files.
+"""Finds generators and attacks: dpaudit's own, other packages', and the user's files.
 
 A name is one of: a registered name (entry-point groups `dpaudit.generators`, `dpaudit.attacks`,
 `dpaudit.libraries`), `module:attr`, or `path/to/file.py:attr`. dpaudit never imports the packages
@@ -273,10 +273,9 @@ def _missing_extra(entry: EntryPoint) -> MissingExtraError | None:
 
 
 def carry(value: object) -> None:
-    """Makes an object of the caller's picklable for workers that cannot import its module by name.
+    """Makes a caller's object picklable for workers that cannot import its module by name.
 
-    Test modules and scripts are such: workers could not import them by name, so what they
-    define travels by value.
+    This applies to test modules and scripts: their definitions are pickled by value.
 
     Args:
         value: A function, or an object of a class.
@@ -383,10 +382,10 @@ def _module_from_file(path: Path) -> ModuleType:
 
 
 def _forget(imported: set[str], folder: Path) -> None:
-    """Unloads what a file imported from its folder.
+    """Unloads the modules that a file imported from its folder.
 
-    A file elsewhere may have another neighbour of the same name, and what is not in `sys.modules`
-    travels to workers by value.
+    A file elsewhere may have a different neighbour of the same name, and modules that are not in
+    `sys.modules` are pickled by value.
     """
     beside = {
         key

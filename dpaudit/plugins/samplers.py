@@ -1,4 +1,4 @@
-"""Samplers of the user's own: how they are named in Python, as an option and in a project's file.
+"""The user's own samplers: their notation in Python, as an option and in a project's file.
 
 Read by commands and by pytest before anything is replayed, so nothing heavy is imported.
 """
@@ -15,7 +15,7 @@ LAWS: Final = (
     *("gaussian", "laplace", "discrete_laplace", "discrete_gaussian", "exponential", "gumbel"),
     *("geometric", "gamma", "logistic"),
 )
-"""Laws that a sampler of the user's own may have."""
+"""Laws available for the user's own samplers."""
 _SHAPED: Final = ("geometric", "gamma")
 """Laws with a second parameter, `shape`: the probability of success, and the shape."""
 _PARAMETER: Final = {"type": ["string", "number"]}

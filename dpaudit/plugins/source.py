@@ -1,8 +1,8 @@
-"""A digest of a plugin's source, and all that its imports reach, so that a run notices a change.
+"""A digest of a plugin's source and of everything its imports reach, to detect changes.
 
-Code counts by its content, distributions by version and build. Where something is uncertain, more
-is counted: every installed distribution where an installed library computes what it imports, and
-the graph is called unknown where the caller's own code does.
+Code counts by its content, distributions by version and build. If something is uncertain, more is
+counted: every installed distribution if an installed library computes its imports. If the caller's
+own code does, the graph is called unknown.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def source_digest(value: object) -> str | None:
 def _compiled_digest(defined: object) -> str | None:
     """A digest of the compiled code of a function, or of a class and its bases; None without any.
 
-    Where their lines stand does not count. Code that they call is not among it.
+    Line numbers do not count. Code that they call is not included.
     """
     values = [defined]
     if inspect.isclass(defined):
@@ -125,7 +125,7 @@ _ELSEWHERE: Final = {"__pycache__", *SITE_FOLDERS}
 
 
 class Reached(NamedTuple):
-    """What decides how code behaves.
+    """Everything that decides the behaviour of code.
 
     Attributes:
         code: A digest of all source and compiled files that are not installed.
@@ -141,7 +141,7 @@ class Reached(NamedTuple):
 def reached(
     values: Iterable[object], *, files: Iterable[Path] = (), modules: Iterable[str] = ()
 ) -> Reached:
-    """What objects, files and modules reach by their imports.
+    """The code and distributions that objects, files and modules reach by their imports.
 
     Args:
         values: Generators, attacks or functions. One that runs elsewhere names its `source_files`,
@@ -386,7 +386,7 @@ def module_files(folder: Path) -> list[Path]:
 
 
 def is_small(files: Iterable[Path]) -> bool:
-    """Whether all files are read, or names and sizes alone."""
+    """Whether all files are read, or only names and sizes."""
     sizes = [file.stat().st_size for file in files]
     return len(sizes) <= MOST_FILES and sum(sizes) <= MOST_BYTES
 

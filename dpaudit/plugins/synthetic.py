@@ -1,4 +1,4 @@
-"""Whether what a generator gave can be read as synthetic records; if not, why not."""
+"""Checks whether a generator's output can be read as synthetic records."""
 
 from __future__ import annotations
 

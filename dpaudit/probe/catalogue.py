@@ -15,7 +15,7 @@ from dpaudit.seeds import check_seed
 
 
 class Probe(NamedTuple):
-    """What is known of a probe before it is run.
+    """The description of a probe.
 
     Attributes:
         id: Its stable name.
@@ -101,15 +101,15 @@ class ProbeSettings:
     Attributes:
         epsilon: Of the claim; the generator's own by default.
         delta: Of the claim; the generator's own by default.
-        neighbours: Of the claim; as the claim says by default.
+        neighbours: Of the claim; by default the claim's own.
         target: A record to watch, as row:N, counted from 0; none by default.
         only: Ids of the probes to run; all by default.
         rows: Synthetic records of each model; by default as many as are probed.
         records: Largest number of records to probe; a larger table is sampled, independently of its
             values.
         fits: Largest number of fits of one probe after its pilot.
-        confidence: Probability, in (0.5, 1), with which at least no probe at all flags a generator
-            that keeps its claim.
+        confidence: Least probability, in (0.5, 1), that no probe flags a generator that satisfies
+            its claim.
         worker_memory: As of an audit.
         seed: Root of every random stream.
 

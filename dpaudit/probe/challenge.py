@@ -1,11 +1,11 @@
-"""The one test behind every alarm for a violation: guessing coins that decided the training table.
+"""The test behind every violation alarm: guessing the coins that decided the training table.
 
-Records are put into a table, or left out, by independent fair coins; the coins are guessed from
-the synthetic table alone, by features that were chosen on other models, the pilot. If a generator
-keeps an (ε, δ) claim, that limits how many guesses are right, whatever it outputs: all fits
+Independent fair coins put records into a table or leave them out; the coins are guessed from the
+synthetic table alone, by features that were chosen on other models, the pilot. If a generator
+satisfies an (ε, δ) claim, the number of right guesses is limited, whatever its output: all fits
 together are one run in the sense of Steinke, Nasr and Jagielski 2023, Theorem 5.2
-(`bounds.one_run_p_value`). A permutation test would not do: the output distributions of a private
-generator may well differ between the two tables, by a factor of e^ε.
+(`bounds.one_run_p_value`). A permutation test would be wrong: the output distributions of a private
+generator may differ between the two tables, by a factor of e^ε.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject, Trainer
 
 PILOTS: Final = 3
-"""Fits of each side that decide what to guess from."""
+"""Fits of each side that choose the feature to guess from."""
 _SPARE: Final = 0.01
-"""Share of wrong guesses that an alarm tolerates; at least one guess."""
+"""Share of wrong guesses tolerated by an alarm; at least one guess."""
 _MOST_GUESSES: Final = 4096
 _AT_ONCE: Final = 4
-"""Fits between two checks whether an alarm is still possible, if models are trained one by one."""
+"""An alarm's feasibility is checked after this many fits, if models are trained one by one."""
 _TEST: Final = 1000
 """Number of the test's first fit; those of the pilot are lower."""
 
 
 class Coin(NamedTuple):
-    """Records that one coin decides.
+    """Records decided by one coin.
 
     Attributes:
         heads: Positions that are left out if it falls heads (the guess is True).
@@ -67,7 +67,7 @@ def inserted(records: Sequence[int], bases: Sequence[int], claim: PrivacyClaim) 
 
 
 class Rule(NamedTuple):
-    """How one coin is guessed from one feature of a table.
+    """A rule that guesses one coin from one feature of a table.
 
     Attributes:
         feature: Position of the feature.
@@ -111,11 +111,11 @@ def rule(heads: FloatArray, tails: FloatArray) -> Rule | None:
 
 
 def one_coin(claim: PrivacyClaim) -> PrivacyClaim:
-    """What a claim implies for fits with one coin each, as an ε alone.
+    """The pure ε that a claim implies for fits with one coin each.
 
-    Fits and coins are independent then, and each guess is right with probability at most
-    (e^ε + δ) / (1 + e^ε) (the total variation that (ε, δ) permits: Kairouz, Oh and Viswanath 2015,
-    Theorem 2.1). That is much less than δ costs where several coins share a fit.
+    Then fits and coins are independent, and each guess is right with probability at most (e^ε + δ)
+    / (1 + e^ε) (the total variation that (ε, δ) permits: Kairouz, Oh and Viswanath 2015, Theorem
+    2.1). This costs much less than δ does if several coins share a fit.
     """
     odds = (math.exp(min(claim.epsilon, 700.0)) + claim.delta) / (1.0 - claim.delta)
     return replace(claim, epsilon=math.log(odds), delta=0.0)
@@ -139,12 +139,12 @@ def needed(claim: PrivacyClaim, alpha: float) -> int | None:
 
 
 def unprovable(claim: PrivacyClaim, basis: str, fits: int | None) -> NotApplicable:
-    """Why nothing can be concluded from what a pilot saw: the claim permits too much.
+    """The outcome if a pilot found a feature but the claim permits too much.
 
     Args:
         claim: The claim.
         basis: What the guesses are based on, in words.
-        fits: Fits that it would take; None for more than can be counted.
+        fits: Fits needed; None if too many to compute.
 
     Returns:
         The outcome, with the reason in words.
@@ -173,7 +173,7 @@ def challenge(
 ) -> Observation | NotApplicable:
     """Runs the test and counts right guesses.
 
-    It stops as soon as an alarm is out of reach, which can only lower the false-alarm rate.
+    It stops as soon as an alarm is impossible, which can only lower the false-alarm rate.
 
     Args:
         subject: What is probed.
@@ -262,7 +262,7 @@ def _p_value(correct: int, guesses: int, claim: PrivacyClaim) -> float:
 
 
 def summary(table: pd.DataFrame, subject: Subject) -> dict[str, float]:
-    """Numbers that describe a synthetic table, by name: means, extremes, shares of categories.
+    """Summary statistics of a synthetic table, by name: means, extremes, shares of categories.
 
     Args:
         table: The table.
@@ -308,14 +308,14 @@ def single_coin(
         generator: The generator, built for the subject's schema.
         data: A table with every record that the coin may put in.
         coin: The coin.
-        features: Numbers of a synthetic table, by name, that may follow the coin.
-        basis: What follows it, in words.
+        features: Statistics of a synthetic table, by name, that may depend on the coin.
+        basis: What depends on it, in words.
         claim: What limits right guesses; the subject's by default.
         first: Number of the pilot's first fit.
         pilots: Fits of each side in the pilot.
 
     Returns:
-        As `challenge`; None if no feature follows the coin in the pilot.
+        As `challenge`; None if no feature depends on the coin in the pilot.
     """
     sides = []
     for side, dropped in enumerate(coin):

@@ -1,4 +1,4 @@
-"""Whether a worker process keeps to the protocol, when requests are valid and when they are not."""
+"""Checks that a worker process follows the protocol, for valid and invalid requests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpaudit.model.tables import Table
 from dpaudit.plugins.synthetic import accept
 
 ROWS: Final = 20
-"""Rows that are asked for."""
+"""Number of rows requested."""
 END_SECONDS: Final = 10.0
-"""How long a worker may take to end after its standard input did."""
+"""Seconds for a worker to end after its standard input ends."""
 _SEED, _OTHER = 11, 12
 
 
@@ -35,7 +35,7 @@ class Conformance(NamedTuple):
 
 
 def check_worker(generator: WorkerGenerator, table: Table) -> Iterator[Conformance]:
-    """Checks a worker; each check starts from a worker that has answered before.
+    """Checks a worker; each check starts after a successful answer.
 
     Args:
         generator: The worker, which has said hello.

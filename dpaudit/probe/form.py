@@ -25,14 +25,14 @@ from dpaudit.probe.subject import SCHEMA, Fit, Subject, Trainer
 _THRESHOLDS: Final = (1000, 2000)
 _DEEPEST: Final = 6
 _SIDE: Final = 7
-"""Fits in each order; 14 fits can be halved in 3432 ways."""
+"""Fits in each order; there are 3432 ways to halve 14 fits."""
 _AWAY: Final = 100.0
-"""Ranges by which columns are moved away from 0."""
+"""Columns are shifted away from 0 by this many ranges."""
 _FITS: Final = 2
 _ROUNDING: Final = 1e-6
 """Floating-point error of a whole number."""
 _MORE: Final = 13
-"""Rows asked for beyond those of the table."""
+"""Rows requested in addition to those of the table."""
 
 
 def settings_follow_rows(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -91,7 +91,7 @@ def row_order_matters(subject: Subject, trainer: Trainer) -> Observation | NotAp
     if one.equals(again):
         [other] = tables(shuffled, [trainer.fit_of(0)])
         same = alike(one, other, subject)
-        if same:  # with another seed too, or it is a constant
+        if same:  # if another seed gives the same, it is a constant
             tables(data, [trainer.fit_of(1)])
         return Observation(
             not same,
@@ -118,7 +118,7 @@ def _visible(model: object) -> Mapping[str, object]:
 
 
 def _shape(value: Any) -> tuple[int | None, ...] | None:
-    """The shape of an array, None in it for a size that is left open; None if it is no array."""
+    """The shape of an array, with None for an open size; None if it is not an array."""
     try:
         sizes = tuple(value.shape) if hasattr(value, "dtype") else None
     except Exception:  # noqa: BLE001 - foreign: not every array of a framework has a shape yet
@@ -156,7 +156,7 @@ def _walk(value: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[s
 
 
 def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Checks that the output moves with numbers and public bounds that are moved far from 0."""
+    """Checks that the output shifts with numbers and public bounds that are shifted far from 0."""
     moved = [c for c in subject.schema.columns if c.kind.numeric and c.name != subject.schema.label]
     if not moved:
         return NotApplicable("the table has no numeric column besides its label")
@@ -192,9 +192,9 @@ def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicab
 def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Compares whole numbers with the same column declared continuous, from the same seed.
 
-    Bins of whole numbers end one above the largest, those of a continuous column at it, so that
-    one drawn from a bin may look cut off in all bins but the last. An alarm is therefore checked
-    on a table whose whole numbers all are the largest.
+    Bins of whole numbers end one above the largest value, those of a continuous column at it, so a
+    number drawn from a bin may look truncated in all bins but the last. An alarm is therefore
+    checked on a table where every whole number is the largest.
     """
     whole = [
         column
@@ -229,7 +229,7 @@ def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotA
 def _steps(
     subject: Subject, trainer: Trainer, whole: Sequence[Column], data: pd.DataFrame
 ) -> npt.NDArray[np.float64]:
-    """By how much whole numbers differ from the same columns declared continuous, same seed."""
+    """The difference of whole numbers from the same columns declared continuous, same seed."""
     twin = replace(
         subject.schema,
         columns=tuple(
@@ -250,7 +250,7 @@ def _steps(
 
 
 def row_count_leaks(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Asks for another number of rows than the table has."""
+    """Requests a number of rows different from the table's."""
     generator, data, n = subject.build(), subject.data, len(subject.data)
     asked = n + _MORE
     coins = inserted([n - 1], [n], subject.claim)

@@ -23,13 +23,13 @@ from dpaudit.probe.subject import Fit, Subject, Trainer
 _GROUP_EPSILON = 0.05
 """Epsilon of all records together in the probe of epsilon."""
 _DELTAS = (1e-12, 0.1)
-"""Far apart, so that any noise that depends on delta differs."""
+"""Far apart, so any noise that depends on delta differs."""
 REFUSALS: Final = (InputError, BudgetError, ValueError)
-"""What a generator raises when it refuses a setting."""
+"""Exceptions by which a generator refuses a setting."""
 _TRIED: Final = 3
 """Records tried, one after another."""
 _PILOT: Final = 10
-"""Number of the first pilot fit; lower ones have been used by then."""
+"""Number of the first pilot fit; lower ones are already used."""
 
 
 def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -72,7 +72,7 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
             basis=f"{at} the outputs of two opposite tables differ",
         )
     except REFUSALS as error:
-        own_fit = trainer.fit_of(0, coin.heads)  # raises what is no matter of epsilon
+        own_fit = trainer.fit_of(0, coin.heads)  # reraises errors unrelated to epsilon
         trainer.tables(subject.build(), data, [own_fit])
         return _refused(f"epsilon {epsilon:.2g} when it is trained", error)
     if found is None:
@@ -104,7 +104,7 @@ def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplic
         [made] = trainer.tables(generator, subject.data, [trainer.fit_of(0)])
         return made
 
-    tables = [table(generators[0])]  # raises what is no matter of delta
+    tables = [table(generators[0])]  # reraises errors unrelated to delta
     try:
         tables += [table(generator) for generator in others]
     except REFUSALS as error:
@@ -124,7 +124,7 @@ def _refused(what: str, error: Exception) -> NotApplicable:
 
 
 def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
-    """What a claim implies for tables that are many steps apart.
+    """The claim implied for tables that are many steps apart.
 
     (k ε, δ (e^(k ε) - 1) / (e^ε - 1)) (Dwork and Roth 2014, Theorem 2.2 with its δ).
 
@@ -181,10 +181,10 @@ class _Half(NamedTuple):
 
 
 def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Checks whether another seed changes the table, and whether what stays reveals a record.
+    """Checks whether another seed changes the table, and whether constant parts reveal a record.
 
     First the seeds of training and sampling both differ, because noise may be drawn with either;
-    then each alone: noise that is always the same hides behind the randomness of the other half.
+    then each alone: constant noise in one half is masked by the randomness of the other.
     """
     if not is_seedable(subject.build()):
         return NotApplicable("the generator says that it cannot be seeded")
@@ -216,7 +216,7 @@ def nothing_random(subject: Subject, trainer: Trainer) -> Observation | NotAppli
 def _fixed(
     subject: Subject, trainer: Trainer, one: pd.DataFrame, what: str, *, seeded: bool
 ) -> Observation | NotApplicable:
-    """Guesses coins from a fixed output; one that does not depend on the data is private."""
+    """Guesses coins from a fixed output; an output that does not depend on the data is private."""
     record = _revealed(
         subject, trainer, one, lambda i, record: trainer.fit_of(2 + i, [record], seeded=seeded)
     )
@@ -237,10 +237,10 @@ def _fixed(
 def _hidden(
     subject: Subject, trainer: Trainer, one: pd.DataFrame, first: Fit, half: _Half
 ) -> Observation | NotApplicable:
-    """Guesses coins where one seed changes nothing, so that all noise is drawn with the other.
+    """Guesses coins if one seed changes nothing, so all noise is drawn with the other.
 
-    That is no leak where the noise is enough: the fits of the test have fresh seeds of both kinds,
-    which the guesses do not know.
+    That is not a leak if there is enough noise: the fits of the test have fresh seeds of both
+    kinds, which the guesses do not know.
     """
     unused = f"the seed of {half.seed} alone changes nothing"
     record = _revealed(subject, trainer, one, lambda _, record: first._replace(dropped=(record,)))
@@ -268,7 +268,7 @@ def _hidden(
 def _revealed(
     subject: Subject, trainer: Trainer, one: pd.DataFrame, fit: Callable[[int, int], Fit]
 ) -> int | None:
-    """A record without which the table is another; the target is tried first, if there is one."""
+    """A record whose removal changes the table; the target is tried first, if there is one."""
     n = len(subject.data)
     drawn = [int(trainer.stream("record", i).rng().integers(n)) for i in range(_TRIED)]
     named = [] if subject.target is None else [subject.target]

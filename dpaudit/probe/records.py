@@ -1,4 +1,4 @@
-"""Probes of records: what the output gives away of one that a coin puts in or leaves out."""
+"""Probes of records: whether the output reveals a record that a coin puts in or leaves out."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import SCHEMA, Subject, Trainer
 
 _WIDER = 10.0
-"""How far a bound is moved, in ranges of the data."""
+"""Shift of a bound, in ranges of the data."""
 _ROOM = 2.0
-"""Room that is enough between data and bounds, in ranges of the data."""
+"""Sufficient room between data and bounds, in ranges of the data."""
 _MOST_COLUMNS = 64
 _NEW = "dpaudit-absent"
 _PILOTS: Final = 5
-"""Fits of each side: there are many features to choose from."""
+"""Fits of each side; more because there are many features to choose from."""
 _EQUAL: Final = 1e-6
-"""Share of a column's range up to which two numbers are equal."""
+"""Two numbers within this share of a column's range count as equal."""
 _CLASSES: Final = 10
-"""Most values of a column that may be a label."""
+"""Largest number of values of a possible label column."""
 _FITS: Final = 2
 _CANARIES: Final = 200
-"""Most records that coins decide in one fit."""
+"""Largest number of records decided by coins in one fit."""
 _FEWEST: Final = 20
 _MARGIN: Final = 1.5
-"""Expected guesses per guess that is needed."""
+"""Expected guesses per needed guess."""
 _DIGITS: Final = 5
-"""Significant digits to which equal numbers agree: networks compute in single precision."""
+"""Equal numbers agree to this many digits: networks compute in single precision."""
 
 
 class Canary(NamedTuple):
-    """A record of the table with one value changed to what no record has.
+    """A record of the table with one value changed to one that no record has.
 
     Attributes:
         column: The column of that value.
@@ -66,7 +66,7 @@ class Canary(NamedTuple):
     value: Any
 
     def features(self, table: pd.DataFrame) -> tuple[float, ...]:
-        """The features of a synthetic table that may follow the record."""
+        """The features of a synthetic table that may depend on the record."""
         values = table[self.column.name]
         if not self.column.kind.numeric:
             same = values.isna() if pd.isna(self.value) else values == self.value
@@ -116,9 +116,9 @@ def category_follows_record(subject: Subject, trainer: Trainer) -> Observation |
 
 
 def widened(subject: Subject) -> Schema:
-    """The schema, with upper bounds raised where the data leave no room below them.
+    """The schema, with upper bounds raised if the data leave no room below them.
 
-    Bounds are public: a correct generator takes any that hold the data.
+    Bounds are public: a correct generator accepts any that contain the data.
     """
     if SCHEMA not in subject.maker.takes:
         return subject.schema
@@ -142,7 +142,7 @@ def _wider(column: Column, data: pd.DataFrame) -> Column:
 
 
 def _with_new_categories(subject: Subject) -> Schema:
-    """The schema; where it was inferred from the data, text columns get one more category."""
+    """The schema; if it was inferred from the data, text columns get one more category."""
     if not subject.schema.inferred or SCHEMA not in subject.maker.takes:
         return subject.schema
 
@@ -172,7 +172,7 @@ def followed(
         trainer: Trains.
         schema: The table's schema.
         base: The table, canonical.
-        canaries: Values of its own for records of the table; one record each.
+        canaries: Unique values for records of the table; one record each.
 
     Returns:
         What was observed, or why so few fits cannot test the claim.
@@ -287,7 +287,7 @@ def _other(column: Column, usual: Any) -> Any:
 
 
 def target_followed(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Checks whether the output follows the named record: in rows like it, or as a whole."""
+    """Checks whether the output depends on the named record: in similar rows, or as a whole."""
     if subject.target is None:
         return NotApplicable("no record was named: give `target`, such as row:0")
     record, n = subject.target, len(subject.data)
@@ -339,11 +339,11 @@ def _likeness(table: pd.DataFrame, wanted: FloatArray, schema: Schema) -> dict[s
 
 
 def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Checks whether synthetic rows equal records that coins put in, and not those left out.
+    """Checks whether synthetic rows equal records that coins put in, but not those left out.
 
-    Chance reproduces rows of a small table too, but those left out as often. The number of guesses
-    is fixed: "in" for records found among the synthetic rows; where these are too few, "out" for
-    others.
+    Rows of a small table also recur by chance, but those left out equally often. The number of
+    guesses is fixed: "in" for records found among the synthetic rows; if these are too few, "out"
+    for others.
     """
     keys = _keys(subject.data, subject.schema)
     single = np.flatnonzero(~pd.Series(keys).duplicated(keep=False).to_numpy())
@@ -359,7 +359,7 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | No
             f"{listed(lost)}: missing in every synthetic row, which equals no record"
         )
     if share == 0.0:
-        # With another seed: a constant equals no record either.
+        # With another seed too: a constant also equals no record.
         trainer.tables(generator, subject.data, [trainer.fit_of(1)])
         words = f"no synthetic row equals one of {len(single)} unique records"
         return Observation(False, words, numbers, 1.0)
@@ -411,7 +411,7 @@ def label_counts_copied(subject: Subject, trainer: Trainer) -> Observation | Not
         read = tuple(column.name for column in columns)
         return Observation(False, words, {"columns": len(columns)}, 1.0, read=read)
     # The record comes first and the last one has another label: whether labels are used in order,
-    # repeated or cut off, the first n reveal whether the record is among them.
+    # repeated or truncated, the first n reveal whether the record is among them.
     counts = _counts(data, column)
     rarest = min(counts, key=lambda value: counts[value])
     labels = data[column.name]

@@ -1,4 +1,4 @@
-"""What probes conclude: each one by itself, and the report of all."""
+"""The results of single probes, and the report of all."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class ProbeStatus(StrEnum):
 
 
 class Observation(NamedTuple):
-    """What a probe saw.
+    """The observation of a probe.
 
     Attributes:
-        alarm: Whether it is one.
-        evidence: What was seen, in words.
+        alarm: Whether it is an alarm.
+        evidence: What was observed, in words.
         numbers: The same in numbers.
         p_value: Largest probability of such evidence under the claim; None where no chance is
             involved.
         certainty: Why an alarm cannot be false, where there is no p-value.
         severity: Of this alarm; None means the probe's own.
-        read: Columns of the output that it rests on; empty for all.
+        read: Columns of the output on which it is based; empty for all.
     """
 
     alarm: bool
@@ -56,7 +56,7 @@ class Observation(NamedTuple):
 
 
 class NotApplicable(NamedTuple):
-    """The outcome of a probe that says nothing about this table or this generator.
+    """The outcome of a probe that does not apply to this table or this generator.
 
     Attributes:
         why: The reason, in words.
@@ -77,8 +77,8 @@ class ProbeResult:
         numbers: The evidence in numbers.
         p_value: As in `Observation`.
         certainty: As in `Observation`.
-        false_alarm_rate: Largest probability that it alarms on a generator that keeps its claim; 0
-            where chance plays no part.
+        false_alarm_rate: Largest probability of an alarm for a generator that satisfies its claim;
+            0 if no chance is involved.
         fits: Models trained.
         correct: What a correct generator does.
     """
@@ -107,7 +107,7 @@ class ProbeReport(Document):
         schema_inferred: Whether bounds and categories were inferred from the table.
         records: Records that were probed.
         target: The record that was watched, as it was named; None if none was.
-        confidence: Probability with which at least no probe flags a generator that keeps its claim.
+        confidence: Least probability that no probe flags a generator that satisfies its claim.
         seed: Root of every random stream.
         probes: What each probe found.
     """
@@ -135,7 +135,7 @@ class ProbeReport(Document):
         return tuple(r for r in self.of(ProbeStatus.ALARM) if r.severity is Severity.VIOLATION)
 
     def assert_no_violation(self) -> None:
-        """Fails a test unless the probes ran and none found a violation.
+        """Raises unless the probes ran and none found a violation.
 
         Raises:
             AssertionError: If a probe raised an alarm with the severity of a violation, if one
@@ -157,7 +157,7 @@ class ProbeReport(Document):
 
     @property
     def headline(self) -> str:
-        """The counts in one line; where no probe judged the generator, why."""
+        """The counts in one line; if no probe judged the generator, the reason."""
         if not self.ran:
             broken = self.of(ProbeStatus.FAILED)
             why = broken or self.of(ProbeStatus.NOT_APPLICABLE)
@@ -175,7 +175,7 @@ class ProbeReport(Document):
         return f"{self.generator}: {words} ({self.fits} fits)"
 
     def __str__(self) -> str:
-        """Alarms first, then what failed, passed or does not apply; 80 columns."""
+        """The report in 80 columns: alarms first, then failed, passed, inapplicable probes."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:

@@ -60,7 +60,7 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "scale-wrong": scale_wrong,
     "integers-truncated": integers_truncated,
 }
-"""What each probe of the catalogue does."""
+"""The function of each probe in the catalogue."""
 
 
 def probe(
@@ -84,9 +84,9 @@ def probe(
 ) -> ProbeReport:
     """Checks a generator from outside, with a handful of fits for each probe.
 
-    A probe changes the table, the schema or a setting and checks whether the output follows in a
+    A probe changes the table, the schema or a setting and checks whether the output changes in a
     way that no correct generator's does. The probability that any probe flags a generator that
-    keeps its claim is at most 1 - confidence.
+    satisfies its claim is at most 1 - confidence.
 
     Args:
         generator: As for `dpaudit.audit`.
@@ -139,12 +139,12 @@ def run_probes(
     parameters: Mapping[str, Any] | None = None,
     on_progress: Callable[[ProbeResult], None] | None = None,
 ) -> ProbeReport:
-    """Checks a generator from outside under given settings; `probe` says what that means.
+    """Checks a generator from outside under given settings; see `probe`.
 
     Args:
         generator: As for `dpaudit.audit`.
         data: A table, a file, or "sample:NAME".
-        settings: Everything else that is chosen.
+        settings: All other settings.
         schema: A schema or its file; inferred if None, and the report says so.
         parameters: Of a generator given by name.
         on_progress: Called with each result as soon as there is one.
@@ -227,7 +227,7 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
 
 
 def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """No alarm means passed, unless the output never varied; names columns that did not."""
+    """Passed, as there was no alarm, unless the output never varied; names constant columns."""
     names = seen.read or subject.schema.names
     nothing = trainer.variation.nothing_in(names)
     if nothing is not None:

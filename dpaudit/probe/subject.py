@@ -1,4 +1,4 @@
-"""What is probed: a generator built again under other settings, and trained on parts of a table."""
+"""The subject of a probe: a generator, rebuilt under other settings, and its trainings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MISSING = "missing"
 
 
 class Maker(NamedTuple):
-    """Builds a generator again and again.
+    """Rebuilds a generator.
 
     Attributes:
         asked: The generator as it was asked for.
@@ -53,7 +53,7 @@ def maker(
     target: int = 0,
     worker_memory: float | None = None,
 ) -> Maker:
-    """The maker of a generator that was named or given.
+    """The maker for a generator given by name or as an object.
 
     A name is built as an audit builds it, with the target that it may need. A dataclass is copied
     with its fields changed; any other object is used as it is.
@@ -82,7 +82,7 @@ def maker(
 
         offered = {SCHEMA: schema, "target": data.iloc[[target]].reset_index(drop=True)}
         asked = named_generator(name, parameters, offered, worker_memory=worker_memory)
-        if isinstance(asked.generator, WorkerGenerator):  # nobody here sees its constructor
+        if isinstance(asked.generator, WorkerGenerator):  # its constructor is not visible here
             return Maker(asked, frozenset({SCHEMA, *parameters}), named)
         value = resolve(name, GENERATORS)
         known = inspect.signature(value).parameters if inspect.isclass(value) else ()
@@ -284,7 +284,7 @@ class Trainer:
         yield from (found[position] for position in range(len(fits)))
 
     def _alone(self, generator: Generator, data: pd.DataFrame, fit: Fit) -> Iterator[Model]:
-        """Yields one model, so that it is sampled while the global streams are its own."""
+        """Yields one model, to be sampled while it controls the global streams."""
         kept = np.delete(np.arange(len(data)), list(fit.dropped))
         with _globals(fit):
             fresh = copy.deepcopy(generator)  # one that trains in place starts afresh
@@ -311,10 +311,10 @@ def _globals(fit: Fit) -> AbstractContextManager[None]:
 
 
 class Variation:
-    """What varied in the synthetic tables of one probe.
+    """The parts of one probe's synthetic tables that varied.
 
-    A constant keeps any claim, so it is no alarm; but a broken generator that gives one, or only
-    missing values, would pass every check of what its output follows. Such a probe does not apply.
+    A constant satisfies any claim, so it is no alarm; but a broken generator whose output is
+    constant or entirely missing would pass every check of dependence. Such a probe does not apply.
     """
 
     def __init__(self) -> None:
@@ -325,11 +325,11 @@ class Variation:
         self._values: dict[str, set[object]] = {}
 
     def add(self, table: pd.DataFrame, seeds: object) -> None:
-        """Takes note of a table.
+        """Records a table.
 
         Args:
             table: The synthetic table.
-            seeds: What its randomness came from; equal for fits that must give equal tables.
+            seeds: The source of its randomness; equal for fits that must give equal tables.
         """
         if self._first is None:
             self._first = table
@@ -356,7 +356,7 @@ class Variation:
         return [name for name in self.still() if self._values[name] == {_MISSING}]
 
     def nothing_in(self, columns: Sequence[str]) -> str | None:
-        """Why nothing can be concluded from some columns.
+        """Why some columns allow no conclusion.
 
         Args:
             columns: Their names.

@@ -51,11 +51,11 @@ from dpaudit.versions import __version__
 
 
 class Canaries(NamedTuple):
-    """The real rows in an order that does not reveal membership, and which of them are compared.
+    """The real rows in an order that does not reveal membership, and the rows that are compared.
 
     Attributes:
         real: All real rows.
-        place: The row of each in train and hold-out, one after the other; shape (rows,).
+        place: The position of each in train followed by hold-out; shape (rows,).
         of: The rows that are compared, whose membership is guessed; shape (n,).
         train: How many rows train has.
     """
@@ -92,7 +92,7 @@ class Canaries(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """What the comparison of train with hold-out rows found; nothing without one.
+    """The results of comparing train with hold-out rows; empty without a hold-out.
 
     Attributes:
         membership: How well members are recognised; None if too few rows are compared.
@@ -139,16 +139,16 @@ def audit_data(
         coins: The coin file of `dpaudit.split` that made train and hold-out; with it there is a
             lower bound on epsilon.
         schema: Schema of the tables; by default inferred.
-        epsilon: ε of a claim to hold the table to, for tables that differ by one row more or less;
-            needs coins.
+        epsilon: ε of a claim to test, for tables that differ by one added or removed row; needs
+            coins.
         delta: Its δ; by default 0. Without a claim, δ of the bound.
         confidence: Of bound, limits and test, in (0, 1).
-        secrets: Columns whose values are guessed of train and hold-out records; by default the
-            label and the first columns, 12 in all.
+        secrets: Columns whose values are guessed for train and hold-out records; by default the
+            label and the first columns, 12 in total.
         anonymeter: Whether the attacks of anonymeter run too; they need a hold-out, and its
             environment (`dpaudit env create anonymeter`).
         seed: Root of every random stream; no coin depends on it.
-        on_progress: Called with what is done next.
+        on_progress: Called with each next step.
 
     Returns:
         The result.
@@ -253,7 +253,7 @@ def _audited(
 def _check_asked(
     epsilon: float | None, delta: float | None, *, coins: object, holdout: object, anonymeter: bool
 ) -> None:
-    """Refuses what cannot be done without a coin file, a hold-out or anonymeter's environment.
+    """Refuses analyses that need a missing coin file, hold-out or anonymeter environment.
 
     Raises:
         InputError: If something is missing.
@@ -286,9 +286,9 @@ def _counted(
 def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) -> Canaries:
     """The rows that are compared, in an order that does not depend on their membership.
 
-    With coins these are the rows that had one, in the order of the table that was split. Else they
-    are those whose table no removal of repeated rows has decided, and the rows are shuffled: were
-    train rows first, ties would be broken in their favour.
+    With coins these are the rows that had one, in the order of the table that was split. Without
+    coins they are the rows whose table does not depend on any removal of repeated rows. Those are
+    shuffled: if train rows came first, ties would be broken in their favour.
 
     Args:
         tables: The tables, with a hold-out.

@@ -1,4 +1,4 @@
-"""From what was measured to a finding, and the sentences for it."""
+"""Turns the measurements into a finding and its sentences."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dpaudit.results.document import Limits
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
 LARGEST_SHARE: Final = 0.05
-"""Finding nothing means something only if copies of this share of the rows would be found."""
+"""No finding is informative only if copies of this share of the rows would be detected."""
 LINKAGE_SHARE: Final = 0.2
-"""Share of the error probability that linkage has; the membership test has the rest."""
+"""Share of the error probability for linkage; the membership test has the rest."""
 REPEATS_REMOVED: Final = (
     "repeated rows were removed from train or hold-out, or rows come in groups: no random split "
     "deals them as they are"
@@ -42,7 +42,7 @@ class ReleasedFinding(StrEnum):
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict that exit codes and colours go by."""
+        """The verdict that decides exit codes and colours."""
         return {
             ReleasedFinding.LEAK: Verdict.VIOLATION,
             ReleasedFinding.NOTHING_FOUND: Verdict.CONSISTENT,
@@ -57,8 +57,8 @@ class RowCounts(NamedTuple):
         synthetic: Rows of the synthetic table.
         holdout: Rows of the hold-out; None if there is none.
         coins: Rows whose place was decided by a coin; None without a coin file.
-        compared: Train and hold-out rows that are compared with each other; the others may stand
-            where they do because repeated rows were removed.
+        compared: Train and hold-out rows that are compared with each other; the place of the others
+            may depend on the removal of repeated rows.
     """
 
     train: int
@@ -97,7 +97,7 @@ class MembershipOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedBound:
-    """The lower bound on epsilon, for tables that differ by one row more or less.
+    """The lower bound on epsilon, for tables that differ by one added or removed row.
 
     Attributes:
         proved: The bound at the result's confidence.
@@ -121,7 +121,7 @@ class Concluded(NamedTuple):
 
 
 def oddities(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[str]:
-    """What is odd about how train and hold-out were made, one sentence each."""
+    """Peculiarities of train and hold-out, one sentence each."""
     if exchangeable is None:
         return
     left_out = rows.train + (rows.holdout or 0) - rows.compared
@@ -137,12 +137,12 @@ def oddities(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[
 
 
 def membership_level(confidence: float) -> float:
-    """Error probability of the test of membership."""
+    """Error probability of the membership test."""
     return (1.0 - LINKAGE_SHARE) * (1.0 - confidence)
 
 
 def linkage_confidence(confidence: float) -> float:
-    """Confidence of what is proved of copies, rare values and guessed attributes."""
+    """Confidence of the findings on copies, rare values and guessed attributes."""
     return 1.0 - LINKAGE_SHARE * (1.0 - confidence)
 
 
@@ -156,14 +156,13 @@ def conclude(
     claim: PrivacyClaim | None,
     confidence: float,
 ) -> Concluded:
-    """Decides on a claim if there is one; else whether the table reveals who was in train.
+    """Decides on a claim if there is one, else whether the table reveals membership in train.
 
     Args:
         rows: Rows of the tables.
         membership: How well members are recognised; None if that was not tested.
         bound: The bound on epsilon, if there is one.
-        linked: What is proved of copies, rare values and guessed attributes, at
-            `linkage_confidence`.
+        linked: Findings on copies, rare values and guessed attributes, at `linkage_confidence`.
         exchangeable: Whether a random split made the tables; None where coins did.
         claim: The claim, if there is one.
         confidence: Of the bound, and that no leak is found where none is.

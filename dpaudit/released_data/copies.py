@@ -1,10 +1,10 @@
-"""What of a train table stands verbatim in a synthetic one, compared with a hold-out.
+"""Parts of a train table that appear verbatim in a synthetic one, compared with a hold-out.
 
-Copies, exact and near, are of whole records; extremes and rare values are of single columns.
-Whoever scales by the smallest and largest value of a table, or takes categories from it, hands on a
-value that one record alone may have. Neither is proof by itself, for a record of the population may
-stand in a synthetic table by chance: one that was never trained on does so as often as any. What
-hold-out records show is therefore taken away.
+Copies, exact and near, concern whole records; extremes and rare values concern single columns. A
+generator that scales by a table's smallest and largest values, or takes categories from it, passes
+on values that a single record may have. Neither is proof by itself: a record of the population may
+appear in a synthetic table by chance, whether or not it was trained on. So the hits among hold-out
+records are subtracted.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from dpaudit.released_data.rows import row_keys
 
 Distances = npt.NDArray[np.floating]
 _SHARES: Final = (0.001, 0.01, 0.1)
-"""Shares of the hold-out's first half that are nearer than each threshold of a near copy."""
+"""Shares of the hold-out's first half within each threshold of a near copy."""
 _FEWEST: Final = 5
-"""Fewest hold-out records that lie within a threshold."""
+"""Smallest number of hold-out records within a threshold."""
 MOST_ROWS: Final = 10
-"""Most rows that are named."""
+"""Largest number of rows that are named."""
 _PERMUTATIONS: Final = 999
 _SURE: Final = 1e-9
-"""Largest probability that the outermost records that are examined are all of one table."""
+"""Largest probability that all examined outermost records are in one table."""
 
 
 class Hits(NamedTuple):
-    """How many of some records have a property.
+    """The number of records with a property.
 
     Attributes:
         found: Of so many it holds.
@@ -54,15 +54,15 @@ class Hits(NamedTuple):
 class Excess(NamedTuple):
     """Hits among train records compared with hits among hold-out records.
 
-    Where a random split decided which records were trained on, and the synthetic table does not
-    depend on the split, every choice of as many train records among all records is equally likely,
-    so that the hits among them have a hypergeometric distribution (Fisher's exact test).
+    If a random split decided which records were trained on, and the synthetic table does not depend
+    on the split, every choice of this many train records among all records is equally likely, so
+    the hits among them have a hypergeometric distribution (Fisher's exact test).
 
     Attributes:
         train: Hits among the train records.
         holdout: Hits among the hold-out records; None without a hold-out.
-        p_value: Probability of so many among the train records if the synthetic table does not
-            depend on the split; None without a hold-out.
+        p_value: Probability of at least this many hits among the train records if the synthetic
+            table does not depend on the split; None without a hold-out.
         at_least: Lower confidence limit on the train records that are hits because they were
             trained on, corrected for the tests made with this one; None without a hold-out.
     """
@@ -102,7 +102,7 @@ def excess_of(train: Hits, holdout: Hits | None, *, confidence: float, tests: in
 
 
 def excess_p_value(train: Hits, holdout: Hits) -> float:
-    """Probability that a random split puts at least so many of all hits among the train records.
+    """Probability that a random split puts at least this many hits among the train records.
 
     Args:
         train: Hits among the train records.
@@ -119,11 +119,11 @@ def excess_p_value(train: Hits, holdout: Hits) -> float:
 
 
 def _excess_limit(train: Hits, holdout: Hits, level: float) -> int:
-    """The fewest hits that, taken away, leave what chance explains.
+    """The smallest number of hits whose removal leaves a number explained by chance.
 
     If m train records are hits because they were trained on, and the others are hits by chance as
-    hold-out records are, then at least `train.found - m` train records would be hits by chance
-    alone. Each m for which so many are too unlikely is refuted, and the p-value rises with m.
+    hold-out records are, then at least `train.found - m` train records are hits by chance alone.
+    Each m for which this is too unlikely is refuted, and the p-value rises with m.
     """
     low, high = -1, train.found  # `low` is refuted, `high` is not
     while high - low > 1:
@@ -171,11 +171,11 @@ class Copies(NamedTuple):
     """Findings about copies.
 
     Attributes:
-        exact: Records whose every value stands in one synthetic record.
+        exact: Records equal to a synthetic record in every value.
         near: Records with a synthetic record nearby, a finding for each threshold.
         synthetic: Synthetic records that equal a train record.
         riskiest: Rows of the train table, from 0, that have an exact copy: those farthest from all
-            hold-out records first, for chance explains them least.
+            hold-out records first, because they are least likely by chance.
     """
 
     exact: CopyFinding
@@ -203,14 +203,14 @@ def equal_rows(values: FloatArray, among: FloatArray) -> BoolArray:
 
 
 def nearness_thresholds(distances: Distances) -> tuple[tuple[float, float], ...]:
-    """What counts as near: distances within which given shares of hold-out records lie.
+    """Thresholds for near copies: distances within which given shares of hold-out records lie.
 
     Args:
-        distances: Of hold-out records [n] to their nearest synthetic record; other ones than
-            those that are counted.
+        distances: Distances of hold-out records [n] to their nearest synthetic record; not the
+            records that are counted.
 
     Returns:
-        Pairs of a share and a distance above 0; none from too few records.
+        Pairs of a share and a distance above 0; none if there are too few records.
     """
     found = {}
     for share in _SHARES:
@@ -288,7 +288,7 @@ def _hits(holds: BoolArray) -> Hits:
 
 
 class RareValues(NamedTuple):
-    """Values of one column that a single record has, of train and hold-out together.
+    """Values of one column that only a single record of train and hold-out has.
 
     Attributes:
         column: The column.
@@ -326,9 +326,9 @@ class Ends(NamedTuple):
     def proved(self, level: float) -> bool:
         """Whether the ends depend on which records were trained on.
 
-        Where outliers were removed from train alone, its ends lie inside the hold-out's, and those
-        of any table without outliers agree with them. If bounds were read off train, they agree
-        where train reaches farther, too, which is at about half of the ends.
+        If outliers were removed from train only, its ends lie inside the hold-out's, and the ends
+        of any table without outliers agree with them. If bounds were inferred from train, they also
+        agree where train reaches farther, at about half of the ends.
         """
         return self.p_value <= level and 4 * self.outer >= self.alone > 0
 
@@ -348,7 +348,7 @@ class Outliers(NamedTuple):
 
     @property
     def proved(self) -> bool:
-        """Whether some values stand in the synthetic table because of who was trained on."""
+        """Whether some values are in the synthetic table because their records were trained on."""
         return self.ends_proved or any(one.repeated.proved for one in self.columns)
 
 
@@ -369,8 +369,8 @@ def find_outliers(
         synthetic: Of the synthetic table [m, d].
         holdout: Of the hold-out [h, d]; None if there is none.
         schema: Their schema.
-        elsewhere: Of real records that are not compared [k, d]; a value that one of them has is
-            not that of a single record.
+        elsewhere: Values of real records that are not compared [k, d]; a value of one of these does
+            not belong to a single record.
         rng: Draws random splits.
         confidence: Probability that all findings hold, in (0, 1).
 
@@ -414,7 +414,7 @@ def _rare(
     confidence: float,
     tests: int,
 ) -> Excess:
-    """Values that one record of all real ones has, and how many the synthetic table repeats."""
+    """Values that a single real record has, and how many the synthetic table repeats."""
     tables = [train, *(table for table in (holdout, elsewhere) if table is not None)]
     pooled = np.concatenate(tables)
     _, first, counts = np.unique(pooled, return_index=True, return_counts=True, equal_nan=True)

@@ -1,8 +1,8 @@
-"""Tests whether train and hold-out are exchangeable, as a random split of one population is.
+"""Tests whether train and hold-out are exchangeable, like a random split of one population.
 
-Without coins every comparison of train with hold-out rests on that. The tests look at the real rows
-alone, so they cannot mistake a leak for a difference of the tables. Each is a permutation test of
-the rows, and so exact if any rows were as likely as others to be in train.
+Without coins every comparison of train with hold-out rests on that. The tests use only the real
+rows, so they cannot confuse a leak with a difference between the tables. Each is a permutation test
+of the rows, and so exact if all rows were equally likely to be in train.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dpaudit.released_data.membership import enough
 from dpaudit.released_data.rows import Encoded, Keys, column_keys, encoded, nearest_others
 
 MOST_REPEATS: Final = 0.01
-"""Most other rows that are expected to equal a comparable row.
+"""Largest expected number of other rows equal to a comparable row.
 
-Removing repeats changes the odds that a row is in train by about this share, and no more.
+Removing repeats changes the odds that a row is in train by at most about this share.
 """
 LEVEL: Final = 0.05
-"""False-alarm rate of all tests together, at most."""
+"""Largest false-alarm rate of all tests together."""
 _TESTS: Final = 5
 _MOST_ROWS: Final = 10_000
 _MOST_VALUES: Final = 2_000
@@ -33,7 +33,7 @@ _MOST_COLUMNS: Final = 30
 _PERMUTATIONS: Final = 999
 _NEIGHBOURS: Final = 5
 _DEPTHS: Final = (1, 3, 10, 30)
-"""How many of the outermost rows at each end of a numeric column are looked at."""
+"""Number of outermost rows examined at each end of a numeric column."""
 
 
 class Exchangeability(NamedTuple):
@@ -55,7 +55,7 @@ class Exchangeability(NamedTuple):
 
     @property
     def repeats_removed(self) -> bool:
-        """Whether repeated rows stand where no random split puts them."""
+        """Whether repeated rows are distributed as no random split would."""
         return self.repeats * _TESTS <= LEVEL
 
     @property
@@ -104,13 +104,13 @@ def exchangeability(
 
 
 def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> float:
-    """Tests how rows that occur more than once are dealt between train and hold-out.
+    """Tests how rows that occur more than once are distributed over train and hold-out.
 
-    A random split deals each occurrence by itself. If those of the hold-out were removed, no such
-    row stands in both tables; if the repeats of each table were removed, none stands in one table
-    twice. Rows that are equal but for one column count, too, for repeats may have been removed by
-    some columns alone. The statistic is the largest distance of five counts from their mean, by
-    their covariance, over all columns and those without each.
+    A random split assigns each occurrence independently. If the hold-out's copies were removed, no
+    such row is in both tables; if the repeats within each table were removed, none is in one table
+    twice. Rows equal in all but one column count too, because repeats may have been removed by some
+    columns only. The statistic is the largest distance of five counts from their mean, by their
+    covariance, over all columns and those without each.
 
     Args:
         keys: Keys of the values of all real rows, as `column_keys` gives them; shape (n, d).
@@ -134,7 +134,7 @@ class _Repeated(NamedTuple):
     """Rows whose value occurs more than once.
 
     Attributes:
-        rows: Their positions, those of one value side by side; shape (r,).
+        rows: Their positions, grouped by value; shape (r,).
         starts: Where each value starts among them.
         times: How often each value occurs.
     """
@@ -144,7 +144,7 @@ class _Repeated(NamedTuple):
     times: IntArray
 
     def dealt(self, labels: BoolArray) -> FloatArray:
-        """Counts [p, 5] of how they are dealt, given which of all rows are in train [p, n]."""
+        """Counts [p, 5] of their distribution, given which of all rows are in train [p, n]."""
         there = np.add.reduceat(labels[:, self.rows], self.starts, axis=1, dtype=np.int32)
         elsewhere = self.times - there
         counts = (there, there * elsewhere, there > 1, elsewhere > 1, (there > 0) & (elsewhere > 0))
@@ -163,10 +163,10 @@ def _repeated(keys: Keys, rng: np.random.Generator) -> _Repeated:
 
 
 def extremes_p_value(values: FloatArray, inside: BoolArray, rng: np.random.Generator) -> float:
-    """Tests how the outermost rows of numeric columns are dealt between train and hold-out.
+    """Tests how the outermost rows of numeric columns are distributed over train and hold-out.
 
-    Where outliers were removed from one table, the outermost rows are those of the other. They are
-    counted at several depths over all ends, which a permutation of whole rows makes comparable.
+    If outliers were removed from one table, the outermost rows are in the other. They are counted
+    at several depths over all ends, which a permutation of whole rows makes comparable.
 
     Args:
         values: Numeric columns [n, c] of the rows, in an order that does not depend on `inside`.
@@ -270,20 +270,20 @@ def classifier_p_value(rows: Encoded, inside: BoolArray, rng: np.random.Generato
 
 
 def _labels(inside: BoolArray, rows: int, rng: np.random.Generator) -> Iterator[BoolArray]:
-    """Which of so many rows are in train by each permutation of all rows."""
+    """Which rows are in train under each permutation of all rows."""
     for _ in range(_PERMUTATIONS):
         yield rng.choice(len(inside), size=rows, replace=False) < inside.sum()
 
 
 def _distance_p_value(counts: list[list[int]]) -> float:
-    """The share of permutations with counts as far from their mean as those seen, the first."""
+    """The share of permutations with counts at least as extreme as the first, observed ones."""
     return _share_as_far(_distances(np.asarray(counts, dtype=np.float64)))
 
 
 def _distances(counts: FloatArray) -> FloatArray:
     """Squared distance of each row [p, c] from the mean of all by their covariance; shape (p,).
 
-    Mean and covariance are of all rows, so that what is seen has no place of its own.
+    Mean and covariance use all rows, so the observed row is treated like the others.
     """
     apart = counts - counts.mean(axis=0)
     inverse = np.linalg.pinv(np.atleast_2d(np.cov(apart.T)), rcond=1e-9, hermitian=True)
@@ -298,16 +298,16 @@ def _share_as_far(distances: FloatArray) -> float:
 def comparable_rows(values: FloatArray) -> BoolArray:
     """Which rows occur once, and would hardly occur again by chance.
 
-    People who prepare tables often remove repeated rows: from one table, from each by itself, or
-    from the hold-out those that are also in train. Chance alone then no longer decides where a
-    repeated row stands, and frequent rows end up in one table. A synthetic table that knows nothing
-    of train has frequent rows too, and would seem to know who was in it. Rows that occur once stand
-    where the split put them, however the tables were prepared.
+    Repeated rows are often removed when tables are prepared: from one table, from each separately,
+    or from the hold-out if they are also in train. The table of a repeated row is then no longer
+    random, and frequent rows end up in one table. A synthetic table independent of train has
+    frequent rows too, and would seem to reveal membership. Rows that occur once are where the split
+    put them, however the tables were prepared.
 
     A row is expected to occur as often as there are rows that equal it in all columns but one,
-    times the probability that two rows have the same value there, whichever column gives most. It
-    does not matter which row is in which table: if train and hold-out are exchangeable, so are
-    these rows of them.
+    times the probability that two rows have the same value there, whichever column gives most. The
+    choice ignores which row is in which table: if train and hold-out are exchangeable, so are these
+    rows.
 
     Args:
         values: All real rows [n, d], as `dpaudit.model.encoding.values_of_table` gives them.

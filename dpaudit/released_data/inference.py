@@ -1,8 +1,8 @@
 """Attribute inference: guesses one value of a record from its other values and a synthetic table.
 
-What holds of a population can be guessed of anyone. So every guess is made about train records and
-about hold-out records alike, as Stadler, Oprisanu and Troncoso (2022) and TAPAS do with and without
-the record in the training table: only what succeeds more often on train records is a leak.
+Facts about a population allow guesses about anyone. So the same guesses are made for train records
+and for hold-out records, as Stadler, Oprisanu and Troncoso (2022) and TAPAS do with and without the
+record in the training table: only guesses that are right more often for train records show a leak.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dpaudit.released_data.rows import Encoded, nearest
 TOLERANCE: Final = 0.01
 """A guessed number is right if it is off by at most this share of the column's bounds."""
 MOST_SECRETS: Final = 12
-"""Most columns that are guessed by default."""
+"""Largest number of columns guessed by default."""
 _MOST_TARGETS: Final = 1000
-"""Most records of each table whose values are guessed."""
+"""Largest number of records per table whose values are guessed."""
 _MOST_LEARNED: Final = 5000
-"""Most synthetic records that a model learns from."""
+"""Largest number of synthetic records that a model learns from."""
 _TREES: Final = 10
 
 
@@ -38,20 +38,20 @@ class Guesser(StrEnum):
     """How a value is guessed."""
 
     CLOSEST = "closest record"
-    """As the synthetic record that is closest in all other columns (TAPAS)."""
+    """From the synthetic record closest in all other columns (TAPAS)."""
     MODEL = "model"
     """By a random forest trained on the synthetic table (Stadler et al.)."""
 
 
 class Inference(NamedTuple):
-    """How often one attack guesses the values of one column.
+    """How often one attack correctly guesses the values of one column.
 
     Attributes:
         secret: The column that is guessed.
         guesser: How.
-        baseline: Share of train records that the most frequent synthetic value (the median of
-            numbers) is right about: no other column is looked at.
-        right: Right guesses, of train and of hold-out records.
+        baseline: Share of train records for which the most frequent synthetic value (the median for
+            numbers) is right, without looking at other columns.
+        right: Right guesses for train and for hold-out records.
     """
 
     secret: str
@@ -71,7 +71,7 @@ def chosen_secrets(names: Sequence[str] | None, schema: Schema) -> tuple[str, ..
     """The columns whose values are guessed.
 
     Args:
-        names: Those asked for; None for the label and the first columns, 12 at most.
+        names: The requested columns; None for the label and the first columns, 12 at most.
         schema: The schema.
 
     Returns:
@@ -100,7 +100,7 @@ def infer_attributes(
     rng: np.random.Generator,
     confidence: float,
 ) -> tuple[Inference, ...]:
-    """Guesses values of train and of hold-out records from all their other values.
+    """Guesses values of train and hold-out records from all their other values.
 
     Args:
         train: The train table [n, w], encoded.

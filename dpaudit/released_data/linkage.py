@@ -1,8 +1,8 @@
-"""What a synthetic table reveals of single train records, compared with hold-out records.
+"""What a synthetic table reveals about single train records, compared with hold-out records.
 
 Copies, rare values and guessed attributes are compared with those of hold-out records in tests that
-a random split makes valid. The distance to the closest record, and anonymeter if it is asked for,
-are reported too and decide nothing.
+a random split makes valid. The distance to the closest record, and anonymeter on request, are
+reported too but decide nothing.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from dpaudit.seeds import rng_of
 Distances = npt.NDArray[np.floating]
 
 _LOW: Final = 0.05
-"""The low quantile that panels look at."""
+"""The low quantile used by such panels."""
 _MARGIN: Final = 0.05
-"""By how much the share nearer to train records may exceed one half before panels object."""
+"""A panel objects if the share nearer to train records exceeds one half by more than this."""
 _MOST_ASKED: Final = 10_000
-"""Most records of each table that are looked up; exact copies are counted among all."""
+"""Largest number of records per table to look up; exact copies are counted among all."""
 _MOST_SEARCHED: Final = 100_000
-"""Most records that are searched."""
+"""Largest number of records searched."""
 _FAMILIES: Final = 3
 """Copies, outliers, attribute inference: they share the error probability equally."""
 
@@ -57,9 +57,9 @@ class Linkage(NamedTuple):
         inference: Guessed attributes.
         panel: The distance to the closest record, as privacy panels show it.
         anonymeter: Findings of anonymeter; None if it was not asked for.
-        proved: What depends on who was trained on, one clause for each kind of finding, if a random
-            split made train and hold-out.
-        confidence: Probability that all that is proved holds.
+        proved: Findings that depend on which records were trained on, one clause for each kind, if
+            a random split made train and hold-out.
+        confidence: Probability that all of `proved` holds.
     """
 
     members: int
@@ -94,7 +94,7 @@ def find_linkage(
         secrets: Columns whose values are guessed; None for the label and the first columns.
         anonymeter: Whether anonymeter runs too, which needs a hold-out and its environment.
         seed: Root of every random stream.
-        confidence: Probability that all that is proved holds, in (0, 1).
+        confidence: Probability that all of `proved` holds, in (0, 1).
 
     Returns:
         The findings.
@@ -147,7 +147,7 @@ def find_linkage(
 
 
 class _Repeats(NamedTuple):
-    """What of the real tables stands verbatim in the synthetic one.
+    """Parts of the real tables that appear verbatim in the synthetic one.
 
     Attributes:
         outliers: Values that single records have.
@@ -217,7 +217,7 @@ def _lone_first(
 
 
 def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:
-    """At most so many rows, in random order."""
+    """At most this many rows, in random order."""
     return table.iloc[rng.permutation(len(table))[:most]]
 
 
@@ -263,17 +263,17 @@ class DistanceQuantiles(NamedTuple):
 class DistancePanel(NamedTuple):
     """The distance to the closest record, as privacy panels of synthetic data show it.
 
-    It is here to be compared with, not to be believed: its figures are averages and low quantiles
-    over all synthetic records, so that a table may hold hundreds of copied records and pass.
+    It is included for comparison only and proves nothing: its figures are averages and low
+    quantiles over all synthetic records, so a table with hundreds of copied records may pass.
 
     Attributes:
         train: Distances to train records.
         holdout: Distances to hold-out records; None without a hold-out.
         nearer_to_train: Share of synthetic records nearer to a train record than to a hold-out
             record, ties by half; None without a hold-out.
-        passes: Whether a panel of this kind would call the table safe, which is no evidence that it
-            is: that share is at most 5 points above one half; without a hold-out, the 5 % quantile
-            is not 0.
+        passes: Whether a panel of this kind would call the table safe, which is no evidence of
+            safety: that share is at most 5 points above one half; without a hold-out, the 5 %
+            quantile is not 0.
     """
 
     train: DistanceQuantiles

@@ -28,15 +28,15 @@ _DRAWS: Final = 9_999
 FALSE_POSITIVE_RATES: Final = (0.001, 0.01, 0.1)
 """Nominal rates at which thresholds are set."""
 MOST_SCORED: Final = 10_000
-"""Most rows that are scored; the others serve the choice of the attack."""
+"""Largest number of scored rows; the others choose the attack."""
 LEAST_ROWS: Final = 5
 """Fewest members and non-members in each part; with fewer nothing is tested."""
 MOST_GUESSED: Final = 2_000
-"""Most coins that are guessed, the surest first; fixed beforehand, as cost grows quadratically."""
+"""Largest number of guesses, most confident first; fixed beforehand because cost is quadratic."""
 FALSE_DISCOVERIES: Final = 0.05
-"""False discovery rate of the rows that are named."""
+"""False discovery rate of the named rows."""
 CONTROL_LEVEL: Final = 0.01
-"""False-alarm rate of each control, at most."""
+"""Largest false-alarm rate of each control."""
 _MOST_FITTED: Final = 20_000
 _SHARES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _SIMULATIONS: Final = 20
@@ -45,7 +45,7 @@ _SIMULATED_DRAWS: Final = 999
 
 
 class RateAtThreshold(NamedTuple):
-    """How many rows a threshold flags; it was set on other rows.
+    """The number of rows flagged by a threshold that was set on other rows.
 
     Attributes:
         nominal: The false-positive rate that it was set for.
@@ -55,7 +55,7 @@ class RateAtThreshold(NamedTuple):
         others: Hold-out rows that were scored.
         true_positive_rate_lower: Lower limit on the share of train rows that it flags.
         false_positive_rate_upper: Upper limit on the probability that it flags a row of the
-            population that was not used. All limits of all thresholds hold together.
+            population that was not trained on. All limits of all thresholds hold together.
     """
 
     nominal: float
@@ -72,10 +72,11 @@ class Recognition(NamedTuple):
 
     Attributes:
         attack: The attack that was chosen.
-        p_value: Probability of log odds of members as high if the table says nothing of membership.
+        p_value: Probability of members' log odds this high if the table is independent of
+            membership.
         auc: Probability that a member scores above another row; estimate.
         rates: Rates at fixed thresholds.
-        right: Whether each guess of a coin is right, the surest first; shape (scored,).
+        right: Whether each guess of a coin is right, most confident first; shape (scored,).
     """
 
     attack: str
@@ -86,9 +87,9 @@ class Recognition(NamedTuple):
 
 
 def parted(rows: int, rng: np.random.Generator) -> BoolArray:
-    """Which rows serve the choice of the attack: a half, or all but `MOST_SCORED`, at random.
+    """Which rows choose the attack: a random half, or all but `MOST_SCORED`.
 
-    It does not depend on who is a member, so that the coins of the scored rows stay fair.
+    The choice does not depend on membership, so the coins of the scored rows stay fair.
     """
     fitting = np.ones(rows, dtype=np.bool_)
     fitting[rng.permutation(rows)[: min(rows // 2, MOST_SCORED)]] = False
@@ -132,7 +133,7 @@ def recognise(
     """Chooses an attack on one part and scores it once on the other.
 
     Args:
-        scores: Scores [n] by attack, that do not depend on who is a member.
+        scores: Scores [n] by attack, independent of membership.
         inside: Whether each row is in train; shape (n,).
         fitting: Which rows serve the choice; shape (n,), `enough`.
         rng: For parts and permutations.
@@ -164,7 +165,7 @@ def _rates(
     members, others = int(inside.sum()), int((~inside).sum())
     found = []
     for nominal in FALSE_POSITIVE_RATES:
-        # Of the others so many score strictly above the threshold at most.
+        # At most this many of the others score strictly above the threshold.
         threshold = descending[int(nominal * len(descending))]
         flagged = scores > threshold
         hits, alarms = int(flagged[inside].sum()), int(flagged[~inside].sum())
@@ -252,9 +253,9 @@ def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
 
 
 def guesses(scores: FloatArray, calibration: IsotonicCalibration) -> tuple[IntArray, BoolArray]:
-    """Positions of the rows, the surest guess first, and whether each is guessed in.
+    """Positions of the rows, most confident guess first, and whether each is guessed in.
 
-    The sign of the log odds is the guess; on a step the score decides the order.
+    The sign of the log odds is the guess; within a step the score decides the order.
     """
     odds = calibration.log_odds[calibration.steps(scores)]
     outward = np.where(odds > 0.0, scores, -scores)
@@ -270,10 +271,10 @@ def p_value(
     *,
     draws: int = _DRAWS,
 ) -> float:
-    """Probability, if the scores say nothing of membership, of log odds of members as high.
+    """Probability of members' log odds this high if the scores are independent of membership.
 
-    A Monte Carlo permutation test of the sum of the members' log odds. It is exact if any rows
-    were as likely as any others to be the ones in train, given how many are.
+    A Monte Carlo permutation test of the sum of the members' log odds. It is exact if all sets of
+    rows of this size were equally likely to be in train.
 
     Args:
         scores: Scores [n].
@@ -304,11 +305,12 @@ def released_bound(right: BoolArray, *, delta: float, confidence: float) -> floa
 
     The attack was chosen on other rows, so the coins of the scored rows are still fair and
     independent, and the generator is (ε, δ)-DP in each. The number of guesses is fixed beforehand,
-    to limit the cost. Every scored coin may be revealed with probability δ, guessed or not: δ is
-    scaled up so that the guesses account for all of them.
+    to limit the cost. Every scored coin may be revealed with probability δ, guessed or not, so δ is
+    scaled up for the guesses to account for all of them.
 
     Args:
-        right: Whether the guess of each scored row's coin is right, the surest first; shape (m,).
+        right: Whether the guess of each scored row's coin is right, most confident first; shape
+            (m,).
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
 
@@ -325,7 +327,7 @@ def released_bound(right: BoolArray, *, delta: float, confidence: float) -> floa
 
 
 def released_power(rows: int, *, claim_epsilon: float, delta: float, confidence: float) -> Power:
-    """What the bound can prove with so many scored rows.
+    """The upper limit and the power of the bound for this many scored rows.
 
     Args:
         rows: Scored rows, each with a coin; at least 1.
@@ -334,8 +336,8 @@ def released_power(rows: int, *, claim_epsilon: float, delta: float, confidence:
         confidence: One-sided confidence, in (0, 1).
 
     Returns:
-        The bound if all guesses are right, and the smallest ε of randomised response on each coin
-        that is exposed with probability 0.8.
+        The bound if all guesses are right, and the minimum detectable ε (power 0.8) of randomised
+        response on each coin.
 
     Raises:
         SettingsError: If an argument is out of range.
@@ -362,7 +364,7 @@ class RiskyRow(NamedTuple):
 
     Attributes:
         row: Its position among the scored rows.
-        p_value: Probability that a row that was not used scores as high.
+        p_value: Probability that a row that was not trained on scores this high.
     """
 
     row: int
@@ -372,12 +374,12 @@ class RiskyRow(NamedTuple):
 def riskiest(
     scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
 ) -> tuple[RiskyRow, ...]:
-    """Members that score too high for rows that were not trained on.
+    """Members whose scores are too high for rows that were not trained on.
 
-    The attack is chosen on a fifth of the rows, which are not named, and applied to the others. A
-    member's p-value is its rank among the hold-out rows there; the rows named are those of
-    Benjamini and Hochberg 1995, whose rate holds for such p-values although they share the hold-out
-    rows (Bates et al. 2023).
+    The attack is chosen on a fifth of the rows, which are never named, and applied to the others. A
+    member's p-value is its rank among the hold-out rows there. The named rows are chosen by the
+    procedure of Benjamini and Hochberg 1995; it controls the false discovery rate although the
+    p-values share the hold-out rows (Bates et al. 2023).
 
     Args:
         scores: Scores [n] by attack, that do not depend on who is a member.
@@ -424,7 +426,7 @@ def discovered(p_values: FloatArray, *, rate: float) -> BoolArray:
 def phantom(
     scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
 ) -> float | None:
-    """The p-value of the same test between two halves of the hold-out, where nothing is to find.
+    """The p-value of the same test between two halves of the hold-out, where there is no leak.
 
     Args:
         scores: Scores [n] by attack.
@@ -455,10 +457,10 @@ def detectable_copies(
     *,
     level: float,
 ) -> float | None:
-    """The least share of train rows that, copied, would have been found with probability 0.8.
+    """The smallest share of train rows whose copies would be detected with probability 0.8.
 
-    Simulated on these scores: membership is drawn anew, so that an existing leak does not count;
-    the share of members that are copied gets the scores of copies; the attack is chosen anew.
+    Simulated on these scores: membership is redrawn, so an existing leak does not count; the copied
+    share of members gets the scores of copies; the attack is chosen anew.
 
     Args:
         scores: Scores [n] by attack, and those of copies.
@@ -468,7 +470,7 @@ def detectable_copies(
         level: The p-value at which a leak counts as found.
 
     Returns:
-        The first share of a short list; None if even half of the rows would not be found.
+        The first such share of a short list; None if even half of the rows would not be detected.
     """
     known = rng.permutation(np.flatnonzero(fitting))[:_MOST_FITTED]
     if min(inside[known].sum(), (~inside[known]).sum()) < LEAST_ROWS:

@@ -34,7 +34,7 @@ _COMPARED = ("train", "hold-out", "at least")
 
 
 def membership_block(found: MembershipOutcome, *, confidence: float) -> Block:
-    """How well train rows are recognised, and what the controls say."""
+    """How well train rows are recognised, and the results of the controls."""
     header = ("rows flagged", "train", "hold-out", "train at least", "others at most")
     rows = tuple(
         (
@@ -111,7 +111,7 @@ def riskiest_block(rows: Sequence[RiskyRow]) -> Block:
 
 
 def linkage_blocks(found: Linkage) -> tuple[Block, ...]:
-    """What links the synthetic table to single records: a part for each kind of finding."""
+    """Links between the synthetic table and single records: a part for each kind of finding."""
     return (
         _copies(found.copies, percent(found.confidence)),
         _outliers(found.outliers),
@@ -264,7 +264,7 @@ def _compared(found: Excess) -> tuple[str, str, str]:
 
 
 def _short(name: str, letters: int) -> str:
-    """A name without its middle, for names of columns often begin alike."""
+    """A name without its middle, because column names often begin alike."""
     if len(name) <= letters:
         return name
     end = (letters - 1) // 2
@@ -289,7 +289,7 @@ def tables_block(
     tests: Exchangeability | None,
     warnings: Sequence[str],
 ) -> Block:
-    """What was compared, where it came from, and what is odd about it."""
+    """The tables compared, their sources and their peculiarities."""
     return Block(title="Tables", items=tuple(_tables(rows, sources, tests, warnings)))
 
 

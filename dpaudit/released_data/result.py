@@ -1,4 +1,4 @@
-"""An audit of a released table: its record, and the page that shows it."""
+"""The result of an audit of a released table: its record and its page."""
 
 from __future__ import annotations
 
@@ -39,19 +39,18 @@ class ReleasedDataResult(Document):
         finding: What it concludes.
         reasons: Why, the main one first.
         claim: The claim under audit; None if there is none.
-        confidence: Of the bound, of the limits together, and that no leak is found where none is.
+        confidence: Confidence of the bound, of all limits together, and of no false leak.
         seed: Root of every random stream.
         rows: Rows of the tables.
         sources: Where they came from.
-        schema_inferred: Whether kinds, categories and bounds were read off the tables.
-        warnings: What is odd about the tables.
+        schema_inferred: Whether kinds, categories and bounds were inferred from the tables.
+        warnings: Peculiarities of the tables.
         exchangeability: Tests whether a random split made train and hold-out; None where coins
             decided, or without a hold-out.
         membership: How well members are recognised; None without a hold-out, or with too few rows.
         bound: The lower bound on epsilon; None if this is none.
         not_a_bound: Why there is no bound; None if there is one.
-        riskiest: Rows of the train table that stand out, of which at most 5 % in the mean by
-            chance.
+        riskiest: Rows of the train table that stand out; on average at most 5 % of them by chance.
         linkage: Copies, rare values, guessed attributes, and the distance to the closest record.
         dpaudit: Version of dpaudit.
     """
@@ -81,14 +80,14 @@ class ReleasedDataResult(Document):
         return self.finding.verdict is Verdict.VIOLATION
 
     def assert_no_violation(self, *, on_inconclusive: Literal["fail", "pass"] = "fail") -> None:
-        """Fails a test unless the audit was sound and found neither a leak nor a violation.
+        """Raises unless the audit was valid and found neither a leak nor a violation.
 
         Args:
-            on_inconclusive: Whether an audit too weak to decide fails too.
+            on_inconclusive: Whether to raise for an inconclusive audit too.
 
         Raises:
-            AssertionError: On a leak, a violation, an invalid audit, and on an inconclusive one
-                unless that is to pass; the message has finding, reasons, tables and seed.
+            AssertionError: On a leak, a violation, an invalid audit, and on an inconclusive one if
+                asked; the message has finding, reasons, tables and seed.
         """
         __tracebackhide__ = True
         passing = {Verdict.CONSISTENT}

@@ -19,7 +19,7 @@ Encoded = npt.NDArray[np.float32]
 FARTHEST: Final = 10.0
 """Encoded values are clipped here: a table may hold any finite number."""
 LARGE: Final = 4 * 10**10
-"""Most pairs of rows that are compared one by one; beyond, an index is searched."""
+"""Largest number of pairs of rows compared one by one; beyond it, an index is searched."""
 _ROWS_AT_ONCE: Final = 2**14
 _QUERIES_AT_ONCE: Final = 2**17
 _LISTS: Final = 2048
@@ -28,9 +28,9 @@ _PER_LIST: Final = 128
 
 
 def column_keys(values: FloatArray) -> Keys:
-    """A key of each value, other ones in each column.
+    """A key for each value, different in each column.
 
-    The key of a row over some columns is the sum of their keys, modulo 2**64: so columns are left
+    The key of a row over some columns is the sum of their keys, modulo 2**64, so columns are left
     out by subtraction.
 
     Args:
@@ -96,9 +96,9 @@ def encoded(table: pd.DataFrame, schema: Schema) -> Encoded:
 def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> NearestRows:
     """The nearest rows of a reference table to each query.
 
-    Up to `LARGE` pairs of rows the search is exact. Beyond, an inverted index of FAISS looks where
-    rows like the query are: it finds every exact copy, and nearly always the nearest row. No valid
-    limit relies on which.
+    Up to `LARGE` pairs of rows the search is exact. Beyond, an inverted index of FAISS searches
+    among rows similar to the query: it finds every exact copy, and nearly always the nearest row.
+    No limit depends on finding the nearest one.
 
     Args:
         queries: Rows [n, width], as `encoded` gives them.
@@ -126,12 +126,12 @@ def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Nearest
 
 
 def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None) -> NearestRows:
-    """The nearest other rows of the same table to each row; a copy of a row is another row.
+    """The nearest other rows of the same table to each row; copies count as other rows.
 
     Args:
         rows: Rows [n, width], at least 2.
         neighbours: How many to find of each, from 1 to n - 1.
-        of: The rows whose neighbours are asked for; by default all.
+        of: The rows whose neighbours are wanted; by default all.
 
     Returns:
         Their distances and rows.
@@ -171,11 +171,11 @@ def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray
 
     lists = min(_LISTS, max(1, len(reference) // _PER_LIST))
     columns = reference.shape[1]
-    # `Any`, for the stubs have the C++ signature of `search_preassigned`.
+    # `Any`, because the stubs have the C++ signature of `search_preassigned`.
     index: Any = faiss.IndexIVFFlat(faiss.IndexFlatL2(columns), columns, lists)
     index.cp.niter = 4
     index.cp.max_points_per_centroid = _PER_LIST
-    # Evenly spread rows, for FAISS copies all that it is trained on.
+    # Evenly spread rows, because FAISS copies its training rows.
     step = max(1, len(reference) // (lists * _PER_LIST))
     index.train(np.ascontiguousarray(reference[::step]))
     index.add(reference)
@@ -184,11 +184,11 @@ def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray
     for start in range(0, len(queries), _QUERIES_AT_ONCE):
         asked = queries[start : start + _QUERIES_AT_ONCE]
         apart, nearby = index.quantizer.search(asked, index.nprobe)
-        # Queries of one list after another: it stays in the cache, which takes a third of the time.
+        # Queries list by list: each list stays in the cache, which needs a third of the time.
         order = np.argsort(nearby[:, 0])
         rows = index.search_preassigned(asked[order], neighbours, nearby[order], apart[order])[1]
         found[start + order] = rows
-    # Lists with too few rows leave places empty: the last row that was found fills them.
+    # Lists with too few rows leave places empty: the last row found fills them.
     for place in range(1, neighbours):
         empty = found[:, place] < 0
         found[empty, place] = found[empty, place - 1]

@@ -1,7 +1,7 @@
-"""Membership scores of real rows: the higher, the likelier the row is in train.
+"""Membership scores of real rows: the higher, the more likely the row is in train.
 
-A score sees the synthetic table and all real rows, train and hold-out together, but not which is
-which: no score depends on the coin of any row.
+A score uses the synthetic table and all real rows, train and hold-out together, without their
+membership: no score depends on the coin of any row.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ ATTACKS: Final = (CLOSEST, RELATIVE, DENSITY, MATCHING)
 
 _NEIGHBOURS: Final = 5
 _NEAR: Final = 1e-3
-"""Distances far below this count as equal."""
+"""Distances that differ by far less than this count as equal."""
 _BINS: Final = 200
-"""Bins of equal width into which numbers fall where rows are matched."""
+"""Number of equal-width bins of numbers for matching rows."""
 _MOST_SUBSETS: Final = 128
 
 
@@ -37,8 +37,8 @@ class MembershipScores(NamedTuple):
     """Scores of some real rows by attack.
 
     Attributes:
-        seen: As the synthetic table has them; shape (rows,).
-        if_copied: As they would be if it held a copy of each as well; shape (rows,).
+        seen: With this synthetic table; shape (rows,).
+        if_copied: If it also held a copy of each row; shape (rows,).
     """
 
     seen: dict[str, FloatArray]
@@ -64,9 +64,9 @@ def membership_scores(
 
     `closest` is minus the distance to the nearest synthetic row. `relative` and `density-ratio`
     compare the first, or the fifth, nearest synthetic row with that among the other real rows:
-    estimates of the ratio of densities of DOMIAS (van Breugel et al. 2023). `matching` counts the
-    sets of columns, all but up to two, in which some synthetic row equals the row; each counts the
-    less the more other real rows equal it there.
+    estimates of the density ratio of DOMIAS (van Breugel et al. 2023). `matching` counts the sets
+    of columns, all but up to two, in which some synthetic row equals the row; the more other real
+    rows equal it there, the less a set counts.
 
     Args:
         real: All real rows, whether in train or not, in an order that does not depend on it.
@@ -82,7 +82,7 @@ def membership_scores(
     """
     rows = encoded(real, schema)
     most = min(_NEIGHBOURS, len(synthetic), len(real) - 1)
-    some = None if len(of) == len(rows) else of  # copies no large table for nothing
+    some = None if len(of) == len(rows) else of  # avoids copying a large table
     queries = rows if some is None else rows[some]
     drawn = nearest(queries, encoded(synthetic, schema), neighbours=most).distances
     del queries
@@ -110,7 +110,7 @@ def _of_distances(drawn: Encoded, others: Encoded) -> dict[str, FloatArray]:
 
 
 def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntArray) -> Matches:
-    """In how many sets of columns a synthetic row equals each real row, and no other real row does.
+    """The number of column sets in which a synthetic row equals a real row and few others do.
 
     Args:
         real: Values [n, d] of all real rows.
@@ -119,8 +119,8 @@ def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntA
         of: The real rows to score.
 
     Returns:
-        For each, the sum over the sets of 1/(1 + other real rows equal to it) where a synthetic
-        row is, and over all sets.
+        For each row, the sum of 1/(1 + other real rows equal to it) over the sets with an equal
+        synthetic row, and over all sets.
     """
     ours, drawn = (column_keys(_binned(values, schema)) for values in (real, synthetic))
     whole, whole_drawn = (keys.sum(axis=1, dtype=np.uint64) for keys in (ours, drawn))
@@ -130,7 +130,7 @@ def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntA
         keys = whole - ours[:, places].sum(axis=1, dtype=np.uint64)
         found = np.unique(whole_drawn - drawn[:, places].sum(axis=1, dtype=np.uint64))
         groups, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        # Sorted keys are looked up faster than those of rows.
+        # Sorted keys are looked up faster.
         there = found[np.minimum(np.searchsorted(found, groups), len(found) - 1)] == groups
         weight, asked = 1.0 / counts, inverse[of]
         score += (there * weight)[asked]
@@ -150,7 +150,7 @@ def _left_out(columns: int) -> Iterator[tuple[int, ...]]:
 
 
 def _binned(values: FloatArray, schema: Schema) -> FloatArray:
-    """Values, in which the bins of wide-ranging numbers stand for them; shape (n, d)."""
+    """Values, with wide-ranging numbers replaced by bins; shape (n, d)."""
     found = values.copy()
     for place, column in enumerate(schema.columns):
         if column.kind.numeric:

@@ -25,16 +25,16 @@ TRAIN_FILE: Final = "train.csv"
 HOLDOUT_FILE: Final = "holdout.csv"
 COIN_FILE: Final = "coins.json"
 LEAST_COINS: Final = 20
-"""Fewest coins of a split; fewer prove nothing."""
+"""Smallest number of coins of a split; fewer prove nothing."""
 
 
 class CoinSplit(NamedTuple):
     """A table split by fair coins.
 
     Attributes:
-        train: What the vendor gets.
-        holdout: What the vendor must not see.
-        coins: Which rows are where; the vendor must not see it either.
+        train: The table for the vendor.
+        holdout: The rows that the vendor must not see.
+        coins: The place of each row; the vendor must not see it either.
     """
 
     train: pd.DataFrame
@@ -47,8 +47,8 @@ def split(
 ) -> CoinSplit:
     """Puts each row into train or the hold-out by its own fair coin.
 
-    No coin depends on the rows or on another coin, so that a lower bound on epsilon can be
-    computed from the one table that is released.
+    No coin depends on the rows or on another coin, so a lower bound on epsilon can be computed from
+    the one released table.
 
     Args:
         data: A table or a file.
@@ -95,9 +95,9 @@ def split(
 
 
 def write_split(found: CoinSplit, folder: Path | str) -> tuple[Path, ...]:
-    """Writes train.csv, holdout.csv and coins.json; each is there whole or not at all.
+    """Writes train.csv, holdout.csv and coins.json, each completely or not at all.
 
-    The coin file comes last, so that a split without it was not finished.
+    The coin file comes last, so a split without it is incomplete.
 
     Args:
         found: The split.
@@ -141,7 +141,7 @@ def _tossed(number: int, seed: int | None) -> BoolArray:
 
 
 def _as_written(source: str | Path) -> pd.DataFrame:
-    """A table with its texts as they stand in the file: the vendor gets what the owner has."""
+    """A table with its texts unchanged from the file: the vendor gets the owner's data."""
     table = load_table(source)  # refuses what is not a table
     name = str(source)
     if name.startswith(SAMPLE) or name.lower().endswith((".parquet", ".pq")):
@@ -159,7 +159,7 @@ class CoinFile:
     Attributes:
         rows: Rows of the table that was split.
         canaries: The rows that had a coin, ascending, from 0; None if each row had one.
-        inside: Whether the coin of each of them put it into train: "1", or "0" for the hold-out.
+        inside: For each of them "1" if its coin put it into train, "0" for the hold-out.
         seed: The seed of the coins; None if they came from the system's entropy.
         train: SHA-256 of the train file.
         holdout: SHA-256 of the hold-out file.

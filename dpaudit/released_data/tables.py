@@ -19,7 +19,7 @@ from dpaudit.released_data.rows import Keys, row_keys
 
 _LEAST_ROWS = 2
 _FEW_DISTINCT = 0.5
-"""Share of distinct rows below which a table is odd, and may equal another by chance."""
+"""A table with a smaller share of distinct rows is suspicious, and may equal another by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +30,9 @@ class ReleasedTables:
         train: The rows that the synthetic table was made from.
         synthetic: The synthetic table.
         holdout: Rows of the same population that it was not made from; None if there are none.
-        schema: What all of them fit.
+        schema: Their common schema.
         sources: Where they came from.
-        warnings: What is odd about them, one sentence each.
+        warnings: Their peculiarities, one sentence each.
     """
 
     train: pd.DataFrame
@@ -47,7 +47,7 @@ class ReleasedSources(NamedTuple):
     """Where the tables came from.
 
     Attributes:
-        train: A file, or that it was in memory.
+        train: A file, or a note that it was in memory.
         synthetic: As `train`.
         holdout: As `train`; None if there is no hold-out.
     """
@@ -64,14 +64,14 @@ def load_released(
     *,
     schema: Schema | str | Path | None = None,
 ) -> ReleasedTables:
-    """Reads the tables and refuses what does not fit together.
+    """Reads the tables and refuses those that do not fit together.
 
     Args:
         train: The rows that the synthetic table was made from: a table or a file.
         synthetic: The synthetic table, or its file.
         holdout: Rows of the same population that it was not made from.
-        schema: Their schema. By default kinds are read off the real tables, categories and bounds
-            off all of them; the schema then says that it is inferred.
+        schema: Their schema. By default kinds are inferred from the real tables, categories and
+            bounds from all of them; the schema is then marked as inferred.
 
     Returns:
         The canonical tables.
@@ -97,7 +97,7 @@ def load_released(
         name: IN_MEMORY if isinstance(table, pd.DataFrame) else str(table)
         for name, table in named.items()
     }
-    for name in tables:  # one after another, so that the tables as read are let go
+    for name in tables:  # one after another, to release the tables as read
         tables[name] = fitting(tables[name], found, source=f"the {name} table ({sources[name]})")
     keys = {name: row_keys(values_of_table(table, found)) for name, table in tables.items()}
     distinct = {name: len(np.unique(of)) / len(of) for name, of in keys.items()}
@@ -166,7 +166,7 @@ def _widened(column: Column, values: pd.Series[float]) -> Column:
         kind = Kind.CATEGORICAL if more else column.kind
         return replace(column, kind=kind, categories=(*column.categories, *sorted(more, key=str)))
     lower, upper = column.bounds
-    numbers = pd.to_numeric(values, errors="coerce")  # what is no number is refused later
+    numbers = pd.to_numeric(values, errors="coerce")  # other values are refused later
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
         return column

@@ -1,6 +1,7 @@
-"""Replay: unmodified code run in both worlds with the same noisy answers, and what that costs.
+"""Replay: runs unmodified code in both worlds with the same noisy answers, to get its privacy loss.
 
-`listening` runs in the worlds and hears their draws; `lockstep` answers both worlds alike and
-keeps a transcript; `laws` has the noise, `loss` the privacy loss of a transcript, `ledger` what
-each line costs; `run` puts them together, and `record` has what was found.
+`listening` runs in the worlds and intercepts their draws; `lockstep` gives both worlds the same
+answers and keeps a transcript; `laws` has the noise distributions, `loss` the privacy loss of a
+transcript, `ledger` the cost of each line; `run` puts them together, and `record` holds the
+findings.
 """

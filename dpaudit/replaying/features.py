@@ -1,4 +1,4 @@
-"""Which features of synthetic tables a record moves, for the black-box audit that comes after."""
+"""Finds the features of synthetic tables that a record moves, for a black-box audit afterwards."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dpaudit.plugins.named import named_attacks
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 
 MOST: Final = 8
-"""Features that are handed over."""
+"""Number of features handed over."""
 _BESIDE_BEST: Final = 1 / 3
-"""A feature that moves by less than this share of the best one is left out."""
+"""Features that move by less than this share of the best one are left out."""
 _FARTHEST: Final = 100.0
-"""From so many standard deviations on all features are as good."""
+"""Beyond this many standard deviations all features are equally good."""
 
 
 class MovedFeature(NamedTuple):
@@ -30,8 +30,8 @@ class MovedFeature(NamedTuple):
         feature: What it measures.
         inside: Its mean with the record.
         outside: Its mean without it.
-        spreads: How far it moves, in standard deviations of its own; null if it has none.
-        pairs: In how many pairs of tables it moves that way.
+        spreads: How far it moves, in its own standard deviations; null if these are 0.
+        pairs: Number of pairs of tables in which it moves that way.
     """
 
     attack: str
@@ -50,7 +50,7 @@ class MovedFeature(NamedTuple):
 def moved_features(
     pairs: Sequence[tuple[pd.DataFrame, pd.DataFrame]], view: GameView
 ) -> tuple[MovedFeature, ...]:
-    """The features of the default attacks that move most beside their own spread.
+    """The features of the default attacks that move most, relative to their own spread.
 
     Args:
         pairs: Synthetic tables of world "in" and "out", canonical; the two of a pair were made
@@ -58,7 +58,7 @@ def moved_features(
         view: What the attacker knows.
 
     Returns:
-        At most `MOST`, those that move most first; none of fewer than two pairs.
+        At most `MOST`, largest move first; none for fewer than two pairs.
 
     Raises:
         AttackError: If an attack fails on a table.
@@ -78,7 +78,7 @@ def moved_features(
     spread = np.sqrt((inside.var(axis=0, ddof=1) + outside.var(axis=0, ddof=1)) / 2)
     alike = np.sum(np.sign(moved) == np.sign(mean), axis=0)
     far = _ratio(np.abs(mean), spread)
-    # of thousands of features some seem to move by chance: what is sure of it counts
+    # of thousands of features some seem to move by chance: only a safe lower estimate counts
     sure = np.minimum(_ratio(np.maximum(np.abs(mean) - error, 0.0), spread), _FARTHEST)
     least = max(_BESIDE_BEST * float(sure.max()), np.finfo(float).tiny)
     best = [at for at in np.argsort(-sure, kind="stable") if sure[at] >= least][:MOST]
@@ -97,7 +97,7 @@ def moved_features(
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Their ratio; infinite where only the whole is 0, to rounding."""
+    """Their ratio; infinite if only the denominator is 0, up to rounding."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(whole > 1e-9 * part, part / whole, np.inf)
     return np.where(part > 0, found, 0.0)

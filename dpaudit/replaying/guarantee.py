@@ -1,4 +1,4 @@
-"""What a claim allows of the privacy loss, and the lower limit that replays prove."""
+"""The privacy loss that a claim allows, and the lower limit that replays prove."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, Gauss
 from dpaudit.replaying.laws import FloatArray
 
 EXACT: Final = 1e-9
-"""A loss counts as above a claim only if it is so by more than rounding, relative to the claim."""
+"""A loss exceeds a claim only by more than this rounding error, relative to the claim."""
 _ORDERS: Final = 1.0 + np.geomspace(1e-3, 1e3, 400)
 
 
 class Replays(NamedTuple):
-    """What counted replays give to a bound.
+    """The input of a bound: losses and weights of counted replays.
 
     Attributes:
-        losses: Privacy loss of each, towards the world that was drawn from; infinite where the
-            worlds part.
+        losses: Privacy loss of each, towards the world that was drawn from; infinite if the worlds
+            diverge.
         log_weights: log P - log Q of each.
     """
 
@@ -47,7 +47,7 @@ class ReplayGuarantee(ABC):
 
         Args:
             replays: The counted replays.
-            at: The epsilon at which the divergence is bounded, chosen before; not used by
+            at: The epsilon at which the divergence is bounded, chosen beforehand; not used by
                 guarantees that are bounded at all epsilons at once.
             confidence: One-sided.
         """
@@ -80,7 +80,7 @@ class EpsilonReplays(ReplayGuarantee):
         return replayed_epsilon(*replays, delta=self.delta, confidence=confidence)
 
     def level_of(self, epsilon: float, divergence: float) -> float:
-        """ε itself where the divergence exceeds δ."""
+        """ε itself if the divergence exceeds δ."""
         return epsilon if divergence > self.delta else 0.0
 
     @property

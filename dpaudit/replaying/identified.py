@@ -1,9 +1,10 @@
-"""Whether synthetic rows identify the world, in a few fits of their own that nobody listens to.
+"""Whether synthetic rows identify the world, in a few separate fits without listening.
 
-Where no noise is heard, or coins may hide what the noisy answers show, a replay proves nothing. Its
-rows still may: a rule is read off some fits in either world, then a fair coin picks the world of
-each further fit, and the rule names it. Under the claim it is right with a limited probability each
-time, so that one of them being wrong ends the game, and a few right ones in a row refute the claim.
+If no noise is observed, or if coins may hide what the noisy answers show, a replay proves nothing.
+The rows still may: a rule is learnt from some fits in either world; then a fair coin picks the
+world of each further fit, and the rule guesses it. Under the claim each guess is right with limited
+probability, so the game ends at the first wrong guess, and a few right ones in a row refute the
+claim.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from dpaudit.plugins.protocols import World
 from dpaudit.replaying.laws import FloatArray
 
 PILOTS: Final = 4
-"""Fits in either world that the rule is read off."""
+"""Fits in either world from which the rule is learnt."""
 MOST: Final = 24
-"""Guesses that are made at most; a claim that needs more is for an audit."""
+"""Largest number of guesses; a claim that needs more is for an audit."""
 _QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -32,7 +33,7 @@ class WorldsIdentified(NamedTuple):
     """A game in which the rows identified the world of every fit.
 
     Attributes:
-        guesses: Fits whose world was named, all of them rightly.
+        guesses: Fits whose world was guessed, all correctly.
         proved: The lower limit on epsilon.
         confidence: One-sided, of that limit.
     """
@@ -43,7 +44,7 @@ class WorldsIdentified(NamedTuple):
 
 
 def guesses_needed(*, epsilon: float, delta: float, confidence: float) -> int | None:
-    """How many right guesses in a row refute a claim; None if more than `MOST`."""
+    """Number of right guesses in a row that refutes a claim; None if more than `MOST`."""
     for count in range(1, MOST + 1):
         p_value = fair_coin_p_value(
             (count,), (count,), count, epsilon=epsilon, delta=delta, confidence=confidence
@@ -62,7 +63,7 @@ def worlds_identified(
     delta: float,
     confidence: float,
 ) -> WorldsIdentified | None:
-    """Plays the game.
+    """Runs the game.
 
     Args:
         fitted: Fits anew in a world and gives its synthetic table; None if that fails.
@@ -98,14 +99,14 @@ def worlds_identified(
 
 
 def features(table: pd.DataFrame, schema: Schema) -> FloatArray:
-    """A synthetic table in a few numbers of each column, and the number of its rows."""
+    """A few statistics of each column of a synthetic table, and its number of rows."""
     values = np.nan_to_num(encode(table, schema))
     each = [values.mean(axis=0), values.std(axis=0), *np.quantile(values, _QUANTILES, axis=0)]
     return np.concatenate([[float(len(values))], *each])
 
 
 def separating(inside: FloatArray, outside: FloatArray) -> Callable[[FloatArray], float] | None:
-    """The vote of all numbers that separate the pilots: above 0 for world "in".
+    """The vote of all statistics that separate the pilots: above 0 for world "in".
 
     Args:
         inside: Features of the pilots in world "in", one row each.

@@ -1,4 +1,4 @@
-"""From replays to a verdict: what is counted, how it is drawn, and what may not be concluded."""
+"""From replays to a verdict: how counted replays are drawn, and their losses and weights."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Toss, Transc
 from dpaudit.results.verdict import POWER
 
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
-"""Tilts that are tried on the pilot; none depends on what is counted."""
+"""Tilts tried on the pilot; none depends on the counted replays."""
 _FINER: Final = tuple(np.geomspace(1.0, 12.0, 24))
-"""Tried as well where coins are mixed over: a little too much tilt loses all there."""
+"""Also tried for mixtures over coins, where slightly too much tilt loses everything."""
 _SIMULATED: Final = 40
 _STEERED: Final = 5
-"""Groups of steered replays that are simulated."""
+"""Simulated groups of steered replays."""
 _MOST_STEPS: Final = 100
-"""Answers of sub-samples that are steered; more have one tilt."""
+"""Largest number of steered answers of sub-samples; more have one common tilt."""
 _MOST_AIMED: Final = 60.0
 _BISECTIONS: Final = 14
 _PURE_TILT: Final = 30.0
-"""For a claim without delta: answers are drawn where the loss is largest."""
+"""For a claim without delta: draws answers where the loss is largest."""
 
 
 class DrawPlan(NamedTuple):
@@ -68,8 +68,8 @@ def measured(
 ) -> tuple[float, float]:
     """The loss of a transcript towards the world that it was drawn from, and its log weight.
 
-    Where the worlds part only if the target's own coin is "in", world "in" parts with its chance,
-    and goes on as world "out" does else.
+    If the worlds diverge only when the target's own coin is "in", world "in" diverges with the
+    probability of that coin, and otherwise behaves as world "out".
     """
     parting = transcript.parting
     if parting is not None and parting.kind not in (PartKind.FAILURE, PartKind.UNFOLLOWED):
@@ -145,10 +145,10 @@ def draw_plan(
 def _steered(
     pilot: Transcript, guarantee: ReplayGuarantee, *, replays: int, confidence: float
 ) -> tuple[list[Expected], World, Steering] | None:
-    """How to aim at the largest epsilon that so many replays can prove, if all goes as expected.
+    """Steering towards the largest epsilon that this many replays can be expected to prove.
 
-    That is where the divergence exceeds delta by what equal values must for the bet to be won. Only
-    where all that moves is Gaussian and each answer has a coin of its own.
+    There the divergence exceeds delta by just enough for the bet to be won with equal values. Only
+    if everything that moves is Gaussian and each answer has its own coin.
     """
     answers = _expected(pilot)
     if answers is None or not isinstance(guarantee, EpsilonReplays):
@@ -170,7 +170,7 @@ def _steered(
 
 
 def _expected(pilot: Transcript) -> list[Expected] | None:
-    """The answers that move, if all depend on coins of their own and on nothing else."""
+    """The answers that move, if each depends on its own coin and nothing else."""
     if pilot.choices or pilot.selections or pilot.derived or pilot.parting is not None:
         return None
     moving = [step for step in pilot.noisy if np.any(step.before.shift)]
@@ -195,7 +195,7 @@ def _simulated_steering(
     count: int,
     rng: np.random.Generator,
 ) -> Replays:
-    """Losses and weights of transcripts whose answers are those expected."""
+    """Losses and weights of transcripts with the expected answers."""
     unit = Gaussian(np.asarray(1.0))
     losses, weights = np.zeros(count), np.zeros(count)
     for place in range(count):
@@ -250,10 +250,10 @@ def _simulated_mixtures(
     count: int,
     rng: np.random.Generator,
 ) -> Replays:
-    """The same of steps that depend on coins of the target's own.
+    """The same for steps that depend on the target's own coins.
 
-    Gaussian noise of one scale counts as far as all answers of one coin move together; of other
-    noise each answer counts as if it had a coin for itself.
+    Gaussian noise of one scale counts by how far all answers of one coin move together; for other
+    noise each answer counts as if it had its own coin.
     """
     apart: Counter[tuple[float, float]] = Counter()
     squares: dict[int, float] = defaultdict(float)

@@ -1,7 +1,8 @@
-"""Laws of additive noise: densities, distribution functions, and draws that are tilted.
+"""Laws of additive noise: densities, distribution functions, and tilted draws.
 
-A step adds to every element a linear form of independent draws; `law_of` says which known law that
-is (sums of Gaussians, a difference of exponentials, shares that add up to Laplace noise), or None.
+A step adds a linear form of independent draws to every element; `law_of` identifies its law if
+known (sums of Gaussians, a difference of exponentials, shares that add up to Laplace noise), else
+None.
 """
 
 from __future__ import annotations
@@ -20,29 +21,30 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _REACH: Final = 60.0
-"""How many scales around the middle a discrete law is tabulated; exp(-60) is beyond it."""
+"""A discrete law is tabulated up to this many scales; exp(-60) lies beyond."""
 _WIDEST_TABLE: Final = 200_000
 _NEAR: Final = 1e-12
-"""Below this, in units of the scale, the density of a sum is that at 0."""
+"""Below this, in units of the scale, the density of a sum equals that at 0."""
 _MOST_SHARES: Final = 64
 """Laplace draws of one scale whose sum is a known law, and"""
 _MOST_SHAPE: Final = 5.0
 """the same of gamma draws whose shape is not whole: Bessel functions do not overflow there."""
 _ROUNDED: Final = 1e-12
-"""How far beyond an end, in units of its range, bounded noise may seem to lie by rounding."""
+"""Rounding error of bounded noise beyond an end, in units of its range."""
 _CELLS: Final = 401
 _RARE: Final = 3.0
-"""By how much the loss of what the other world cannot give exceeds others, for a tilt."""
+"""For a tilt, noise that is impossible in the other world has a loss larger by this much."""
 _LOST: Final = 1e-10
-"""The largest relative error by rounding of the density of a sum."""
+"""The largest relative rounding error allowed in the density of a sum."""
 
 
 class Drawn(NamedTuple):
-    """Noise that was drawn.
+    """Drawn noise.
 
     Attributes:
         value: The noise.
-        log_weights: log p(value) - log q(value) of each element, q being what it was drawn from.
+        log_weights: log p(value) - log q(value) of each element, where q is the density it was
+            drawn from.
     """
 
     value: FloatArray
@@ -59,9 +61,9 @@ class NoiseLaw(ABC):
 
     name: ClassVar[str]
     whole: ClassVar[bool] = False
-    """Whether it has whole numbers only."""
+    """Whether it has integer values only."""
     symmetric: ClassVar[bool] = False
-    """Whether noise and its negative have the same law, one that is continuous."""
+    """Whether the law is continuous and symmetric about 0."""
 
     scale: FloatArray
 
@@ -81,13 +83,13 @@ class NoiseLaw(ABC):
         """Noise moved along `tilt * shift`, towards outcomes where the worlds differ most.
 
         Args:
-            shift: The value before noise in the world that is drawn from, less that in the other.
+            shift: The value before noise in the world that is drawn from, minus that in the other.
             tilt: How far; 0 draws from the law itself.
             rng: Draws.
 
         Returns:
-            The noise, and the log weight that makes up for the tilt. Where moved noise cannot
-            reach, the weight is lost, which only makes a bound smaller.
+            The noise, and the log weight that corrects for the tilt. Weight that moved noise cannot
+            reach is lost, which only makes a bound smaller.
         """
         moved = tilt * shift
         if self.whole:
@@ -97,7 +99,7 @@ class NoiseLaw(ABC):
         return Drawn(value, np.asarray(np.broadcast_to(ratio, value.shape)))
 
     def element(self, place: int, size: int) -> NoiseLaw:
-        """The law of one of so many elements."""
+        """The law of one element."""
         fields = {
             name: np.asarray(np.broadcast_to(value, (size,))[place])
             if isinstance(value, np.ndarray)
@@ -113,7 +115,7 @@ class NoiseLaw(ABC):
 
     @property
     def has_cdf(self) -> bool:
-        """Whether `cdf` is known, so that what is selected from such noise has a probability."""
+        """Whether `cdf` is known, so selections from such noise have a probability."""
         return True
 
 
@@ -291,7 +293,7 @@ class LaplaceSum(NoiseLaw):
 
     @property
     def lost(self) -> float:
-        """The relative error of the density by rounding; at 0, where most is lost."""
+        """The relative rounding error of the density at 0, where it is largest."""
         parts = [term / scale for term, scale in zip(self._terms(), self._scales, strict=True)]
         sizes = np.sum(np.abs(parts), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -515,7 +517,7 @@ class Staircase(NoiseLaw):
 
 
 class Bounded(NoiseLaw):
-    """A law of bounded noise: beyond its ends there is none."""
+    """A law of bounded noise, with no mass beyond its ends."""
 
     @property
     @abstractmethod
@@ -523,13 +525,13 @@ class Bounded(NoiseLaw):
         """The least and the largest noise."""
 
     def is_inside(self, noise: FloatArray) -> NDArray[np.bool_]:
-        """Whether this noise can occur, but for rounding."""
+        """Whether this noise can occur, up to rounding."""
         low, high = self.ends
         slack = _ROUNDED * (high - low)
         return np.asarray((noise >= low - slack) & (noise <= high + slack))
 
     def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
-        """Draws from p (p / p')^tilt on cells; what the other world cannot give counts as rare."""
+        """Draws from p (p / p')^tilt on cells; noise impossible in the other world is rare."""
         if tilt == 0:
             return super().drawn(shift, tilt, rng)
         values, log_weights = np.empty(shift.size), np.empty(shift.size)
@@ -634,7 +636,7 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
         shares: The draws, of arrays of one shape.
 
     Returns:
-        The law; None if it is none of those known here.
+        The law; None if it is not known here.
     """
     kinds = {share.law for share in shares}
     if kinds == {"gaussian"}:
@@ -673,10 +675,10 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
 
 
 def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
-    """The law of gammas, of exponential and of Laplace draws, which are differences of those.
+    """The law of gamma, exponential and Laplace draws (Laplace is a difference of exponentials).
 
-    Draws of one scale add up in shape. Sums of several scales are known where those of each scale
-    are one Laplace draw.
+    The shapes of draws with one scale add up. Sums of several scales are known if the draws of each
+    scale form one Laplace draw.
     """
     groups: list[tuple[FloatArray, list[Share]]] = []
     for one in shares:
@@ -702,7 +704,7 @@ def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
 
 
 def _of_one_scale(scale: FloatArray, shares: Sequence[Share]) -> NoiseLaw | None:
-    """Gammas of both signs with equal shapes are Laplace noise, or a sum of that."""
+    """Gammas of both signs with equal shapes are Laplace noise, or a sum of Laplace draws."""
     totals: dict[float, Any] = {}
     for one in shares:
         sign = _sign(one.factor)

@@ -1,4 +1,4 @@
-"""The ledger: for every line that adds noise or selects, how often, how far, and at what cost."""
+"""The ledger: steps, shifts and privacy cost of every line that adds noise or selects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpaudit.replaying.mixtures import log_mixed
 from dpaudit.replaying.transcript import NoisyStep, Site, Toss, Transcript
 
 _STEP: Final = 1e-3
-"""Width of the grid of privacy losses where steps of several laws are composed."""
+"""Grid width of privacy losses for composing steps of several laws."""
 _COMPOSED: Final = ("gaussian", "discrete gaussian", "laplace", "discrete laplace")
 """Laws whose released answers can be composed at a delta above 0."""
 
@@ -38,17 +38,17 @@ class LedgerLine:
         law: The law of its noise; "choice" for a place drawn with known probabilities.
         times: Steps in one fit.
         scale: The scale of the noise in world "in"; the smallest, if it changes.
-        other_scale: The same in world "out", where it differs; null where it does not.
+        other_scale: The same in world "out" if it differs, else null.
         l1: The largest L1 distance by which the answers of one step moved.
         l2: The same, L2.
         linf: The same, of one number.
         counts_as: "released", "selected", or "taken as released".
-        epsilon: The largest privacy loss of the steps together; null where it has no limit, as of
-            Gaussian noise.
-        mu: Of Gaussian noise, the mu of the steps together; null for other laws.
-        share: Of the mean privacy loss of the whole fit, from 0 to 1.
-        sampling: The chance that the record is in the secret sub-sample that the answers are made
-            of; null where there is none. `mu` is then that with the record in it.
+        epsilon: The largest privacy loss of the steps together; null if unlimited, as for Gaussian
+            noise.
+        mu: For Gaussian noise, the mu of the steps together; null for other laws.
+        share: Share of the mean privacy loss of the whole fit, from 0 to 1.
+        sampling: The probability that the record is in the secret sub-sample behind the answers;
+            null if there is none. `mu` is then conditional on the record being in it.
     """
 
     place: str
@@ -68,7 +68,7 @@ class LedgerLine:
 
 
 def ledger(transcript: Transcript, found: Sequence[StepLoss]) -> tuple[LedgerLine, ...]:
-    """The lines of a transcript that add noise or select, the costliest first.
+    """The lines of a transcript that add noise or select, most expensive first.
 
     Args:
         transcript: One replay.
@@ -141,17 +141,17 @@ def _noisy_line(
 
 
 def _sampling(steps: Sequence[NoisyStep | StepLoss], tosses: Sequence[Toss]) -> float | None:
-    """The chance of the target's coins that some steps depend on; the largest, if it changes."""
+    """The probability of the target's coins behind some steps; the largest, if it changes."""
     return max((tosses[one.toss].chance for one in steps if one.toss is not None), default=None)
 
 
 def _most(loss: StepLoss) -> float:
-    """The largest loss of a selection, or the one that was seen."""
+    """The largest loss of a selection, or else the observed one."""
     return abs(loss.value) if loss.largest is None else loss.largest
 
 
 def _pure_cost(costs: Sequence[tuple[int | None, float]], tosses: Sequence[Toss]) -> float:
-    """The largest loss of several together, of which some depend on the target's coins."""
+    """The largest joint loss of several steps, some of which depend on the target's coins."""
     sums: dict[int | None, float] = defaultdict(float)
     for toss, cost in costs:
         sums[toss] += cost
@@ -190,7 +190,7 @@ def _choice_line(
 
 
 def _how(ways: list[StepLoss]) -> How:
-    """How most of a line's answers count; the strongest word where they differ."""
+    """How a line's answers count; the strongest category if they differ."""
     found = {one.how for one in ways}
     for how in (How.RELEASED, How.ASSUMED, How.SELECTED):
         if how in found:
@@ -203,10 +203,11 @@ def _scale(steps: list[NoisyStep], world: int) -> float:
 
 
 def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """The largest loss of each number of a step: of Laplace noise, the shift over the scale.
+    """The largest loss of each number of a step: for Laplace noise, the shift over the scale.
 
-    So it is of a sum of Laplace draws, whose density is log-concave: towards its tails the loss
-    grows to that of the largest scale. Below shape 1 the density has a peak, and no limit is known.
+    The same holds for a sum of Laplace draws, whose density is log-concave: towards its tails the
+    loss grows to that of the largest scale. Below shape 1 the density has a peak, and no limit is
+    known.
     """
     law = step.laws[0]
     ratio = step.before.shift / np.broadcast_to(law.scale, step.answer.shape)
@@ -224,7 +225,7 @@ def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64
 
 
 def _largest_bounded(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """The largest loss of bounded noise: at a kink or an end, or none where the ends differ."""
+    """The largest loss of bounded noise: at a kink or an end; None if the ends differ."""
     points = [np.asarray(one) for one in step.before]
     for law, before in zip(step.laws, step.before, strict=True):
         assert isinstance(law, Bounded)
@@ -244,10 +245,10 @@ def _largest_bounded(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np
 def computed_epsilon(
     transcript: Transcript, found: Sequence[StepLoss], delta: float
 ) -> float | None:
-    """What the steps that were seen cost together, at the distances that were seen.
+    """The total cost of the observed steps, at the observed distances.
 
-    Exact where the answers' distances do not depend on earlier answers. Pure losses add up;
-    Gaussian ones add up in squares; both together by numerical convolution (dp-accounting).
+    Exact if the answers' distances do not depend on earlier answers. Pure losses add up; Gaussian
+    ones add up in squares; both together by numerical convolution (dp-accounting).
 
     Args:
         transcript: One replay.
@@ -255,8 +256,8 @@ def computed_epsilon(
         delta: The delta of the claim.
 
     Returns:
-        Epsilon; None if something has no known largest loss, or the worlds part; at a delta above
-        0 also if an answer is released whose noise dp-accounting does not know.
+        Epsilon; None if a step has no known largest loss, or the worlds diverge; at a delta above 0
+        also if a released answer has noise that dp-accounting does not know.
     """
     if transcript.parting is not None:
         return None
@@ -288,7 +289,7 @@ def computed_epsilon(
 def _computed_mixtures(
     transcript: Transcript, found: Sequence[StepLoss], delta: float
 ) -> float | None:
-    """The same where steps depend on coins of the target's own; None where one has both kinds."""
+    """The same if steps depend on the target's own coins; None if one has both kinds."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     squares: dict[int | None, float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""A generator of this environment, as the reference worker of a world's process fits it."""
+"""A generator of this environment, fitted by the reference worker in a world's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both worlds at once: each question waits for the other world's, and both get one answer."""
+"""Runs both worlds in lockstep: both ask the same question and get one answer."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ from dpaudit.replaying.transcript import (
 BOOT: Final = Path(__file__).parent / "listening" / "boot"
 WORLDS: Final = (World.IN, World.OUT)
 ROUNDING: Final = 1e-9
-"""Values of both worlds that differ by less, relative to the larger one, are the same."""
+"""Values of both worlds that differ by less, relative to the larger one, count as equal."""
 MOST_ASKED: Final = 200
-"""Lines that may turn out to depend on the data before a fit is given up."""
+"""A fit is given up if more lines than this turn out to depend on the data."""
 _NUDGE: Final = 1e-5
 OPPOSITE: Final = 1
-"""Number of the coins that fall the other way than those of number 0, each of them."""
+"""Number of the coins that are the reverse of those of number 0."""
 
 ALL_IN: Final = (True,)
-"""Of the target's own coins: it is in every sub-sample."""
+"""Outcome of the target's own coins: it is in every sub-sample."""
 
 _ASKABLE: Final = frozenset(
     {"choose", "coin", "shift", "rescale", "operand", "located", "spend", "zero"}
 )
-"""Kinds of notes that are questions where their line is asked."""
+"""Kinds of notes that become questions if their line is asked."""
 
 
 class Order(NamedTuple):
@@ -74,8 +74,8 @@ class Order(NamedTuple):
         tilt: How far they are moved towards where the worlds differ most; 0 for not at all.
         steering: In place of the tilt, how far answers of sub-samples are moved by the loss so far.
         coins: Which of the replay's coins both worlds share.
-        nudged: Lines of noise whose answers world "out" gets a little changed: shows whether they
-            are used as numbers.
+        nudged: Lines of noise whose answers are slightly changed in world "out", to see whether
+            they are used as numbers.
         seed: Number of the seed that the generator is handed; that of the replay if None.
         kept: The outcome of a comparison of the target's own coin that means that the target is in
             a sub-sample; None where its coins are like any other.
@@ -99,7 +99,7 @@ class Order(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A replay and the tables that came out.
+    """A replay and its synthetic tables.
 
     Attributes:
         transcript: What happened.
@@ -113,11 +113,11 @@ class Played(NamedTuple):
 
 
 class _Again(Exception):  # noqa: N818 - it is no error
-    """The fit begins again, with a further line asked."""
+    """The fit restarts with one more line as a question."""
 
 
 class _Parted(Exception):  # noqa: N818 - it is no error
-    """The worlds have parted."""
+    """The worlds have diverged."""
 
     def __init__(self, parting: Parting) -> None:
         super().__init__()
@@ -171,7 +171,8 @@ class Worlds:
             What happened.
 
         Raises:
-            ReplayError: If a world's process ends, or too much depends on the data to be followed.
+            ReplayError: If a world's process ends, or too many lines depend on the data to be
+                followed.
         """
         started, before = time.monotonic(), set(self._asked)
         while len(self._asked) < MOST_ASKED:
@@ -276,7 +277,7 @@ class Worlds:
             control.receive()
 
     def fitted(self, table: pd.DataFrame, *, rows: int, number: int) -> pd.DataFrame | None:
-        """A synthetic table of a fit that nobody listens to; None if the fit fails.
+        """A synthetic table from a fit without listening; None if the fit fails.
 
         Args:
             table: What it trains on; always in the same process, whatever the world.
@@ -333,8 +334,8 @@ class _Match:
         """Answers questions until both fits are over.
 
         Raises:
-            _Parted: Where the worlds part.
-            _Again: If a line must be asked that was not.
+            _Parted: If the worlds diverge.
+            _Again: If a line must become a question.
         """
         while True:
             said = {world: self._next_question(world, fits[world]) for world in WORLDS}
@@ -368,7 +369,7 @@ class _Match:
                 self._waiting.discard(world)
 
     def dismiss(self, fits: Mapping[World, Future[pd.DataFrame]]) -> None:
-        """Ends what is left of both fits."""
+        """Ends both fits."""
         for world in WORLDS:
             message: dict[str, Any] | None = {} if world in self._waiting else None
             while message is not None or not fits[world].done():
@@ -379,10 +380,10 @@ class _Match:
                 message = self._next_question(world, fits[world])
 
     def _next_question(self, world: World, fit: Future[pd.DataFrame]) -> dict[str, Any] | None:
-        """What a world asks next; None if its fit is over."""
+        """The next question of a world; None if its fit is over."""
         channel = self.sides[world].events
         while True:
-            done = fit.done()  # asked first: it may have said something before it ended
+            done = fit.done()  # checked first: it may have sent a message before it ended
             try:
                 if channel.connection.poll(0.0 if done else 0.02):
                     return channel.receive()
@@ -403,7 +404,7 @@ class _Match:
             self.transcript.chance = chance if inside else 0.0
 
     def end(self, world: World) -> dict[str, Any]:
-        """Ends a world's fit; what it noted since its last question, and what it left open."""
+        """Ends a world's fit and takes its notes since the last question and its unused noise."""
         if world not in self._ended:
             control = self.sides[world].control
             control.send({"kind": "end"})
@@ -412,11 +413,11 @@ class _Match:
         return self._ended[world]
 
     def compare_notes(self, *, partial: bool = False) -> None:
-        """Compares what both worlds noted since the last question.
+        """Compares the notes of both worlds since the last question.
 
         Raises:
-            _Parted: Where they differ and cannot be asked.
-            _Again: Where they differ and can.
+            _Parted: If they differ and cannot be asked.
+            _Again: If they differ and can be asked.
         """
         self._find_loops()
         self._compare_coins()
@@ -455,7 +456,7 @@ class _Match:
         """Finds lines that draw one coin for each record.
 
         Raises:
-            _Again: If there is a new one: of the target's coin the other world then has none.
+            _Again: If there is a new one: the other world then lacks the target's coin.
         """
         counts = [
             Counter(
@@ -472,7 +473,7 @@ class _Match:
                 raise _Again
 
     def _compare_coins(self) -> None:
-        """Takes the coins out of the notes: each line has its own, so their order is no matter."""
+        """Removes the coins from the notes: each line has its own, so order does not matter."""
         tossed: list[list[tuple[Site, str]]] = []
         for world in WORLDS:
             sites = self.sides[world].sites
@@ -511,7 +512,7 @@ class _Match:
         return Parting(kind=PartKind.FAILURE, sites=(None, None), values=values)
 
     def _record(self, site: Site, note: list[Any]) -> None:
-        """What a note says of answers and coins."""
+        """Records a note about answers and coins."""
         kind, more = note[0], note[3] or {}
         if (
             kind in ("draw", "coins", "choose", "coin", "located")
@@ -586,7 +587,7 @@ class _Match:
             values = (shown(first), shown(second))
             raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
         if inside["what"] == "zero" and self.transcript.tosses:
-            equal = False  # a sum over a sub-sample that happens to be empty is an answer, too
+            equal = False  # a sum over an empty sub-sample is an answer, too
         return ({"equal": equal},) * 2
 
     def _on_answer(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
@@ -650,7 +651,7 @@ class _Match:
     def _drawn(
         self, key: Question, before: Pair, known: tuple[NoiseLaw, NoiseLaw]
     ) -> tuple[FloatArray, FloatArray, float]:
-        """The answer of a step, how far a tilt moved it, and its log weight."""
+        """The answer of a step, its move by the tilt, and its log weight."""
         base = WORLDS.index(self.order.base)
         moved = np.zeros(before.inside.shape)
         if key in self.order.given:
@@ -682,7 +683,7 @@ class _Match:
         return value, moved, log_weight
 
     def _towards(self) -> Towards | None:
-        """Where the next answer of a sub-sample should go, by the loss so far."""
+        """The steering of the next answer of a sub-sample, given the loss so far."""
         steering = self.order.steering
         if steering is None:
             return None
@@ -690,16 +691,16 @@ class _Match:
 
     @property
     def _toss(self) -> int | None:
-        """Number of the target's coin that fell last."""
+        """Number of the target's latest coin."""
         return len(self.transcript.tosses) - 1 if self.transcript.tosses else None
 
     def _question(self, kind: str, site: Site) -> Question:
-        """The name of a question, by which another replay knows it again."""
+        """The name of a question, by which another replay recognises it."""
         self._turns[kind, site] += 1
         return kind, site, self._turns[kind, site]
 
     def _reused(self, site: Site, before: Pair, drawn: tuple[int, ...]) -> Any:
-        """Noise that was added before: what it was is known from that answer."""
+        """Noise that was added before: its value is known from that answer."""
         offsets: list[tuple[float, float, float]] = []
         for one in drawn[: before.inside.size]:
             step = self.transcript.noisy[self._used[one]] if one in self._used else None
@@ -726,7 +727,7 @@ class _Match:
         return ({"places": self._decided(site, shares, inside["count"])},) * 2
 
     def _on_pick(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        """Places drawn one after another, none of them twice: what is left is scaled each time."""
+        """Distinct places drawn one after another, rescaling the remaining probabilities."""
         left, places = _shares(site, inside, outside), []
         for _ in range(inside["count"]):
             [place] = self._decided(site, [one / one.sum() for one in left], 1)
@@ -736,7 +737,7 @@ class _Match:
         return ({"places": np.asarray(places, dtype=np.int64)},) * 2
 
     def _decided(self, site: Site, shares: list[Any], count: int) -> Any:
-        """Places drawn with these probabilities in each world, for both; keeps the step."""
+        """Draws places for both worlds, given the probabilities in each; keeps the step."""
         with np.errstate(divide="ignore"):
             logs = [np.log(one) for one in shares]
         key = self._question("choose", site)
@@ -767,7 +768,7 @@ class _Match:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.log(shares[0]) - np.log(shares[1])
         found: list[int] = []
-        # places share the target's coin: what one shows of it counts for the next
+        # places share the target's coin: the evidence of one counts for the next
         apart = bool(self.transcript.tosses) and not same(shares[0], shares[1])
         blocks = [1] * count if apart else [count]
         for block in blocks:
@@ -789,7 +790,7 @@ class _Match:
         return np.asarray(found, dtype=np.int64)
 
     def _on_coin(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        """Coins that still lie in [low, high) and are compared with limits: which side they are."""
+        """Compares coins that still lie in [low, high) with limits and draws their side."""
         sides = (inside, outside)
         if inside["limit"].shape != outside["limit"].shape:
             values = tuple(f"shape {one['limit'].shape}" for one in sides)
@@ -825,7 +826,7 @@ class _Match:
         return ({"under": under.astype(np.uint8)},) * 2
 
     def _fallen(self, below: Sequence[FloatArray]) -> NDArray[np.bool_]:
-        """Draws on which side of their limits coins are, tilted as places are."""
+        """Draws the side of each coin's limit, tilted as for places."""
         if self.transcript.tosses and not same(below[0], below[1]):
             tables = [np.stack([one, 1.0 - one], axis=1) for one in below]
             return np.asarray([self._chosen(one, 1)[0] == 0 for one in zip(*tables, strict=True)])
@@ -844,7 +845,7 @@ class _Match:
         return np.asarray(under)
 
     def _on_shift(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        """An answer plus a value: where that differs, the sum is another answer."""
+        """An answer plus a value: if the value differs between worlds, the sum is a new answer."""
         others = flat(inside["other"]), flat(outside["other"])
         key = self._question("shift", site)
         alike = len(others[0]) == len(others[1]) and same(*others)
@@ -868,11 +869,11 @@ class _Match:
         if one_step is not None and is_whole and len(others[0]) == len(others[1]):
             moved_laws = _rescaled(one_step, places, (factor, factor))
         if one_step is None or moved_laws is None:
-            # the noise in them may protect what is added: what that costs is not known
+            # the noise in them may protect the added value: the cost is unknown
             self._end_unfollowed(
                 site, "data is added to a part of noisy answers, or to a sum or multiple of them"
             )
-        # the first sum is superseded: nobody has seen it
+        # the first sum is superseded: it was never released
         moved = Pair(
             one_step.before.inside[places] * factor + offset + others[0],
             one_step.before.outside[places] * factor + offset + others[1],
@@ -881,7 +882,7 @@ class _Match:
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
         base = WORLDS.index(self.order.base)
         if one_step.toss is None:
-            # the noise is the same, and so its weight: the answer moves with the data
+            # noise and weight stay the same: the answer moves with the data
             noise = (one_step.answer - one_step.before[base])[places]
             value, log_weight = noise * factor + moved[base], one_step.log_weight
         else:
@@ -894,7 +895,7 @@ class _Match:
             value, _, log_weight = self._drawn(key, moved, moved_laws)
         drawn = one_step.drawn
         if not np.array_equal(places, np.arange(len(places))) or not np.all(factor == 1):
-            drawn = ()  # whose noise it is in can no longer be told
+            drawn = ()  # it is no longer known which noise it contains
         self.transcript.given[key] = value
         self.transcript.noisy[index] = replace(
             one_step,
@@ -963,12 +964,12 @@ class _Match:
         self.transcript.unfollowed.append(Unfollowed(site, why))
 
     def _end_unfollowed(self, site: Site, why: str) -> NoReturn:
-        """Ends the fit: what this step's answer would be is not known, nor what it costs."""
+        """Ends the fit: neither the answer of this step nor its cost is known."""
         self._unfollowed(site, why)
         raise _Parted(Parting(kind=PartKind.UNFOLLOWED, sites=(site, site), values=(why, why)))
 
     def _depends(self) -> None:
-        """Something differs between the worlds: what coins came before may have mattered."""
+        """Notes that the worlds differ here: earlier coins may have mattered."""
         self.transcript.coin_before = self.transcript.coin_before or self.transcript.first_coin
 
     def _step_of(self, number: int) -> NoisyStep | None:
@@ -990,7 +991,7 @@ def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -
 
 
 def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
-    """Answers that differ by a little: too little for a comparison, enough for a number."""
+    """Answers changed slightly: too little for a comparison, enough for use as a number."""
     return value + _NUDGE * scale * rng.uniform(0.5, 1.0, size=np.shape(value))
 
 
@@ -1018,14 +1019,14 @@ def _rescaled(
 
 
 def law_of_parts(parts: list[Any]) -> NoiseLaw | None:
-    """The law of the noise of one world's step, as its message has it."""
+    """The noise law of one world's step, from its message."""
     return laws.law_of(
         [Share(one["law"], *(flat(one[name]) for name in Share._fields[1:])) for one in parts]
     )
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two values are the same but for rounding."""
+    """Whether two values are equal up to rounding."""
     if np.shape(first) != np.shape(second):
         return False
     if np.asarray(first).dtype == np.uint8:
@@ -1072,7 +1073,7 @@ def opened_worlds(
         The worlds; their processes end with the context.
 
     Raises:
-        ReplayError: If the worker cannot be started, or runs no Python that can be listened to.
+        ReplayError: If the worker cannot be started, or its Python cannot be listened to.
     """
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
         address = str(Path(folder) / "listen")
@@ -1141,7 +1142,7 @@ class _Listener:
             channel.connection.close()
 
     def wait(self, world: str) -> tuple[Channel, Channel] | None:
-        """Both channels of a world that has said hello; None if they do not come."""
+        """Both channels of a connected world; None if it does not connect."""
         keys = [(world, role) for role in ("events", "control")]
         with self._change:
             self._change.wait_for(lambda: all(key in self._found for key in keys), 1.0)

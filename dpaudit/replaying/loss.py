@@ -1,10 +1,10 @@
 """The privacy loss of a transcript: log P(answers | world in) - log P(answers | world out).
 
-A number that is used as one counts by its density. Answers that are only compared, maximised or
-sorted count by the probability of what that shows, an integral in one variable. Answers made of
-others count in their place. What fits none of this counts as if it had been released, and is marked
-as taken for granted: no violation rests on it. Steps that depend on a coin of the target's own
-count together, as the mixture over that coin (`mixtures.py`).
+An answer used as a number counts by its density. Answers that are only compared, maximised or
+sorted count by the probability of the outcome, an integral in one variable. Answers derived from
+others replace them. Any other answer counts as if it had been released and is marked as an
+assumption: no violation rests on it. Steps that depend on one of the target's own coins count
+together, as the mixture over that coin (`mixtures.py`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from dpaudit.replaying.transcript import (
 _NODES: Final = 2001
 """Points of an integral over noise."""
 _MOST_LISTED: Final = 64
-"""Scores of which the loss of every outcome is worked out."""
+"""Up to this many scores the loss of every outcome is computed."""
 _WIDE: Final = 40.0
-"""How many scales around the values an integral reaches."""
+"""An integral reaches this many scales around the values."""
 
 
 class How(StrEnum):
@@ -57,10 +57,10 @@ class StepLoss(NamedTuple):
         site: Where its noise is drawn, or its choice made.
         how: How it counts.
         value: log P(in) - log P(out).
-        largest: For a selection, the largest absolute loss over all outcomes, where that is known;
-            if it depends on a coin of the target's own, with the target in the sub-sample.
-        toss: Number of the target's coin that it depends on; its loss is what it adds to that of
-            the steps before that depend on the same coin.
+        largest: For a selection, the largest absolute loss over all outcomes, if known; if it
+            depends on one of the target's own coins, with the target in the sub-sample.
+        toss: Number of the target's coin that it depends on; its loss is then the increase over the
+            earlier steps that depend on the same coin.
     """
 
     site: Site
@@ -85,8 +85,8 @@ def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Ste
 
     Args:
         transcript: One replay.
-        used: Lines of noise whose answers are known to be used as numbers, whatever was seen; of
-            answers that are summed it may be the sum alone that is used.
+        used: Lines of noise whose answers are known to be used as numbers, whether or not the use
+            was observed; if answers are summed, it may be only the sum that is used.
 
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
@@ -146,7 +146,7 @@ def _mixed(found: Sequence[StepLoss], tosses: Sequence[Toss]) -> list[StepLoss]:
 
 
 def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> Iterator[StepLoss]:
-    """The loss of the answers of a step that are used as numbers, or not seen to be used."""
+    """The loss of a step's answers that are used as numbers, or without an observed use."""
     numbers = np.arange(step.first, step.first + step.answer.size)
     released = elements.released(numbers)
     selected = np.zeros_like(released)
@@ -171,7 +171,7 @@ def loss_of(step: NoisyStep) -> FloatArray:
 
 
 class AnswerGroup(NamedTuple):
-    """Answers that are connected by what was selected from them.
+    """Answers connected by selections.
 
     Attributes:
         numbers: Of the answers.
@@ -183,7 +183,7 @@ class AnswerGroup(NamedTuple):
 
 
 class _Elements:
-    """The answers of a transcript: what each is, and how it is used."""
+    """The answers of a transcript: their steps and their uses."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -213,7 +213,7 @@ class _Elements:
         return _Element(before, (laws[0], laws[1]), float(step.answer[place]), step.site, step.toss)
 
     def groups(self) -> Iterator[AnswerGroup]:
-        """Answers with a selection in common; answers that are released as well come along."""
+        """Answers with a selection in common, including answers that are also released."""
         parent: dict[int, int] = {}
 
         def root(one: int) -> int:
@@ -236,7 +236,7 @@ class _Elements:
                 of[root(_numbers(piece)[0])].append(piece)
         for key, numbers in members.items():
             if self.released(np.asarray(numbers)).all():
-                continue  # what is released shows all that is selected from it
+                continue  # a released answer determines every selection from it
             yield AnswerGroup(tuple(numbers), tuple(of[key]))
 
 
@@ -248,12 +248,12 @@ def _numbers(selection: AnswerSelection) -> list[int]:
 
 
 def _connected(selection: AnswerSelection) -> list[list[int]]:
-    """Answers that a selection ties together: all of them, or those compared with one another."""
+    """Answers connected by a selection: all of them, or those compared with one another."""
     return [_numbers(piece) for piece in _pieces(selection)]
 
 
 def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
-    """A comparison of arrays as one of each pair of elements."""
+    """A comparison of arrays as comparisons of pairs of elements."""
     if selection.how != "compare" or selection.ids.size <= 1:
         return [selection]
     assert selection.other is not None
@@ -301,7 +301,7 @@ def _selected(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
 def _scores(
     selection: AnswerSelection, elements: _Elements, world: int
 ) -> tuple[FloatArray, NoiseLaw] | None:
-    """Scores before noise, and their noise, of what the largest is taken of."""
+    """Scores before noise and their noise, for a maximum."""
     factor = selection.factor
     if not np.all(factor == factor[0]) or factor[0] == 0:
         return None  # a constant among the scores has no noise
@@ -327,7 +327,7 @@ def _scores(
 
 
 def _largest(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
-    """Report noisy max, once, or again among the rest (the first places of an order)."""
+    """Report noisy max, once, or repeated among the rest (the first places of an order)."""
     first = group.selections[0]
     places = [int(first.outcome[0])]
     gone: set[int] = set()
@@ -386,8 +386,8 @@ def _log_winner(
 def log_first_places(places: Sequence[int], before: FloatArray, law: NoiseLaw) -> float:
     """Log probability that noisy scores have these places first, largest first.
 
-    An integral from the last of these places to the first: the chance that it is above all others,
-    that the place before is above it, and so on. Closed form for Gumbel noise of one scale
+    An integral from the last of these places to the first: the probability that it exceeds all
+    others, that the place before exceeds it, and so on. Closed form for Gumbel noise of one scale
     (Plackett and Luce).
 
     Args:
@@ -407,7 +407,8 @@ def log_first_places(places: Sequence[int], before: FloatArray, law: NoiseLaw) -
     inside = np.ones_like(grid)
     for one in others:
         inside = inside * _part(law, one).cdf(grid - before[one])
-    # from the last place on: the chance that it lies at z and everything behind it below z
+    # from the last place on: the density at z times the probability that everything behind it is
+    # below z
     for place in reversed(places):
         density = np.exp(_part(law, place).log_density(grid - before[place])) * inside
         steps = 0.5 * (density[1:] + density[:-1]) * np.diff(grid)
@@ -421,7 +422,7 @@ def _part(law: NoiseLaw, place: int) -> NoiseLaw:
 
 
 def _grid(before: FloatArray, law: NoiseLaw) -> FloatArray:
-    """Points for an integral over noisy scores: close together around every score."""
+    """Points for an integral over noisy scores, dense around every score."""
     scales = np.broadcast_to(law.scale, before.shape)
     inner = np.sinh(np.linspace(-1.0, 1.0, 401) * np.arcsinh(_WIDE))
     points = [
@@ -525,7 +526,7 @@ def _log_thresholds(
             total = np.where(inside, total, -np.inf)
             continue
         law, before = element.laws[world], element.before[world]
-        if elements.is_released(number):  # a point: its density, if it is where it must be
+        if elements.is_released(number):  # a point: its density, if it satisfies the comparisons
             fits = np.ones_like(grid, dtype=bool)
             fits &= True if bottom is None else element.value >= bottom
             fits &= True if top is None else element.value <= top
@@ -533,7 +534,7 @@ def _log_thresholds(
             total = np.where(fits, total + own, -np.inf)
             continue
         if law.whole:
-            return None  # "less" and "at most" differ, and are not distinguished
+            return None  # "less" and "at most" differ, but are not distinguished
         above = law.cdf(top - before) if top is not None else np.ones_like(grid)
         beneath = law.cdf(bottom - before) if bottom is not None else np.zeros_like(grid)
         if top is None and bottom is not None and law.symmetric:

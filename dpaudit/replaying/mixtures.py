@@ -1,11 +1,11 @@
-"""Answers of a secret sub-sample that the record is in by a coin of its own.
+"""Answers from a secret sub-sample that includes the record by its own coin.
 
-Given the coins of all other records, the answers in world "in" have the density (1 - q) p_out +
-q p_in: q is the chance of the coin, p_in the density with the record in the sub-sample, and p_out
-that without it, which is the density in world "out". The proofs of privacy amplification by Poisson
+Given the coins of all other records, the answers in world "in" have the density (1 - q) p_out + q
+p_in. Here q is the probability of the coin, p_in the density with the record in the sub-sample, and
+p_out the density without it, as in world "out". The proofs of privacy amplification by Poisson
 sub-sampling (Li, Qardaji and Su 2012) and of the sampled Gaussian mechanism (Mironov et al. 2019)
-compare these two, and hold given all other coins. After each answer q is the chance of the coin
-given the answers so far (Bayes), so that answers which share a coin are taken one by one.
+compare these two, and hold given all other coins. After each answer q is the posterior probability
+of the coin given the answers so far, so answers that share a coin are taken one by one.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from dpaudit.replaying.transcript import Pair
 _NODES: Final = 1001
 """Cells of the grid that an answer is drawn from."""
 _REACH: Final = 60.0
-"""How many scales around both values before noise the grid reaches."""
+"""The grid reaches this many scales around both values before noise."""
 
 
 _UNIT: Final = Gaussian(np.asarray(1.0))
 _LOSSES: Final = 401
-"""Points of the grid of losses on which the value of a half-drawn transcript is worked out."""
+"""Grid points of the loss, for the value of a partly drawn transcript."""
 _MARGIN: Final = 12.0
-"""How far above the epsilon that is aimed at that grid reaches: all counts there."""
+"""The grid reaches this far above the target epsilon; beyond, everything counts."""
 _WIDE: Final = 9.0
-"""How many scales around both values answers matter to these."""
+"""Answers matter to this value up to this many scales around both values."""
 
 Towards = Callable[[FloatArray], FloatArray]
-"""The logarithm of what a density is multiplied by, from the loss of an answer."""
+"""The log factor of a density, as a function of the loss of an answer."""
 
 
 class Steering(NamedTuple):
-    """Where the next answer of a transcript should go, by the loss of those before.
+    """Steers the next answer of a transcript, given the loss of the earlier ones.
 
-    The best law to draw from is P (1 - e^(epsilon - L))_+, which no weight makes up for but a
-    constant. Answer by answer that is P times the mean of (1 - e^(epsilon - L))_+ given the loss so
-    far (Doob's h-transform). The means are those of the answers that were expected; weights are
-    exact whatever comes.
+    The best law to draw from is P (1 - e^(epsilon - L))_+, whose weighted estimate is constant.
+    Answer by answer this is P times the mean of (1 - e^(epsilon - L))_+ given the loss so far
+    (Doob's h-transform). The means are computed for the expected answers; weights are exact in any
+    case.
 
     Attributes:
         epsilon: The epsilon that is aimed at.
@@ -64,12 +64,12 @@ class Steering(NamedTuple):
             return np.asarray(np.log(-np.expm1(np.minimum(self.epsilon - loss, 0.0))))
 
     def towards(self, number: int, so_far: float) -> Towards:
-        """What the density of answer `number` is multiplied by, given the loss before it."""
+        """The factor of the density of answer `number`, given the loss before it."""
         return lambda gain: self.after(number, so_far + gain)
 
 
 class Expected(NamedTuple):
-    """A Gaussian answer that depends on a coin of its own.
+    """A Gaussian answer that depends on its own coin.
 
     Attributes:
         far: The distance by which the record moves it, in units of its scale.
@@ -81,14 +81,14 @@ class Expected(NamedTuple):
 
 
 def steering(answers: Sequence[Expected], base: World, epsilon: float) -> tuple[Steering, float]:
-    """How to aim at the divergence at an epsilon, and that divergence, up to the grid.
+    """Steering towards the divergence at an epsilon, and that divergence, up to grid error.
 
     Args:
         answers: In order.
         base: The world whose law is drawn from.
         epsilon: The epsilon.
     """
-    # what all coins together can take away, or give in the other order
+    # the total loss that all coins can remove, or add in the other order
     least = -sum(math.log1p(-min(one.chance, 1.0 - 1e-9)) for one in answers)
     low, high = -least - 1.0, epsilon + least + _MARGIN
     if base is World.OUT:
@@ -116,7 +116,7 @@ def _masses(one: Expected, base: World) -> tuple[FloatArray, FloatArray]:
 
 
 class MixedDraw(NamedTuple):
-    """Answers drawn for a step that depends on the record's coin.
+    """Draws the answers of a step that depends on the record's coin.
 
     Attributes:
         value: The answers.
@@ -141,7 +141,7 @@ def log_mixed(chance: float, log_ratio: FloatArray | float) -> FloatArray:
 
 
 def posterior(chance: float, log_ratio: float) -> float:
-    """The chance that the record is in the sub-sample, given answers.
+    """The posterior probability that the record is in the sub-sample, given answers.
 
     Args:
         chance: Before them.
@@ -179,7 +179,7 @@ def mixed_answers(
     scales = [np.broadcast_to(law.scale, size) for law in laws]
     equal = np.array_equal(scales[0], scales[1])
     if all(isinstance(law, Gaussian) for law in laws) and equal:
-        # along the line through both values alone does the density differ
+        # the density differs only along the line through both values
         shift = before.shift / scales[1]
         noise = rng.standard_normal(size)
         far = float(np.linalg.norm(shift))
@@ -239,7 +239,7 @@ def mixed_numbers(
     """Draws one answer several times from P (P / P')^tilt on a grid, P being the base world's law.
 
     Inside of a cell the draw is uniform, so its density and its weight are exact whatever the grid.
-    What the grid does not reach is lost, which only makes a bound smaller.
+    Mass beyond the grid is lost, which only makes a bound smaller.
 
     Args:
         laws: As of `mixed_answers`, each without dimensions.
@@ -261,7 +261,7 @@ def mixed_numbers(
     else:
         aim = towards(own - other)
         if not np.any(np.isfinite(own + aim)):
-            aim = np.zeros_like(own)  # nothing that is aimed at can be reached any more
+            aim = np.zeros_like(own)  # the target cannot be reached any more
     log_heights = own + aim
     widths = np.ones_like(edges) if whole else np.diff(edges)
     log_heights -= np.max(log_heights)

@@ -1,4 +1,4 @@
-"""What a replay found: as an object, as a JSON document and as text."""
+"""The findings of a replay as an object, a JSON document and text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dpaudit.results.verdict import Verdict
 
 
 class PartingFound(NamedTuple):
-    """Where the worlds part although all answers are equal.
+    """Where the worlds diverge although all answers are equal.
 
     Attributes:
         kind: How: "rows", "steps", "shapes", "operands", "draws", "noise reused" or "failure".
@@ -37,7 +37,7 @@ class PartingFound(NamedTuple):
         inside: What world "in" does there.
         outside: What world "out" does there; empty if `inside` says how both differ.
         meaning: What this means, in one sentence.
-        replays: In how many of the counted replays the worlds part.
+        replays: Number of counted replays in which the worlds diverge.
     """
 
     kind: str
@@ -74,30 +74,30 @@ class ReplayRecord(Document):
         schema_inferred: Whether bounds and categories were inferred from the table.
         target: The record by which the worlds differ.
         claim: The claim under replay.
-        proved: The lower limit on the quantity of the claim that the counted replays prove; null
-            where it has no limit, because a loss is infinite.
-        computed: Epsilon of the steps that were seen, at the claim's delta and the distances that
-            were seen; null if something has no known cost.
+        proved: The lower limit on the quantity of the claim that the counted replays prove; null if
+            it is unlimited, because a loss is infinite.
+        computed: Epsilon of the observed steps, at the claim's delta and the observed distances;
+            null if the cost of a step is unknown.
         confidence: One-sided confidence of the bound.
         replays: Replays that were counted.
-        fits: Fits in all, the control and the pilot among them.
-        detectable: The smallest true epsilon that is caught with 80 % power, if it leaks as
-            Gaussian noise does; null for claims in other quantities.
-        ledger: What each line costs, the costliest first.
-        parting: Where the worlds part, if they do.
+        fits: Total number of fits, including the control and the pilot.
+        detectable: The minimum detectable epsilon (80 % power) of a Gaussian leak; null for claims
+            in other quantities.
+        ledger: The cost of each line, most expensive first.
+        parting: Where the worlds diverge, if they do.
         not_followed: Draws that could not be followed.
-        fixed_seeds: Lines whose noise comes from a seed that is the same in every fit.
+        fixed_seeds: Lines whose noise has the same seed in every fit.
         rows_differ: Whether the synthetic rows differ, too.
-        guesses: Further fits whose world the rows identified, all of them; the bound is then that
-            of the rows. Null if no such game was won.
+        guesses: Further fits whose world the rows identified, without an error; the bound is then
+            that of the rows. Null if no such game was won.
         public_coins: Whether coins that are no noise count as public.
         features: Features of synthetic tables that the record moves, for an audit after this
-            replay; null where none were looked for: it is consistent, or `hand_over` was off.
+            replay; null if there was no search: it is consistent, or `hand_over` was off.
         seed: Root of every random stream.
         seconds: Time, in seconds.
         seconds_a_fit: Median time of a fit in both worlds, in seconds.
         versions: Of dpaudit and its libraries, and of the release under replay.
-        reproduce: The command that gives this again.
+        reproduce: The command that reproduces this.
     """
 
     schema_version = 1
@@ -131,10 +131,10 @@ class ReplayRecord(Document):
     reproduce: str
 
     def assert_no_violation(self) -> None:
-        """Fails a test unless the replay is consistent with the claim.
+        """Raises unless the replay is consistent with the claim.
 
         Raises:
-            AssertionError: If a violation was found, or nothing could be concluded; the message is
+            AssertionError: If a violation was found, or the replay was inconclusive; the message is
                 the report.
         """
         __tracebackhide__ = True
@@ -177,7 +177,7 @@ class ReplayRecord(Document):
         return f"{self.claim.quantity} of the {of_what}"
 
     def __str__(self) -> str:
-        """The verdict, the ledger and what could not be followed; 80 columns."""
+        """The verdict, the ledger and the draws that could not be followed; 80 columns."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -270,7 +270,7 @@ def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
 
 
 def cost(line: LedgerLine) -> str:
-    """What a line costs: mu of Gaussian noise, else its largest loss."""
+    """The cost of a line: mu for Gaussian noise, else its largest loss."""
     if line.mu is not None:
         return f"mu {rounded(line.mu)}"
     return "no limit" if line.epsilon is None else f"eps {rounded(line.epsilon)}"

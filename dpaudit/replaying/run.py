@@ -70,13 +70,13 @@ REPLAYS: Final = 10
 _FIRST: Final = 10
 """Number of the first counted replay; the control, the pilot and its repeat come before it."""
 _HANDED: Final = 8
-"""Pairs of synthetic tables in which features are looked for that the record moves."""
+"""Pairs of synthetic tables used to find features that the record moves."""
 _CHECKED: Final = 2
-"""Replays with the largest losses that are run again to see what may excuse a violation."""
+"""Replays with the largest losses are run again to look for excuses for a violation."""
 _OTHER_COINS: Final = 2
-"""How often coins are drawn anew to see whether what is released depends on them."""
+"""Number of redraws of the coins to see whether the released answers depend on them."""
 _OF_ROWS: Final = 0.1
-"""Share of the error probability that the game of the rows has, where both need some."""
+"""Share of the error probability for the game of the rows, if both need a share."""
 _MEANING: Final = {
     PartKind.ROWS: "the synthetic rows differ although all noisy answers and coins are equal",
     PartKind.STEPS: "what the code does next follows the data, without noise",
@@ -87,13 +87,16 @@ _MEANING: Final = {
     PartKind.FAILURE: "the generator fails in one world alone",
 }
 _SURE: Final = frozenset({PartKind.OPERANDS, PartKind.REUSED})
-"""Partings that show in what is released. Steps, shapes and samplers that follow the data may be
-made up for elsewhere: noise for empty cells in a loop of its own, a threshold within delta."""
+"""Divergences that are visible in the released output.
+
+Steps, shapes and samplers that depend on the data may be compensated elsewhere: noise for empty
+cells in a separate loop, a threshold within delta.
+"""
 
 
 @dataclass
 class _Found:
-    """What is known after some of the replays."""
+    """The state after some of the replays."""
 
     pilot: Transcript
     control: str | None = None
@@ -114,7 +117,7 @@ class _Found:
 
 
 class _Setting(NamedTuple):
-    """What every replay of a target has in common."""
+    """The common inputs of every replay of a target."""
 
     worlds: Worlds
     spec: TwoWorldSpec
@@ -147,14 +150,14 @@ def replay(
         generator: As for `dpaudit.audit`; it must run in Python.
         data: As for `dpaudit.audit`.
         schema: As for `dpaudit.audit`.
-        replays: Replays that are counted, two fits each; three more come before them.
+        replays: Counted replays, two fits each; three more come before them.
         targets: Records to try with two fits each; the replays of the worst are counted.
-        samplers: Samplers of the user's own: mappings with `function` ("module:name"), `law`, and
-            the names of its parameters `scale` and, if it takes them, `loc` and `shape`.
-        public_coins: Whether the claim's proof counts on noise alone, as those of PATE and of
-            DP-SGD without sampling do: what other coins could hide is then no excuse.
-        hand_over: Whether a replay that is not consistent looks for the features of synthetic rows
-            that the record moves, for an audit after it: 32 more fits.
+        samplers: The user's own samplers: mappings with `function` ("module:name"), `law`, and the
+            names of its parameters for `scale` and, if it has them, `loc` and `shape`.
+        public_coins: Whether the claim's proof relies on noise alone, as for PATE and for DP-SGD
+            without sampling: protection by other coins is then no excuse.
+        hand_over: Whether a replay that is not consistent searches for the features of synthetic
+            rows that the record moves, for a later audit: 32 more fits.
         on_progress: Called with a line before each replay.
         settings: Claim, target, parameters, rows, confidence and seed, as for `dpaudit.audit`.
 
@@ -163,7 +166,7 @@ def replay(
 
     Raises:
         InputError: If anything is unusable, before any training.
-        ReplayError: If the generator cannot be listened to, or its process ends.
+        ReplayError: If the generator's draws cannot be intercepted, or its process ends.
     """
     records = replays_of(
         generator,
@@ -211,7 +214,7 @@ def replays_of(
         settings: As for `replay`.
 
     Yields:
-        What was found with each seed.
+        The record for each seed.
 
     Raises:
         InputError: As `replay`.
@@ -258,7 +261,7 @@ def _candidates(
 
 @contextmanager
 def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
-    """How a process is started that fits the generator of an audit.
+    """Prepares the start of a process that fits the generator of an audit.
 
     Args:
         spec: The audit.
@@ -291,7 +294,7 @@ def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
 def _play(setting: _Setting, order: Order, *, alike: World | None = None) -> Played:
     """One replay; with the table of one world in both, if asked.
 
-    Of an order with rows, both worlds have the same table, but for what those rows are.
+    If the order has rows, both worlds have the same table except for those rows.
     """
     game = setting.spec.game
     both = World.IN if order.rows else alike
@@ -305,7 +308,7 @@ def _play(setting: _Setting, order: Order, *, alike: World | None = None) -> Pla
 def _worst(
     worlds: Worlds, specs: Sequence[TwoWorldSpec], say: Callable[[str], None]
 ) -> TwoWorldSpec:
-    """The candidate by which the worlds differ most."""
+    """The candidate with the largest difference between the worlds."""
     best: tuple[float, int] | None = None
     for number, spec in enumerate(specs):
         say(f"candidate {number + 1} of {len(specs)}: {spec.target.choice}")
@@ -386,9 +389,9 @@ def _replayed(
 
 
 def _piloted(setting: _Setting, say: Callable[[str], None]) -> _Found:
-    """The pilot, and whether the target's own coins decide that it is in sub-samples.
+    """The pilot, and whether the target's own coins decide its membership in sub-samples.
 
-    They may do so by either outcome of their comparison.
+    Either outcome of the comparison may mean membership.
     """
     fits, loose = 0, None
     for kept in (True, False):
@@ -412,7 +415,7 @@ def _is_subsample(
     found: _Found,
     say: Callable[[str], None],
 ) -> bool:
-    """Whether the records' coins decide nothing but who is in a sub-sample."""
+    """Whether the records' coins decide only membership in a sub-sample."""
     rng = setting.worlds.rng("falls", order.number)
     count = len(setting.spec.game.table(World.IN, 0))
     checks = other_orders(transcript, order, count, _place_of(setting), rng)
@@ -435,7 +438,7 @@ def _place_of(setting: _Setting) -> int:
 def _identified(
     setting: _Setting, guarantee: ReplayGuarantee, found: _Found, say: Callable[[str], None]
 ) -> WorldsIdentified | None:
-    """Whether the rows identify the world, where nothing else decides."""
+    """Whether the rows identify the world, if nothing else decides."""
     if not isinstance(guarantee, EpsilonReplays):
         return None
     game, first = setting.spec.game, found.fits
@@ -456,11 +459,11 @@ def _identified(
 
 
 class _Shared(NamedTuple):
-    """How confident each of two ways to refute a claim must be, for both together to be so.
+    """The confidence that each of two ways to refute a claim needs for joint validity.
 
     Attributes:
         counted: The counted replays.
-        rows: The rows, where they are asked.
+        rows: The rows, if they are used.
     """
 
     counted: float
@@ -468,9 +471,9 @@ class _Shared(NamedTuple):
 
 
 def _shared(guarantee: ReplayGuarantee, confidence: float) -> _Shared:
-    """Shares the error probability (Bonferroni); exact losses need none of it."""
+    """Divides the error probability (Bonferroni); exact losses need none."""
     if not isinstance(guarantee, EpsilonReplays) or guarantee.delta == 0:
-        return _Shared(confidence, confidence)  # the rows are not asked, or losses are exact
+        return _Shared(confidence, confidence)  # the rows are not used, or losses are exact
     error = 1.0 - confidence
     return _Shared(1.0 - (1.0 - _OF_ROWS) * error, 1.0 - _OF_ROWS * error)
 
@@ -480,7 +483,7 @@ def _moved(
 ) -> tuple[MovedFeature, ...]:
     """The features that the record moves, in pairs of tables made with the same random numbers.
 
-    Each world is fitted by itself, to its end: where worlds part, neither would have a table.
+    Each world is fitted separately, to its end: after a divergence neither would have a table.
     """
     pairs, schema = [], setting.spec.table.schema
     for number in range(_HANDED):
@@ -489,7 +492,7 @@ def _moved(
         found.fits += 4
         made = [table for played in plays if (table := played.tables[0]) is not None]
         if len(made) == 2:
-            with suppress(SchemaError):  # words among numbers: audits attack that by itself
+            with suppress(SchemaError):  # words among numbers: audits attack those separately
                 pairs.append((schema.canonical(made[0]), schema.canonical(made[1])))
     return moved_features(pairs, setting.spec.game.view)
 
@@ -529,10 +532,10 @@ def _fixed(first: Transcript, second: Transcript) -> tuple[Site, ...]:
 def _used(
     setting: _Setting, pilot: Transcript, found: _Found, say: Callable[[str], None]
 ) -> frozenset[Site]:
-    """Lines whose answers turn out to be used as numbers, of those not seen to be used so.
+    """Lines whose answers are used as numbers, although no such use was observed.
 
-    Both worlds have the same table, and one gets these answers a little changed, too little for a
-    comparison: whatever then differs has used them as numbers.
+    Both worlds have the same table, and one gets slightly changed answers, too little for a
+    comparison: if the worlds then differ, the answers were used as numbers.
     """
     noisy = {step.site for step in pilot.noisy}
     seen = losses(pilot)
@@ -571,12 +574,11 @@ def _excuses(
     found: _Found,
     say: Callable[[str], None],
 ) -> None:
-    """Whether something that is no noise may protect what this replay shows.
+    """Whether randomness other than noise may protect the findings of this replay.
 
-    The replay again with the same answers, and with other coins (all of them the other way first,
-    then by chance) or another seed. Where all values before noise, all probabilities and the
-    parting stay as they were, coins have nothing to hide there, and there is no randomness that
-    is not heard.
+    Runs the replay again with the same answers, and with other coins (first all reversed, then
+    random) or another seed. If all values before noise, all probabilities and the divergence stay
+    the same, coins hide nothing there, and no randomness has been missed.
     """
     changes = [order._replace(seed=2000 + order.number)]
     if transcript.coin_before is not None and not setting.public_coins:
@@ -662,7 +664,7 @@ def _concluded(
     parting = _parting(pilot, counted)
     verdict, reasons = found.verdict, found.reasons
     if found.fixed and verdict is Verdict.VIOLATION:
-        proved = np.inf  # who knows the code knows the noise
+        proved = np.inf  # anyone who knows the code knows the noise
     if found.identified is not None:
         proved, verdict = found.identified.proved, Verdict.VIOLATION
         reasons = (
@@ -756,7 +758,7 @@ def _verdict(
     parted: PartingFound | None,
     public_coins: bool,
 ) -> tuple[Verdict, tuple[str, ...]]:
-    """The verdict and why; a violation only where nothing is left that could excuse it."""
+    """The verdict and its reasons; a violation only if nothing could excuse it."""
     if found.control is not None:
         return Verdict.INCONCLUSIVE, (
             f"the code is not repeatable, so nothing can be concluded: {found.control}",
@@ -832,7 +834,7 @@ def _doubts(
     *,
     public_coins: bool = False,
 ) -> Iterator[str]:
-    """What could excuse a loss above the claim."""
+    """Possible excuses for a loss above the claim."""
     open_sites = {
         str(one.site)
         for transcript in (found.pilot, *counted)

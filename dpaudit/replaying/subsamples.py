@@ -1,9 +1,9 @@
-"""Whether the records' own coins decide that they are in a sub-sample, and nothing else.
+"""Checks that the records' own coins decide membership in a sub-sample and nothing else.
 
-The loss of a mixture rests on this: with its coin "out" the target leaves no trace, so that world
-"in" does what world "out" does, and a step depends on the coin that fell last before it alone.
-Both are seen by giving a replay's answers again while the coins fall otherwise. Nor may it matter
-what other records are whose coins are "out": else their coins might be noise, which protects.
+The loss of a mixture rests on two conditions: with its coin "out" the target leaves no trace, so
+world "in" behaves as world "out"; and a step depends only on the latest coin before it. Both are
+checked by repeating a replay's answers with other coins. Also, the values of other records whose
+coins are "out" must not matter: otherwise their coins might be noise, which protects.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dpaudit.replaying.lockstep import Order, same
 from dpaudit.replaying.transcript import NoisyStep, Transcript
 
 _LONG: Final = 61
-"""Coins of a random pattern, after which it begins again."""
+"""Length of a random pattern of coins, which then repeats."""
 
 
 def other_orders(
     transcript: Transcript, order: Order, count: int, target: int, rng: np.random.Generator
 ) -> Iterator[Order]:
-    """Replays that must show nothing else if coins decide about a sub-sample alone.
+    """Replays that must not differ further if coins decide membership only.
 
-    The target's coins are all "out"; each is after each other way; they fall by chance. Then other
-    records' coins are "out", of either half of them.
+    The target's coins are all "out"; then each outcome follows each other; then they are random.
+    Then the coins of either half of the other records are "out".
 
     Args:
         transcript: A replay in which the target's coins are all "in".
@@ -54,12 +54,12 @@ def other_orders(
 def with_other_rows(
     table: pd.DataFrame, rows: Sequence[int], rng: np.random.Generator
 ) -> pd.DataFrame:
-    """A table with other records of it in some places.
+    """A table with some rows replaced by other rows of it.
 
     Args:
         table: The table.
         rows: The places.
-        rng: Picks what comes there.
+        rng: Picks the replacements.
     """
     places = np.arange(len(table))
     places[list(rows)] = rng.integers(0, len(table), size=len(rows))
@@ -67,11 +67,11 @@ def with_other_rows(
 
 
 def follows_coins(first: Transcript, second: Transcript) -> bool:
-    """Whether steps move where the target's coin is "in", as they did, and nowhere else.
+    """Whether the same steps move if the target's coin is "in", and none otherwise.
 
     Args:
         first: A replay with all of the target's coins "in".
-        second: The same answers, and coins that fall otherwise.
+        second: The same answers with other coins.
     """
     shared = len(first.noisy)
     if second.parting is not None or len(second.noisy) < shared:
@@ -109,7 +109,7 @@ def leaves_no_trace(transcript: Transcript) -> bool:
 
 
 def _alike_in_use(first: Transcript, second: Transcript) -> bool:
-    """Whether as many answers were given, and used alike."""
+    """Whether as many answers were given, with the same uses."""
     released = [
         np.sort(np.concatenate([np.zeros(0, dtype=int), *one.released])) for one in (first, second)
     ]

@@ -1,6 +1,6 @@
-"""Answers that are summed before anybody sees them: shares of noise, and noise on noise.
+"""Answers that are summed before release: shares of noise, and noise on noise.
 
-Where answers are used in sums alone, the sum is the answer: one step with the law of all its noise.
+If answers are used only in sums, the sum is the answer: one step with the law of all its noise.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dpaudit.replaying.transcript import Derived, NoisyStep, Pair, Transcript, f
 
 
 def settled(transcript: Transcript) -> Transcript:
-    """A transcript in which sums stand in place of what is summed.
+    """A transcript in which sums replace their parts.
 
     Args:
         transcript: One replay.
 
     Returns:
-        The same where nothing is summed, or where a sum's parts are also used otherwise (then they
-        count themselves, and show the sum), or its noise follows no known law.
+        The same transcript if nothing is summed, if a sum's parts are also used otherwise (then the
+        parts count, and determine the sum), or if its noise follows no known law.
     """
     parents = [ids for one in transcript.derived for ids, _ in one.parents]
     if not parents:
@@ -68,7 +68,7 @@ def settled(transcript: Transcript) -> Transcript:
 
 
 def shown(transcript: Transcript) -> IntArray:
-    """Numbers of answers that follow from those that are released: what is left of a sum."""
+    """Numbers of answers that follow from released ones: the rest of a sum."""
     known = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
     before, count = len(known), -1
     while count != len(known):
@@ -85,9 +85,10 @@ def shown(transcript: Transcript) -> IntArray:
 
 
 def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> NoisyStep | None:
-    """A sum as one step; None if it is not known what it is.
+    """A sum as one step; None if its law is unknown.
 
-    Steps whose weight is in a sum already are `weighed`: several rows of one step may be summed.
+    `weighed` holds the steps whose weight is already in a sum: several rows of one step may be
+    summed.
     """
     numbers = numbers_of(derived.ids)
     if numbers.size == 0 or not np.array_equal(numbers, numbers[0] + np.arange(numbers.size)):
@@ -147,7 +148,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> Nois
 
 
 def _taken(numbers: IntArray, steps: list[NoisyStep]) -> tuple[NoisyStep, IntArray] | None:
-    """The step that all these answers are of, and their places there."""
+    """The step of all these answers, and their places in it."""
     for step in steps:
         places = numbers - step.first
         if np.all((places >= 0) & (places < step.answer.size)):
@@ -156,7 +157,7 @@ def _taken(numbers: IntArray, steps: list[NoisyStep]) -> tuple[NoisyStep, IntArr
 
 
 def shares_of(law: NoiseLaw, places: IntArray, size: int) -> list[Share] | None:
-    """The law of some elements of a step, as draws whose sum it is.
+    """The law of some elements of a step, as a sum of draws.
 
     Args:
         law: Of all elements.
@@ -164,7 +165,7 @@ def shares_of(law: NoiseLaw, places: IntArray, size: int) -> list[Share] | None:
         size: How many there are in all.
 
     Returns:
-        The draws; None if the law is not one of those that can be summed.
+        The draws; None if the law cannot be summed.
     """
     scale = np.broadcast_to(law.scale, (size,))[places]
     one = np.ones(len(places))

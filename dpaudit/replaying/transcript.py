@@ -1,4 +1,4 @@
-"""What happened in one replay: every step that noise or a choice protects, in both worlds."""
+"""The transcript of one replay: every step protected by noise or a choice, in both worlds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Site(NamedTuple):
     Attributes:
         file: Its file.
         line: Its number.
-        function: The function that it stands in.
+        function: The function that contains it.
     """
 
     file: str
@@ -44,11 +44,11 @@ class Pair(NamedTuple):
 
 
 Question = tuple[str, Site, int]
-"""A question to the coordinator: its kind, its line, and how often that had asked before."""
+"""A question to the coordinator: its kind, its line, and the line's earlier questions."""
 
 
 class Toss(NamedTuple):
-    """A coin of the target's own that decides whether it is in a sub-sample.
+    """One of the target's own coins; it decides membership in a sub-sample.
 
     Attributes:
         site: Where the coin is compared.
@@ -131,7 +131,7 @@ class ComparedSide(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerSelection:
-    """A use of answers that shows less than they are.
+    """A use of answers that reveals less than their values.
 
     Attributes:
         site: Where.
@@ -156,7 +156,7 @@ class AnswerSelection:
 
 @dataclass(frozen=True, kw_only=True)
 class Derived:
-    """Answers that are sums of others, or of others and more noise.
+    """Answers that are sums of other answers, perhaps with more noise.
 
     Attributes:
         ids: Their numbers.
@@ -174,7 +174,7 @@ class Derived:
 
 
 class PartKind(StrEnum):
-    """How the worlds part although all answers and coins are equal."""
+    """How the worlds diverge although all answers and coins are equal."""
 
     ROWS = "rows"
     STEPS = "steps"
@@ -184,12 +184,12 @@ class PartKind(StrEnum):
     REUSED = "noise reused"
     FAILURE = "failure"
     UNFOLLOWED = "not followed"
-    """No difference: what comes next cannot be followed, in either world."""
+    """No difference: the next step cannot be followed in either world."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parting:
-    """The first place where the worlds part.
+    """The first place where the worlds diverge.
 
     Attributes:
         kind: How.
@@ -203,19 +203,19 @@ class Parting:
 
     @property
     def is_difference(self) -> bool:
-        """Whether the worlds differ there; else replay alone ends."""
+        """Whether the worlds differ there; otherwise only the replay ends."""
         return self.kind is not PartKind.UNFOLLOWED
 
 
 class Unfollowed(NamedTuple):
-    """A draw whose use was not followed.
+    """A draw whose use could not be followed.
 
     Attributes:
         site: Where it is drawn, or used.
         why: What replay cannot say of it.
-        unseen: Whether nothing at all was seen of its use: it adds to no answer that was heard, so
-            it can excuse a parting, and not a loss.
-        public_coins: Whether all that is open is that coins are taken to be public.
+        unseen: Whether no use was observed at all: it adds to no observed answer, so it can excuse
+            a divergence, but not a loss.
+        public_coins: Whether the only open question is that coins are assumed public.
     """
 
     site: Site
@@ -231,18 +231,18 @@ class Transcript:
     Attributes:
         noisy: Noise that was added, in order.
         choices: Choices whose probabilities differ.
-        selections: Uses of answers that show less than they are.
-        derived: Answers made of others.
+        selections: Uses of answers that reveal less than their values.
+        derived: Answers made from others.
         released: Numbers of answers that were used as numbers.
-        parting: Where the worlds part, if they do.
-        unfollowed: Draws that could not be followed.
-        log_weight: log P(answers) - log Q(answers), Q being what they were drawn from.
-        first_coin: The first line that drew a coin which both worlds have alike.
-        coin_before: The same, if a step came after it that depends on the record.
+        parting: Where the worlds diverge, if they do.
+        unfollowed: Draws that could not be followed. log_weight: log P(answers) - log Q(answers),
+            where Q is the law they were drawn from.
+        first_coin: The first line that drew a coin shared by both worlds.
+        coin_before: The same, if a later step depends on the record.
         tosses: Coins that decide whether the target is in a sub-sample, in order.
         chance: That the last of them is "in", given all answers; 1 where there is none.
-        given: What was answered to each question: its kind, its line and how often that had asked.
-        uncoupled: The first line at which the number of coins follows the record.
+        given: The answer to each question, by kind, line and count.
+        uncoupled: The first line at which the number of coins depends on the record.
         seconds: How long it took.
     """
 

@@ -193,7 +193,7 @@ MARKDOWN_FILE = "report.md"
 
 
 def write_reports(result: AuditRecord, folder: Path) -> None:
-    """Writes report.html and report.md; whoever reads them sees the old or the new, never half.
+    """Writes report.html and report.md; readers see the old or the new files, never partial ones.
 
     Args:
         result: The record of an audit.

@@ -1,9 +1,9 @@
 """Typed results to JSON documents and back, and the JSON Schema of these; nothing is computed here.
 
 Works on whatever frozen dataclasses, NamedTuples, enumerations, mappings and tuples a result is
-made of; the records of a union are told apart by a literal that each has, or by their keys. A field
-whose metadata has `document: False` is left out; one with `optional: True` is absent where it is
-None. Descriptions in a schema are those of the docstrings.
+made of; the records of a union are distinguished by a literal that each has, or by their keys. A
+field whose metadata has `document: False` is left out; one with `optional: True` is absent where it
+is None. Descriptions in a schema are those of the docstrings.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class CanaryOutcome:
         name: Its name.
         auc: Area under its ROC curve over all canaries; 0.5 is chance.
         bound: Its lower bound on epsilon, corrected for the number of attacks, in nats.
-        right: Whether its guess of each canary's coin is right, the surest guess first.
+        right: Whether its guess of each canary's coin is right, the most confident guess first.
     """
 
     name: str
@@ -41,8 +41,8 @@ class OneRunOutcome(GameOutcome):
         name: The game.
         canaries: Records that were each included by a fair coin.
         included: Canaries whose coin fell on in.
-        guesses: Guesses of the deciding attack that carry its bound, the surest ones: the bound
-            holds for any number of them. All canaries until there are guesses.
+        guesses: Guesses of the deciding attack that give its bound, the most confident ones: the
+            bound holds for any number of them. All canaries until there are guesses.
         correct: Right ones of these; null if the generator was not trained or its training failed.
         gaussian_estimate: Epsilon that assumes a Gaussian trade-off curve, in nats: an estimate,
             not a proof, and never decides. Null at delta 0, and as above.

@@ -224,7 +224,7 @@ class Controls:
     """Audits of generators with a known answer, run through the same game first.
 
     Attributes:
-        null: A generator that ignores its data; its worlds must not be told apart.
+        null: A generator that ignores its data; its worlds must not be distinguished.
         positive: A generator that copies the target, or in a one-run audit releases its training
             rows; it must be caught.
     """

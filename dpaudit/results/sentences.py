@@ -89,7 +89,7 @@ class Conclusion(Protocol):
 
 
 class ClaimAndProof(NamedTuple):
-    """Claimed and proved value, with as many digits as it takes to tell them apart."""
+    """Claimed and proved value, with enough digits to show their difference."""
 
     claimed: str
     proved: str
@@ -268,7 +268,7 @@ def power(result: AuditRecord) -> str:
 
 
 def as_clearly(quantity: Quantity) -> str:
-    """How clearly the leak shows that an audit's power is computed of."""
+    """The leak for which an audit's power is computed."""
     if quantity is Quantity.EPSILON:
         return "as clearly as in randomised response"
     return "as clearly at one threshold as that allows"

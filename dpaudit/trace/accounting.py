@@ -1,4 +1,4 @@
-"""Checks what labels are charged: all of them, what they cost, and within the budget."""
+"""Checks the charges for labels: completeness, cost and budget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ONE_NOISE: Final = "one-noise-charged-as-two"
 _IDS: Final = ("accountant-missing-log", "accountant-exponent-slip", _DISAGREES)
 _TOLERANCE: Final = 1e-6
 _TINY: Final = 1e-300
-"""Stands for a log moment of 0 or less in a factor."""
+"""Replaces a log moment of 0 or less in a factor."""
 _CORRECT: Final = "Algorithm 1"
 """Name of the way without deviations."""
 
@@ -75,7 +75,7 @@ class Charged(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What a training was charged, and what to compare it with.
+    """The charges of a training, and the known ways of charging.
 
     Attributes:
         trace: The training.
@@ -175,7 +175,7 @@ def ways(trace: Trace, moments: int) -> dict[str, Cost]:
     for name, factor in (("two noises", 1.0), ("one noise", 0.5)):
         concentrated = 2.0 * (factor * gamma) ** 2 * orders * (orders + 1.0)
         capped = np.minimum(concentrated, 2.0 * factor * gamma * orders)
-        # What holds for two noises holds for one, which reveals less.
+        # A bound for two noises holds for one, which reveals less.
         found_[f"{name}, Theorem 2"] = Cost(_all(k, concentrated), "", False)
         found_[f"{name}, Theorem 2 and the pure cost"] = Cost(_all(k, capped), "", False)
     counts = np.stack([k - ones, ones], axis=-1)
@@ -195,7 +195,7 @@ def _all(k: int, moments: FloatArray) -> FloatArray:
 
 
 def _wrong(id_: str, compared: list[Compared], way: str) -> Finding:
-    """The charge that is farthest from that of another way, and in which direction."""
+    """The charge that differs most from another way, with the direction."""
     apart = max(
         (_apart(charge, one, way) for one in compared for charge in one.charges),
         key=lambda apart: abs(apart.log_factor),
@@ -216,7 +216,7 @@ def _wrong(id_: str, compared: list[Compared], way: str) -> Finding:
 
 
 class _Apart(NamedTuple):
-    """A charge beside what it should be, at the moment where they differ most."""
+    """A charge compared with the correct one, at the moment where they differ most."""
 
     log_factor: float
     gamma: float

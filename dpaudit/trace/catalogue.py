@@ -1,4 +1,4 @@
-"""Every finding by its stable name, and what a check says of it: found, passed or skipped."""
+"""Every finding by its stable name, and the results of checks: found, passed or skipped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POST = "only the teachers, whose votes are noised, read private records"
 
 
 class Entry(NamedTuple):
-    """What is known of a finding before it is made.
+    """The description of a finding.
 
     Attributes:
         severity: What follows from it.
@@ -256,7 +256,7 @@ class Skipped(NamedTuple):
 
 
 CheckOutcome: TypeAlias = Finding | Passed | Skipped
-"""What a check yields for an id; of several, the most severe finding counts, then a pass."""
+"""The outcome of a check for an id; of several, the most severe finding counts, then a pass."""
 
 
 def found(id_: str, evidence: str, **numbers: float) -> Finding:

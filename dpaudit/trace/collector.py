@@ -1,4 +1,4 @@
-"""What one training records: a `Recorder` that collects, and the `Trace` that it collected."""
+"""The records of one training: a `Recorder` that collects, and the resulting `Trace`."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Collector:
 
     def iteration(self) -> None:
         """Records that a round begins."""
-        if self._iterations[-1]:  # what is read before the first round belongs to it
+        if self._iterations[-1]:  # records read before the first round belong to it
             self._iterations.append({})
 
     def read(self, reader: Reader, rows: IntArray, *, index: int = 0) -> None:

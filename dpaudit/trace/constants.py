@@ -1,4 +1,4 @@
-"""Checks that settings, scales and counts of labels do not follow from the table."""
+"""Checks that settings, scales and label counts do not depend on the table."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _penalty(trace: Trace) -> Iterator[CheckOutcome]:
 
 
 def scaling(trainings: Trainings) -> Iterator[CheckOutcome]:
-    """Checks whether the numbers that scale the columns follow from the table."""
+    """Checks whether the numbers that scale the columns depend on the table."""
     id_ = "bounds-from-data"
     numbers = trainings.table.scaling
     if not numbers:
@@ -84,7 +84,7 @@ def scaling(trainings: Trainings) -> Iterator[CheckOutcome]:
     moved = [
         name for name in numbers if not _close(numbers[name], trainings.without.scaling.get(name))
     ]
-    # Numbers that were released with noise move too, but with the seed as well.
+    # Numbers released with noise change too, but also with the seed.
     steady = [name for name in moved if _close(numbers[name], trainings.reseeded.scaling.get(name))]
     known = {column.name: column for column in trainings.schema.columns if column.kind.numeric}
     extreme = [

@@ -1,4 +1,4 @@
-"""Checks of DP-SGD: what records add to the sums, who is in a batch, noise, and the cost."""
+"""Checks of DP-SGD: contributions to the sums, batches, noise, and the cost."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SCALE: Final = "gradient-noise-scale"
 _STEPS: Final = "gradient-steps-not-accounted"
 _IDS: Final = (_WHOLE, _PART, _BATCHES, _SKIPPED, _SCALE, _STEPS)
 _ROUNDING: Final = 1e-4
-"""By how much a norm may exceed the clipping norm, relative to it: networks of single precision."""
+"""Relative tolerance above the clipping norm, for single precision."""
 _DEARER: Final = 1e-2
-"""By how much a recomputed epsilon may exceed the claim, relative to it: another proof."""
+"""Relative tolerance of a recomputed epsilon above the claim, for differences between proofs."""
 _PROMISED: Final = ("sampling_rate", "clip", "noise_multiplier")
 
 
@@ -112,7 +112,7 @@ def _batches(trace: Trace) -> CheckOutcome:
 
 
 def _spread(numbers: FloatArray | np.ndarray, coins: int, rate: float) -> float:
-    """How probable it is that binomial numbers [m] spread as much or as little as these."""
+    """The p-value for the spread of binomial numbers [m], too large or too small."""
     total = float(np.sum((numbers - coins * rate) ** 2) / (coins * rate * (1.0 - rate)))
     law = stats.chi2(numbers.size)
     return float(2.0 * min(law.cdf(total), law.sf(total)))

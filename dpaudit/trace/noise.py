@@ -24,9 +24,9 @@ _CLIPPED: Final = 2e-6
 """Probabilities nearer to 0 or 1 may have been clipped (`VoteTable.quantised`)."""
 _SAME: Final = 1e-6
 _NARROWEST: Final = 1e3
-"""Margin over scale: noise that narrow changes no label."""
+"""Margin over scale: smaller noise changes no label."""
 _WIDEST: Final = 1e9
-"""Votes: noise of a larger scale drowns every vote."""
+"""In votes: noise of a larger scale hides every vote."""
 _LABELS: Final = "labels-not-from-votes"
 _ON_LABELS: Final = "noise-gaussian-on-labels"
 _FEWEST_FOR_SCALE: Final = 30

@@ -1,4 +1,4 @@
-"""Checks who reads which private records: each teacher its own part, and nobody else."""
+"""Checks which parts read which private records: each teacher only its own part."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN: Final = 6
 
 
 def readers(trainings: Trainings) -> Iterator[CheckOutcome]:
-    """Checks whether anything but teachers reads private records, and whether anybody votes."""
+    """Checks whether only teachers read private records, and whether there are votes."""
     trace = trainings.table
     voted = trace.ones.size > 0
     read = {reader: _rows(trace.readings(reader)) for reader in Reader}
@@ -108,7 +108,7 @@ class Assignment(NamedTuple):
 
 
 def assignment(trace: Trace) -> Assignment | None:
-    """What teachers read, or the steps of a single critic where there are none; None if nobody."""
+    """The reads of teachers, else of a single critic's steps; None without any."""
     reader, name = Reader.TEACHER, "teacher"
     if not trace.readings(reader):
         reader, name = Reader.STUDENT, "critic's step"
@@ -125,10 +125,10 @@ def assignment(trace: Trace) -> Assignment | None:
 
 
 def partition(trainings: Trainings) -> Iterator[CheckOutcome]:
-    """Checks that records belong to fixed, disjoint parts, each record by itself.
+    """Checks that records belong to fixed, disjoint parts, independently of each other.
 
-    Where a single part reads the table, as when the number of teachers is n // 1000, the repeated
-    table is checked instead.
+    If a single part reads the table, for example with n // 1000 teachers, the repeated table is
+    checked instead.
     """
     on, assigned = trainings.table, assignment(trainings.table)
     more = assignment(trainings.more)

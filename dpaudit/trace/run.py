@@ -68,7 +68,7 @@ def trace(
         on_progress: Called before each training with a line that says what is trained.
 
     Returns:
-        What was found. It holds no record, only the row number of the one that was removed.
+        The findings. They contain no record, only the row number of the removed one.
 
     Raises:
         RegistryError: If the generator has no method `trace`.
@@ -144,7 +144,7 @@ class TraceReport(Document):
         return self.count(Severity.VIOLATION) > 0
 
     def assert_no_violation(self) -> None:
-        """Fails a test unless something was checked and nothing violates the claim.
+        """Raises unless something was checked and nothing violates the claim.
 
         Raises:
             AssertionError: If there is a finding with the severity of a violation, or nothing could
@@ -164,7 +164,7 @@ class TraceReport(Document):
         )
 
     def __str__(self) -> str:
-        """One block for each finding, what could not be checked, and the counts; 80 columns."""
+        """The report in 80 columns: the findings, the checks that could not run, and the counts."""
         blocks = [
             (
                 f"{found.severity.value.upper()} {found.id}",
@@ -183,7 +183,7 @@ class TraceReport(Document):
 def summarise(
     outcomes: Sequence[CheckOutcome],
 ) -> tuple[tuple[Finding, ...], tuple[str, ...], dict[str, str]]:
-    """What counts for each id: its most severe finding, else that it passed, else why not.
+    """The outcome for each id: its most severe finding, else a pass, else why it was skipped.
 
     Args:
         outcomes: Those of all checks, in order; an id may occur several times.

@@ -154,11 +154,11 @@ def run_trainings(
 
 
 def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
-    """Row number of the record whose removal shows best what follows from the table.
+    """Row number of the record whose removal best reveals dependence on the table.
 
-    The one that alone holds the most extremes of numeric columns. Of several, the one nearest to
-    the middle; one in the last tenth of the table only if no other holds any. If no record holds an
-    extreme alone, the farthest record.
+    It is the record with the most sole extremes of numeric columns. Among several, the one nearest
+    to the middle; one in the last tenth of the table only if no other holds any. If no record holds
+    an extreme alone, the farthest record.
 
     Args:
         data: The table, canonical.

@@ -1,4 +1,4 @@
-"""What synthetic data is good for: classifiers trained on it, rankings, fidelity, beside noise."""
+"""Utility of synthetic data: classifiers trained on it, rankings, fidelity, and noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One experiment: the real tables, and what is measured of each synthetic one beside them."""
+"""One experiment: the real tables, and the measurements of each synthetic one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpaudit.seeds import Stream, seeded_globals
 from dpaudit.usefulness.task import Areas, Examples, PredictionTask, areas, predict
 
 MEAN = "mean"
-"""Stands for the mean over all classifiers."""
+"""The name of the mean over all classifiers."""
 
 
 class Setting(StrEnum):
@@ -71,7 +71,7 @@ class ScoreName(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """What was measured of one synthetic table, or of the real one.
+    """The measurements of one synthetic table, or of the real one.
 
     Attributes:
         scores: The numbers by name.
@@ -88,7 +88,7 @@ HEADLINE = ScoreName(Measure.AUROC, Setting.TRANSFER, MEAN)
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """Real tables and all choices; what is measured of a generator depends on nothing else.
+    """Real tables and all settings; the measurements of a generator depend on nothing else.
 
     Attributes:
         task: What is predicted.
@@ -115,7 +115,7 @@ class Experiment:
 
     @cached_property
     def real(self) -> Repeat:
-        """Setting A, and the fidelity of the real test table as what can be hoped for."""
+        """Setting A, and the fidelity of the real test table as a reference."""
         test = self._examples_of_test
         tested = self._tested(self.task.examples(self.train), {Setting.REAL: test}, "real", 0)
         return Repeat({**tested.scores, **self._fidelity_of(self.test, "real", 0)}, tested.guesses)
@@ -251,7 +251,7 @@ def ranking_agreement(one: FloatArray, other: FloatArray) -> float:
 
 
 def column_importance(table: pd.DataFrame, task: PredictionTask) -> FloatArray:
-    """How much each column alone says of the label: its multiple correlation with it.
+    """The information of each column about the label: its multiple correlation with it.
 
     For a number without missing values this is the absolute Pearson correlation, as in the papers;
     for categories, and numbers that may be missing, the correlation of the label with the best

@@ -1,4 +1,4 @@
-"""The utility of one generator: what its repeats say together, as an object, text and Markdown."""
+"""The utility of one generator over its repeats, as an object, text and Markdown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MeanInterval(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class UtilityScore:
-    """One number of a generator over its repeats, with those that it is to be compared with.
+    """One number of a generator over its repeats, with its reference values.
 
     Attributes:
         measure: What was measured.
@@ -52,7 +52,7 @@ class UtilityScore:
         noise_best: Best of noise, over as many repeats.
         constant: Of a table of equal rows.
         real: In setting A, or of the real test table; None where there is no such thing.
-        p_value: Of a mean that is not above that of noise (one-sided Welch test).
+        p_value: For the hypothesis that the mean is not above that of noise (one-sided Welch test).
         beats_noise: Whether that is refuted at the confidence level.
     """
 
@@ -196,15 +196,15 @@ def _best(repeats: Sequence[Repeat], name: ScoreName) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class UtilityReport(Document):
-    """What one generator's tables are good for, beside noise and real data.
+    """The utility of one generator's tables, compared with noise and real data.
 
     Attributes:
         generator: Its name.
         parameters: Its parameters.
-        claim: What it claims of privacy, in words; None if it claims nothing.
+        claim: Its privacy claim, in words; None if it has none.
         source: Where the table came from.
         test_source: Where the test table came from; None if it is a part of the table.
-        schema_inferred: Whether bounds and categories were read off the table.
+        schema_inferred: Whether bounds and categories were inferred from the table.
         label: The column that is predicted.
         positive: Its value that is predicted.
         prevalence: Share of test rows with it: the AUPRC of a guess.
@@ -264,7 +264,7 @@ class UtilityReport(Document):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader needs to know of the numbers, one sentence each."""
+        """Notes on the numbers, one sentence each."""
         return tuple(self._notes())
 
     def _notes(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Measures the utility of a generator beside generators that know nothing: the entry point."""
+"""Measures the utility of a generator and of uninformed baselines: the entry point."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class UtilitySettings:
 
 
 class UtilityProgress(NamedTuple):
-    """How far a measurement is.
+    """The progress of a measurement.
 
     Attributes:
         source: What is measured: "real", "noise", "constant" or "generator".
@@ -104,7 +104,7 @@ def utility(
     seed: int = UtilitySettings.seed,
     on_progress: Callable[[UtilityProgress], None] | None = None,
 ) -> UtilityReport:
-    """Measures what a generator's synthetic tables are good for, beside noise and real data.
+    """Measures the utility of a generator's synthetic tables, compared with noise and real data.
 
     Args:
         generator: As for `dpaudit.audit`.
@@ -163,7 +163,7 @@ def run_utility(
     test: pd.DataFrame | str | Path | None = None,
     on_progress: Callable[[UtilityProgress], None] | None = None,
 ) -> UtilityReport:
-    """Measures utility under given settings; `utility` says what that means.
+    """Measures utility under given settings; see `utility`.
 
     Args:
         generator: As for `dpaudit.audit`.
@@ -192,12 +192,12 @@ def run_utility(
         table.data, table.schema, settings, test=None if tested is None else tested.data
     )
     known = table.schema
-    if known.label is None:  # a generator that draws records given the label is to know which it is
+    if known.label is None:  # a generator that draws records given the label must know the label
         known = replace(known, label=experiment.task.label)
     named = named_generator(generator, parameters or {}, {"schema": known})
     check_table(named.generator, experiment.train)
 
-    # The generator comes first: what it does wrong shows before anything else is trained.
+    # The generator comes first, so its errors show before anything else is trained.
     found, failures = _repeated(named, experiment, settings.repeats, report)
     real = experiment.real
     report("real", 1, 1)
@@ -311,7 +311,7 @@ def _repeated(
     repeats: int,
     report: Callable[[str, int, int], None],
 ) -> tuple[list[Repeat], list[str]]:
-    """What was measured of a generator that may fail, and why it failed where it did."""
+    """The measurements of a generator that may fail, and the reasons for failures."""
     found: list[Repeat] = []
     failures: list[str] = []
     for number in range(repeats):

@@ -1,4 +1,4 @@
-"""The prediction task that a table is good or bad for, and the classifiers that try it.
+"""The prediction task for a table, and the classifiers for it.
 
 The classifiers are the twelve that Jordon, Yoon and van der Schaar 2019 name, with the defaults of
 their libraries: as in their evaluation nothing is tuned, so that a score says something about the
@@ -30,7 +30,7 @@ from dpaudit.seeds import Stream
 
 _PACKAGE, _EXTRA = "xgboost", "utility"
 GUESSING = 0.5
-"""AUROC of a classifier that knows nothing."""
+"""AUROC of an uninformed classifier."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +284,7 @@ class Examples(NamedTuple):
 
     @property
     def has_both_classes(self) -> bool:
-        """Whether there is anything to tell apart."""
+        """Whether both classes are present."""
         return bool(self.positive.any() and not self.positive.all())
 
 

@@ -97,7 +97,7 @@ class _UnequalGame(Game):
 def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    settings = audit_settings(shadow_models=20, rows=4, attacks=QUICK_ATTACKS)
+    settings = audit_settings(shadow_models=20, rows=4)
     audit = build_two_worlds("null", load(table, None), settings)
     carry(_UnequalGame)
     broken = _UnequalGame(**vars(audit.game))

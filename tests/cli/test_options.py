@@ -300,7 +300,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         ["--neighbours-file", "other.csv", "--one-run"],
         ["neighbours_file", "one_run"],
     ),
-    "jobs": ({"jobs": 0}, ["--jobs", "0"], ["jobs"]),
 }
 
 

@@ -243,7 +243,8 @@ class Unpicklable(Together):
 
 def test_a_generator_that_does_not_unpickle_fails_its_trials() -> None:
     outcomes = run_batch(payload(Unpicklable()), TRIALS[:2])
-    assert [o.error for o in outcomes] == ["ZeroDivisionError"] * 2
+    for outcome in outcomes:
+        assert outcome.error.startswith("ZeroDivisionError at test_batches.py:")
 
 
 @pytest.mark.parametrize(

@@ -18,16 +18,15 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
 
 _CLOSEST, _MATCHES, _MARGINALS = CANARY_ATTACKS
 FARTHEST: Final = 10.0
-"""Encoded values beyond this count as this: a generator may return any finite number."""
+"""Encoded values are clipped here: a generator may return any finite number."""
 
 
 class ClosestRecord:
     """Scores each canary by minus its distance to the nearest synthetic record.
 
     Euclidean on the encoded tables (`dpaudit.model.encoding`), so numbers count by their share of
-    the schema's range and categories by whether they differ. Not corrected by how near known
-    records lie: canaries are far from those by choice, and in simulations the correction lost
-    power.
+    the schema's range and categories by whether they differ. The distance to known records is not
+    subtracted: canaries are chosen far from them, and in simulations the correction lost power.
     """
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
@@ -42,12 +41,12 @@ class ClosestRecord:
 
 
 def in_then_out(scores: FloatArray) -> GuessesInTurn:
-    """Guesses "in" for the better half, from the best on; then "out" for the rest, from the worst.
+    """Guesses "in" for the higher half, highest score first; then "out" for the rest, lowest first.
 
-    For scores whose scale is unknown: a generator that memorises shows what it was trained on, and
-    less surely what it was not. Equal scores are guessed alike, or some of the canaries that are
-    seen would be guessed "out" wherever more than half are: those that score as the middle one come
-    last, as "in" unless more scores lie above them than below.
+    This suits scores of unknown scale: a generator that memorises shows clearly what it was trained
+    on, and less clearly what it was not. Equal scores get equal guesses; otherwise, if more than
+    half of the canaries are memorised, some of those would be guessed "out". Canaries with the
+    median score come last, as "in" unless more scores lie above them than below.
     """
     best = np.argsort(-scores, kind="stable")
     ordered = scores[best]
@@ -71,7 +70,7 @@ class CanaryAttack(NamedTuple):
     Attributes:
         name: Its name in results.
         scorer: Scores the canaries from the synthetic table.
-        guess: Turns the scores into guesses; sees nothing else.
+        guess: Turns the scores, and nothing else, into guesses.
     """
 
     name: str
@@ -88,7 +87,7 @@ ATTACKS: Final = (
 
 
 class Guessed(NamedTuple):
-    """What the guesses of one attack came to.
+    """The result of the guesses of one attack.
 
     Attributes:
         attack: Its name.
@@ -108,7 +107,7 @@ class Guessed(NamedTuple):
         return auc(self.scores, self.coins) if 0 < self.coins.sum() < len(self.coins) else 0.5
 
     def bound(self, *, delta: float, confidence: float) -> float:
-        """Proved lower bound on epsilon, for all numbers of guesses at once."""
+        """Lower bound on epsilon, valid for all numbers of guesses at once."""
         return one_run_in_turn(self.right, delta=delta, confidence=confidence)
 
     def strongest(self, bound: float) -> Prefix:

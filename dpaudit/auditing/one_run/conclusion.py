@@ -34,7 +34,7 @@ def conclude_one_run(
     reuse: Check,
     seconds: float,
 ) -> AuditRecord:
-    """Decides the verdict and records it; what one training does not have is None or empty.
+    """Decides the verdict and records it; fields that one training does not have are None or empty.
 
     Args:
         audit: The audit.
@@ -52,7 +52,7 @@ def conclude_one_run(
     delta, confidence = claim.delta, audit.settings.confidence
     each = audit.settings.attack_confidence
     bounds = [of.bound(delta=delta, confidence=each) for of in guessed]
-    # The first of equals, so that without any evidence it is the first attack.
+    # The first of equals: without any evidence, the first attack.
     deciding = max(range(len(bounds)), key=bounds.__getitem__, default=None)
     best = None if deciding is None else guessed[deciding]
     proved = None if deciding is None else bounds[deciding]
@@ -114,7 +114,7 @@ def _training_check(outcome: Outcome, guessed: Sequence[Guessed]) -> Check:
 def _gaussian(
     prefix: Prefix | None, canaries: int, delta: float, confidence: float
 ) -> float | None:
-    """An estimate beside the bound; there is none without guesses or at delta 0."""
+    """An estimate shown next to the bound; None without guesses or at delta 0."""
     if prefix is None or delta == 0:
         return None
     return one_run_gaussian(

@@ -1,4 +1,4 @@
-"""The game of one run, as the rest of an audit needs it."""
+"""The one-run game: its interface to the rest of an audit."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""An attack on all canaries at once: what the marginals of the synthetic table say of their coins.
+"""An attack on all canaries at once: estimates their coins from synthetic marginals.
 
-A generator that measures marginals with too little noise shows a canary as an excess in the cells
-that hold it, however its rows look. The attacker knows every record but the canaries, and so how
-many records each cell holds but for them. As in the counts of MAMA-MIA (Golob et al. 2024), a cell
-says the more the fewer records are expected in it; as in linear reconstruction (Dinur and Nissim
-2003), the coins of all canaries that share a cell are estimated together, so that one is not taken
-for another.
+If a generator measures marginals with too little noise, a canary appears as an excess in its cells,
+whatever the synthetic rows look like. The attacker knows every record except the canaries, and so
+the count of each cell without them. As in the counts of MAMA-MIA (Golob et al. 2024), a cell is
+more informative, the fewer records are expected in it; as in linear reconstruction (Dinur and
+Nissim 2003), the coins of all canaries that share a cell are estimated together, so one is not
+confused with another.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, GameView
 
 BINS: Final = 10
-"""Equal bins that the bounds of a number are divided into, as query-based attacks do."""
+"""Number of equal bins between the bounds of a number, as in query-based attacks."""
 MOST_MARGINALS: Final = 2_000
-"""Marginals that are counted at most; of wider tables, pairs at equal distances in their list."""
+"""Largest number of marginals counted; for wider tables, evenly spaced pairs from their list."""
 
 Codes = npt.NDArray[np.int64]
 _PRIOR: Final = 0.25
 """Variance of a fair coin."""
 _LEAST_VARIANCE: Final = 0.05
-"""Least variance of a count: a cell that must be empty is no proof if the model is not exact."""
+"""Least variance of a count: a cell expected to be empty proves nothing if the model is inexact."""
 _HALVINGS: Final = 40
 
 
 class CanaryMarginals:
     """Scores each canary by the log odds of its coin, from one- and two-way marginals.
 
-    The counts of all cells are taken for independent and normal: the mean is what the known records
-    and the included canaries put there, at the scale of the table trained on; the variance is that
-    of drawing synthetic rows, and beside it one for each marginal, as large as its residuals say
-    (Paule and Mandel 1982). A marginal that the generator does not keep so counts for little. What
-    comes out orders the guesses; no bound relies on it.
+    The counts of all cells are modelled as independent and normal. The mean is the count of known
+    records and included canaries, at the scale of the training table. The variance is that of
+    drawing synthetic rows, plus one for each marginal estimated from its residuals (Paule and
+    Mandel 1982). So a marginal that the generator does not preserve has little weight. The result
+    orders the guesses; no bound relies on it.
     """
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        """Scores [m] of the canaries; larger means "in", 0 that nothing is known."""
+        """Scores [m] of the canaries; larger means "in", 0 means no information."""
         m = len(game.target)
         information, evidence = np.zeros((m, m)), np.zeros(m)
         scale = _scale(game, len(table))
@@ -66,12 +66,12 @@ class CanaryMarginals:
 
 
 def interference(game: GameView) -> float:
-    """The share of what marginals say of one canary that is lost because other coins are unknown.
+    """The share of a canary's information in marginals that is lost to the unknown coins of others.
 
-    A canary is an excess of one in each of its cells, which may be that of another canary in the
-    same cell. What is compared is the precision (inverse variance) with which its coin is estimated
-    and with which it were if all other coins were known, each in the mean over canaries, if the
-    generator keeps all one- and two-way marginals without noise.
+    A canary adds one to each of its cells, and so does another canary in the same cell. This
+    compares the precision (inverse variance) of the estimate of a coin with its precision if all
+    other coins were known. Both are means over canaries, for a generator that preserves all one-
+    and two-way marginals without noise.
 
     Args:
         game: The game; nothing is trained.
@@ -91,7 +91,7 @@ def interference(game: GameView) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class _Counts:
-    """The cells of one marginal that some record is in.
+    """The nonempty cells of one marginal.
 
     Attributes:
         known: Known records in each; shape (cells,).
@@ -112,7 +112,7 @@ class _Counts:
         return variance
 
     def shared(self, weight: FloatArray) -> FloatArray:
-        """For each pair of canaries, the weight of their cell if it is the same; shape (m, m)."""
+        """For each pair of canaries in the same cell, the weight of the cell; shape (m, m)."""
         m = len(self.cell)
         held = csr_array((np.ones(m), (np.arange(m), self.cell)), shape=(m, len(weight)))
         shared = csr_array(held * weight[None, :]) @ held.T
@@ -138,20 +138,20 @@ def _counts(game: GameView, table: pd.DataFrame) -> Iterator[_Counts]:
 
 
 def _scale(game: GameView, drawn: int) -> float:
-    """Records of the table trained on, as expected, for each synthetic row."""
+    """Expected training records per synthetic row."""
     return (len(game.others) + len(game.target) / 2.0) / max(1, drawn)
 
 
 def extra_variance(residual: FloatArray, variance: FloatArray) -> float:
-    """The variance that residuals have beyond their own, by Paule and Mandel (1982).
+    """The excess variance of residuals, by Paule and Mandel (1982).
 
     Args:
         residual: Residuals [cells].
-        variance: What variance each has at least, above 0; same shape.
+        variance: Least variance of each, above 0; same shape.
 
     Returns:
         The number that, added to every variance, makes the mean squared standardised residual 1; 0
-        where it is at most 1 without.
+        if it is already at most 1.
     """
     square = residual**2
 
@@ -175,8 +175,8 @@ def codes_of(values: FloatArray, schema: Schema) -> tuple[Codes, tuple[int, ...]
         schema: The schema.
 
     Returns:
-        Codes [n, d] from 0, and the number of cells of each column. Two cells of each are for
-        missing values and for those that the schema does not name.
+        Codes [n, d] from 0, and the number of cells of each column. Two cells of each column are
+        for missing values and for values outside the schema.
     """
     codes = np.empty(values.shape, dtype=np.int64)
     cells = []

@@ -1,4 +1,4 @@
-"""An attack on canaries that come out whole or in part: rows that share their rare values."""
+"""An attack on canaries copied in whole or in part: rows that share their rare values."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, GameView
 
 _MARK: Final = 0.005
-"""How near a number must come to a canary's, as a share of the column's range."""
+"""Largest difference between matching numbers, as a share of the column's range."""
 _AT_ONCE: Final = 2**22
-"""Comparisons of rows with canaries that are held at once."""
+"""Comparisons of rows with canaries held in memory at once."""
 
 
 class CanaryMatches:
-    """Scores each canary by the rarest of its values that one synthetic row has together.
+    """Scores each canary by the rarest combination of its values in one synthetic row.
 
-    A row equals a canary in a column by the same category, or by a number within 0.5 % of the
-    column's range (an integer of a range below 200 must be the same). A value counts by its
-    surprise, minus the log of its share among the known records, and a row by the sum over the
-    columns in which it equals the canary. The score is that of the best synthetic row less that of
-    the best known record: what the canary alone explains.
+    A row equals a canary in a column if the category is the same, or the number is within 0.5 % of
+    the column's range (an integer with a range below 200 must be the same). The surprise of a value
+    is minus the log of its share among the known records; the score of a row is the sum over the
+    columns in which it equals the canary. The canary's score is that of the best synthetic row
+    minus that of the best known record: the part that only the canary explains.
     """
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
@@ -47,7 +47,7 @@ class CanaryMatches:
 
 
 def _marks(schema: Schema) -> FloatArray:
-    """How far a value of each column may be from a canary's; shape (d,)."""
+    """Largest difference from a canary's value in each column; shape (d,)."""
     marks = np.zeros(len(schema.columns))
     for place, column in enumerate(schema.columns):
         if column.kind.numeric:
@@ -60,7 +60,7 @@ def _marks(schema: Schema) -> FloatArray:
 def _equal(
     values: FloatArray, value: FloatArray | np.float64, mark: FloatArray | np.float64
 ) -> npt.NDArray[np.bool_]:
-    """Whether values are within the mark; missing ones equal one another."""
+    """Whether values match; missing values equal one another."""
     missing = np.isnan(value)
     equal: npt.NDArray[np.bool_] = np.where(
         missing, np.isnan(values), np.abs(values - np.where(missing, 0.0, value)) <= mark

@@ -1,4 +1,4 @@
-"""What a one-run audit with so many canaries can prove, before anything is trained."""
+"""The power and upper limit of a one-run audit by number of canaries, before any training."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from dpaudit.model.tables import Table
 
 ALTERNATIVES: Final = (50, 100, 200, 500, 1000, 2000)
-"""Canaries of which a plan always says what they can prove."""
+"""Numbers of canaries that every plan shows."""
 MOST_PLANNED: Final = 5_000
-"""Most canaries that a plan looks for."""
+"""Largest number of canaries that a plan considers."""
 
 
 def power(canaries: int, claim: EpsilonClaim, confidence: float) -> Power:
-    """What a one-run audit can prove against a claim.
+    """The power of a one-run audit against a claim.
 
     Args:
         canaries: Records that are each included by a fair coin.
@@ -40,7 +40,7 @@ def power(canaries: int, claim: EpsilonClaim, confidence: float) -> Power:
         confidence: One-sided confidence of the bound of each attack.
 
     Returns:
-        The largest provable epsilon, and the smallest detectable one.
+        The upper limit of the bound, and the minimum detectable epsilon.
     """
     asked = {"delta": claim.delta, "confidence": confidence}
     return Power(
@@ -60,8 +60,8 @@ def needed_canaries(claim: EpsilonClaim, epsilon: float, confidence: float) -> i
         confidence: One-sided confidence of the bound of each attack.
 
     Returns:
-        The number to within 4; None if none of up to 5,000 is enough. At a positive delta more
-        canaries are not always better, because the bound pays delta for each.
+        The number to within 4; None if 5,000 are not enough. At a positive delta more canaries are
+        not always better, because each one costs the bound delta.
     """
 
     def enough(canaries: int) -> bool:
@@ -72,7 +72,7 @@ def needed_canaries(claim: EpsilonClaim, epsilon: float, confidence: float) -> i
 
 
 def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: PlanQuestion) -> Sizing:
-    """What one training can prove with so many canaries.
+    """The power of one training with this many canaries.
 
     Args:
         subject: What is to be audited.
@@ -81,7 +81,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
 
     Raises:
         SettingsError: If there can be no such audit.
-        ClaimError: If the claim is none that one training can be compared with.
+        ClaimError: If a one-run audit cannot test the claim.
     """
     claim = require_on_epsilon(subject.claim, method="`one_run`")
     require_add_remove(claim.neighbours, method="`one_run`")
@@ -119,7 +119,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
 
 
 def _interference(table: Table, settings: AuditSettings[OneRun], claim: EpsilonClaim) -> float:
-    """How much the canaries of a table disturb one another, before anything is trained."""
+    """How much the canaries of a table interfere with one another, before anything is trained."""
     from dpaudit.auditing.one_run.marginals import interference
     from dpaudit.auditing.one_run.spec import view_of
     from dpaudit.game.worlds import choose_canaries

@@ -1,4 +1,4 @@
-"""One one-run audit being run: two controls, one training, its guesses."""
+"""Runs a one-run audit: two controls, one training, its guesses."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class ReleasesItsRows:
         return self
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` training rows; none twice before every one was drawn."""
+        """Draws `n` training rows, each once before any is drawn twice."""
         order = rng_of(seed, "sample").permutation(len(self._data))
         return self._data.iloc[[order[i % len(order)] for i in range(n)]].reset_index(drop=True)
 
 
 @dataclass(frozen=True)
 class OneRunSession(Session[OneRunSpec, Outcome]):
-    """One one-run audit being run: one training at a time, so all workers but one are idle."""
+    """A one-run audit in progress: one training at a time, so all workers but one are idle."""
 
     AUDITED: ClassVar[Role] = Role.ONE_RUN
 
@@ -95,7 +95,7 @@ class OneRunSession(Session[OneRunSpec, Outcome]):
         return guess(outcome.features, self.audit.coins)
 
     def control(self, role: Role) -> ControlOutcome:
-        """Runs a control and judges it; strictly, so that a sound one hardly ever fails."""
+        """Runs a control and judges it; strictly, so a sound one hardly ever fails."""
         outcome, claim = self.train_one(role), self.audit.claim
         confidence = self.audit.settings.game.hypotheses.confidence(CONFIDENCE)
         highest = power(self.audit.canaries, claim, confidence).max_provable

@@ -26,7 +26,7 @@ class OneRun(GameSettings):
     """One training with many canaries, for generators too slow for shadow models.
 
     Attributes:
-        canaries: Records that are each in the table by a fair coin: at least 20, and at most half
+        canaries: Number of records that are each included by a fair coin: at least 20, at most half
             of the table.
 
     Raises:
@@ -68,7 +68,7 @@ class OneRun(GameSettings):
         return Hypotheses(attacks=len(CANARY_ATTACKS))
 
     def check_rows(self, rows: int) -> None:
-        """Refuses more canaries than a table has room for.
+        """Refuses more canaries than a table allows.
 
         Raises:
             SettingsError: If they are more than half of its rows.

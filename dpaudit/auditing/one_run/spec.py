@@ -1,4 +1,4 @@
-"""The one-run audit: one training on a table that holds each of many canaries by a fair coin."""
+"""The one-run audit: one training on a table that includes each canary by a fair coin."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class OneRunSpec(AuditSpec):
 
     @property
     def own_specification(self) -> dict[str, Any]:
-        """The mode and the number of canaries; which they are follows from the table."""
+        """The mode and the number of canaries; the table determines which ones."""
         return {"one_run": True, "canaries": self.canaries}
 
     @property
@@ -74,7 +74,7 @@ class OneRunSpec(AuditSpec):
 
 
 def view_of(table: Table, canary_rows: IntArray, *, rows: int, neighbours: Neighbours) -> GameView:
-    """What the attacker of a one-run audit knows: all records, of which canaries may be missing.
+    """The attacker's knowledge: all records, but not which canaries are included.
 
     Args:
         table: The table handed in.

@@ -1,1 +1,1 @@
-"""Audits of many records per shadow model: each model serves them all, by a fair coin for each."""
+"""Audits of many records per shadow model: each model includes each record by a fair coin."""

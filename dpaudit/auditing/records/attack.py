@@ -94,10 +94,10 @@ def fit_records(
     confidence: float,
     rng: np.random.Generator,
 ) -> FittedRecords:
-    """Trains an attack for all records together and for each alone, and keeps the larger forecast.
+    """Trains an attack for all records together and for each alone; keeps the larger forecast.
 
-    Together suits features that are relative to the record, as counts of rows that equal it; alone
-    suits features of the table, whose meaning differs from record to record.
+    Training together suits features relative to the record, such as the number of rows equal to it.
+    Training alone suits features of the table, whose meaning differs between records.
 
     Args:
         named: The attack.
@@ -158,7 +158,7 @@ def evaluate_records(
         fitted: The attack, fixed before.
         features: Features [n, k, f] of the scored models that finished.
         included: Which records each of them had [n, k].
-        failed: Scored models that failed, on whose coins nothing is guessed.
+        failed: Scored models that failed; the attack abstains on their coins.
         delta: Delta of the claim.
         confidence: Confidence of the attack's bound.
 
@@ -187,7 +187,7 @@ def evaluate_records(
 
 
 def _standard(features: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Takes each record's own level and spread out of its features [n, k, f]."""
+    """Centres and scales the features [n, k, f] of each record."""
     centre, spread = features.mean(axis=0), features.std(axis=0)
     scale = np.where(spread > 1e-9 * np.maximum(1.0, np.abs(centre)), spread, 1.0)
 

@@ -34,11 +34,11 @@ from dpaudit.results.records import RecordOutcome, RecordsOutcome
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 EVEN_ODDS = Threshold(0.0, Direction.HIGHER)
-"""Log odds from which on a model rather had a record than not."""
+"""A model more probably had a record than not if its log odds are at least this."""
 
 
 class RecordsFindings(NamedTuple):
-    """What the audit's own models showed.
+    """The findings of the audit's own models.
 
     Attributes:
         claim: The claim that the verdict is about.
@@ -73,7 +73,7 @@ def conclude_records(
         seconds: Seconds spent in trainings.
 
     Returns:
-        The record; all models count as trials of world out, for each lacks records.
+        The record; all models count as trials of world out, because each lacks records.
     """
     settings = audit.settings
     claim = findings.claim if findings else audit.claim
@@ -127,7 +127,7 @@ def _records(audit: RecordsSpec, best: RecordsEvaluation | None) -> RecordsOutco
 
 
 def _counts(one: RecordsEvaluation) -> Counts:
-    """Errors at even odds, over all records of the scored models that finished."""
+    """Errors at odds of 1 : 1, over all records of the scored models that finished."""
     said = one.odds >= EVEN_ODDS.value
     return Counts(
         false_negatives=int((~said & one.included).sum()),

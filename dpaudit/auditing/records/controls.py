@@ -1,4 +1,4 @@
-"""Controls of an audit of many records: nothing leaks, and every record that is in does."""
+"""Controls of an audit of many records: one leaks nothing, one leaks every included record."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Copies:
     model: Model
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` rows; every record that was seen has its share of half of them, at least 1."""
+        """Draws `n` rows; the records seen share half of them equally, at least 1 each."""
         table = self.schema.canonical(self.model.sample(n, seed=seed))
         each = max(1, n // (2 * self.every))
         copies = self.records.iloc[np.repeat(np.arange(len(self.records)), each)][:n]
@@ -77,7 +77,7 @@ class _Copies:
 def control_settings(settings: AuditSettings[ManyRecords]) -> AuditSettings[ManyRecords]:
     """The settings of either control: no more models than the audit has, one selected attack.
 
-    Its confidence is as strict as leaves a proof to a perfect separation of so few coins.
+    The confidence is the strictest at which a perfect separation of so few coins proves a leak.
     """
     models = min(settings.game.shadow_models, MOST_MODELS)
     small = settings.with_game(shadow_models=models, multiplicity=Multiplicity.SELECT)
@@ -90,7 +90,7 @@ def judged(role: Role, found: RecordsEvaluation | None, *, highest: float) -> Co
 
     Args:
         role: Which control.
-        found: What its attack achieved; None if too few of its models finished.
+        found: The result of its attack; None if too few of its models finished.
         highest: The largest epsilon that it could prove.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The game of many records, as the rest of an audit needs it."""
+"""The game of many records: its interface to the rest of an audit."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What an audit of many records per shadow model can prove, and how many to train together.
+"""The power of an audit of many records per shadow model, and how many records to choose.
 
-Records that are trained together hide one another. A record shifts what an attack sees by mu
-standard deviations of the mechanism's noise. If k records all shift the same statistic, the coins
-of the k - 1 others, of variance mu²/4 each, are noise to an attack on one of them: it sees a shift
-of mu / sqrt(1 + (k - 1) mu²/4). Records that shift statistics of their own do not disturb one
-another. A real generator is somewhere in between.
+Records in the same training mask one another. A record shifts the attack's statistic by mu standard
+deviations of the mechanism's noise. If k records all shift the same statistic, the coins of the k -
+1 others, of variance mu²/4 each, are noise to an attack on one of them: it sees a shift of mu /
+sqrt(1 + (k - 1) mu²/4). Records that shift separate statistics do not interfere. A real generator
+is somewhere in between.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)
 _RECORDS_TRIED: Final = (4, 16, 64, 256, 1024)
 """Records per model among which a plan looks for an audit that can decide."""
 _LEARNT_FROM = 40
-"""Coins of the fitting part at which an audit misses twice as many leaks as with a known rule.
+"""With this many coins in the fitting part, an audit misses twice as many leaks as a known rule.
 
 Measured by simulating fitting and calibration; `tests/auditing/test_stated_power.py` repeats it.
 """
 
 
 def power(settings: AuditSettings[ManyRecords], claim: Claim, *, failed: int = 0) -> Power:
-    """What an audit of this size can prove against a claim.
+    """The power of an audit of this size against a claim.
 
-    It is that of as many coins as records and scored models have together, as if records did not
-    disturb one another (`caught_with` says what it costs where they do), less what it costs that
-    the rule has to be learnt from the fitting part.
+    This is the power for as many coins as records times scored models, as if records did not
+    interfere (`caught_with` computes the cost if they do), reduced because the rule has to be
+    learnt from the fitting part.
 
     Args:
         settings: Those of the audit.
@@ -63,7 +63,7 @@ def power(settings: AuditSettings[ManyRecords], claim: Claim, *, failed: int = 0
         failed: Scored models that failed.
 
     Returns:
-        The largest provable epsilon, and the smallest detectable ones.
+        The upper limit of the bound, and the minimum detectable epsilons.
 
     Raises:
         ClaimError: If the claim is not one of epsilon.
@@ -88,8 +88,8 @@ def needed_shadow_models(
 
     Args:
         claim: The claim under audit.
-        epsilon: The true epsilon of every record, which shows as in randomised response, and is
-            not disturbed by the other records.
+        epsilon: The true epsilon of every record, shown as in randomised response, without
+            interference from other records.
         settings: Confidence, attacks and records; its number of shadow models does not matter.
 
     Returns:
@@ -110,10 +110,10 @@ def needed_shadow_models(
 
 
 def _of_known_rule(settings: AuditSettings[ManyRecords]) -> float:
-    """The power of guessing every answer of randomised response where learning to gives `POWER`.
+    """The power of a known rule on randomised response at which a learnt rule has `POWER`.
 
-    From few coins of the fitting part answers may get unequal weights, or none. Of a Gaussian leak
-    that costs little: unequal weights win there what the margin loses.
+    With few coins in the fitting part, guesses may get unequal weights, or none. For a Gaussian
+    leak that costs little: unequal weights gain there what the margin loses.
     """
     coins = 2 * settings.game.fitted * settings.game.records
     return 1.0 - (1.0 - POWER) * coins**2 / (coins**2 + _LEARNT_FROM**2)
@@ -128,7 +128,7 @@ def size_of(
         settings: Those of the audit; its own number of records does not matter.
         claim: The claim under audit.
         records: Records that each model serves.
-        failed: Scored models that failed, and have no guesses.
+        failed: Scored models that failed, without guesses.
 
     Returns:
         Arguments of the functions of `bounds` that plan for fair coins.
@@ -143,7 +143,7 @@ def size_of(
 
 
 class Caught(NamedTuple):
-    """The smallest Gaussian leak on each record that an audit of k records catches.
+    """The smallest Gaussian leak on each record that an audit of k records detects.
 
     Attributes:
         records: Records that each model serves, k.
@@ -159,10 +159,10 @@ class Caught(NamedTuple):
 
 
 def shift_needed(seen: float, records: int) -> float | None:
-    """The shift of one record alone of which so much is seen among k that shift the same statistic.
+    """The shift a record needs to be seen with this shift among k that shift the same statistic.
 
     Args:
-        seen: The shift that has to be seen, at least 0.
+        seen: The shift as seen by the attack, at least 0.
         records: Records, k.
 
     Returns:
@@ -175,7 +175,7 @@ def shift_needed(seen: float, records: int) -> float | None:
 def caught_with(
     records: Iterable[int], settings: AuditSettings[ManyRecords], claim: EpsilonClaim
 ) -> list[Caught]:
-    """What as many models catch with each number of records, with 80 % power.
+    """The leak that these models detect with 80 % power, for each number of records.
 
     Args:
         records: Numbers of records.
@@ -195,7 +195,7 @@ def caught_with(
 
 
 def most_sensitive(leaks: Mapping[int, float | None]) -> int | None:
-    """The number of records with which the smallest leak is caught; None if none is caught."""
+    """The number of records that detects the smallest leak; None if no number detects any."""
     return min(
         (records for records, leak in leaks.items() if leak is not None),
         key=lambda records: (leaks[records], records),
@@ -258,7 +258,7 @@ def what_decides_instead(
 def sizing(
     subject: PlanSubject, settings: AuditSettings[ManyRecords], question: PlanQuestion
 ) -> Sizing:
-    """What audits of some numbers of shadow models can prove, and of other numbers of records.
+    """The power of audits by number of shadow models and by number of records.
 
     Args:
         subject: What is to be audited.
@@ -308,7 +308,7 @@ def _document(one: Caught) -> dict[str, Any]:
 
 
 def _lines(found: Sequence[Caught], game: ManyRecords) -> Iterator[str]:
-    """What each number of records catches as a table, with what is best."""
+    """A table of the leak that each number of records detects, with the best number."""
     models = game.shadow_models
     yield f"mu of a Gaussian leak of every record that {models} models catch with 80 % power:"
     table = [("records", "guesses", "each shifts its own statistic", "all shift one", "")]

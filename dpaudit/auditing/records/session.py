@@ -1,4 +1,4 @@
-"""One audit of many records being run: two controls, the models, attacks, checks."""
+"""Runs an audit of many records: two controls, the models, attacks, checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dpaudit.results.verdict import Check
 
 @dataclass(frozen=True)
 class RecordsSession(Session[RecordsSpec, RecordsFindings]):
-    """One audit of many records per shadow model being run in one run folder."""
+    """An audit of many records per shadow model, running in one run folder."""
 
     WORLD: ClassVar[World] = World.OUT
 

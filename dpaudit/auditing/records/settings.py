@@ -9,7 +9,7 @@ from dpaudit.auditing.settings import GameSwitch, ShadowModelSettings, check_who
 from dpaudit.errors import SettingsError
 
 LARGEST_SHARE: Final = 1 / 4
-"""Of the table's rows; half as many are missing from what a model is trained on."""
+"""Largest share of the table's rows; a model is trained without half of them."""
 
 MOST_RECORDS: Final = 10_000
 """The bound of so many, with the default of shadow models, takes a minute."""
@@ -17,15 +17,15 @@ MOST_RECORDS: Final = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class ManyRecords(ShadowModelSettings):
-    """Shadow models that each serve many records, those that stand out most.
+    """Shadow models that each serve many records, the most exposed ones.
 
     Attributes:
         attacks: Registered names or objects; each is one hypothesis (Bonferroni).
         shadow_models: Models to train, an even number of at least 8.
-        multiplicity: "bonferroni" scores every attack; "select" scores only the one that promises
-            most on the fitting part, and corrects for nothing.
-        records: Records that every shadow model serves, each by its own coin: those that stand out
-            most. More than 1 gives as many guesses per model, and attacks no single target.
+        multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
+            largest forecast on the fitting part, without correction.
+        records: Records that every shadow model serves, each by its own coin: the most exposed
+            ones. More than 1 gives as many guesses per model and no single target.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -34,7 +34,7 @@ class ManyRecords(ShadowModelSettings):
     NAME: ClassVar[str] = "many records"
     SWITCH: ClassVar[GameSwitch] = GameSwitch("records", off=1)
     FEWEST: ClassVar[int] = 8
-    """Fewer than in two worlds, as every model gives many guesses."""
+    """Fewer than in two worlds: every model gives many guesses."""
 
     records: int
 
@@ -49,7 +49,7 @@ class ManyRecords(ShadowModelSettings):
         super().__post_init__()
 
     def check_rows(self, rows: int) -> None:
-        """Refuses more records than a model can do without.
+        """Refuses too many records for a table.
 
         Raises:
             SettingsError: If they are more than a quarter of the rows of a table.

@@ -53,7 +53,7 @@ class RecordsSpec(AuditSpec):
 
     @property
     def own_specification(self) -> dict[str, Any]:
-        """Number of records (which they are follows from the table), attacks, models."""
+        """Number of records (the table determines which ones), attacks, models."""
         return {
             "records": len(self.positions),
             "attacks": [
@@ -72,7 +72,7 @@ class RecordsSpec(AuditSpec):
 
     @cached_property
     def views(self) -> tuple[GameView, ...]:
-        """What the attacker knows when each record [k] is the target: all rows but the records."""
+        """The attacker's knowledge for each target [k]: all rows except the records."""
         data = self.table.data
         others = data.drop(index=list(self.positions)).reset_index(drop=True)
         return tuple(

@@ -1,4 +1,4 @@
-"""Checks of a run in two worlds: reasons not to trust its numbers."""
+"""Checks of a run in two worlds: whether its numbers can be trusted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 CONTRADICTION = 0.5
-"""Share of the largest provable epsilon that a proof of nothing must not fall short of."""
+"""A bound of 0 contradicts an AUC whose best threshold gives this share of the upper limit."""
 
 
 class TrialCounts(NamedTuple):
@@ -39,7 +39,7 @@ class TrialCounts(NamedTuple):
 
 
 def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check:
-    """Says what failed trials did to the bound, and whether failing depends on the record.
+    """States how failed trials affect the bound, and whether failing depends on the record.
 
     Args:
         counts: Trials of each world that were run, and that failed.
@@ -48,7 +48,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
 
     Returns:
         The check; failures that differ between worlds (Fisher's exact test) weaken the verdict,
-        for then failing itself may give the record away.
+        because failing itself may then reveal the record.
     """
     (n_in, n_out), (run_in, run_out) = (
         [of[world] for world in World] for of in (counts.failed, counts.run)
@@ -73,7 +73,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
 
 
 def check_given_up(outcomes: Sequence[TrialEnd], *, planned: int) -> Check:
-    """Why an audit stopped where nothing could come of it any more.
+    """The reason why an audit stopped once it could not prove anything any more.
 
     Args:
         outcomes: The trials that were run.
@@ -92,7 +92,7 @@ def check_given_up(outcomes: Sequence[TrialEnd], *, planned: int) -> Check:
 
 
 def check_order(scores: FloatArray, member: BoolArray, positions: FloatArray, name: str) -> Check:
-    """Whether scores drift with the order in which trials were planned.
+    """Whether scores drift with the planned order of trials.
 
     Trials must be exchangeable within a world: a drift means that shadow models influence one
     another, and no bound holds. Kendall's rank test in each world, Bonferroni over the two.
@@ -150,10 +150,10 @@ def check_agreement(
 ) -> Check:
     """Whether AUC and bound agree.
 
-    The best threshold on the scored trials proves nothing, but if it gives half of what is
-    provable where the threshold of the fitting part proves nothing at all, the scores moved
-    between the two parts: their trials do not follow one distribution, or the classifier's scores
-    do not keep their scale.
+    The best threshold on the scored trials proves nothing. But if its bound is half of the upper
+    limit while the threshold of the fitting part proves nothing, the scores moved between the two
+    parts: the trials of the two parts have different distributions, or the scale of the
+    classifier's scores changed.
 
     Args:
         evaluation: The attack's result.

@@ -1,4 +1,4 @@
-"""From what the trials in two worlds showed to the record of their audit."""
+"""Turns the findings of an audit in two worlds into its record."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def conclude_two_worlds(
     reuse: Check,
     seconds: float,
 ) -> AuditRecord:
-    """Decides the verdict and records everything that a reader may ask of an audit.
+    """Decides the verdict and records everything about the audit.
 
     Args:
         audit: The audit.
         controls: How its controls ended; empty if none was run, as every first trial failed.
-        findings: What its trials showed; None if a control failed, so that they were not run.
+        findings: Findings of its trials; None if a control failed and they were not run.
         reuse: Whether its trials were judged before.
         seconds: Seconds spent in trials, over all workers.
 

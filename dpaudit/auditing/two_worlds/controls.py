@@ -1,4 +1,4 @@
-"""Controls in two worlds: how many trials they have, and what is said of them."""
+"""Controls in two worlds: their number of trials, and their sentences."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import ControlOutcome
 
 TRIALS_PER_WORLD = 30
-"""Of a control in full; fewer where the audit itself is small (`control_settings`)."""
+"""Trials of a full control; fewer if the audit itself is small (`control_settings`)."""
 FEWEST_PER_WORLD = 7
-"""Of a control that is run first: enough that a perfect separation proves something."""
+"""Trials of a small control: just enough for a perfect separation to prove a leak."""
 GENERATORS_OF: Final = {Role.NULL_CONTROL: "null", Role.POSITIVE_CONTROL: "copycat"}
 """The registered generator that a control audits."""
 
@@ -49,31 +49,31 @@ class ControlGame(TwoWorlds):
 
     @property
     def is_full(self) -> bool:
-        """Whether it has as many trials as a control ever has."""
+        """Whether it is a full control."""
         return self.per_world == TRIALS_PER_WORLD
 
 
 def control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[ControlGame]:
-    """The settings of a control in full: 60 trials, the same rules, one analysis."""
+    """The settings of a full control: 60 trials, the same rules, one analysis."""
     same = {one.name: getattr(settings.game, one.name) for one in fields(settings.game)}
     game = ControlGame(**same | {"shadow_models": 2 * TRIALS_PER_WORLD, "sequential": False})
     return AuditSettings(game=game, confidence=CONFIDENCE)
 
 
 def first_control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[ControlGame]:
-    """The settings with which a control is run first: both together cost half the audit, or less.
+    """The settings of a small control, run first: both together cost at most half the audit.
 
-    The smallest audits apart, whose controls may cost as much. So few trials show a gross fault
-    only, and only if the attack separates them perfectly. Its confidence is as strict as leaves
-    that a proof. One attack is selected, as there is nothing to divide. A control that does not
-    pass is run in full before it is judged, so that few trials never make a sound audit invalid
-    more often.
+    For the smallest audits they may cost as much. So few trials show only a gross fault, and only
+    if the attack separates them perfectly: the confidence is the strictest at which a perfect
+    separation still proves a leak. One attack is selected, so no error probability has to be
+    divided. A control that does not pass is run in full before it is judged, so small controls
+    never invalidate a sound audit more often.
 
     Args:
         settings: Those of the audit.
 
     Returns:
-        Those of a control in full where the audit is large enough for it.
+        A full control's settings if the audit is large enough for it.
     """
     full = control_settings(settings)
     most = settings.game.shadow_models // (len(World) * len(CONTROLS))
@@ -86,10 +86,10 @@ def first_control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[
 
 
 def control_claim(claim: Claim) -> PrivacyClaim:
-    """The claim that controls are judged by: that of the audit, or pure DP in place of another.
+    """The claim used to judge controls: the audit's, or pure DP if that is not in epsilon.
 
-    A control asks whether anything is proved, and how much of what could be; epsilon says that
-    whatever the audit's claim is stated in.
+    A control asks whether anything is proved, and which share of the upper limit; epsilon can
+    express that whatever the quantity of the audit's claim.
     """
     if isinstance(claim, PrivacyClaim):
         return claim

@@ -1,4 +1,4 @@
-"""What an audit's own trials showed: attacks, power that is left, checks, what carries a leak."""
+"""The findings of an audit's own trials: attacks, remaining power, checks, leaking features."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_LEAKS = 10
 
 
 class Findings(NamedTuple):
-    """What the audit's own trials showed.
+    """The findings of the audit's own trials.
 
     Attributes:
         attacked: Every attack that was scored.
@@ -71,7 +71,7 @@ def find(
     attacked: Sequence[Attacked] | None,
     gave_up: bool,
 ) -> Findings:
-    """What the trials of an audit showed.
+    """Derives the findings from the trials of an audit.
 
     Args:
         audit: The audit.
@@ -96,7 +96,7 @@ def find(
         attacked = attack_all(audit, stored, Role.AUDIT, settings, claim)
     deciding = best(attacked) if attacked else None
     proved = deciding is not None and deciding.evaluation.proved > claim.value
-    # What is proved may come from how trials end, which failures do not hide.
+    # The bound may come from how trials end, which failures do not hide.
     left = power(settings, claim) if proved else _power_left(audit, outcomes, claim)
     counts = TrialCounts.of(outcomes)
     checks = [
@@ -111,7 +111,7 @@ def find(
         detail = "too few trials finished to fit and score an attack"
         checks.insert(0, Check("enough trials", False, detail))
     if deciding is not None and not deciding.evaluation.stopped_early:
-        # Else later attacks had learnt more.
+        # Otherwise later attacks would have learnt more.
         checks.append(_order_check(order, deciding))
         checks.append(
             check_agreement(
@@ -135,7 +135,7 @@ def find(
 
 
 def nothing_run(claim: Claim) -> Findings:
-    """Of an audit whose controls failed."""
+    """Findings of an audit whose controls failed."""
     return Findings(
         attacked=(),
         best=None,
@@ -149,7 +149,7 @@ def nothing_run(claim: Claim) -> Findings:
 
 
 def _power_left(audit: TwoWorldSpec, outcomes: Sequence[TrialEnd], claim: Claim) -> Power:
-    """What attacks on tables could prove: scored trials that failed count as their errors."""
+    """The power of attacks on tables: scored trials that failed count as their errors."""
     settings = audit.settings
     fitting = dict(zip(World, masks(audit, Role.AUDIT, settings), strict=True))
     failed = dict.fromkeys(World, 0)

@@ -1,4 +1,4 @@
-"""The game of two worlds, as the rest of an audit needs it."""
+"""The game of two worlds: its interface to the rest of an audit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _build(generator: object, table: Table, settings: AuditSettings[TwoWorlds]) 
 
 
 def _trainings(settings: AuditSettings[TwoWorlds], together: bool) -> TrainingCount:
-    """Of models that are trained together, one of each world is repeated."""
+    """If models are trained together, one of each world is repeated."""
     game = settings.game
     control = first_control_settings(settings).game.shadow_models
     return TrainingCount(

@@ -1,4 +1,4 @@
-"""The table of an audit, and the pair of tables if the audit names one instead of a target."""
+"""The table of an audit, and the pair of tables if the audit names a pair instead of a target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit.model.tables import Table, load, load_schema
 
 
 def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWorlds]) -> Table:
-    """The table that an audit is about: that handed in, or that of its worst case.
+    """The audited table: the caller's, or that of its worst case.
 
     Raises:
         InputError: As `dpaudit.auditing.games.audited_table`.

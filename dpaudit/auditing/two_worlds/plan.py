@@ -1,4 +1,4 @@
-"""What an audit in two worlds of a given size can prove, before anything is trained."""
+"""The power of an audit in two worlds by size, before anything is trained."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ from dpaudit.model.currencies import Claim
 from dpaudit.results.verdict import POWER, Power
 
 _KNOWN_RULE = 0.88
-"""Power of the better rule, if it and its cut were known, at which one that is chosen on the
-fitting part has `POWER`.
+"""The power of a known rule at which a rule chosen on the fitting part has `POWER`.
 
-The most that audits of 60 to 400 models need, measured by simulating fitting and choice
+This is the most that audits of 60 to 400 models need, measured by simulating fitting and choice
 (`tests/auditing/test_stated_power.py`, `reports/calibration`).
 """
 
@@ -46,7 +45,7 @@ def power(
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> Power:
-    """What an audit of this size can prove against a claim, by the better rule for each leak.
+    """The power of an audit of this size against a claim, by the better rule for each leak.
 
     Args:
         settings: Those of the audit: its number of trials, confidence and rules.
@@ -55,7 +54,7 @@ def power(
         false_positives: The same for world "out".
 
     Returns:
-        The largest provable number of the claim's quantity, and the smallest detectable ones.
+        The upper limit of the bound in the claim's quantity, and the minimum detectable values.
     """
     highest = highest_provable(
         settings, claim, false_negatives=false_negatives, false_positives=false_positives
@@ -96,7 +95,7 @@ def highest_provable(
 
 
 def _of_known_rule(settings: AuditSettings[TwoWorlds]) -> float:
-    """The power that a known rule needs; bets on the way make up for what choosing one costs."""
+    """The power that a known rule needs; interim bets make up for the cost of choosing it."""
     return POWER if settings.game.sequential else _KNOWN_RULE
 
 
@@ -141,7 +140,7 @@ def needed_shadow_models(
     Returns:
         The number, of both worlds together, to within 4; None if more than 200,000 are needed.
         Power is not quite monotone in the number, because counts are whole: with a few more or
-        fewer models it may be a little off 80 %.
+        fewer models it may be slightly off 80 %.
     """
 
     def enough(shadow_models: int) -> bool:
@@ -162,7 +161,7 @@ def needed_shadow_models(
 def sizing(
     subject: PlanSubject, settings: AuditSettings[TwoWorlds], question: PlanQuestion
 ) -> Sizing:
-    """What audits of some numbers of shadow models can prove.
+    """The power of audits by number of shadow models.
 
     Args:
         subject: What is to be audited.

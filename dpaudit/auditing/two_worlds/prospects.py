@@ -1,6 +1,6 @@
-"""Whether anything can still come of an audit, after trials of it failed.
+"""Whether an audit can still prove anything after some of its trials failed.
 
-Stopping here proves nothing and flags nobody, so no bound has to pay for it.
+Stopping here never leads to a violation, so it needs no correction.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
 
 SIGN = 0.05
-"""Significance at which how trials end is a sign that it depends on the world."""
+"""Significance level for a dependence of how trials end on the world."""
 
 
 def all_failed_alike(ends: Sequence[TrialEnd]) -> bool:
-    """Whether every trial failed, and how they failed says nothing about their world.
+    """Whether every trial failed, in ways that do not depend on the world.
 
     Args:
         ends: The first trials, at least one of each world.
 
     Returns:
-        False also where the two worlds have no way of failing in common, or where trials gave
-        different numbers of rows: an attack may learn from that.
+        False also if the two worlds have no way of failing in common, or if trials gave different
+        numbers of rows: an attack may learn from that.
     """
     if any(end.status is TrialStatus.FINISHED for end in ends):
         return False
@@ -45,11 +45,11 @@ def cannot_prove(
     *,
     scored: set[Trial],
 ) -> bool:
-    """Whether so many trials failed that no attack can prove more than the claim any more.
+    """Whether so many trials failed that no attack can exceed the claim any more.
 
-    A failed trial is an error of an attack on tables: if the best that one could still reach, all
-    other trials guessed right, is within the claim, only how trials end could prove anything, and
-    of that there must be a sign by now.
+    A failed trial is an error of an attack on tables. If even an attack with no other error stays
+    within the claim, only how trials end could prove anything, and there must be a sign of that by
+    now.
 
     Args:
         ends: The first trials.
@@ -58,7 +58,7 @@ def cannot_prove(
         scored: The trials that will be scored; only these cost power.
 
     Returns:
-        False also where the audit was too small before any trial failed.
+        False also if the audit was too small before any trial failed.
     """
     lost = Counter(
         end.trial.world

@@ -1,10 +1,10 @@
 """Sequential audits: run in batches, test after each, stop as soon as a violation is proved.
 
 A fixed-n bound that is recomputed after every batch fails far too often; an e-process may be
-evaluated at any time (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error
-probability pays for it; the other half is kept for the fixed bound on the last trials, which is
-computed at the cap alone. The attack that bets on a batch was fixed on the trials before it, so
-that its bets are predictable.
+evaluated at any time (Ville's inequality; `dpaudit.bounds.sequential`). It uses half of the error
+probability; the other half is for the fixed-n bound on the last trials, which is computed only at
+the cap. The attack that bets on a batch was fixed on the trials before it, so its bets are
+predictable.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from dpaudit.plugins.protocols import BoolArray, World
 BATCH = 16
 """Trials run between two tests."""
 SELECTED = "the selected attack"
-"""The stream of bets where attacks are selected: there is one, whichever attack makes them."""
+"""The single stream of bets if attacks are selected, whichever attack makes them."""
 NO_BETS = {ValidBound.SEQUENTIAL: 0.0}
-"""Of an attack that has never bet."""
+"""The bound of an attack that has never bet."""
 
 
 RunUpTo = Callable[[int, int], StoredOutcomes]
@@ -55,12 +55,12 @@ def run_sequential(
     Args:
         audit: The audit; its number of shadow models is the cap.
         run: Runs the trials from one place of the plan to another, and gives all outcomes so far.
-        hopeless: Whether nothing can come of the audit any more; asked before every refit.
+        hopeless: Whether the audit cannot prove anything any more; called before every refit.
 
     Returns:
-        Every attack with its bounds. Where a violation was proved before the cap, the sequential
-        ones alone; at the cap also the fixed ones, on the trials that no attack was fixed on.
-        Empty if too few trials finished; None if the audit was hopeless before its cap.
+        Every attack with its bounds: only the sequential ones if a violation was proved before the
+        cap; at the cap also the fixed-n ones, on the trials that no attack was fitted on. Empty if
+        too few trials finished; None if the audit was hopeless before its cap.
 
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
@@ -94,7 +94,7 @@ def run_sequential(
 def _with_sequential(
     one: Attacked, streams: Mapping[str, BetStream], audit: TwoWorldSpec, claim: PrivacyClaim
 ) -> Attacked:
-    """An attack at the cap with the bound of its bets on the way there."""
+    """An attack at the cap, with the bound of its bets up to then."""
     stream = streams.get(_key(one.hypothesis, audit))
     if stream is None:
         bounds = NO_BETS
@@ -106,7 +106,7 @@ def _with_sequential(
 
 
 def _key(hypothesis: str, audit: TwoWorldSpec) -> str:
-    """The stream of a hypothesis: its own, or the one of whichever attack is selected."""
+    """The stream of a hypothesis: its own, or the common one if attacks are selected."""
     return SELECTED if audit.settings.game.multiplicity is Multiplicity.SELECT else hypothesis
 
 
@@ -151,14 +151,14 @@ def _so_far(
 
 @dataclass
 class AttackBets:
-    """What one attack has bet, and what it bet on.
+    """The bets of one attack, and their trials.
 
     Attributes:
         features: The attack and where its features lie.
         outcomes: The outcomes that it sees.
         fitted: As it was fixed last.
-        log_odds: Its log odds of world "in", of every trial; 0 where the trial failed.
-        right: Whether its threshold guesses right, of every trial; a failed one is an error.
+        log_odds: Its log odds of world "in" for every trial; 0 if the trial failed.
+        right: Whether its threshold guesses right, for every trial; a failed one is an error.
         trials: Every trial.
         scores: The scores of those that finished.
     """
@@ -198,7 +198,7 @@ class AttackBets:
         return len({trial.world for trial in self.scores}) == len(World)
 
     def attacked(self, bounds: dict[ValidBound, float]) -> Attacked:
-        """All of it, with the bounds of the stream that it belongs to."""
+        """The whole result, with the bounds of its stream."""
         member, right = _member(self.trials), np.array(self.right)
         counts = Counts(
             false_negatives=int(np.count_nonzero(member & ~right)),
@@ -226,9 +226,9 @@ class AttackBets:
 class BetStream:
     """The bets of one attack, or of the one selected for each batch, trial by trial.
 
-    Every bet is predictable whichever attack makes it, so the bound is that of all bets. Scores,
-    threshold and features mean something within one attack only: what is shown is of the attack
-    that bet last, in all batches that it bet on.
+    Every bet is predictable, whichever attack makes it, so the bound uses all bets. Scores,
+    threshold and features are meaningful within one attack only: the result shows those of the
+    attack that bet last, over all batches that it bet on.
 
     Attributes:
         log_odds: Of every bet, in order.
@@ -261,9 +261,9 @@ class BetStream:
         return valid_bounds(Observed.BETS, *observed, delta=delta, confidence=confidence)
 
     def attacked(self, *, delta: float, confidence: float) -> Attacked | None:
-        """What this stream has shown so far; None before a trial of each world was scored.
+        """The result of this stream so far; None before a trial of each world was scored.
 
-        That is of the last attack that has scored one of each.
+        It belongs to the last attack that scored a trial of each world.
         """
         scored = [shown for shown in self.shown.values() if shown.of_both_worlds]
         if not scored:
@@ -273,7 +273,7 @@ class BetStream:
 
     @property
     def guessed_by(self) -> dict[str, int]:
-        """Trials that each attack bet on, where there were several; the last one at the end."""
+        """Trials that each attack bet on, if there were several, in order."""
         found = {name: len(shown.trials) for name, shown in self.shown.items()}
         return found if len(found) > 1 else {}
 

@@ -1,4 +1,4 @@
-"""One audit in two worlds being run: controls, trials, attacks, checks, verdict."""
+"""Runs an audit in two worlds: controls, trials, attacks, checks, verdict."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from dpaudit.results.verdict import Check
 
 @dataclass(frozen=True)
 class TwoWorldSession(Session[TwoWorldSpec, Findings]):
-    """One audit in two worlds being run in one run folder."""
+    """An audit in two worlds, running in one run folder."""
 
     def payload(self, role: Role) -> Payload:
         """What workers need to run any trial."""
@@ -62,9 +62,9 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         )
 
     def tried(self) -> Findings | None:
-        """Trains a model in each world; if both fail, a few more: the findings if all of them fail.
+        """Trains a model in each world; if both fail, a few more. Returns findings if all fail.
 
-        They are trials of the audit as any other.
+        These are ordinary trials of the audit.
         """
         first = [Trial(Role.AUDIT, world, 0) for world in World]
         self.train(first, among=self._cap)
@@ -82,7 +82,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         return self._found(tried, gave_up=True)
 
     def control(self, role: Role) -> ControlOutcome:
-        """Runs a control: with few trials if the audit has few, in full if those do not pass."""
+        """Runs a control: a small one if the audit is small, a full one if that does not pass."""
         first = first_control_settings(self.audit.settings)
         outcome = self._controlled(role, first)
         if outcome.passed or first.game.is_full:
@@ -162,7 +162,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         return plan_trials(self.audit, Role.AUDIT, self.audit.settings)
 
     def _hopeless(self, trials: Sequence[Trial]) -> bool:
-        """Whether nothing can come of the audit any more, now that these first trials are run."""
+        """Whether the audit cannot prove anything any more, given these first trials."""
         audit, stored = self.audit, self.store.outcomes(Role.AUDIT)
         outcomes = [stored[trial] for trial in trials]
         if all_failed_alike(outcomes):
@@ -174,11 +174,11 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         return cannot_prove(outcomes, audit.settings, claim, scored=scored)
 
     def _replays(self, order: Sequence[Trial]) -> list[Trial]:
-        """What to run twice: of models trained together one in each world, else one.
+        """The trials to run twice: one in each world if models are trained together, else one.
 
-        From the second half of the order: nothing came before a worker's first trial that could
-        have left something to it. Nor number 0 of a world, whatever its place in the order:
-        `tried` ran this pair first, in a batch of its own if models are trained together.
+        They come from the second half of the order: nothing precedes a worker's first trial that
+        could affect it. Number 0 of a world is never chosen: `tried` ran this pair first, in a
+        separate batch if models are trained together.
         """
         stored = self.store.outcomes(Role.AUDIT)
         later = [stored[trial] for trial in order[len(order) // 2 :] if trial.number > 0]

@@ -1,4 +1,4 @@
-"""The choices of an audit in two worlds."""
+"""The settings of an audit in two worlds."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.choices import EXPOSING, Access, ThresholdRule, WorstCase, member_named
 
 MODELS_PER_FIT: Final = 10
-"""The audit trains this many models for each that probes may train first."""
+"""The audit trains this many models for each model that probes may train."""
 FEWEST_FITS: Final = 40
-"""With fewer no alarm could contradict epsilon 1, which takes 32 right guesses of coins."""
+"""With fewer no alarm could contradict epsilon 1, which needs 32 right guesses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoWorlds(ShadowModelSettings):
-    """Shadow models with one target, and without it or with another: the default.
+    """Shadow models with and without one target record (or with another in its place): the default.
 
     Attributes:
         attacks: Registered names or objects; each is one hypothesis (Bonferroni). By default those
             of the access level (`ATTACKS_AT`).
-        shadow_models: Trials of both worlds together, an even number of at least 20; 8 are enough
-            of many records.
-        multiplicity: "bonferroni" scores every attack; "select" scores only the one that promises
-            most on the fitting part, and corrects for nothing.
-        target: The attacked record: "exposing" (facts such as the extremes of columns hold of it
-            alone), "farthest", "vulnerable" (found by small attacks, for as many trainings as
-            `shadow_models`), "row:N" (or N), or "record:FILE".
+        shadow_models: Trials of both worlds together, an even number of at least 20 (8 for many
+            records).
+        multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
+            largest forecast on the fitting part, without correction.
+        target: The attacked record: "exposing" (the most exposed record, with the most column
+            extremes and unique values), "farthest", "vulnerable" (found by small attacks, with as
+            many trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
         worst_case: "opposite", "one-hot", "narrow", "mst" or "mixed": both tables are built from
-            the schema alone, in place of a table and a target.
-        neighbours_file: The table of world "out": that handed in without one record, or with one
-            changed in its place; in place of a target.
+            the schema alone, instead of a table and a target.
+        neighbours_file: The table of world "out": the caller's table without one record, or with
+            one record replaced; used instead of a target.
         access: What the attacker sees: "output" (synthetic rows), "model" (also what the fitted
-            model discloses, such as a discriminator) or "released" (also what the proof protects).
+            model discloses, such as a discriminator) or "released" (also the facts that the proof
+            protects).
         threshold: "cross-validated", or "hold-out" as in published audits.
         sequential: Whether to test after every batch of trials and to stop as soon as a violation
             is proved; `shadow_models` is then the cap.
-        probe: Whether probes from outside (`dpaudit probe`) run first where they are cheap: from
-            400 shadow models on.
+        probe: Whether probes from outside (`dpaudit probe`) run first if they are cheap: from 400
+            shadow models on.
 
     Raises:
         SettingsError: If a setting is out of range, or two of them name the target.
@@ -111,12 +112,12 @@ class TwoWorlds(ShadowModelSettings):
 
     @property
     def probe_fits(self) -> int:
-        """A tenth of the models, where that is enough for an alarm."""
+        """A tenth of the models, if that is enough for an alarm."""
         fits = self.shadow_models // MODELS_PER_FIT
         return fits if self.probe and fits >= FEWEST_FITS else 0
 
     def attack_confidence(self, confidence: float) -> float:
-        """As of every game; a sequential audit tests twice."""
+        """As for every game; a sequential audit tests twice."""
         from dpaudit.bounds import attack_confidence
 
         return attack_confidence(confidence, self.hypotheses.count, sequential=self.sequential)

@@ -38,7 +38,7 @@ from dpaudit.results.record import Selection
 from dpaudit.seeds import Stream
 
 _WRITTEN_APART: Final = ("target", "worst_case", "neighbours_file", "access", "attacks")
-"""Choices that are written as what they led to."""
+"""Settings that are written by their outcome."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ class TwoWorldSpec(AuditSpec):
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
         pair: Both tables, where the audit names them instead of a target.
-        selection: How the target was searched for; None where it was named. Decides no number:
-            given its target, an audit is the same however that was found.
+        selection: How the target was searched for; None if it was named. It changes no number:
+            given its target, an audit is the same however the target was found.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
@@ -75,7 +75,7 @@ class TwoWorldSpec(AuditSpec):
 
     @property
     def own_specification(self) -> dict[str, Any]:
-        """Target, attacks, number of shadow models, and how errors are spent."""
+        """Target, attacks, number of shadow models, and use of the error probability."""
         game = self.settings.game
         target = {
             "choice": self.target.choice,

@@ -1,9 +1,9 @@
-"""Which trial is of which world, and which trials fit the attacks: drawn before any is run.
+"""Draws the worlds of all trials, and the fitting part, before any trial is run.
 
-The world of every scored trial is an independent fair coin (`bounds.fair_coin` needs that, and
-`bounds.exact`, which takes the number of trials of either world as given, allows it). The fitting
-part has as many of one world as of the other. A published audit that scores so many of each world
-(`threshold="hold-out"`) does without coins.
+The world of every scored trial is an independent fair coin (`bounds.fair_coin` needs that;
+`bounds.exact`, which conditions on the number of trials of either world, allows it). The fitting
+part has equally many trials of each world. Published audits score a fixed number of each world;
+`threshold="hold-out"` follows them, without coins.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIRST_FITTED = 16
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """The trials of one role: named by world and number within it, the fitting part first.
+    """The trials of one role, named by world and number, the fitting part first.
 
     Attributes:
         role: The role.

@@ -1,8 +1,9 @@
 """Singling out, linkability and inference by anonymeter 1.1.0, in a process of its own.
 
-Giomi et al. 2023 attack train records and records of a hold-out with the same synthetic table: what
-succeeds on both is a fact of the population. The library needs an older numpy than dpaudit, so it
-has a pinned environment (`dpaudit env create anonymeter`) and speaks to dpaudit by files and JSON.
+Giomi et al. 2023 attack train records and records of a hold-out with the same synthetic table: an
+attack that succeeds on both uses facts of the population. The library needs an older numpy than
+dpaudit, so it has a pinned environment (`dpaudit env create anonymeter`) and exchanges files and
+JSON with dpaudit.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from dpaudit.model.schema import Schema
 ENVIRONMENT: Final = Environment(
     name="anonymeter", pins=Path(__file__).with_name("pins.txt"), pythons=("3.11", "3.12")
 )
-"""What anonymeter runs in."""
+"""The environment of anonymeter."""
 _SCRIPT: Final = Path(__file__).with_name("script.py")
 MOST_ROWS: Final = 50_000
-"""Most records of each table that are handed to the library."""
+"""Largest number of records of each table passed to the library."""
 _MOST_ATTACKS: Final = 500
 _LEAST_ATTACKS: Final = 10
 _SECONDS: Final = 3600.0
@@ -51,7 +52,7 @@ def built_environment() -> BuiltEnvironment:
 
 
 class AnonymeterFinding(NamedTuple):
-    """What anonymeter says of one attack; a risk is no bound on epsilon.
+    """The result of one anonymeter attack; a risk is not a bound on epsilon.
 
     Attributes:
         kind: "singling out, 1 column", "linkability", "inference", and so on.
@@ -63,7 +64,7 @@ class AnonymeterFinding(NamedTuple):
         risk: Its privacy risk: (train - hold-out)/(1 - hold-out) of the rates, at least 0.
         low: Lower end of its confidence interval, by the normal approximation.
         high: Upper end.
-        notes: What it warns of.
+        notes: Its warnings.
     """
 
     kind: str
@@ -98,8 +99,8 @@ def run_anonymeter(
 ) -> tuple[AnonymeterFinding, ...]:
     """Runs all its attacks.
 
-    Records that repeat are left out, and as many are taken of train and hold-out: the library's
-    correction for other numbers counts queries, not successes.
+    Repeated records are left out, and train and hold-out get equally many: the library's correction
+    for unequal numbers counts queries, not successes.
 
     Args:
         train: The train table, canonical.
@@ -172,9 +173,9 @@ def _asked(
 def _plain(table: pd.DataFrame, schema: Schema) -> _Plain:
     """Distinct records: numbers from the lower bound upwards, codes of categories as text.
 
-    To the library every negative guess of a number is right, and a record with a missing number is
-    infinitely far: so numbers start at 0, and a missing one is the middle of the bounds, with a
-    column that says so.
+    The library counts every negative guess of a number as right and puts a record with a missing
+    number infinitely far away. So numbers start at 0, and a missing one becomes the middle of the
+    bounds, with a column that marks it.
     """
     found: dict[str, Any] = {}
     parts: dict[str, list[str]] = {}

@@ -18,13 +18,13 @@ import polars as pl
 from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator, SinglingOutEvaluator
 
 MOST_ATTEMPTS = 50_000
-"""Queries that singling out by several columns tries, at most."""
+"""Largest number of queries of singling out by several columns."""
 COLUMNS = 3
 """Columns of such a query."""
 
 
 class Notes(logging.Handler):
-    """Keeps what the library warns of."""
+    """Collects the library's warnings."""
 
     def __init__(self) -> None:
         super().__init__(level=logging.WARNING)
@@ -38,8 +38,8 @@ class Notes(logging.Handler):
 def seed_everything(seed: int) -> None:
     """Seeds the global generators of the library, which takes a seed in one of its attacks only.
 
-    Singling out draws from values in the order that polars gives them: another one in each process
-    unless it is asked to keep the table's.
+    Singling out draws from values in polars' order, which differs between processes unless it keeps
+    the table's order.
     """
     np.random.seed(seed)
     pl.set_random_seed(seed)
@@ -50,7 +50,7 @@ def seed_everything(seed: int) -> None:
 
 
 def read(name: str, numeric: set[str]) -> pd.DataFrame:
-    """A table: numbers as such, all else as text."""
+    """A table: numbers as numbers, everything else as text."""
     header = pd.read_csv(name, nrows=0).columns
     kinds = {column: "float64" if column in numeric else "str" for column in header}
     return pd.read_csv(name, dtype=kinds, keep_default_na=False)

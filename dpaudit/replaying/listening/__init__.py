@@ -1,8 +1,8 @@
-"""Runs inside a world's process and hears every random draw of the code there.
+"""Runs inside a world's process and intercepts every random draw of the code there.
 
-Loaded as `dpaudit_listening` by `boot/sitecustomize.py`, in whatever environment the generator
-lives in: it needs Python 3.9, numpy, and nothing of dpaudit. `channel` talks to the coordinator,
-`world` has the state of one fit, `marks` the arrays and numbers that carry noise, and `hooks` one
+Loaded as `dpaudit_listening` by `boot/sitecustomize.py`, in the generator's own environment: it
+needs Python 3.9, numpy, and nothing of dpaudit. `channel` connects to the coordinator, `world`
+holds the state of one fit, `marks` has the arrays and numbers that carry noise, and `hooks` one
 module per library.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 def start() -> None:
-    """Connects to the coordinator and installs the hooks; later imports are hooked as they come."""
+    """Connects to the coordinator and installs the hooks, for later imports as well."""
     from .hooks import install
     from .world import connected
 

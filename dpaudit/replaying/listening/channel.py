@@ -1,4 +1,4 @@
-"""Messages between a world and the coordinator, and where in the code a draw stands."""
+"""Messages between a world and the coordinator, and the position of a draw in the code."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def unpacked(message: bytes) -> dict[str, Any]:
 
 
 class Channel:
-    """One connection between processes of this machine that carries messages."""
+    """A message connection between processes of this machine."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -87,25 +87,27 @@ class Channel:
         """Waits for a message.
 
         Raises:
-            EOFError: If the other side is gone.
+            EOFError: If the other side has closed.
         """
         return unpacked(self.connection.recv_bytes())
 
 
 def connect(address: str, hello: dict[str, Any]) -> Channel:
-    """A connection to the coordinator, which is told who connects."""
+    """A connection to the coordinator that identifies itself."""
     channel = Channel(Client(address, family="AF_UNIX"))
     channel.send(hello)
     return channel
 
 
 _known: Dict[int, Tuple[Any, Optional[Dict[int, Site]]]] = {}
-"""Of code that has drawn, by its id: itself, so that the id stays its own, and the sites of its
-lines; None instead for code that is passed over."""
+"""By the id of a code object that has drawn: the object, so its id is not reused, and its sites.
+
+None instead of the sites for code that is skipped.
+"""
 
 
 def site() -> Site:
-    """The innermost line that belongs neither to us nor to a library of random numbers."""
+    """The innermost line outside dpaudit and the libraries of random numbers."""
     frame: Any = sys._getframe(1)
     outer = frame
     while frame is not None:

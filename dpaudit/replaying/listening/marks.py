@@ -1,8 +1,8 @@
-"""Arrays and numbers that carry noise, until their use says what they are.
+"""Arrays and numbers that carry noise, marked until their use is known.
 
-A `NoiseArray` is a linear form of draws that no data has been added to; the first addition of data
-makes an `AnswerArray`, which both worlds have alike. An answer stays marked until it is compared or
-maximised (a selection), or used as a number (a release). A `CoinArray` has uniform draws, perhaps
+A `NoiseArray` is a linear form of draws without data; the first addition of data makes an
+`AnswerArray`, which is equal in both worlds. An answer stays marked until it is compared or
+maximised (a selection), or used as a number (a release). A `CoinArray` holds uniform draws, perhaps
 scaled, until they are compared. `NoiseNumber`, `AnswerNumber` and `CoinNumber` are the same for one
 float.
 """
@@ -18,7 +18,7 @@ from .world import ListeningWorld
 
 _COMPARED = {"less": "<", "less_equal": "<", "greater": ">", "greater_equal": ">"}
 _MOST_VALUES = 2**1000
-"""Of an integer whose limits are floats."""
+"""Tolerance of an integer with float limits."""
 _MIRRORED = {"<": ">", ">": "<"}
 _STRUCTURAL = {
     "concatenate",
@@ -64,7 +64,7 @@ class NoisePart(NamedTuple):
     site: Site
 
     def mapped(self, change: Callable[[Any], Any]) -> NoisePart:
-        """The part with every array changed alike."""
+        """The part with the same change applied to every array."""
         return self._replace(
             ids=change(self.ids),
             factor=change(self.factor),
@@ -74,7 +74,7 @@ class NoisePart(NamedTuple):
         )
 
     def message(self) -> Dict[str, Any]:
-        """The part as it is sent."""
+        """The part as a message."""
         return {
             "law": self.law,
             "ids": self.ids,
@@ -134,7 +134,7 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
     record = np.array(np.broadcast_to(record, content.shape), dtype=np.int8)
     if not np.any(record):
         world.note("draw", where, content.shape)
-    elif not np.all(record == 2):  # of the target's coin the other world has none
+    elif not np.all(record == 2):  # the other world does not have the target's coin
         world.note("draw" if world.kept is None else "sample", where)
     state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy(), record)
     if world.opposite and (world.kept is None or not np.any(record)):
@@ -147,8 +147,8 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
 def whole_coin(values: Any, count: int, where: Site) -> Any:
     """New uniform draws of 0, 1, ..., count - 1.
 
-    Compared with a whole number they are Bernoulli draws of a rational probability, as exact
-    samplers make them.
+    Compared with a whole number, they are Bernoulli draws with a rational probability, as in exact
+    samplers.
 
     Args:
         values: What was drawn, an integer or an array of integers.
@@ -172,7 +172,7 @@ def whole_coin(values: Any, count: int, where: Site) -> Any:
 def answer(
     before: Any, parts: Tuple[NoisePart, ...], where: Site, *, out: Any = None, dtype: Any = None
 ) -> Any:
-    """Asks for the answer of a step: a value before noise, and the noise that is added.
+    """Requests the answer of a step: a value plus noise.
 
     Returns:
         The answer, equal in both worlds: an array, or a number for a shape of ().
@@ -209,7 +209,7 @@ def answer(
 def _answered_in_part(
     before: Any, parts: Tuple[NoisePart, ...], noisy: Any, where: Site, *, out: Any, dtype: Any
 ) -> Any:
-    """An answer where there is noise; what has none is put together with it as it is."""
+    """An answer for the elements with noise; the other elements are joined unchanged."""
     world.equal("operand", where, before[~noisy])
     some = answer(
         before[noisy], tuple(part.mapped(lambda one: one[noisy]) for part in parts), where
@@ -238,7 +238,7 @@ def plain(value: Any) -> Any:
 
 
 def unmarked(value: Any, where: Site) -> Any:
-    """A value whose mark ends here: noise and coins are spent, answers are released."""
+    """A value whose mark ends here: noise and coins are used up, answers are released."""
     if isinstance(value, MarkedNumber):
         _used(value.array, where)
         return float(value)
@@ -261,14 +261,14 @@ def _used(value: Any, where: Site) -> None:
         world.note("draw", where, value.shape)  # from here on it is a coin
     elif value.is_marked and world.kept is not None and np.any(value.state.record):
         world.tell("unfollowed", where, "coins of the records are used as numbers")
-    # any other coin's value is the same in both worlds as long as what it was compared with is
+    # the value of any other coin is equal in both worlds as long as its comparisons are
 
 
 class Marked(np.ndarray):
-    """What the three arrays have in common: how numpy's functions reach them."""
+    """The common part of the three arrays: their interface to numpy's functions."""
 
     def __array_finalize__(self, source: Any) -> None:
-        """A view that no method here made has lost its mark: what it came from is used."""
+        """A view not made by a method here has lost its mark: its source counts as used."""
         if isinstance(source, Marked) and source.is_marked and world.hears:
             _used(source, site())
 
@@ -281,19 +281,19 @@ class Marked(np.ndarray):
         raise NotImplementedError
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Linear operations, comparisons and sums are followed; everything else is a use."""
+        """Follows linear operations, comparisons and sums; everything else is a use."""
         return operated(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Functions that move elements are followed, and those that select; others are a use."""
+        """Follows functions that move elements or select; others are a use."""
         del types
         return _called(function, args, kwargs)
 
-    # methods of arrays that numpy does not send through the two above
+    # array methods that numpy does not send through the two above
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(self, CoinArray) and isinstance(key, (int, np.integer)):
-            key = (key, ...)  # a view: what is learnt of a coin is learnt of all its views
+            key = (key, ...)  # a view: information about a coin is shared by all its views
         found = self.view(np.ndarray)[key]
         if not self.is_marked:
             return found
@@ -334,7 +334,7 @@ class Marked(np.ndarray):
         )
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        """Another floating-point type keeps the mark; rounding to whole numbers is a use."""
+        """Conversion to another float type keeps the mark; rounding to integers is a use."""
         if np.dtype(dtype).kind == "f" or np.dtype(dtype) == self.dtype:
             found = self._changed(lambda one: one)
             return found if np.dtype(dtype) == self.dtype else _retyped(found, dtype)
@@ -385,15 +385,15 @@ class Marked(np.ndarray):
         return self.sum(axis=axis, **kwargs) / count
 
     def argmax(self, axis: Any = None, out: Any = None, **_: Any) -> Any:
-        """The place of the largest: of answers, a selection."""
+        """The place of the largest; for answers, a selection."""
         return selected(self, "max", axis, site())
 
     def argmin(self, axis: Any = None, out: Any = None, **_: Any) -> Any:
-        """The place of the smallest: of answers, a selection."""
+        """The place of the smallest; for answers, a selection."""
         return selected(self, "min", axis, site())
 
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
-        """The order: of answers, a selection."""
+        """The order; for answers, a selection."""
         if isinstance(self, AnswerArray) and self.is_marked and self.ndim == 1:
             return ordered(self, site())
         return np.argsort(unmarked(self, site()), axis=axis)
@@ -496,7 +496,7 @@ class AnswerArray(Marked):
 
 
 class CoinState(NamedTuple):
-    """Of uniform draws: the interval in which each still lies, where, and whose coin each is.
+    """Uniform draws: the interval in which each still lies, its site, and its record.
 
     Shared by all views.
     """
@@ -538,9 +538,9 @@ def _noise(content: Any, parts: Tuple[NoisePart, ...]) -> Any:
 
 
 def recognised(values: Any) -> Any:
-    """A plain array that noise was copied into as the noise that it is, known by its values.
+    """Recovers noise that was copied into a plain array, recognised by its values.
 
-    Zeros among them are padding, without noise. An array that holds anything else stays plain.
+    Zeros among them are padding, without noise. An array with any other values stays plain.
     """
     pool = [
         one
@@ -592,9 +592,9 @@ def _retyped(marked: Any, dtype: Any) -> Any:
 
 
 class MarkedNumber(np.float64):
-    """A float with a mark: every operation is that of an array without dimensions.
+    """A marked float: it behaves as an array without dimensions.
 
-    It is numpy's float, since `numpy.float64 + other` leaves the sum to a subclass of its own only.
+    It subclasses numpy's float, because `numpy.float64 + other` defers only to subclasses.
     """
 
     array: Any
@@ -645,7 +645,7 @@ class CoinNumber(MarkedNumber):
 
 
 class CoinInteger(int):
-    """A uniform draw that is one integer; comparisons are followed, and sums with an integer."""
+    """A uniform draw as one integer; comparisons and sums with an integer are followed."""
 
     array: Any
 
@@ -691,7 +691,7 @@ def _integer(value: int, marked: Any) -> CoinInteger:
 
 
 def _whole_limit(bound: Any, name: str) -> Tuple[Any, str]:
-    """A limit of integers as one of the draw in [0, 1) that they are the whole part of."""
+    """A limit on integers as a limit on the draw in [0, 1) behind them."""
     limit = np.asarray(bound).astype(float)
     if name in ("le", "gt", "less_equal", "greater"):
         return np.floor(limit) + 1.0, "<" if name[0] == "l" else ">"
@@ -787,7 +787,7 @@ for _name in (
 
     def _spending(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
         _used(self.array, site())
-        value = self.array.view(np.ndarray)[()]  # whole where it was
+        value = self.array.view(np.ndarray)[()]  # an integer if it was
         plain_value = value.item()
         return getattr(plain_value if hasattr(plain_value, _name) else value, _name)(
             *args, **kwargs
@@ -797,7 +797,7 @@ for _name in (
 
 
 def _called(function: Any, args: Any, kwargs: Any) -> Any:
-    """What a function of numpy makes of arguments of which some are marked."""
+    """The result of a numpy function when some arguments are marked."""
     name, where = function.__name__, site()
     if name in _SELECTING and isinstance(args[0], Marked):
         return getattr(args[0], name)(*args[1:], **kwargs)
@@ -839,7 +839,7 @@ def _array(value: Any) -> Any:
 def combined(values: Any) -> Any:
     """A list of marked numbers or arrays, perhaps nested, as one marked array where possible.
 
-    Noise among answers is an answer to 0; a plain number among them is none, and has number -1.
+    Noise among answers is an answer to 0; a plain number is not an answer and has number -1.
     """
     if (
         isinstance(values, (Marked, MarkedNumber))
@@ -901,7 +901,7 @@ def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
 
 
 def _moved(function: Any, args: Any, kwargs: Any) -> Any:
-    """A function that only moves elements, on one marked array or on a list of them."""
+    """Applies a function that only moves elements to one marked array or a list of them."""
     first = args[0]
     if isinstance(first, Marked) and first.is_marked:
         if any(isinstance(one, (Marked, MarkedNumber)) for one in args[1:]):
@@ -925,14 +925,14 @@ def _moved(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _fill(target: Any, key: Any, value: Any) -> bool:
-    """Sets elements of a marked array to others of its kind; whether that could be followed."""
+    """Sets elements of a marked array to marked ones; returns whether that was followed."""
     value = _array(value)
     if (
         isinstance(target, AnswerArray)
         and not isinstance(value, Marked)
         and world.equal("operand", site(), plain(value))
     ):
-        # a constant: an answer that is multiplied by 0
+        # a constant: an answer multiplied by 0
         for name, new in (("factor", 0.0), ("offset", value)):
             changed = np.array(getattr(target, name), dtype=float)
             changed[key] = new
@@ -964,7 +964,7 @@ def unmarked_all(args: Any, where: Site) -> Any:
 
 
 def _checked(others: Any, where: Site, *, answers: bool) -> None:
-    """What is put together with answers, or with noise and coins, which may then protect it."""
+    """Handles data joined with answers, or with noise and coins, which may then protect it."""
     for one in others:
         if isinstance(one, (np.ndarray, np.generic, float, int)) and not isinstance(one, bool):
             world.equal("operand" if answers else "spend", where, one)
@@ -974,7 +974,7 @@ def _checked(others: Any, where: Site, *, answers: bool) -> None:
 
 
 def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
-    """What a function of numpy makes of inputs of which some are marked."""
+    """The result of a numpy universal function when some inputs are marked."""
     where = site()
     inputs = tuple(_array(combined(one)) for one in inputs)
     marked = [one for one in inputs if isinstance(one, Marked) and one.is_marked]
@@ -1092,7 +1092,7 @@ def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
 
 
 def _spread(marked: Any, shape: Any) -> Any:
-    """A marked array in another shape; in its own as it is, since coins can be written to."""
+    """A marked array in another shape; the array itself if unchanged, since coins are writable."""
     return (
         marked
         if marked.shape == shape
@@ -1101,7 +1101,7 @@ def _spread(marked: Any, shape: Any) -> Any:
 
 
 def _shaped(result: Any, source: Any) -> Any:
-    """A number where numpy would give one."""
+    """A number if numpy would return one."""
     del source
     return result if result.ndim else _number(result)
 
@@ -1126,7 +1126,7 @@ def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
             return _derived(known, other, out, where)
         return _shifted(known, other, out, where)
     noise_, data = (first, second) if isinstance(first, NoiseArray) else (second, first)
-    if type(data) in (int, float):  # `sum` of shares of noise begins with 0 + noise
+    if type(data) in (int, float):  # `sum` of noise shares begins with 0 + noise
         nothing = data == 0
         if world.equal("zero", where, nothing) and nothing:
             return _shaped(noise_, noise_)
@@ -1147,7 +1147,7 @@ def _coin_shifted(marked: Any, other: Any, where: Site) -> Any:
 
 
 def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
-    """An answer plus a value: a shift if that is equal in both worlds, else another answer."""
+    """An answer plus a value: a shift if the value is equal in both worlds, else a new answer."""
     other = plain(other)
     content = np.asarray(np.add(plain(known), other))
     shape = content.shape
@@ -1175,7 +1175,7 @@ def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
 
 
 def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
-    """The sum of an answer and of another answer, or of more noise: one new answer."""
+    """The sum of an answer and another answer, or more noise: one new answer."""
     shape = np.broadcast_shapes(known.shape, other.shape)
     content = np.add(plain(known), plain(other))
     parents, offset = [], np.zeros(shape)
@@ -1246,7 +1246,7 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
 
 
 def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
-    """The place of the largest or smallest: of answers along one axis, a selection."""
+    """The place of the largest or smallest; for answers along one axis, a selection."""
     bare = marked.view(np.ndarray)
     found = np.argmax(bare, axis=axis) if which == "max" else np.argmin(bare, axis=axis)
     if not isinstance(marked, AnswerArray) or not marked.is_marked or not world.hears:
@@ -1271,7 +1271,7 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
 
 
 def ordered(marked: Any, where: Site) -> Any:
-    """The order of answers, smallest first: as many selections as it has places."""
+    """The order of answers, smallest first: one selection per place."""
     order = np.argsort(marked.view(np.ndarray))
     world.note(
         "ordered",
@@ -1299,7 +1299,7 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
         return NotImplemented
     shape = np.broadcast_shapes(first.shape, np.shape(second))
     if not isinstance(second, Marked) and where[:2] in world.asked:
-        # a limit that depends on the data is part of what noise was added to
+        # a limit that depends on the data is part of the value before noise
         first = _array(_shifted(first, -np.asarray(plain(second), dtype=float), None, where))
         second = np.zeros(())
     bare = plain(first) < plain(second) if sign == "<" else plain(first) > plain(second)
@@ -1314,7 +1314,7 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
             if not world.equal("operand", where, value):
                 return NotImplemented
             sides.append([None, None, value])
-    # the outcome is the same in both worlds: answers are, and what they are compared with
+    # the outcome is equal in both worlds: so are the answers and what they are compared with
     world.note(
         "compare", where, bare, sides=sides, sign=sign, outcome=np.asarray(bare, dtype=np.uint8)
     )
@@ -1322,7 +1322,7 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
 
 
 def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
-    """A coin compared with a value: what it still can be shrinks."""
+    """A coin compared with a value: its interval shrinks."""
     shape = np.broadcast_shapes(marked.shape, bound.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         limit = np.broadcast_to((bound - marked.offset) / marked.factor, shape).astype(float)
@@ -1345,7 +1345,7 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
         reply = world.ask("coin", where, low=low, high=high, limit=limit, value=value)
         under = np.asarray(reply["under"], dtype=bool).reshape(shape)
         if shape == marked.shape and state.low.flags.writeable:
-            share = (value - low) / (high - low)  # where in the interval, the same in both worlds
+            share = (value - low) / (high - low)  # position in the interval, equal in both worlds
             inside = np.clip(limit, low, high)
             # the lower part of the interval is [low, inside), the upper one [inside, high)
             new_low, new_high = np.where(under, low, inside), np.where(under, inside, high)
@@ -1376,13 +1376,13 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
 
 
 def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
-    """Coins of the records that are compared: the target's own falls as the coordinator says."""
+    """Compares coins of the records: the coordinator decides the target's own coin."""
     state = marked.state
     own = np.broadcast_to(state.record == 2, limit.shape)
     if not own.all():
         world.note("sampled", where, limit[~own], below[~own])
     if own.any():
-        single = own.sum() <= len(world.own_rows)  # else several coins of one record
+        single = own.sum() <= len(world.own_rows)  # otherwise several coins of one record
         if single and marked.shape == limit.shape and state.low.flags.writeable:
             for place in zip(*np.nonzero(own)) if own.ndim else [()]:
                 _decide(state, place, limit, below, where)
@@ -1394,7 +1394,7 @@ def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
 
 
 def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -> None:
-    """The target's coin falls to one side of its limit, if it may fall to both."""
+    """Decides on which side of its limit the target's coin falls, if both are possible."""
     low, high, value = (float(one[place]) for one in state[:3])
     inside = min(max(float(limit[place]), low), high)
     share = (inside - low) / (high - low)
@@ -1409,7 +1409,7 @@ def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -
 
 
 def _between(state: CoinState, limit: Any, where: Site) -> Any:
-    """One coin compared with several limits: between which two of them it lies."""
+    """Finds the two of several limits between which a coin lies."""
     low, high, value = (float(one.reshape(())) for one in state[:3])
     edges = np.concatenate([[low], np.sort(np.clip(limit, low, high), axis=None), [high]])
     place = int(chosen(np.diff(edges), (), where))
@@ -1420,7 +1420,7 @@ def _between(state: CoinState, limit: Any, where: Site) -> Any:
 
 
 def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
-    """A place in a table of cumulative weights, found by a coin."""
+    """A place in a table of cumulative weights, chosen by a coin."""
     weights = np.diff(np.concatenate([[0.0], np.asarray(cdf, dtype=float)]))
     total = marked.factor + marked.offset
     exact = bool(np.all(marked.offset == 0)) and bool(np.allclose(total, cdf[-1]))
@@ -1431,7 +1431,7 @@ def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
 
 
 def picked(weights: Any, count: int, where: Site) -> Any:
-    """Different places drawn one after another, asked of the coordinator."""
+    """Distinct places drawn one after another, requested from the coordinator."""
     weights = np.asarray(weights, dtype=float)
     if np.count_nonzero(weights) < count:
         raise ValueError("Fewer non-zero entries in p than size")  # as numpy
@@ -1439,7 +1439,7 @@ def picked(weights: Any, count: int, where: Site) -> Any:
 
 
 def chosen(weights: Any, shape: Any, where: Site) -> Any:
-    """Places drawn with known probabilities, asked of the coordinator."""
+    """Places drawn with known probabilities, requested from the coordinator."""
     weights = np.asarray(weights, dtype=float)
     reply = world.ask("choose", where, weights=weights, count=int(np.prod(shape, dtype=int)))
     return np.asarray(reply["places"]).reshape(shape)

@@ -1,9 +1,9 @@
-"""One fit in one world: what is drawn, what is asked of the coordinator, what is only noted.
+"""One fit in one world: its draws, its questions to the coordinator, and its notes.
 
-A step whose answer must be equal in both worlds is asked: both worlds wait for it. Whatever is
-equal as long as the worlds are (a coin, a sampler's probabilities, an operand) is noted, with a
-digest, and the notes of both worlds are compared at the next question; where they differ, the
-coordinator begins the fit again and has that line asked.
+A step whose answer must be equal in both worlds is a question, and both worlds wait for the answer.
+A value that is equal as long as the worlds are (a coin, a sampler's probabilities, an operand) is
+noted with a digest. The coordinator compares the notes of both worlds at the next question; if they
+differ, it restarts the fit, and that line becomes a question.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PlainState = np.random.RandomState
 PlainBits = np.random.PCG64
 
 _RECENT = 64
-"""Arrays of noise that are recognised where they were copied into plain ones."""
+"""Arrays of noise that are recognised when copied into plain ones."""
 
 
 class WorldsPart(SystemExit):
@@ -37,10 +37,10 @@ class ListeningWorld:
 
     Attributes:
         name: "in" or "out".
-        active: Whether a fit is under way; draws outside of fits are not heard.
+        active: Whether a fit is running; draws outside fits are ignored.
         seed: Root of the streams that both worlds have in common.
-        opposite: Whether every coin falls the other way than it would.
-        fit: Number of the fit: a generator's seed is its own only in the fit that seeded it.
+        opposite: Whether every coin is reversed.
+        fit: Number of the fit: a generator's seed counts only in the fit that set it.
         asked: Lines at which notes are questions.
         counted: Numbers of records, of this world's table and of the other's.
         own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
@@ -108,7 +108,7 @@ class ListeningWorld:
             self.active = True
 
     def end(self) -> Dict[str, Any]:
-        """Ends the fit: what was noted since the last question, noise whose use was not seen."""
+        """Ends the fit: the notes since the last question, and noise without an observed use."""
         with self._lock:
             self.active = False
             unseen: Counter[Site] = Counter()
@@ -121,7 +121,7 @@ class ListeningWorld:
 
     @property
     def hears(self) -> bool:
-        """Whether a draw made now is part of a fit, and not one of a draw that is heard already."""
+        """Whether a draw made now belongs to a fit and is not part of an intercepted draw."""
         if not self.active or getattr(self.quiet, "depth", 0):
             return False
         if os.getpid() != self.process:
@@ -132,13 +132,13 @@ class ListeningWorld:
         return True
 
     def hushed(self) -> "_Hush":
-        """A context in which draws are not heard: they are part of one that is."""
+        """A context in which draws are not intercepted, because they are part of one that is."""
         return _Hush(self.quiet)
 
     # -- talking ---------------------------------------------------------------------------------
 
     def ask(self, kind: str, where: Site, **fields: Any) -> Dict[str, Any]:
-        """Asks the coordinator, which answers both worlds alike.
+        """Asks the coordinator, which gives both worlds the same answer.
 
         Raises:
             WorldsPart: If it has ended this fit.
@@ -153,7 +153,7 @@ class ListeningWorld:
         return reply
 
     def note(self, kind: str, where: Site, *values: Any, **more: Any) -> None:
-        """Notes what is equal as long as the worlds are; `more` is handed over as it is."""
+        """Notes a value that is equal as long as the worlds are; `more` is passed on unchanged."""
         if not self.active:
             return
         with self._lock:
@@ -162,7 +162,7 @@ class ListeningWorld:
                 self.ask("notes", where)
 
     def equal(self, kind: str, where: Site, value: Any) -> bool:
-        """Whether a value is equal in both worlds: taken for granted where it is only noted."""
+        """Whether a value is equal in both worlds: assumed if it is only noted."""
         if where[:2] in self.asked:
             sent = np.asarray(value)
             if sent.dtype.kind not in "fiub":
@@ -172,7 +172,7 @@ class ListeningWorld:
         return True
 
     def tell(self, kind: str, where: Site, text: str) -> None:
-        """Tells once per line and fit that something cannot be followed, or has a known flaw."""
+        """Reports once per line and fit that a draw cannot be followed, or has a known flaw."""
         key = f"{kind}{where[0]}:{where[1]}{text}"
         if key not in self._told:
             self._told.add(key)
@@ -191,7 +191,7 @@ class ListeningWorld:
         return self._sites[where]
 
     def _report_child(self) -> None:
-        """A process that the generator started draws: what it does there is not heard."""
+        """Reports draws in a process that the generator started: they are not intercepted."""
         self.active = False
         address = os.environ["DPAUDIT_LISTEN"]
         connect(address, {"role": "child", "world": self.name, "site": list(site())})
@@ -206,9 +206,9 @@ class ListeningWorld:
         *,
         records: bool = False,
     ) -> Any:
-        """A generator that is the same in both worlds: of a line, and of one draw for arrays.
+        """A generator that is equal in both worlds: one per line, and one per draw for arrays.
 
-        One that draws a coin for each record stays as it is where other coins are drawn anew.
+        A generator for one coin per record stays the same when other coins are redrawn.
         """
         count = 0
         if size is not None:
@@ -226,7 +226,7 @@ class ListeningWorld:
         return found
 
     def other_way(self, drawn: Any, again: Callable[[], Any]) -> Any:
-        """A draw without data; another one where coins are to fall the other way."""
+        """A draw without data; a different one if coins are reversed."""
         for _ in range(20 if self.opposite else 0):
             other = again()
             if not np.array_equal(other, drawn):
@@ -236,7 +236,7 @@ class ListeningWorld:
     def rows_shared(self, where: Site, size: Any) -> Optional[int]:
         """For a draw with one number per record: the place of the record that one world lacks.
 
-        None where the draw has the same size in both worlds.
+        None if the draw has the same size in both worlds.
         """
         own, other = self.counted
         first = size if isinstance(size, (int, np.integer)) else (size[0] if size else None)
@@ -246,7 +246,7 @@ class ListeningWorld:
         return reply["place"] if reply["shared"] else None
 
     def record_of(self, where: Site) -> int:
-        """Whose coin a single draw is: 2 the target's, 1 another record's, 0 nobody's."""
+        """Whose coin a single draw is: 2 the target's, 1 another record's, 0 no record's."""
         if self.kept is None or where[:2] not in self._loops:
             return 0
         turn = self._turns[where]
@@ -254,10 +254,10 @@ class ListeningWorld:
         return 2 if turn % self.counted[0] in self.own_rows else 1
 
     def of_records(self, where: Site, size: Any) -> Optional[int]:
-        """For uniform draws of which each record has one: the place that one world lacks.
+        """For uniform draws, one per record: the place that one world lacks.
 
-        -1 where both worlds have all records and some of their coins are "out"; None where the
-        draws are of no records.
+        -1 if both worlds have all records and some of their coins are "out"; None if the draws are
+        not one per record.
         """
         first = size if isinstance(size, (int, np.integer)) else (size[0] if size else None)
         own, other = self.counted
@@ -289,11 +289,11 @@ class ListeningWorld:
         return np.arange(start, self._noise).reshape(shape)
 
     def are_settled(self, ids: Any) -> Any:
-        """Whether the use of each draw of noise was seen."""
+        """Whether the use of each draw of noise was observed."""
         return self._settled[np.asarray(ids)]
 
     def settle(self, ids: Any) -> None:
-        """The use of some noise was seen."""
+        """Marks some noise as used."""
         self._settled[np.asarray(ids).ravel()] = True
 
     def answer_ids(self, shape: Tuple[int, ...]) -> Any:
@@ -307,11 +307,11 @@ class ListeningWorld:
         return np.arange(start, self.next_answer).reshape(shape)
 
     def release(self, ids: Any, where: Site) -> None:
-        """These answers are used as numbers."""
+        """Records that these answers are used as numbers."""
         flat = np.asarray(ids).ravel()
         if flat.size == 1 and (flat[0] < 0 or self.released[flat[0]]):
             return
-        flat = flat[flat >= 0]  # a plain number among answers has none
+        flat = flat[flat >= 0]  # a plain number among answers has no answer number
         fresh = flat[~self.released[flat]]
         if len(fresh):
             self.released[fresh] = True
@@ -337,7 +337,7 @@ def digest(values: Tuple[Any, ...]) -> str:
     """A short digest of plain values."""
     found = hashlib.blake2b(digest_size=8)
     for value in values:
-        if type(value) in _FLOATS:  # as below, for what most values are
+        if type(value) in _FLOATS:  # as below, for the most frequent types
             found.update(b"()" + _FLOAT.pack(value))
             continue
         if hasattr(value, "detach"):
@@ -358,17 +358,17 @@ def digest(values: Tuple[Any, ...]) -> str:
             found.update(
                 repr(value).encode() if isinstance(value, (str, tuple)) else pickle.dumps(value, 4)
             )
-        except Exception:  # noqa: BLE001 - what cannot be written down is told apart by its type
+        except Exception:  # noqa: BLE001 - values that cannot be serialised differ by type only
             found.update(repr(type(value)).encode())
     return found.hexdigest()
 
 
 def connected() -> ListeningWorld:
-    """This process as a world: connected, with a thread that begins and ends fits when asked."""
+    """Sets up this process as a world, with a thread that begins and ends fits on request."""
     address, name = os.environ["DPAUDIT_LISTEN"], os.environ["DPAUDIT_WORLD"]
     main = os.environ.setdefault("DPAUDIT_LISTEN_MAIN", str(os.getpid()))
     who = {"world": name, "process": os.getpid()}
-    if main != str(os.getpid()):  # started by the generator: it is told of, if it draws
+    if main != str(os.getpid()):  # started by the generator: reported if it draws
         child = ListeningWorld(name, None)
         child.process, child.active = -1, True
         return child

@@ -2,6 +2,6 @@
 
 The trials of each world are split by a seeded shuffle before any score is computed. Classifier,
 threshold and direction come from the fitting part alone (threshold and direction by
-cross-validation inside it); the scored part is scored once. Counting on trials that helped to
-choose the threshold breaks the confidence level.
+cross-validation inside it); the scored part is scored once. Scoring trials that helped to choose
+the threshold would break the confidence level.
 """

@@ -16,19 +16,19 @@ from dpaudit.results.leaks import in_order
 from dpaudit.results.record import Leak
 
 MEASURED = 64
-"""Features, the most separating ones, whose importance is measured."""
+"""Number of features whose importance is measured, the most separating ones."""
 REPEATS = 5
-"""Permutations that an importance is the mean of."""
+"""Number of permutations; an importance is their mean."""
 MOST_TRIALS = 8192
-"""Scored trials that an explanation is measured on; of more, so many at equal distances."""
+"""Scored trials used for an explanation; of more, this many, evenly spaced."""
 
 BLOCK = 2**17
-"""Feature values that are ranked at once, so that memory does not grow with their number."""
+"""Feature values ranked at once, so memory does not grow with their number."""
 
 
 @dataclass(frozen=True)
 class _Shuffled:
-    """Copies of some feature vectors, one below the other, each with one feature in another order.
+    """Stacked copies of some feature vectors, each with one feature permuted.
 
     Attributes:
         features: The vectors [n, f].
@@ -60,9 +60,9 @@ def attribute(
 ) -> tuple[Leak, ...]:
     """Which features carry an attack: permutation importance on the scored trials.
 
-    Importance is the loss of AUC when one feature is shuffled (Breiman 2001, section 10). Where
-    features repeat each other the loss is about 0 for each of them: then, and among ties, those
-    come first that separate the worlds best alone.
+    Importance is the loss of AUC when one feature is shuffled (Breiman 2001, section 10). If
+    features are redundant, the loss is about 0 for each of them: then, and among ties, features
+    that separate the worlds best alone come first.
 
     Args:
         evaluation: The attack's result.

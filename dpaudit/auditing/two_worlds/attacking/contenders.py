@@ -1,4 +1,4 @@
-"""Which attacks are scored: each fixed on the fitting part, as many as there are hypotheses."""
+"""Chooses the attacks to score: one per hypothesis, each fixed on the fitting part."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpaudit.plugins.protocols import BoolArray, World
 
 
 class Features(Protocol):
-    """An attack and the features by which it judges trials."""
+    """An attack and its features of a trial."""
 
     @property
     def attack(self) -> NamedAttack:
@@ -34,7 +34,7 @@ class Features(Protocol):
         ...
 
     def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial | None]:
-        """The trials that ended so; None for one that it cannot use."""
+        """The trials that ended this way; None for a trial that it cannot use."""
         ...
 
     def rows(self, outcomes: StoredOutcomes, trials: Sequence[Trial]) -> FeatureRows:
@@ -95,7 +95,7 @@ class Contender:
 
     @property
     def forecast(self) -> FittingScore:
-        """What it reached on the trials that it was fixed on."""
+        """Its forecast on the trials that it was fixed on."""
         return self.fitted.forecast
 
 
@@ -120,9 +120,9 @@ def contenders(
 ) -> list[Contender]:
     """The attacks that are scored, one for each hypothesis, each fixed on the fitting part.
 
-    How trials end is attacked where some of the fitting part failed. That is no further hypothesis:
-    on the fitting part it takes the place of the attack with the least forecast, if its own is
-    larger. Where attacks are selected, only the one with the largest forecast is scored.
+    If some trials of the fitting part failed, how trials end is attacked too. That adds no
+    hypothesis: on the fitting part this attack replaces the one with the smallest forecast, if its
+    own is larger. If attacks are selected, only the one with the largest forecast is scored.
 
     Args:
         audit: The audit.
@@ -174,7 +174,7 @@ def _with_endings(
     audit: TwoWorldSpec,
     settings: AuditSettings[TwoWorlds],
 ) -> list[Contender]:
-    """The attacks with the one on how trials end among them, if that is worth a place."""
+    """The attacks, including the one on how trials end if its forecast earns it a place."""
     if not found:
         return [replace(endings, hypothesis=audit.attacks[0].name)]
     if settings.game.multiplicity is Multiplicity.SELECT:

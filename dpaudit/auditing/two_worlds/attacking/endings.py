@@ -1,8 +1,8 @@
-"""The attack on how trials end: whether a table came, with how many rows, and else why not.
+"""The attack on how trials end: whether there is a table, with how many rows, and if not, why.
 
-Whoever runs a generator sees that too, so differential privacy covers it: a generator that fails
-only if a record is in the table gives that record away without a single synthetic row. No other
-attack can use a trial without a table; this one sees every trial.
+Anyone who runs a generator sees that too, so differential privacy covers it: a generator that fails
+only if a record is in the table reveals that record without a single synthetic row. No other attack
+can use a trial without a table; this one uses every trial.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEATURES: Final = (
     FeatureName(THE_TRIAL, "way of failing"),
 )
 DEPTH = 4
-"""Of the decision tree that learns from three features."""
+"""Depth of the decision tree on three features."""
 _NUMBERS = re.compile(r"[0-9]+")
 
 
@@ -33,7 +33,7 @@ class Ending(NamedTuple):
     """How a trial ended, as an attacker sees it.
 
     Attributes:
-        rows: Synthetic rows that came; None if it was the number asked for, or no table.
+        rows: Synthetic rows received; None if as many as requested, or if there is no table.
         way: What was wrong, without numbers; empty if the trial finished.
     """
 
@@ -59,7 +59,7 @@ class HowTrialsEnd:
         return FEATURES
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        """Those of a trial that finished with this table."""
+        """The features of a trial that finished with this table."""
         del game
         return np.array([1.0, len(table), 0.0])
 
@@ -78,7 +78,7 @@ class HowTrialsEnd:
 
 
 ENDINGS: Final = NamedAttack(TRIAL_OUTCOMES, HowTrialsEnd())
-"""The attack under the name that results show."""
+"""The attack under its name in results."""
 
 
 def features_of_ending(outcome: TrialEnd, *, requested: int) -> FloatArray:
@@ -89,9 +89,8 @@ def features_of_ending(outcome: TrialEnd, *, requested: int) -> FloatArray:
         requested: Synthetic rows that it was asked for.
 
     Returns:
-        Whether it finished; how many rows came, as many as were asked for if there is no table to
-        count; and a number that stands for the way it failed (0 if it finished): trees need no
-        order of such numbers.
+        Whether it finished; the number of rows (the number requested if there is no table); and a
+        code for the way it failed (0 if it finished): trees do not need these codes in any order.
     """
     if outcome.status is TrialStatus.FINISHED:
         return np.array([1.0, requested, 0.0])

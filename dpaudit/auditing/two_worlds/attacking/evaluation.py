@@ -1,4 +1,4 @@
-"""What a fixed attack achieves on the scored trials."""
+"""Evaluates a fixed attack on the scored trials."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from dpaudit.plugins.protocols import FloatArray, Scorer
 
 
 class Evaluation(NamedTuple):
-    """What one attack achieved on the scored trials.
+    """The result of one attack on the scored trials.
 
     Attributes:
         counts: Its errors at the threshold; a failed trial counts as an error in either world.
         threshold: Threshold and direction, fixed before.
         guesses: Its guesses by weight, if these are what is bounded; None if it is the errors.
-        bounds: Valid lower limits at the confidence asked for: of the errors or of the guesses,
-            whichever was chosen before, and always the Clopper-Pearson limit of the errors, which
-            decides nothing. Those of a fixed number of trials are missing where a sequential audit
-            stopped early; that of the e-process is there where the audit was sequential.
+        bounds: Valid lower limits at the given confidence: from the errors or from the guesses, as
+            chosen before, and always the Clopper-Pearson limit of the errors, which does not
+            decide. Limits for a fixed number of trials are missing if a sequential audit stopped
+            early; a sequential audit also has the limit of the e-process.
         auc: Area under the ROC curve of the scored trials that finished.
         scores: Membership scores [n] of the scored trials that finished.
         scorer: The trained classifier.
@@ -50,14 +50,14 @@ class Evaluation(NamedTuple):
 
     @property
     def stopped_early(self) -> bool:
-        """Whether its trials were stopped by what they showed, so that no fixed bound holds."""
+        """Whether its trials stopped early because of their outcome, so no fixed-n bound holds."""
         return FIXED.isdisjoint(self.bounds)
 
 
 def evaluate(
     fitted: Fitted, trials: SplitTrials, *, guarantee: Guarantee, confidence: float
 ) -> Evaluation:
-    """Scores the scored trials once and bounds what the guarantee limits.
+    """Scores the scored trials once and bounds the level of the guarantee.
 
     Args:
         fitted: The attack, fixed on the fitting part.
@@ -81,14 +81,14 @@ def evaluate(
     )
     guesses = None
     if fitted.by_coins:
-        assert fitted.calibration is not None  # its guesses are what was forecast
+        assert fitted.calibration is not None  # the forecast was made for its guesses
         assert guarantee.delta is not None
         failed = trials.failed_in + trials.failed_out
         guesses = count_guesses(scores, trials.scored.member, fitted.calibration, failed=failed)
         bounds = valid_bounds(
             Observed.COINS, *guesses, delta=guarantee.delta, confidence=confidence
         )
-        # By itself it holds: the threshold, too, was fixed on the fitting part.
+        # It is valid by itself: the threshold, too, was fixed on the fitting part.
         bounds[ValidBound.CLOPPER_PEARSON] = guarantee.clopper_pearson(
             counts, confidence=confidence
         )

@@ -30,16 +30,16 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
 
 FOLDS = 5
 HELD_OUT_SHARE = 1 / 3
-"""Of the fitting part, where a hold-out chooses the threshold (400 + 200 in published audits)."""
+"""Share of the fitting part held out to choose the threshold (400 + 200 in published audits)."""
 NONE_FAILED = FailedTrials(0, 0)
 SCORED_AT_ONCE = 2048
-"""Trials whose features are read and scored together: 64 MiB where each has 4,096."""
+"""Trials whose features are read and scored together: 64 MiB at 4,096 features each."""
 
 
 class FittingScore(NamedTuple):
-    """How well an attack did on the trials that fixed it.
+    """An attack's performance on the trials it was fitted on.
 
-    The larger one is the better attack: by its bound, among equals by its AUC.
+    The larger is the better: by the bound, ties by the AUC.
 
     Attributes:
         bound: The bound that is forecast for the scored trials.
@@ -51,7 +51,7 @@ class FittingScore(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """An attack whose classifier, cut and weights are fixed, and by which rule it is scored.
+    """An attack with fixed classifier, threshold and weights, and the rule that scores it.
 
     Attributes:
         scorer: The trained classifier.
@@ -59,8 +59,7 @@ class Fitted(NamedTuple):
         calibration: What its guesses weigh, for the fair-coin bound and for bets; None where worlds
             are no coins, or the claim is not stated in epsilon.
         by_coins: Whether the fair-coin bound is the one that is computed.
-        forecast: What it reached on the trials that fixed it: good for choosing among attacks,
-            nothing else.
+        forecast: Its performance on the trials it was fitted on: only for choosing among attacks.
     """
 
     scorer: Scorer
@@ -79,7 +78,7 @@ def fit_attack(
     guarantee: Guarantee,
     rng: np.random.Generator,
 ) -> Fitted:
-    """Trains an attack and fixes how it guesses, on trials that are never scored.
+    """Trains an attack and fixes its guessing rule, on trials that are never scored.
 
     Args:
         attack: The attack.
@@ -130,7 +129,7 @@ def fit_attack(
 
 
 def score(scorer: Scorer, features: FeatureRows) -> FloatArray:
-    """Scores [n] of feature vectors [n, f], read and scored some at a time.
+    """Scores [n] of feature vectors [n, f], in batches.
 
     Raises:
         AttackError: If the scorer raises, or they are not one finite number per vector.
@@ -170,7 +169,8 @@ def _cross_validated(
     scores = np.empty(len(member), dtype=np.float64)
     for fold in range(folds.max() + 1):
         held_out = folds == fold
-        # No name for the scorer: a forest of many trials is large, and one at a time is enough.
+        # The scorer gets no name: a forest of many trials is large, and only one should be in
+        # memory.
         scores[held_out] = score(
             trained(attack, features[~held_out], member[~held_out], rng), features[held_out]
         )

@@ -1,4 +1,4 @@
-"""The trials of an audit in two parts: those that fit an attack, and those that it is scored on."""
+"""Splits the trials of an audit into the fitting part and the scored part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIN_FITTED = 4
 
 
 class FeatureRows(Protocol):
-    """Feature vectors [n, f]: an array, or what reads rows of one when they are asked for."""
+    """Feature vectors [n, f]: an array, or an object that reads its rows on demand."""
 
     def __len__(self) -> int: ...
 
@@ -58,8 +58,8 @@ def arrange(
     """Sorts outcomes into the two parts.
 
     Args:
-        worlds: What trials of world "in", then of "out", gave, by trial number: features, or what
-            `rows` finds them by; None where a trial failed.
+        worlds: Results of the trials of world "in", then "out", by trial number: features, or keys
+            for `rows`; None if a trial failed.
         masks: For each world, which trials are in the fitting part.
         rows: The feature vectors of some results.
 

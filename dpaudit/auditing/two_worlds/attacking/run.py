@@ -25,18 +25,18 @@ from dpaudit.plugins.protocols import BoolArray, World
 
 
 class Attacked(NamedTuple):
-    """One attack and what it achieved.
+    """One attack and its result.
 
     Attributes:
         attack: The attack and its name.
-        trials: The trials that it scored, world "in" first: those that finished, or, of the attack
-            on how trials end, all.
+        trials: The trials that it scored, world "in" first: those that finished; for the attack on
+            how trials end, all.
         scored: Their features and worlds, in this order.
         evaluation: Its errors and bounds.
-        hypothesis: The attack of the audit whose share of the error probability it has: itself, or
-            the one whose place the attack on how trials end took.
-        guessed_by: Where attacks took turns in the bets behind the sequential bound, the trials
-            that each bet on; else empty.
+        hypothesis: The attack whose share of the error probability it uses: itself, or the one that
+            the attack on how trials end replaced.
+        guessed_by: If several attacks made the bets of the sequential bound, the trials that each
+            bet on; else empty.
     """
 
     attack: NamedAttack
@@ -50,8 +50,8 @@ class Attacked(NamedTuple):
 def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorlds]) -> list[BoolArray]:
     """For world "in", then "out": which trials [n] form the fitting part.
 
-    The first trials of a world by number: all are run in an order drawn at random, or, in a
-    sequential audit, as they come.
+    These are the first trials of a world by number: trials run in a random order or, in a
+    sequential audit, by number.
     """
     plan = plan_trials(audit, role, settings)
     return [plan.fitting(world) for world in World]
@@ -94,7 +94,7 @@ def attack_all(
     for one in chosen:
         usable = [one.features.usable(ends) for ends in worlds]
         trials = arrange(usable, parts, rows=partial(one.features.rows, outcomes))
-        if trials is None:  # of one world none can be scored
+        if trials is None:  # trials of a single world cannot be scored
             continue
         found.append(
             Attacked(
@@ -126,5 +126,5 @@ def tables_suffice(
 
 
 def best(attacked: Sequence[Attacked]) -> Attacked:
-    """The attack that proved most; among equals the one with the larger AUC."""
+    """The attack with the largest bound; ties by the larger AUC."""
     return max(attacked, key=lambda one: (one.evaluation.proved, one.evaluation.auc))

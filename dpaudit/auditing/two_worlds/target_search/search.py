@@ -21,15 +21,15 @@ from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World
 from dpaudit.plugins.registry import ATTACKS, build
 
 FOLDER = "target"
-"""Of a search, below the run folder of its audit."""
+"""Folder of a search, below the run folder of its audit."""
 FEATURE_ATTACK = "groundhog"
-"""Attack whose features compare candidates, whatever attacks are audited with.
+"""Attack whose features compare candidates, whatever the attacks of the audit.
 
-They do not depend on the target, so they are taken once and serve all candidates; besides them each
+They do not depend on the target, so they are computed once for all candidates; in addition each
 candidate has its distance to the nearest synthetic record.
 """
 RELATIVE_ROUNDING = 1e-9
-"""Features that spread by less than this share of their size differ by rounding alone."""
+"""Features whose spread is below this share of their size differ only by rounding."""
 
 
 def find_target(
@@ -76,7 +76,7 @@ def find_target(
             hopeless=lambda first: not any(stored[trial].finished for trial in first),
         )
         finished = [trial for trial in trained if stored[trial].finished]
-        best = 0  # the first; the audit will say why no training finished
+        best = 0  # the first; the audit will report why no training finished
         if finished:
             included = search.game.included[[trial.number for trial in finished]]
             best = int(separations(stored.features(finished)[:], included).argmax())
@@ -84,11 +84,11 @@ def find_target(
 
 
 def separations(features: FloatArray, included: BoolArray) -> FloatArray:
-    """How far each candidate's two worlds lie apart.
+    """How far each candidate's two worlds differ.
 
     The score is the largest difference of a feature's means with and without the candidate, in
     standard deviations of the feature over all models. Nothing is fitted. A cross-validated forest
-    found no more and took a thousand times as long: of 5 candidates with 200 models (1341 features
+    did no better and took a thousand times as long: of 5 candidates with 200 models (1341 features
     of Cervical Cancer's PATE-GAN) it named the one whose absence shifted one feature by .5, .75 or
     1 standard deviation in 3, 4 and 8 of 8 repetitions; this score in 3, 6 and 8; both in 8 of 8
     where 30 features shifted by .4, or 100 by .3.

@@ -23,7 +23,7 @@ from dpaudit.results.record import Selection
 MOST_CANDIDATES = 64
 """As in the published audits of PATE-GAN."""
 LARGEST_SHARE = 1 / 4
-"""Of the table; half as much is missing from what a model is trained on."""
+"""Largest share of the table; a model is trained without half of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class TargetSearchSpec(AuditSpec):
 
     Attributes:
         first: The audit of the first candidate.
-        candidates: Positions [m] of the candidates in the table, the most exposing first.
+        candidates: Positions [m] of the candidates in the table, the most exposed first.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target",)
@@ -56,9 +56,10 @@ class TargetSearchSpec(AuditSpec):
 
     @property
     def own_specification(self) -> dict[str, Any]:
-        """That of the audit, with the number of candidates; which they are follows from the table.
+        """The audit's choices, with the number of candidates; the table determines which ones.
 
-        All of it, so that a run folder refuses another audit before a search rather than after.
+        It holds all of them, so a run folder refuses another audit before a search rather than
+        after.
         """
         target = {"choice": VULNERABLE, "candidates": len(self.candidates)}
         return {**self.first.own_specification, "target": target}
@@ -94,17 +95,17 @@ class TargetSearchSpec(AuditSpec):
         return SelectionGame(view=view, data=data, candidates=self.candidates, included=included)
 
     def audit_of(self, row: int) -> TwoWorldSpec:
-        """The audit of the record found: the very one that `target="row:N"` asks for."""
+        """The audit of the record found: the same as with `target="row:N"`."""
         settings = self.settings.with_game(target=f"row:{row}")
         audit = build_two_worlds(self.given, self.table, settings)
         return replace(audit, selection=self.first.selection)
 
 
 def candidates_of(table: Table) -> tuple[int, ...]:
-    """The records that a search compares: exposing ones, then far ones, none with a copy.
+    """The records that a search compares: exposed ones, then far ones, none with a copy.
 
     Returns:
-        Their positions, the most exposing first: 64, or a quarter of the table's rows.
+        Their positions, the most exposed first: 64, or a quarter of the table's rows.
 
     Raises:
         TargetError: If there are fewer than two.
@@ -146,7 +147,7 @@ def build_target_search(
             {"schema": table.schema},
             worker_memory=settings.worker_memory,
         )
-    except RegistryError:  # with a target it could be built
+    except RegistryError:  # it can be built once there is a target
         raise SettingsError(
             f"{first.generator.name} takes the target when it is built, so none can be searched "
             'for: name it with `target="row:N"`'

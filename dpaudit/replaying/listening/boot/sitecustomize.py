@@ -1,4 +1,4 @@
-"""Python imports this first in a world's process: from here on its random draws are heard."""
+"""Python imports this first in a world's process: from here on its random draws are intercepted."""
 
 import importlib.util
 import os

@@ -1,8 +1,8 @@
 """The hooks, one module per library, each installed when that library is first imported.
 
-A hook is a module here with `install(library)`. It replaces functions that draw by ones that say
-what was drawn: `marks.noise` (a law and its scale), `marks.answer` (a value and its noise at once),
-`marks.coin` (uniform), `sampled` (probabilities), or a plain draw that is the same in both worlds.
+A hook is a module here with `install(library)`. It replaces functions that draw with versions that
+mark their result: `marks.noise` (a law and its scale), `marks.answer` (a value and its noise at
+once), `marks.coin` (uniform), `sampled` (probabilities), or a plain draw equal in both worlds.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ HOOKED: dict[str, str] = {
     "opendp.combinators": "opendp_hook",
     "diffprivlib.mechanisms": "diffprivlib_hook",
 }
-"""Libraries, and the module here that hooks each."""
+"""The hook module of each library."""
 
 
 def install(world: ListeningWorld) -> None:
-    """Hooks what is loaded, and has the rest hooked as soon as it is imported."""
+    """Hooks the loaded libraries now, and the others as soon as they are imported."""
     marks.world = world
     named: list[dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
     later = {name: [module] for name, module in HOOKED.items()}
@@ -49,7 +49,7 @@ def install(world: ListeningWorld) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds a library as Python would, and hooks it once it is loaded."""
+    """Finds a library as Python does, and hooks it once it is loaded."""
 
     def __init__(self, later: dict[str, list[str]]) -> None:
         self.later = later

@@ -1,7 +1,7 @@
-"""diffprivlib: each mechanism's `randomise` is one step, whatever it draws for it inside.
+"""diffprivlib: each call of a mechanism's `randomise` is one step, whatever it draws inside.
 
-Truncated and folded mechanisms call `randomise` of the plain one and then compare and mirror its
-answer, which is followed as it is. What has no plain law is told of.
+Truncated and folded mechanisms call `randomise` of the plain one, then compare and mirror its
+answer, which is followed as usual. Mechanisms without a known law are reported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _heard(
             return randomise(self, value)
         with marks.world.hushed():
             given = marks.plain(value)[()] if isinstance(value, marks.MarkedNumber) else value
-            self._check_all(given)  # what it refuses is refused
+            self._check_all(given)  # it refuses what the library refuses
         return replacement(self, value)
 
     return heard
@@ -94,7 +94,7 @@ def _laplace_bounded_noise(self: Any, value: Any) -> Any:
 
 
 def _laplace_bounded_domain(self: Any, value: Any) -> Any:
-    """The answer's density is that of Laplace noise over its mass inside of the domain."""
+    """The answer's density is that of Laplace noise divided by its mass inside the domain."""
     if isinstance(value, marks.MarkedNumber):
         steps.unfollowed("a noisy answer as the value of diffprivlib's LaplaceBoundedDomain")
     if self._scale is None:

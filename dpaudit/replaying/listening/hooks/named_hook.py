@@ -1,4 +1,4 @@
-"""Samplers that the user names: a function, the law it draws of, and which parameter is the scale.
+"""Samplers that the user names: a function, its law, and which parameter is the scale.
 
 They come in the environment variable DPAUDIT_LISTEN_SAMPLERS, as JSON: a list of
 `{"function": "package.module:name", "law": "laplace", "scale": "b"}`. `scale` and `shape` are
@@ -22,7 +22,7 @@ from . import steps
 
 
 def install(library: Any) -> None:
-    """Replaces the samplers of a module, wherever their names were imported already."""
+    """Replaces the samplers of a module, including names already imported elsewhere."""
     named: List[Dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
     for one in named:
         module, _, path = one["function"].partition(":")

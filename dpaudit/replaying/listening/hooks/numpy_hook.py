@@ -13,7 +13,7 @@ from ..world import PlainGenerator, PlainState
 
 
 def install(library: Any) -> None:
-    """Replaces the two classes, what makes them, and the functions of the module."""
+    """Replaces the two classes, their factories, and the functions of the module."""
     random, legacy = library.random, library.random.mtrand
     everywhere = HeardState()
     random.Generator = random._generator.Generator = HeardGenerator
@@ -53,7 +53,7 @@ def _heard_bits(plain: Any) -> Any:
 
 
 def default_rng(seed: Any = None) -> Any:
-    """As numpy's, of generators that are heard."""
+    """As numpy's, for intercepted generators."""
     if isinstance(seed, np.random.BitGenerator):
         return HeardGenerator(seed)
     if isinstance(seed, PlainGenerator):
@@ -66,7 +66,7 @@ def default_rng(seed: Any = None) -> Any:
 
 
 def _seed_text(seed: Any) -> Optional[str]:
-    """What seeded a generator, as text; None for the entropy of the system."""
+    """The seed of a generator as text; None for system entropy."""
     if seed is None:
         return None
     if isinstance(seed, np.random.SeedSequence):
@@ -75,7 +75,7 @@ def _seed_text(seed: Any) -> Optional[str]:
 
 
 def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
-    """`np.array` and its like, which keep a mark."""
+    """`np.array` and similar functions, which keep a mark."""
 
     def kept(value: Any, *args: Any, **kwargs: Any) -> Any:
         if type(value) in _BARE:
@@ -100,11 +100,11 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _BARE = frozenset({np.ndarray, np.float64, np.int64, np.bool_, float, int, bool})
-"""Types that carry no mark and have no parts that do; most of what is converted."""
+"""Types that carry no mark and have no marked parts; the most frequent arguments."""
 
 
 def _goes_away(caller: Any) -> bool:
-    """Whether an array is converted by a library whose own arrays carry no marks."""
+    """Whether the conversion is by a library whose own arrays carry no marks."""
     return str(caller.f_globals.get("__name__", "")).partition(".")[0] in (
         "jax",
         "tensorflow",
@@ -149,25 +149,25 @@ _PARAMETRIC = (
     "zipf",
 )
 _MOST_PICKED = 1_000_000
-"""Probabilities that are handed over for one draw without replacement."""
+"""Most probabilities sent for one draw without replacement."""
 _WORDS = 2**16
-"""From so many values on an integer is no place in a table, but a word to be compared."""
+"""With at least this many values an integer is a word to compare, not a place in a table."""
 _WITHOUT_DATA = ("randint", "random_integers", "tomaxint", "bytes")
 
 
 class _Heard:
-    """What both classes have in common: every draw is heard."""
+    """The common part of both classes: every draw is intercepted."""
 
     dpaudit_plain: Any = None
     _dpaudit_seed: Tuple[int, Optional[str]] = (0, None)
 
     def dpaudit_seeded(self, seed: Optional[str]) -> None:
-        """Remembers what it was seeded with, and in which fit."""
+        """Remembers its seed, and in which fit it was seeded."""
         self._dpaudit_seed = (marks.world.fit if marks.world.active else 0, seed)
 
     @property
     def dpaudit_seed(self) -> Optional[str]:
-        """What it was seeded with in this fit; None if that was in another one."""
+        """Its seed in this fit; None if it was seeded in another one."""
         fit, seed = self._dpaudit_seed
         return seed if fit == marks.world.fit else None
 
@@ -178,12 +178,12 @@ class _Heard:
         self, law: str, loc: Any, scale: Any, size: Any, shape: Any, draw: Callable[[Any, Any], Any]
     ) -> Any:
         where, world = site(), marks.world
-        loc, scale = (marks.unmarked(one, where) for one in (loc, scale))
+        loc, scale, shape = (_bare(marks.unmarked(one, where)) for one in (loc, scale, shape))
         if size is None:
             full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
             size = full if full else None
         if np.any(np.asarray(loc) != 0) and where[:2] not in world.asked:
-            # most often a sampler after the last answer: asked for only if the worlds differ here
+            # usually a sampler after the last answer: asked only if the worlds differ here
             world.note("located", where, loc, scale)
             value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
             return value if size is not None else float(value)
@@ -265,10 +265,11 @@ class _Heard:
         if size is None:
             full = np.broadcast_shapes(np.shape(low), np.shape(high))
             size = full if full else None
+        low, high = (_bare(marks.unmarked(one, where)) for one in (low, high))
         found = self._coin(where, size)
         if np.ndim(low) == 0 and np.ndim(high) == 0 and low == 0 and high == 1:
             return found
-        return found * (np.subtract(marks.unmarked(high, where), marks.unmarked(low, where))) + low
+        return found * np.subtract(high, low) + low
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         if not marks.world.hears or out is not None:
@@ -339,7 +340,7 @@ class _Heard:
         return self._stream(where, size).choice(a, size, replace, p, **extra)
 
     def _picked(self, where: Site, a: Any, size: Any, replace: bool, extra: Any) -> Any:
-        """A choice without probabilities, of records most often: coupled by the target's place."""
+        """A choice without probabilities, usually of records: coupled by the target's place."""
         world = marks.world
         count = int(a) if isinstance(a, (int, np.integer)) else len(a)
         place = world.rows_shared(where, count)
@@ -354,7 +355,7 @@ class _Heard:
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
         found = np.asarray(picks.choice(union, size, replace))
-        if short:  # this world lacks the record: another one is in its place
+        if short:  # this world lacks the record: another one takes its place
             others = (
                 np.setdiff1d(np.arange(union), np.append(found.ravel(), place))
                 if not replace
@@ -376,7 +377,7 @@ class _Heard:
     def integers(
         self, low: Any, high: Any = None, size: Any = None, *rest: Any, **more: Any
     ) -> Any:
-        """As numpy's; of as many numbers as there are records, records that are picked."""
+        """As numpy's; with one number per record, a selection of records."""
         world = marks.world
         plain = _plain_draw("integers")
         if not world.hears or rest or more:
@@ -434,14 +435,22 @@ class _Heard:
         return super().__reduce__()
 
 
+def _bare(value: Any) -> Any:
+    """A parameter as a number or an array: a series would align by its index."""
+    return value if isinstance(value, _NUMBERS) else np.asarray(value)
+
+
+_NUMBERS = (float, int, np.number, np.ndarray)
+
+
 def _longer(size: Any, world: Any) -> Any:
-    """The size of a draw in the world that has one record more."""
+    """The size of a draw in the world with one more record."""
     most = max(world.counted)
     return most if isinstance(size, (int, np.integer)) else (most, *size[1:])
 
 
 def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenerator) -> Any:
-    """One uniform draw; the target's own does not disturb those of others."""
+    """One uniform draw; the target's own draw does not shift those of others."""
     world = marks.world
     record = world.record_of(where)
     if record == 2:
@@ -453,7 +462,7 @@ def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenera
 
 
 def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: int) -> Any:
-    """Uniform draws, one per record: both worlds share those of the records both have."""
+    """Uniform draws, one per record: the worlds share those of common records."""
     world = marks.world
     drawn = draw(_longer(size, world))
     if world.counted[0] < world.counted[1]:
@@ -481,7 +490,7 @@ def _plain_draw(name: str) -> Callable[..., Any]:
 
 
 def _size_of(args: Any) -> Any:
-    """A key for streams: scalars share the stream of their line, arrays have their own."""
+    """A key for streams: scalars share the stream of their line; each array has its own."""
     return args[-1] if args and isinstance(args[-1], tuple) else None
 
 
@@ -494,7 +503,7 @@ for _name in (*_PARAMETRIC, *_WITHOUT_DATA):
 
 
 class HeardGenerator(_Heard, PlainGenerator):
-    """`numpy.random.Generator`, heard."""
+    """`numpy.random.Generator`, intercepted."""
 
     dpaudit_plain = PlainGenerator
 
@@ -514,12 +523,12 @@ class HeardGenerator(_Heard, PlainGenerator):
         return self._stream(where, np.shape(x)).permuted(x, axis=axis, out=out)
 
     def spawn(self, n_children: int) -> Any:
-        """Children that are heard."""
+        """Children, also intercepted."""
         return [HeardGenerator(one.bit_generator) for one in super().spawn(n_children)]
 
 
 class HeardState(_Heard, PlainState):
-    """`numpy.random.RandomState`, heard."""
+    """`numpy.random.RandomState`, intercepted."""
 
     dpaudit_plain = PlainState
 
@@ -528,7 +537,7 @@ class HeardState(_Heard, PlainState):
         self.dpaudit_seeded(None if isinstance(seed, np.random.BitGenerator) else _seed_text(seed))
 
     def seed(self, seed: Any = None) -> None:
-        """As numpy's; remembers what it was seeded with."""
+        """As numpy's; remembers its seed."""
         super().seed(seed)
         self.dpaudit_seeded(_seed_text(seed))
 

@@ -1,4 +1,4 @@
-"""Opacus: its noise is torch's, which is followed; a secret sub-sample is said not to be."""
+"""Opacus: its noise is torch's and is followed; secret sub-sampling is reported as not followed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..channel import site
 
 
 def install(library: Any) -> None:
-    """Says where a sub-sample amplifies: what its secret coins hide is not counted."""
+    """Reports where a sub-sample amplifies: the protection of its secret coins is not counted."""
     plain = library.DPOptimizer.add_noise
 
     def add_noise(self: Any) -> Any:

@@ -1,7 +1,7 @@
-"""OpenDP: its measurements draw in Rust, so what each does is remembered when it is made.
+"""OpenDP: measurements draw in Rust, so the hook records what each one does when it is made.
 
-A measurement carries a `Release`, which makes its result of what the library gave and of the
-argument. Chains, compositions and queryables call those of the measurements they are made of.
+A measurement carries a `Release`, which makes its result from the library's result and the
+argument. Chains, compositions and queryables call the releases of their parts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..channel import site
 from . import steps
 
 Release = Callable[[Any, Any], Any]
-"""Of what the library gave, whose type counts and whose value does not, and the argument."""
+"""From the library's result (its type counts, not its value) and the argument."""
 
 _LAPLACE = (
     "make_laplace",
@@ -41,7 +41,7 @@ _INTERACTIVE = ("make_sequential_composition", "make_adaptive_composition")
 
 
 def install(library: Any) -> None:
-    """Wraps what makes measurements, and what invokes them."""
+    """Wraps the functions that make measurements, and those that invoke them."""
     if library.__name__ == "opendp.core":
         for name in ("measurement_invoke", "queryable_eval", "measurement_function"):
             if hasattr(library, name):
@@ -53,7 +53,7 @@ def install(library: Any) -> None:
 
 
 def _remembering(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
-    """A constructor whose measurements know what they do."""
+    """A constructor whose measurements carry a `Release`."""
     signature = inspect.signature(make)
 
     @functools.wraps(make)
@@ -69,7 +69,7 @@ def _remembering(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
-    """What a measurement does; None where that is not known."""
+    """The `Release` of a measurement; None if unknown."""
     scale: Any = given.get("scale")
     if name in _LAPLACE and given.get("bounds") is None:
         return _noisy("laplace", scale)
@@ -145,7 +145,7 @@ def _kept(place: int, count: int, chance: float) -> Any:
 def _responding(categories: Any, chance: float) -> Release:
     def release(_: Any, value: Any) -> Any:
         count = len(categories)
-        if value not in categories:  # is answered by any of them
+        if value not in categories:  # any of them answers it
             return categories[steps.picked(np.full(count, 1.0 / count))]
         return categories[steps.picked(_kept(categories.index(value), count, chance))]
 
@@ -166,7 +166,7 @@ def _processed(after: Any, measurement: Any) -> Optional[Release]:
 
 
 def _bare(answer: Any) -> Any:
-    """An answer as the library's functions take it: plain numbers, whole where they were."""
+    """An answer as the library's functions expect it: plain numbers, integers if they were."""
     where = site()
     if isinstance(answer, marks.MarkedNumber):
         whole = answer.array.dtype.kind in "iu"

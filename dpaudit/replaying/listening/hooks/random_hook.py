@@ -18,18 +18,18 @@ _NUMBERS = (float, int)
 
 
 class HeardRandom(_Plain):
-    """`random.Random`, heard; the rest is made of `random()` and `getrandbits`."""
+    """`random.Random`, intercepted; other methods build on `random()` and `getrandbits`."""
 
     _dpaudit_seed: Any = (0, None)
 
     @property
     def dpaudit_seed(self) -> Any:
-        """What it was seeded with in this fit; None if that was in another one."""
+        """Its seed in this fit; None if it was seeded in another one."""
         fit, seed = self._dpaudit_seed
         return seed if fit == marks.world.fit else None
 
     def seed(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
-        """As Python's; remembers what it was seeded with."""
+        """As Python's; remembers its seed."""
         super().seed(*args, **kwargs)
         given = args[0] if args else kwargs.get("a")
         fit = marks.world.fit if marks.world.active else 0
@@ -112,7 +112,7 @@ class HeardRandom(_Plain):
     def choices(
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
     ) -> Any:
-        """Drawn with known probabilities."""
+        """Draws with known probabilities."""
         if not marks.world.hears or (weights is None and cum_weights is None):
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         where = site()
@@ -130,7 +130,7 @@ class HeardRandom(_Plain):
         return [population[int(place)] for place in places]
 
     def shuffle(self, x: Any) -> None:  # type: ignore[override]
-        """The same order in both worlds, of the records that both have."""
+        """The same order of the common records in both worlds."""
         if not marks.world.hears:
             super().shuffle(x)
             return
@@ -148,7 +148,7 @@ class HeardRandom(_Plain):
 
 
 class HeardSystem(HeardRandom, plain_random.SystemRandom):
-    """`random.SystemRandom`, heard."""
+    """`random.SystemRandom`, intercepted."""
 
     def seed(self, *args: Any, **kwargs: Any) -> None:
         """Stays without a seed."""

@@ -1,7 +1,7 @@
-"""scipy.stats: `rvs` of the laws of noise, which draws and adds `loc` itself.
+"""scipy.stats: `rvs` of noise distributions, which draws and adds `loc` itself.
 
-Other distributions draw by numpy's generators, which are heard; where their `loc` depends on the
-data, the law of the sum is not known.
+Other distributions draw from numpy's generators, which are intercepted; if their `loc` depends on
+the data, the law of the sum is not known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHAPED: Dict[str, Tuple[str, Callable[[Any], Tuple[Any, Any]]]] = {
     "geom": ("geometric", lambda p: (1.0, p)),
     "dlaplace": ("discrete_laplace", lambda a: (1.0 / a, 1.0)),
 }
-"""Laws by a distribution's name, and its own parameter as scale and shape."""
+"""The law for a distribution's name, and its own parameter as scale and shape."""
 _PLAIN: Dict[str, str] = {
     "laplace": "laplace",
     "norm": "gaussian",

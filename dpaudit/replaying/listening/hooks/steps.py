@@ -1,4 +1,4 @@
-"""A mechanism of a library as one step: noise added to a value, or one of several picked."""
+"""A library mechanism as one step: noise added to a value, or a choice among several."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .. import marks
 from ..channel import site
 
 _TABULATED = 50.0
-"""Up to this scale a discrete Gaussian is drawn from its table; above, it is a rounded Gaussian."""
+"""Up to this scale a discrete Gaussian is drawn from its table; above, a Gaussian is rounded."""
 _NODES = 200
 """Points of the integral behind permute-and-flip; exact up to twice as many candidates."""
 
 
 _Drawing = Callable[[Any, Any, Any, Any, Tuple[int, ...]], Any]
-"""Draws noise: a generator, the three parameters of a law, and how many."""
+"""Draws noise from a generator, given the three parameters of a law and the number of draws."""
 
 
 def _discrete_laplace(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
@@ -68,7 +68,7 @@ _DRAWS: Dict[str, _Drawing] = {
     "bounded_laplace": _bounded_laplace,
 }
 LAWS = tuple(_DRAWS)
-"""Laws that noise can be drawn of here."""
+"""Laws from which noise can be drawn here."""
 
 
 def added(
@@ -83,8 +83,8 @@ def added(
 ) -> Any:
     """A value and the noise that a library adds to it.
 
-    Where the value is 0 in both worlds the noise comes alone: `mechanism(0.0)` is how libraries
-    draw noise that they add to data themselves.
+    If the value is 0 in both worlds, the noise is returned alone: libraries call `mechanism(0.0)`
+    to draw noise that they then add to data.
 
     Args:
         value: Before noise: a number, a list or an array.
@@ -127,7 +127,7 @@ def picked(weights: Any) -> int:
 
 
 def exponential_weights(scores: Any) -> Any:
-    """Probabilities of the exponential mechanism, which is the largest of scores and Gumbel noise.
+    """Probabilities of the exponential mechanism: the largest of scores plus Gumbel noise.
 
     Args:
         scores: In units of the noise's scale.
@@ -138,9 +138,9 @@ def exponential_weights(scores: Any) -> Any:
 
 
 def flip_weights(scores: Any) -> Any:
-    """Probabilities of permute-and-flip, which is the largest of scores and exponential noise.
+    """Probabilities of permute-and-flip: the largest of scores plus exponential noise.
 
-    Candidates come at uniform times; one is taken if its coin says so and nobody's before did.
+    Candidates arrive at uniform times; the first whose coin falls on yes is chosen.
 
     Args:
         scores: In units of the noise's scale.
@@ -148,12 +148,12 @@ def flip_weights(scores: Any) -> Any:
     scores = np.asarray(scores, dtype=float)
     takes = np.exp(scores - np.max(scores))
     nodes, weights = np.polynomial.legendre.leggauss(min(len(takes) // 2 + 1, _NODES))
-    logs = np.log1p(-np.outer((nodes + 1) / 2, takes))  # that one before this time stays
+    logs = np.log1p(-np.outer((nodes + 1) / 2, takes))  # that an earlier candidate is not chosen
     others = np.exp(logs.sum(axis=1, keepdims=True) - logs)
     found = takes * (weights / 2 @ others)
     return found / found.sum()
 
 
 def unfollowed(what: str) -> None:
-    """Tells that a mechanism of a library cannot be followed."""
+    """Reports that a mechanism of a library cannot be followed."""
     marks.world.tell("unfollowed", site(), what)

@@ -1,4 +1,4 @@
-"""Uniform draws of torch of which each record has one: what they are compared with is followed."""
+"""Uniform draws of torch, one per record: comparisons with them are followed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHAPED = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}
 
 
 def coins(torch: Any, where: Site, shape: Any, dtype: Any) -> Any:
-    """Coins of the records as a tensor; None where these draws are of no records."""
+    """Coins of the records as a tensor; None if the draws are not one per record."""
     made = _made(where, shape)
     if made is None:
         return None
@@ -36,7 +36,7 @@ def coins(torch: Any, where: Site, shape: Any, dtype: Any) -> Any:
 
 
 def bits(torch: Any, where: Site, chances: Any, shape: Any) -> Any:
-    """Bits of the records with these chances of 1; None where they are of no records."""
+    """Bits of the records with these probabilities of 1; None if not one per record."""
     made = _made(where, shape)
     return None if made is None else torch.as_tensor(np.array(made < chances))
 
@@ -59,7 +59,7 @@ _kinds: dict[Any, Any] = {}
 
 
 def _kind(torch: Any) -> Any:
-    """The class of these tensors: its base is there only when torch is."""
+    """The class of these tensors: its base class exists only if torch does."""
     if torch not in _kinds:
 
         class CoinTensor(torch.Tensor):  # type: ignore[misc]
@@ -78,7 +78,7 @@ def _kind(torch: Any) -> Any:
 
 
 def _operated(torch: Any, function: Any, args: Any, kwargs: Any) -> Any:
-    """A comparison is followed, and what moves elements; anything else is a use."""
+    """Comparisons and functions that move elements are followed; anything else is a use."""
 
     def bare(value: Any) -> Any:
         if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""torch's random numbers: noise that is added to tensors, and coins that both worlds share.
+"""torch's random numbers: noise added to tensors, and coins shared by both worlds.
 
 Draws that torch makes inside its own kernels (initial weights, dropout) come from its global
 generator, whose state is the same in both worlds; they are public, as weights are.
@@ -67,7 +67,7 @@ _MOVING = {
     "tensor_split",
     "unbind",
 }
-"""Functions that move elements: what they do to the elements' places says which is where."""
+"""Functions that move elements: applied to the elements' places, they show where each goes."""
 _KEEPING = {
     "clone",
     "detach",
@@ -129,7 +129,7 @@ _plain: dict[str, Callable[..., Any]] = {}
 
 
 def install(library: Any) -> None:
-    """Replaces what draws, in the module and on tensors."""
+    """Replaces the functions that draw, in the module and on tensors."""
     global torch
     torch = library
     _define()
@@ -139,7 +139,7 @@ def install(library: Any) -> None:
     def manual_seed(seed: Any) -> Any:
         if not marks.world.active:
             return seeded(seed)
-        seeds["count"] += 1  # equal in both worlds, whatever the code asks for
+        seeds["count"] += 1  # equal in both worlds, whatever the code requests
         return seeded((marks.world.seed + seeds["count"]) % 2**63)
 
     def begin() -> None:
@@ -183,7 +183,7 @@ def _heard(drawn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[...
 
 
 def _tossed(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose kernel tosses coins of torch's own state: the same in both worlds."""
+    """A function whose kernel draws coins from torch's own state: equal in both worlds."""
 
     @functools.wraps(plain)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -200,7 +200,7 @@ def _tossed(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _kept(convert: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes a tensor of an array, with its mark."""
+    """A function that makes a tensor from an array, with its mark."""
 
     @functools.wraps(convert)
     def function(data: Any, *args: Any, **kwargs: Any) -> Any:
@@ -280,7 +280,7 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) ->
 
 
 def _normal_(self: Any, mean: float = 0.0, std: float = 1.0, **_: Any) -> Any:
-    """Fills a tensor: initial weights most often, whose values are the same in both worlds."""
+    """Fills a tensor: usually initial weights, which are equal in both worlds."""
     where = site()
     drawn = (
         marks.world.stream(where, tuple(self.shape)).standard_normal(tuple(self.shape)) * std + mean
@@ -303,7 +303,7 @@ def _exponential_(self: Any, lambd: float = 1.0, **_: Any) -> Any:
 
 
 def _filled(tensor: Any, parts: Any) -> Any:
-    """A tensor that was filled with noise is noise under every name that it has."""
+    """A tensor filled with noise is noise under all its names."""
     if type(tensor) is not torch.Tensor:
         return _marked(tensor, parts)
     tensor.__class__ = NoiseTensor
@@ -361,7 +361,7 @@ def _randperm(n: int, **kwargs: Any) -> Any:
 
 
 def _bernoulli(given: Any, *args: Any, **kwargs: Any) -> Any:
-    """A coin of each element's probability: compared with it, as a uniform draw is."""
+    """A coin with each element's probability: the comparison of a uniform draw with it."""
     where = site()
     p = _numbers(args[0] if args and isinstance(args[0], float) else given)
     shape, out = tuple(given.shape), kwargs.get("out")
@@ -376,7 +376,7 @@ def _bernoulli(given: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _multinomial(given: Any, num_samples: int, replacement: bool = False, **kwargs: Any) -> Any:
-    """Places drawn with known probabilities: a selection where these follow the record."""
+    """Places drawn with known probabilities: a selection if these depend on the record."""
     where, world = site(), marks.world
     weights = _numbers(given)
     if num_samples > 1 and not replacement:
@@ -402,7 +402,7 @@ def _multinomial(given: Any, num_samples: int, replacement: bool = False, **kwar
 
 
 def _numbers(value: Any) -> Any:
-    """A tensor or a number as numpy has it."""
+    """A tensor or a number as a numpy value."""
     if isinstance(value, torch.Tensor):
         return _bare(value).detach().cpu().double().numpy()
     return np.asarray(value, dtype=float)
@@ -413,12 +413,12 @@ def _bare(value: Any) -> Any:
 
 
 def _define() -> None:
-    """The two kinds of tensors: their base is there only when torch is."""
+    """The two kinds of tensors: their base class exists only if torch does."""
     global NoiseTensor, AnswerTensor
     base = torch.Tensor
 
     class NoiseTensor(base):  # type: ignore[misc, valid-type]
-        """Noise that no data has been added to."""
+        """Noise to which no data has been added."""
 
         dpaudit_parts: Any = ()
 
@@ -452,7 +452,7 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
         name = "detach" if function.__self__.__name__ == "data" else "t"
     marked = [one for one in _tensors((*args, *kwargs.values())) if _is_marked(one)]
     changes = name in ("requires_grad_", "__set__")
-    if changes and marked and marks.world.hears:  # a parameter of a network from here on
+    if changes and marked and marks.world.hears:  # from here on a parameter of a network
         _spent(marked, where)
         _forgotten(marked)
     if changes or not marked:
@@ -530,7 +530,7 @@ def _bare_deep(value: Any) -> Any:
 def _followed(
     name: str, function: Any, args: Any, bare: Any, options: Any, noise: Any, where: Site
 ) -> Any:
-    """What follows from an operation on noise: noise again, or an answer."""
+    """The result of an operation on noise: noise again, or an answer."""
     parts = noise.dpaudit_parts
     moved = _moved(name, function, args, bare, options, noise)
     if moved is not None:
@@ -560,7 +560,7 @@ def _followed(
     scaled = tuple(part._replace(factor=part.factor * noise_sign) for part in parts)
     nothing = not np.any(_numbers(other))
     if marks.world.equal("zero", where, nothing) and nothing and not _in_place(name):
-        return _times(function(*bare, **options), scaled, 1.0)  # as of distributions around 0
+        return _times(function(*bare, **options), scaled, 1.0)  # as distributions around 0 do
     return _answer(
         function,
         bare,
@@ -574,7 +574,7 @@ def _followed(
 
 
 def _moved(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
-    """Marked elements in other places; None if the function does anything else with them."""
+    """Marked elements moved to other places; None if the function does anything else."""
     if args[0] is not marked or name not in _MOVING | _KEEPING:
         return None
     found = function(*bare, **options)
@@ -604,7 +604,7 @@ def _taken(tensor: Any, marked: Any, places: Any) -> Any:
 
 
 def _joined(name: str, function: Any, args: Any, options: Any) -> Any:
-    """Marked tensors of one kind in one; None if they are not."""
+    """Marked tensors of one kind as one tensor; None if their kinds differ."""
     every = list(args[0]) if name in _JOINING and isinstance(args[0], (list, tuple)) else []
     if not every:
         return None
@@ -655,7 +655,7 @@ def _answer(
     *,
     in_place: bool,
 ) -> Any:
-    """The sum of data and noise: asked of the coordinator."""
+    """The sum of data and noise, requested from the coordinator."""
     plain = function(
         *(one.clone() if isinstance(one, torch.Tensor) and in_place else one for one in bare),
         **options,
@@ -686,7 +686,7 @@ def _numpy_answers(known: Any) -> Any:
 def _answer_followed(
     name: str, function: Any, args: Any, bare: Any, options: Any, known: Any, where: Site
 ) -> Any:
-    """What follows from an operation on answers: moved, selected from, or (NotImplemented) used."""
+    """The result of an operation on answers: a move, a selection, or (NotImplemented) a use."""
     moved = _moved(name, function, args, bare, options, known)
     if moved is not None:
         return moved

@@ -1,0 +1,134 @@
+"""Words that docstrings, comments and pages of documentation no longer use."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CODE = ("dpaudit", "generators", "attacks")
+GENERATED = ROOT / "docs" / "reference"  # from docstrings and from what users see at run time
+GONE = (
+    "as good as blind",
+    "as strict as leaves",
+    "computed of",
+    "convicted",
+    "drawn to silence",
+    r"gave (\w+ )*away",
+    "given away",
+    "gives? away",
+    r"hold(s|ing)? of (it|one record|that record) alone",
+    "lend one another strength",
+    "mended",
+    r"mist(ook|aken)",
+    r"rather had \w+ \w+ than not",
+    "silences?",
+    "silent",
+    "speaks? (for|against)",
+    "surest",
+    r"takes? for granted",
+    "tells? the worlds apart",
+    "(are|is|be|was|were) told apart",
+    "tells? them apart",
+    "the very (trials|game|same|one)",
+    "whoever",
+)
+"""Regular expressions of whole words; a space stands for any white space."""
+
+
+def prose_of(source: str) -> Iterator[str]:
+    """Docstrings (those of attributes, too) and blocks of comments of a module."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Expr(ast.Constant(str(text))):
+                yield text
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = [token for token in tokens if token.type == tokenize.COMMENT]
+    yield "\n".join(comment.string.lstrip("#: ") for comment in comments)
+
+
+def pattern_of(words: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{words})\b".replace(" ", r"\s+"), re.IGNORECASE)
+
+
+def gone_from(text: str) -> list[str]:
+    return [found.group() for words in GONE for found in pattern_of(words).finditer(text)]
+
+
+def outside_blocks(page: str) -> str:
+    """A page without its blocks of code, which show what users see at run time."""
+    return re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("folder", CODE)
+def test_docstrings_and_comments_use_the_words_of_the_field(folder: str) -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {word}"
+        for path in (ROOT / folder).rglob("*.py")
+        for text in prose_of(path.read_text(encoding="utf-8"))
+        for word in gone_from(text)
+    }
+    assert found == set()
+
+
+def test_pages_use_the_words_of_the_field() -> None:
+    pages = [path for path in (ROOT / "docs").rglob("*.md") if GENERATED not in path.parents]
+    found = {
+        f"{path.relative_to(ROOT)}: {word}"
+        for path in [ROOT / "README.md", *pages]
+        for word in gone_from(outside_blocks(path.read_text(encoding="utf-8")))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "an attack that is as good as blind",
+        "as strict as leaves that a proof",
+        "power is computed of",
+        "honest generators convicted",
+        "the rest is drawn to silence",
+        "it gave no coin away",
+        "a record given away",
+        "the output gives it away; delta gives away more",
+        "facts hold of it alone",
+        "records that leak alike lend one another strength",
+        "the generator is mended",
+        "it mistook 0 of 127",
+        "an effect mistaken for another",
+        "a model rather had a record than not",
+        "silence pays",
+        "the attack is silent",
+        "a guess that speaks for the claim",
+        "the surest first",
+        "an assumption that it takes for granted",
+        "they tell the worlds apart",
+        "the worlds are told apart",
+        "a text that tells them apart",
+        "the very trials of the smaller one",
+        "whoever sees the data",
+    ],
+)
+def test_each_of_these_words_is_found(sentence: str) -> None:
+    module = f'"""A module."""\n\n# {sentence}\nwords = "not prose: whoever"\n'
+    (docstring, comments) = prose_of(module)
+    assert gone_from(comments)
+    assert gone_from(docstring) == []
+    (docstring, _) = prose_of(f'"""{sentence.replace(" ", chr(10))}"""\n')
+    assert gone_from(docstring)
+    (attribute, _) = prose_of(f'x = 1\n"""{sentence}"""\n')
+    assert gone_from(attribute)
+
+
+def test_every_word_of_the_list_has_its_sentence() -> None:
+    marks = test_each_of_these_words_is_found.pytestmark
+    sentences = marks[0].args[1]
+    for words in GONE:
+        assert any(pattern_of(words).search(sentence) for sentence in sentences), words
