@@ -42,7 +42,7 @@ Table = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="CSV (also .gz), Parquet, or sample:breast-cancer.",
+        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
         show_default=False,
         rich_help_panel=Panel.INPUT,
     ),
@@ -53,7 +53,7 @@ JUnit = Annotated[
     typer.Option(
         "--junit",
         metavar="FILE",
-        help="JUnit XML too: claim, controls and checks as tests.",
+        help="JUnit XML to write: claim, controls and checks as tests.",
         show_default=False,
         rich_help_panel=Panel.OUTPUT,
     ),
@@ -64,7 +64,7 @@ FailOnOption = Annotated[
     FailOn,
     typer.Option(
         metavar="VERDICT",
-        help="violation, inconclusive or never.",
+        help="Least severe verdict that fails: violation, inconclusive, never.",
         rich_help_panel=Panel.OUTPUT,
     ),
 ]
@@ -109,10 +109,9 @@ def audit(
     trial_timeout: options.TrialTimeout = None,
     help_all: HelpAll = False,
 ) -> None:
-    """Audits a generator: shadow models in both worlds, attacks, a bound.
+    """Audits a generator: trains shadow models with and without one record and attacks them.
 
-    The same command resumes an interrupted run. Exit codes: 0 no violation found, 1 violation,
-    2 wrong use or input, 3 inconclusive or invalid, 4 internal error.
+    The same command resumes an interrupted run.
     """
     del help_all  # its callback has answered
     from dpaudit.auditing.entry import Machine, run_audit
