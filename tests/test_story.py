@@ -106,5 +106,5 @@ def test_a_shortcut_fails_the_suite_by_name_shows_in_the_baseline_and_can_be_dra
     drawn.stdout.fnmatch_lines(["  generator: source code: * -> *"])
     page = (pytester.path / "compare.html").read_text()
     assert "<svg" in page
-    assert "1 of them a violation" in page
+    assert "1 of 2 runs violates its claim" in page
     assert all(run.partition("/")[0] in page for run in runs)

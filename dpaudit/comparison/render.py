@@ -8,37 +8,43 @@ from dpaudit.comparison.compare import ChangedPart, ComparedRun, Comparison, Ref
 from dpaudit.formatting import auc_text, clipped, counted, printable, rounded_down, wrapped
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim
-from dpaudit.report.figures import CLAIM, FAR, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
+from dpaudit.report.figures import (
+    CLAIM,
+    LETTER,
+    MARGIN,
+    WIDTH,
+    SvgDrawing,
+    below,
+    bound_mark,
+    bound_marks,
+    framed,
+)
 from dpaudit.report.render import Page, page_html, page_markdown
 from dpaudit.report.svg import INK, Axes, Range, text
+from dpaudit.results.curves import FAR
 from dpaudit.results.sentences import claim_and_proof
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
 
 HEADER = (
-    *("run", "generator", "claimed", "proved", "CP"),
-    *("provable", "AUC", "models", "verdict"),
+    *("run", "generator", "claim", "bound", "CP"),
+    *("limit", "AUC", "models", "verdict"),
 )
 _NUMERIC = frozenset({2, 3, 4, 5, 6, 7})
 COMPARED = (
-    "CP is the Clopper-Pearson bound, the one that other audits report. It does not decide: it "
-    "limits each error rate at one threshold by itself, while the bound that decides tests both at "
-    "once or weighs each guess."
+    "CP is the Clopper-Pearson bound, which other audits report. It does not decide: it limits "
+    "each error rate at one threshold by itself, while the deciding bound tests both at once or "
+    "weighs each guess."
 )
 _OTHER_EXPERIMENT = "the audits differ, not only what was audited: two experiments"
 _IN_TURN = "Each run is compared with the one before it."
 _EACH_ALONE = (
-    "Each bound holds at its own confidence, by itself, and says how much is proved, not how much "
-    "is there: a lower one is no proof of a better generator. Where the audits differ (attacks, "
-    "models, target), so may the bounds, whatever became of the generator."
+    "Each bound holds at its own confidence, separately, and is a lower bound: a smaller one does "
+    "not show a better generator. Where the audits differ (attacks, models, target), so may the "
+    "bounds, even of an unchanged generator."
 )
 _ROW = 36
-_LEGEND = (
-    "ring: proved lower bound; cross: one that violates the claim",
-    "thin line: up to what a perfect attack would prove",
-    "thick upright: claim",
-)
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -76,12 +82,12 @@ def other_experiment(step: RunChanges) -> bool:
 
 
 def finding(comparison: Comparison) -> str:
-    """The comparison in one sentence without its end: "2 runs, 1 of them a violation"."""
+    """The comparison in a few words: "1 of 2 runs violates its claim"."""
     violations = sum(run.audit.verdict is Verdict.VIOLATION for run in comparison.runs)
     many = counted(len(comparison.runs), "run")
     if not violations:
-        return f"{many}, no violation found in any"
-    return f"{many}, {violations} of them {'a violation' if violations == 1 else 'violations'}"
+        return f"no violation found in {many}"
+    return f"{violations} of {many} {'violates its' if violations == 1 else 'violate their'} claim"
 
 
 def _page(comparison: Comparison) -> Page:
@@ -91,7 +97,7 @@ def _page(comparison: Comparison) -> Page:
         word="HISTORY" if is_history else "COMPARISON",
         finding=finding(comparison),
         subject=", ".join(dict.fromkeys(run.generator.name for run in comparison.runs)),
-        lead=(*([_IN_TURN] if is_history else []), _EACH_ALONE, COMPARED),
+        lead=(*([_IN_TURN] if is_history else []), _EACH_ALONE),
         blocks=_blocks(comparison),
         origin=f"dpaudit {__version__} from {len(comparison.runs)} runs",
     )
@@ -99,19 +105,26 @@ def _page(comparison: Comparison) -> Page:
 
 def _blocks(comparison: Comparison) -> tuple[Block, ...]:
     quantity = comparison.quantity
-    noun = "" if quantity is None else f" of {quantity.noun}"
+    noun = "" if quantity is None else quantity.noun
     mixed = (
         ("The claims limit different quantities, so there is no picture on one axis.",)
         if quantity is None
         else ()
     )
-    bounds = Block(
-        title=f"Claims and proved bounds{noun}",
+    result = Block(
+        title="Result",
         paragraphs=mixed,
         picture=None if quantity is None else Picture.FOREST,
+        caption=f"Claimed and empirical {noun} of each run, one below the other.",
         table=comparison_table(comparison),
     )
-    return (bounds, Block(title="What changed"), *map(_changed, comparison.changes))
+    numbers = Block(title="Runs", paragraphs=(COMPARED,), table=comparison_table(comparison))
+    return (
+        result,
+        *([numbers] if quantity is not None else []),
+        Block(title="What changed"),
+        *map(_changed, comparison.changes),
+    )
 
 
 def _changed(step: RunChanges) -> Block:
@@ -172,11 +185,11 @@ def draw_forest(comparison: Comparison) -> str:
     elements = [axes.frame(), axes.x_ticks(), axes.x_label(noun)]
     for place, run in enumerate(comparison.runs):
         elements += _drawn_row(axes, place, run)
-    for line, words in enumerate(_LEGEND):
-        elements.append(text(words, MARGIN, axes.bottom + 46 + 14 * line))
+    rows, bottom = below(bound_marks(noun), axes)
     described = "; ".join(f"{printable(run.name)}: {_note(run)}" for run in comparison.runs)
-    title = f"Claimed {noun} and proved lower bound, run by run"
-    return framed(Picture.FOREST, title, SvgDrawing(elements, axes.bottom + 92, f"{described}."))
+    title = f"Claimed and empirical {noun}, run by run"
+    drawing = SvgDrawing([*elements, *rows], bottom, f"{described}.")
+    return framed(Picture.FOREST, title, drawing)
 
 
 def _reach(comparison: Comparison) -> float:
@@ -226,6 +239,6 @@ def _note(run: ComparedRun) -> str:
     """What was proved, and the verdict where that does not say it."""
     audit = run.audit
     claimed, proved = claim_and_proof(audit.claim, audit.proved)
-    said = f"claimed {claimed}" if audit.proved is None else f"proved {proved}, claimed {claimed}"
+    said = f"claim {claimed}" if audit.proved is None else f"≥ {proved}, claim {claimed}"
     decided = audit.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
     return said if decided else f"{audit.verdict}: {said}"

@@ -6,16 +6,26 @@ import math
 from itertools import groupby
 from typing import Final
 
-from dpaudit.formatting import clipped, printable, rounded, rounded_down
+from dpaudit.formatting import printable, rounded, rounded_down
 from dpaudit.frontiers.record import (
     Frontier,
     FrontierPoint,
-    PointUtility,
     finding,
     frontier_table,
     notes,
 )
-from dpaudit.report.figures import CLAIM, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
+from dpaudit.report.figures import (
+    GREY,
+    LETTER,
+    MARGIN,
+    SWATCH,
+    WIDTH,
+    SvgDrawing,
+    below,
+    bound_mark,
+    bound_marks,
+    framed,
+)
 from dpaudit.report.render import Page, page_html, page_markdown
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.record import AuditBrief
@@ -23,18 +33,20 @@ from dpaudit.results.structure import Block, Picture
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
 
-_SLOT = 17
-_BETWEEN = 190
-"""Where the panel of epsilon ends and that of usefulness begins, more or less."""
-_LEGEND: Final = (
-    "ring: proved lower bound; cross: one that violates the claim",
-    "thin line: up to what a perfect attack would prove",
-    "thick upright: claim; number on the left: epsilon asked for",
-    "diamond: mean AUROC, with its interval; dashed: real data",
-    "hollow: not distinguishable from noise, which is dotted",
+_HEIGHT: Final = 190.0
+_LEFT: Final = 44.0
+_STYLES: Final = (
+    ("#1f4e79", "none"),
+    ("#b3420f", "6 3"),
+    ("#2e6b34", "2 2"),
+    ("#6a1b9a", "8 3 2 3"),
+    ("#7a4d00", "1 3"),
+    ("#444444", "12 3"),
 )
-_USEFUL = "#1f4e79"
-_DIAMOND = "m0 -5l5 5l-5 5l-5 -5z"
+"""Colour and dashes of each generator's line, which together no other one of six has."""
+_DIAMOND: Final = "m0 -5l5 5l-5 5l-5 -5z"
+_NAME: Final = 24
+"""Letters that stand at either end of a name that is cut."""
 
 
 def frontier_html(frontier: Frontier) -> str:
@@ -50,28 +62,36 @@ def frontier_markdown(frontier: Frontier) -> str:
 def _page(frontier: Frontier) -> Page:
     blocks = [
         Block(
-            title="Claim, proved bound and usefulness",
+            title="Result",
             picture=Picture.FRONTIER,
+            caption="Higher is more useful, farther left is more private; a cross marks a claim "
+            "that does not hold.",
             table=frontier_table(frontier),
         ),
-        Block(title="How to read this", items=notes(frontier)),
-        Block(title="Again", command=frontier.reproduce),
+        Block(title="Points", table=frontier_table(frontier)),
+        Block(title="How to read the numbers", items=notes(frontier)),
+        Block(title="Reproduce", command=frontier.reproduce),
     ]
     if frontier.failures:
-        blocks.insert(1, Block(title="What failed", items=frontier.failures))
+        blocks.insert(2, Block(title="What failed", items=frontier.failures))
     return Page(
         verdict=frontier.verdict,
         word="FRONTIER",
         finding=finding(frontier),
         subject=f"{frontier.source}: {frontier.label} predicted",
-        lead=(),
+        lead=(
+            "Each point is a generator at one epsilon: what it claims, what an audit proves, and "
+            f"how well classifiers trained on its synthetic rows predict {frontier.label}.",
+            "No violation found is not evidence of privacy: a bound says how much is proved, not "
+            "how much is there.",
+        ),
         blocks=tuple(blocks),
         origin=f"dpaudit {__version__} from frontier.json",
     )
 
 
 def draw_frontier(frontier: Frontier) -> str:
-    """Draws the points below one another: epsilon on the left, AUROC on the right.
+    """Draws utility over epsilon: a line for each generator, and the proved bound of each point.
 
     Args:
         frontier: The frontier.
@@ -79,55 +99,106 @@ def draw_frontier(frontier: Frontier) -> str:
     Returns:
         An `<svg>` element; the same bytes for the same frontier.
     """
-    grouped = [
-        (asked, list(points)) for asked, points in groupby(frontier.points, lambda one: one.asked)
-    ]
-    slots = sum(1 + len(points) for _, points in grouped)
-    y = Range(slots - 0.5, -0.5)
-    height = _SLOT * slots
-    privacy = Axes(left=38, top=6, width=_BETWEEN - 50, height=height, x=_epsilons(frontier), y=y)
-    useful = Axes(
-        left=_BETWEEN + 6,
-        top=6,
-        width=WIDTH - _BETWEEN - 6 - 2 * MARGIN,
-        height=height,
-        x=_scores(frontier),
-        y=y,
+    axes = Axes(
+        left=_LEFT,
+        top=8.0,
+        width=WIDTH - _LEFT - 2.0 * MARGIN,
+        height=_HEIGHT,
+        x=_epsilons(frontier),
+        y=_scores(frontier),
     )
-    elements = [privacy.frame(), *_ticks(privacy, frontier), privacy.x_label("epsilon")]
-    elements += [useful.frame(), useful.x_ticks(), useful.x_label("AUROC on real rows")]
-    elements += _levels(useful, frontier)
-    place = 0
-    for asked, points in grouped:
-        elements.append(_name(privacy, place, asked))
-        for point in points:
-            place += 1
-            elements.append(
-                text(rounded(point.epsilon), privacy.left - 9, privacy.up(place), text_anchor="end")
-            )
-            if point.audit is not None:
-                elements += _audited(privacy, place, point.audit)
-            if point.utility is not None:
-                elements += _measured(useful, place, point.utility)
-        place += 1
-    for line, words in enumerate(_LEGEND):
-        elements.append(text(words, MARGIN, privacy.bottom + 46 + 14 * line))
+    real: Style = {"stroke": INK, "stroke_width": 1.0, "stroke_dasharray": "6 3"}
+    elements = [
+        _noise(axes, frontier),
+        axes.path([(axes.x.low, frontier.real), (axes.x.high, frontier.real)], **real),
+        axes.frame(),
+        *_ticks(axes, frontier),
+        axes.y_ticks(),
+        axes.x_label("epsilon (claim)"),
+        axes.y_label("AUROC on real rows"),
+    ]
+    entries = []
+    grouped = groupby(frontier.points, lambda one: one.asked)
+    for number, (asked, points) in enumerate(grouped):
+        colour, dashes = _STYLES[number % len(_STYLES)]
+        line: Style = {"stroke": colour, "stroke_width": 1.6, "stroke_dasharray": dashes}
+        elements += _curve(axes, list(points), line)
+        entries.append((tag("path", d=f"M0 0H{SWATCH:g}", **line), _shortened(asked)))
+    rows, bottom = below([*entries, *_marks(real)], axes)
     described = "; ".join(map(_described, frontier.points))
     return framed(
         Picture.FRONTIER,
-        "Claimed epsilon, proved bound and usefulness of every generator",
+        "Utility over epsilon, and the proved bound of every generator",
         SvgDrawing(
-            elements,
-            privacy.bottom + 46 + 14 * len(_LEGEND),
+            [*elements, *rows],
+            bottom,
             f"{described}. Noise: {frontier.noise.mean:.3f}; real data: {frontier.real:.3f}.",
         ),
     )
 
 
-def _name(axes: Axes, place: int, asked: str) -> str:
-    outline: Style = {"stroke": "white", "stroke_width": 4, "paint_order": "stroke"}
-    shown = clipped(printable(asked), int((WIDTH - 2 * MARGIN) / LETTER))
-    return text(shown, MARGIN, axes.up(place), font_weight="bold", **outline)
+def _curve(axes: Axes, points: list[FrontierPoint], line: Style) -> list[str]:
+    """One generator: its line, the interval of each point, and what was proved there."""
+    measured = [
+        (_scaled(point.epsilon), point.utility, point.audit) for point in points if point.utility
+    ]
+    colour = str(line["stroke"])
+    drawn = []
+    if len(measured) > 1:
+        drawn.append(axes.path([(x, utility.auroc.mean) for x, utility, _ in measured], **line))
+    for x, utility, audit in measured:
+        mean, low, high = utility.auroc
+        drawn.append(axes.path([(x, low), (x, high)], stroke=colour, stroke_width=1.4))
+        shape = f"M{axes.across(x):.1f} {axes.up(mean):.1f}{_DIAMOND}"
+        fill = colour if utility.beats_noise else "white"
+        drawn.append(tag("path", d=shape, fill=fill, stroke=colour, stroke_width=1.6))
+        if audit is not None and audit.proved is not None:
+            drawn += _proved(axes, x, mean, audit)
+    return drawn
+
+
+def _proved(axes: Axes, claim: float, height: float, audit: AuditBrief) -> list[str]:
+    """A thin line from the claim to the proved bound."""
+    proved = _scaled(audit.proved or 0.0)
+    violated = audit.verdict is Verdict.VIOLATION
+    return [
+        axes.path([(claim, height), (proved, height)], stroke=INK, stroke_width=0.8),
+        bound_mark(axes, proved, height, size=4, violated=violated),
+    ]
+
+
+def _noise(axes: Axes, frontier: Frontier) -> str:
+    """The band of what noise reaches."""
+    low, high = (min(max(of, axes.y.low), 1.0) for of in (frontier.noise.low, frontier.noise.high))
+    left, right = axes.x
+    corners = [(left, low), (right, low), (right, high), (left, high)]
+    return axes.path(corners, fill=GREY)
+
+
+def _marks(real: Style) -> list[tuple[str, str]]:
+    """The rows of the legend that are of no generator."""
+    middle = SWATCH / 2.0
+
+    def diamond(fill: str) -> str:
+        return tag("path", d=f"M{middle:g} 0{_DIAMOND}", fill=fill, stroke=INK, stroke_width=1.6)
+
+    ring, cross, *_ = bound_marks("epsilon")
+    return [
+        (diamond(INK), "mean AUROC, better than noise, with its interval"),
+        (diamond("white"), "mean AUROC, not distinguishable from noise"),
+        ring,
+        cross,
+        (tag("path", d=f"M0 0H{SWATCH:g}", **real), "real data"),
+        (tag("rect", y=-4, width=SWATCH, height=8, fill=GREY), "noise"),
+    ]
+
+
+def _shortened(name: str) -> str:
+    """A name without its middle, for names often begin and end alike."""
+    shown = printable(name)
+    if len(shown) <= 2 * _NAME + 1:
+        return shown
+    return f"{shown[:_NAME]}…{shown[-_NAME:]}"
 
 
 def _epsilons(frontier: Frontier) -> Range:
@@ -136,14 +207,13 @@ def _epsilons(frontier: Frontier) -> Range:
     for point in frontier.points:
         ends.append(point.epsilon)
         if point.audit is not None:
-            audit = point.audit
-            ends += [audit.claim.value, audit.proved or 0.0, audit.max_provable or 0.0]
+            ends.append(point.audit.proved or 0.0)
     return Range(0.0, 1.05 * _scaled(max(end for end in ends if math.isfinite(end))))
 
 
 def _scores(frontier: Frontier) -> Range:
     """From a round number below every interval to 1."""
-    lows = [0.5, frontier.noise.mean, frontier.real]
+    lows = [0.5, frontier.noise.low, frontier.real]
     lows += [point.utility.auroc.low for point in frontier.points if point.utility]
     return Range(math.floor(10 * min(lows)) / 10, 1.0)
 
@@ -164,47 +234,6 @@ def _ticks(axes: Axes, frontier: Frontier) -> list[str]:
             drawn.append(text(words, place, axes.bottom + 11, text_anchor="middle"))
             last = place
     return drawn
-
-
-def _levels(axes: Axes, frontier: Frontier) -> list[str]:
-    """What real data and noise get, from the bottom to the top."""
-    return [
-        axes.path(
-            [(value, axes.y.low), (value, axes.y.high)],
-            stroke=INK,
-            stroke_width=1,
-            stroke_dasharray=dash,
-        )
-        for value, dash in ((frontier.real, "6 3"), (frontier.noise.mean, "1 3"))
-    ]
-
-
-def _audited(axes: Axes, place: int, audit: AuditBrief) -> list[str]:
-    """The claim, the proved bound, and how far a proof would reach."""
-    claim = _scaled(audit.claim.value)
-    ends = [(claim, place - 0.4), (claim, place + 0.4)]
-    drawn = [axes.path(ends, stroke=CLAIM, stroke_width=3)]
-    if audit.proved is None:
-        return drawn
-    proved = _scaled(audit.proved)
-    if audit.max_provable is not None and math.isfinite(audit.max_provable):
-        most = _scaled(audit.max_provable)
-        drawn.append(axes.path([(proved, place), (most, place)], stroke=INK))
-        drawn.append(axes.path([(most, place - 0.2), (most, place + 0.2)], stroke=INK))
-    violated = audit.verdict is Verdict.VIOLATION
-    drawn.append(bound_mark(axes, proved, place, size=4, violated=violated))
-    return drawn
-
-
-def _measured(axes: Axes, place: int, utility: PointUtility) -> list[str]:
-    """The mean AUROC and its interval."""
-    mean, low, high = utility.auroc
-    shape = f"M{axes.across(mean):.1f} {axes.up(place):.1f}{_DIAMOND}"
-    fill = _USEFUL if utility.beats_noise else "white"
-    return [
-        axes.path([(low, place), (high, place)], stroke=_USEFUL, stroke_width=1.4),
-        tag("path", d=shape, fill=fill, stroke=_USEFUL, stroke_width=1.6),
-    ]
 
 
 def _described(point: FrontierPoint) -> str:

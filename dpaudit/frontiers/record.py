@@ -13,7 +13,7 @@ from dpaudit.results.record import AuditBrief
 from dpaudit.results.structure import ReportTable
 from dpaudit.results.verdict import Verdict
 
-HEADER: Final = ("generator", "claimed", "proved", "most", "AUROC", "interval", "verdict")
+HEADER: Final = ("generator", "claim", "bound", "limit", "AUROC", "interval", "verdict")
 _NUMERIC = frozenset({1, 2, 3, 4, 5})
 
 
@@ -160,16 +160,22 @@ def frontier_lines(frontier: Frontier) -> list[str]:
 
 
 def finding(frontier: Frontier) -> str:
-    """The frontier in one sentence without its end: "6 points, 1 of them a violation"."""
+    """The frontier in a few words: "no violation found at 6 points; 2 could not decide"."""
     audits = [point.audit for point in frontier.points if point.audit]
     violations = sum(audit.verdict is Verdict.VIOLATION for audit in audits)
-    said = f"{counted(len(frontier.points), 'point')}, "
-    if violations:
-        said += f"{violations} of them {'a violation' if violations == 1 else 'violations'}"
-    else:
-        said += f"no violation found in {'any' if audits else 'none audited'}"
+    undecided = sum(audit.verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID) for audit in audits)
     failed = sum(bool(point.failures) for point in frontier.points)
-    return f"{said}; {failed} failed" if failed else said
+    many = counted(len(audits), "point")
+    if not audits:
+        said = "no point could be audited"
+    elif violations:
+        verb = "violates its" if violations == 1 else "violate their"
+        said = f"{violations} of {many} {verb} claim"
+    else:
+        said = f"no violation found at {many}"
+    rest = [f"{undecided} could not decide"] if undecided else []
+    rest += [f"{failed} failed"] if failed else []
+    return "; ".join([said, *rest])
 
 
 def notes(frontier: Frontier) -> tuple[str, ...]:
@@ -184,9 +190,9 @@ def notes(frontier: Frontier) -> tuple[str, ...]:
         f"which {frontier.positive_test_rows} are positive: {frontier.noise.mean:.3f} "
         f"({low:.3f} to {high:.3f}) for noise, {frontier.real:.3f} for real data. ~: not "
         "distinguishable from noise.",
-        f"Each bound and interval holds at {percent(frontier.confidence)} by itself. A bound says "
-        "how much is proved, not how much is there; most is what a perfect attack would have "
-        "proved, so an audit says nothing of a claim beyond it.",
+        f"Each bound and interval holds at {percent(frontier.confidence)} confidence, separately. "
+        "Bounds are lower bounds on epsilon; the limit is the bound of an attack without errors, "
+        "so an audit says nothing about a claim beyond it.",
     ]
     if audits > 1:
         found.append(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -161,13 +163,27 @@ def audit_data(
     _check_asked(epsilon, delta, coins=coins, holdout=holdout, anonymeter=anonymeter)
     report = on_progress or (lambda step: None)
     report("reading the tables")
+    files = {
+        "synthetic": synthetic,
+        "train": train,
+        "holdout": holdout,
+        "coins": coins,
+        "schema": schema,
+    }
+    numbers = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "confidence": confidence,
+        "seed": seed,
+    }
+    reproduce = _command(files, numbers, secrets or (), anonymeter=anonymeter)
     tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
     if tossed is not None and holdout is not None:
         tossed.check(train, name="train")
         tossed.check(holdout, name="holdout")
     tables = load_released(train, synthetic, holdout, schema=schema)
     del train, synthetic, holdout  # large
-    return _audited(
+    found = _audited(
         tables,
         tossed,
         None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta or 0.0),
@@ -178,6 +194,28 @@ def audit_data(
         seed=seed,
         report=report,
     )
+    return replace(found, date=datetime.now(UTC).date().isoformat(), reproduce=reproduce)
+
+
+def _command(
+    files: Mapping[str, object],
+    numbers: Mapping[str, float | None],
+    secrets: Sequence[str],
+    *,
+    anonymeter: bool,
+) -> str | None:
+    """The command of an audit, its inputs first; None if one of them is in memory."""
+    given = {name: of for name, of in files.items() if of is not None}
+    if not all(isinstance(of, str | Path) for of in given.values()):
+        return None
+    words = ["dpaudit", "audit-data"]
+    for name, of in given.items():
+        words += [f"--{name}", str(of)]
+    for name, number in numbers.items():
+        words += [] if number is None else [f"--{name}", f"{number!r}"]
+    for secret in secrets:
+        words += ["--secret", secret]
+    return shlex.join([*words, *(["--anonymeter"] if anonymeter else [])])
 
 
 def _audited(
@@ -228,7 +266,7 @@ def _audited(
     )
     membership, bound = compared.membership, compared.bound
     concluded = conclude(
-        rows, membership, bound, linkage.proved, exchangeable, claim=claim, confidence=confidence
+        rows, membership, bound, linkage, exchangeable, claim=claim, confidence=confidence
     )
     return ReleasedDataResult(
         finding=concluded.finding,

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
-from dpaudit.formatting import percent, rounded_down, rounded_up
+from dpaudit.formatting import auc_text, percent, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.exchangeability import Exchangeability
+from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import CONTROL_LEVEL, RateAtThreshold, p_text
 from dpaudit.results.decide import decide
 from dpaudit.results.document import Limits
@@ -28,6 +29,10 @@ DIFFER: Final = (
     "train and hold-out differ without the synthetic table too: they are not of one population, or "
     "their rows come in groups"
 )
+
+
+REVEALED: Final = "the synthetic table depends on single training rows"
+"""The headline of a leak where no row was recognised as a whole."""
 
 
 class ReleasedFinding(StrEnum):
@@ -150,7 +155,7 @@ def conclude(
     rows: RowCounts,
     membership: MembershipOutcome | None,
     bound: ReleasedBound | None,
-    linked: tuple[str, ...],
+    linkage: Linkage,
     exchangeable: Exchangeability | None,
     *,
     claim: PrivacyClaim | None,
@@ -162,7 +167,7 @@ def conclude(
         rows: Rows of the tables.
         membership: How well members are recognised; None if that was not tested.
         bound: The bound on epsilon, if there is one.
-        linked: Findings on copies, rare values and guessed attributes, at `linkage_confidence`.
+        linkage: Findings on copies, rare values and guessed attributes, at `linkage_confidence`.
         exchangeable: Whether a random split made the tables; None where coins did.
         claim: The claim, if there is one.
         confidence: Of the bound, and that no leak is found where none is.
@@ -172,8 +177,7 @@ def conclude(
     """
     if membership is None:
         why = (
-            "without a hold-out memory cannot be distinguished from chance: give rows of the same "
-            "population that the synthetic table was not made from"
+            f"{_copied(linkage)}; without a hold-out nothing shows how many would by chance"
             if rows.holdout is None
             else f"only {rows.compared:,} rows of train and hold-out can be compared, too few to "
             "test membership: give more, or more columns if rows repeat"
@@ -198,25 +202,26 @@ def conclude(
             bound.proved, claim, power, (), confidence=confidence, unit=SampleUnit.CANARIES
         )
         return Concluded(ReleasedFinding(decision.verdict.value), decision.reasons)
-    return _without_claim(membership, bound, linked, exchangeable, confidence=confidence)
+    return _without_claim(membership, bound, linkage, exchangeable, confidence=confidence)
 
 
 def _without_claim(
     membership: MembershipOutcome,
     bound: ReleasedBound | None,
-    linked: tuple[str, ...],
+    linkage: Linkage,
     exchangeable: Exchangeability | None,
     *,
     confidence: float,
 ) -> Concluded:
     attacked = (
-        f"attack {membership.attack} distinguishes train rows from hold-out rows by the synthetic "
-        f"table (p {p_text(membership.p_value)}, of {membership.scored:,} rows that the attack was "
-        "not chosen on)"
+        f"the attack {membership.attack} distinguishes training rows from hold-out rows (AUC "
+        f"{auc_text(membership.auc)}, p {p_text(membership.p_value)} on {membership.scored:,} rows "
+        "that it was not chosen on)"
     )
     share = membership.detectable_copies
     recognised = membership.p_value <= membership_level(confidence)
-    found = (attacked, *linked) if recognised else linked
+    linked = linkage.proved
+    found = (*linked, attacked) if recognised else linked
     if found:
         if exchangeable is not None and exchangeable.differ:
             why = (
@@ -224,6 +229,8 @@ def _without_claim(
                 "well as a leak does; give a hold-out drawn as train was"
             )
             return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
+        rows = recognised or linkage.copies.proved
+        what = "rows of the training table can be recognised" if rows else REVEALED
         proof = (
             (
                 f"epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)}"
@@ -232,30 +239,36 @@ def _without_claim(
             if bound is not None and bound.proved > 0.0
             else ()
         )
-        return Concluded(ReleasedFinding.LEAK, (found[0], *proof, *found[1:]))
+        return Concluded(ReleasedFinding.LEAK, (f"{what}: {found[0]}", *proof, *found[1:]))
     if share is None or share > LARGEST_SHARE:
         least = "half" if share is None else percent(share)
         why = (
-            f"nothing was found, but not {'even ' if share is None else ''}copies of fewer than "
-            f"{least} of the train rows would have been: give more rows"
+            f"nothing was found, but copies of {least} of the training rows might have been "
+            "missed: give more rows"
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     why = (
-        f"no attack distinguishes train rows from hold-out rows (p {p_text(membership.p_value)}); "
-        f"copies of {percent(share)} of the train rows would have been found with 80 % power; this "
-        "is not evidence of privacy"
+        "no training row was recognised: no attack distinguishes training rows from hold-out rows "
+        f"(p {p_text(membership.p_value)}); copies of {percent(share)} of the training rows would "
+        "have been detected with 80 % power; not evidence of privacy"
     )
     return Concluded(ReleasedFinding.NOTHING_FOUND, (why,))
+
+
+def _copied(linkage: Linkage) -> str:
+    """How many synthetic rows are copies: "96 of 598 synthetic rows equal a training row"."""
+    found, of = linkage.copies.synthetic
+    return f"{found:,} of {of:,} synthetic rows equal a training row"
 
 
 def why_no_bound(rows: RowCounts, membership: MembershipOutcome | None) -> str:
     """Why there is no lower bound on epsilon, in one sentence without its end."""
     if rows.holdout is None:
-        return "not a bound on epsilon, because there is no hold-out"
+        return "no bound on epsilon: it takes a hold-out, split off by coins before training"
     if rows.coins is None:
         return (
-            "not a bound on epsilon, because no coin file says that each row was put into train by "
-            "its own fair coin: split the next table with `dpaudit split` before training"
+            "no bound on epsilon: it takes a coin file, which shows that a fair coin put each row "
+            "into train or hold-out; split the next table with `dpaudit split` before training"
         )
     assert membership is None  # else there is one
-    return "not a bound on epsilon, because too few rows had a coin"
+    return "no bound on epsilon: too few rows had a coin"

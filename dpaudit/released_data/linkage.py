@@ -224,24 +224,27 @@ def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFr
 def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) -> Iterator[str]:
     for one in (copies.exact, *copies.near):
         if one.records.proved:
-            what = "a copy" if one.share is None else f"a near copy (within {one.within:.3g})"
+            what = (
+                "an exact copy" if one.share is None else f"a near copy (within {one.within:.3g})"
+            )
+            found, of = one.records.train
             yield (
-                f"at least {one.records.at_least:,} of {one.records.train.of:,} train records have "
-                f"{what} because they were trained on"
+                f"{found:,} of {of:,} training rows have {what}, at least {one.records.at_least:,} "
+                "of them because they were trained on"
             )
             break
     if outliers.ends_proved and outliers.ends is not None:
         ends = outliers.ends.train
         yield (
-            f"{ends.found} of {ends.of} extremes of numeric columns are those of the train table, "
-            "more than a random split explains"
+            f"{ends.found} of {ends.of} extremes of numeric columns are those of the training "
+            "table, more than a random split explains"
         )
     rare = [one.column for one in outliers.columns if one.repeated.proved]
     if rare:
-        yield f"it repeats values that single train records have: {listed(rare, 5)}"
+        yield f"values that only one training row has are repeated: {listed(rare, 5)}"
     secrets = list(dict.fromkeys(one.secret for one in inference if one.right.proved))
     if secrets:
-        yield f"it gives away values of train records: {listed(secrets, 5)}"
+        yield f"values of training rows can be guessed from their others: {listed(secrets, 5)}"
 
 
 class DistanceQuantiles(NamedTuple):

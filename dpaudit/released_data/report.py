@@ -29,29 +29,29 @@ _INDENT = "  "
 MOST_ROWS: Final = 10
 """Most rows that each table of the report shows."""
 _NAME, _SHORT = 18, 12  # letters of a column's name, so that a terminal holds the tables
-_NO_HOLDOUT = "Without a hold-out nothing says how many there would be by chance."
+_NO_HOLDOUT = "Without a hold-out, nothing shows how many there would be by chance."
 _COMPARED = ("train", "hold-out", "at least")
 
 
 def membership_block(found: MembershipOutcome, *, confidence: float) -> Block:
     """How well train rows are recognised, and the results of the controls."""
-    header = ("rows flagged", "train", "hold-out", "train at least", "others at most")
+    header = ("threshold", "TPR", "FPR", "TPR at least", "FPR at most")
     rows = tuple(
         (
-            f"at nominal {percent(rate.nominal)}",
-            f"{rate.flagged_members} of {rate.members}",
-            f"{rate.flagged_others} of {rate.others}",
+            f"for FPR {percent(rate.nominal)}",
+            f"{rate.flagged_members}/{rate.members}",
+            f"{rate.flagged_others}/{rate.others}",
             percent(float(rounded_down(rate.true_positive_rate_lower))),
             percent(float(rounded_up(rate.false_positive_rate_upper))),
         )
         for rate in found.rates
     )
     return Block(
-        title="Who was in train",
+        title="Recognising training rows",
         paragraphs=(
-            f"Attack {found.attack}, chosen on {found.fitted:,} rows and scored once on "
-            f"{found.scored:,} others: p {p_text(found.p_value)}, AUC {auc_text(found.auc)}. The "
-            f"limits in the table hold together at {percent(confidence)}.",
+            f"The attack {found.attack} was chosen on {found.fitted:,} rows and scored once on "
+            f"{found.scored:,} others: AUC {auc_text(found.auc)}, p {p_text(found.p_value)}. The "
+            f"limits in the table hold jointly at {percent(confidence)} confidence.",
             *_controls(found),
         ),
         table=ReportTable(header, rows, frozenset({1, 2, 3, 4})),
@@ -60,21 +60,21 @@ def membership_block(found: MembershipOutcome, *, confidence: float) -> Block:
 
 def _controls(found: MembershipOutcome) -> Iterator[str]:
     if found.phantom_p_value is None:
-        yield "The hold-out is too small to be tested against itself."
+        yield "There is no null control: the hold-out is too small to be halved."
     else:
         yield (
-            f"Between two halves of the hold-out the same test gives p "
-            f"{p_text(found.phantom_p_value)}, as it should where nothing is to find."
+            "Null control passed: between two halves of the hold-out, where there is nothing to "
+            f"find, the same test finds nothing (p {p_text(found.phantom_p_value)})."
             if found.phantom_p_value > CONTROL_LEVEL
-            else f"Between two halves of the hold-out the same test gives p "
-            f"{p_text(found.phantom_p_value)}: something is wrong."
+            else "Null control FAILED: the same test distinguishes two halves of the hold-out, "
+            f"where there is nothing to find (p {p_text(found.phantom_p_value)})."
         )
     if found.detectable_copies is None:
-        yield "Copies of half of the train rows would not have been found."
+        yield "Power: even copies of half of the training rows might have been missed."
     else:
         yield (
-            f"Copies of {percent(found.detectable_copies)} of the train rows would have been found "
-            "with 80 % power."
+            f"Power: copies of {percent(found.detectable_copies)} of the training rows are "
+            "detected with 80 % probability."
         )
 
 
@@ -86,14 +86,14 @@ def bound_block(bound: ReleasedBound | None, why_none: str | None, *, confidence
 
 def _proved(bound: ReleasedBound, confidence: float) -> Iterator[str]:
     yield (
-        f"Epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)} confidence and "
-        f"delta {bound.delta:g}, of whatever made the synthetic table from train, for tables that "
-        "differ by one row more or less."
+        f"Epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)} confidence "
+        f"(delta {bound.delta:g}, add or remove one row): whatever produced the synthetic table is "
+        "not more private than that."
     )
     yield (
-        "It needs that each coin was fair, and that whoever made the table saw neither the coins "
-        f"nor the hold-out. A perfect attack would have proved {rounded_down(bound.max_provable)}. "
-        "Bound and test each hold at their confidence by themselves."
+        "Assumed: each coin was fair, and the producer of the table saw neither coins nor "
+        f"hold-out. The upper limit for this many rows is {rounded_down(bound.max_provable)}. "
+        "Bound and test hold at their confidence separately."
     )
 
 
@@ -103,9 +103,8 @@ def riskiest_block(rows: Sequence[RiskyRow]) -> Block:
     return Block(
         title="Riskiest rows",
         paragraphs=(
-            f"{len(rows):,} rows of the train table stand out, of which at most 5 % in the mean by "
-            "chance; a fifth of the rows served to choose the attack and were left out. Row "
-            f"numbers from 0: {named}.",
+            f"{len(rows):,} training rows stand out (false discovery rate 5 %; the fifth of the "
+            f"rows that served to choose the attack is left out). Row numbers from 0: {named}.",
         ),
     )
 
@@ -122,25 +121,25 @@ def linkage_blocks(found: Linkage) -> tuple[Block, ...]:
 
 
 def _copies(found: Copies, confidence: str) -> Block:
-    rows = [("every value", *_compared(found.exact.records))]
+    rows = [("exact", *_compared(found.exact.records))]
     rows += [(f"within {rounded(one.within)}", *_compared(one.records)) for one in found.near]
     named = ", ".join(map(str, found.riskiest))
     return Block(
         title="Copies",
         paragraphs=(
-            f"{_of(found.synthetic)} synthetic records equal a train record. What hold-out records "
-            "show is chance; the last column is how many train records have a copy because they "
-            f"were trained on, at least. It holds, as that of the next tables, at {confidence} "
-            "confidence if a random split made train and hold-out."
+            f"{_of(found.synthetic)} synthetic rows equal a training row. Hold-out rows show how "
+            "many copies occur by chance. The last column is a lower bound on the training rows "
+            "that have a copy because they were trained on; all last columns hold jointly at "
+            f"{confidence} confidence if train and hold-out were split at random."
             if found.exact.records.holdout
-            else f"{_of(found.synthetic)} synthetic records equal a train record. {_NO_HOLDOUT}",
+            else f"{_of(found.synthetic)} synthetic rows equal a training row. {_NO_HOLDOUT}",
             *(
-                [f"Copied rows of the train table, the least likely by chance first: {named}."]
+                [f"Copied training rows, the least likely by chance first: {named}."]
                 if found.riskiest
                 else []
             ),
         ),
-        table=_table("records with a copy", rows),
+        table=_table("rows with a copy", rows),
     )
 
 
@@ -149,19 +148,18 @@ def _outliers(found: Outliers) -> Block:
     if found.ends is not None:
         ends = found.ends
         paragraphs.append(
-            f"The synthetic table has the smallest or largest value of the train table at "
-            f"{_of(ends.train)} ends of numeric columns, and that of the hold-out at "
-            f"{ends.holdout.found}; a random split differs so much with p "
-            f"{rounded_up(ends.p_value)}"
-            f"{': bounds were read off the train table' if found.ends_proved else ''}."
+            f"Of the minima and maxima of numeric columns, {_of(ends.train)} equal those of the "
+            f"training table and {ends.holdout.found} those of the hold-out (p "
+            f"{rounded_up(ends.p_value)})"
+            f"{': bounds were read from the training table' if found.ends_proved else ''}."
         )
         own = [one.column for one in found.columns if one.minimum or one.maximum]
         if own:
             paragraphs.append(
-                f"Ends of the train table and not of the hold-out: {listed(own, MOST_ROWS)}."
+                f"Columns with an extreme of the training table alone: {listed(own, MOST_ROWS)}."
             )
     paragraphs.append(
-        "Below: values that one record alone has, and how many of them the synthetic table repeats."
+        "Values that only one row has, and how many of them the synthetic table repeats:"
     )
     shown = [one for one in found.columns if one.repeated.train.of][:MOST_ROWS]
     rows = [(_short(one.column, _NAME), *_compared(one.repeated)) for one in shown]
@@ -187,10 +185,15 @@ def _inference(found: tuple[Inference, ...]) -> Block:
     return Block(
         title="Guessing a value from all others",
         paragraphs=(
-            "What is guessed of hold-out records as well holds of the population. Baseline: right "
-            "with the most frequent value or the median alone. The last column: train records "
-            "whose value was given away because they were trained on, at least. These are the "
-            f"{len(rows)} guesses with the smallest p-values.",
+            "Right guesses of a value from all other values of its row. What is guessed as well "
+            "on hold-out rows reflects the population, not the training. Baseline: guessing the "
+            "most frequent value or the median."
+            + (
+                f" The last column is a lower bound on training rows whose value is revealed "
+                f"because they were trained on. Shown: the {len(rows)} smallest p-values."
+                if any(one.right.holdout for one in shown)
+                else f" {_NO_HOLDOUT}"
+            ),
         ),
         table=ReportTable(header, tuple(rows), frozenset({2, 3, 4, 5})),
     )
@@ -205,17 +208,17 @@ def _panel(found: DistancePanel, *, proved: bool) -> Block:
     share = (
         ""
         if found.nearer_to_train is None
-        else f" {_share(found.nearer_to_train)} of synthetic records are nearer to a train record "
-        "than to a hold-out record."
+        else f" {_share(found.nearer_to_train)} of synthetic rows are nearer to a training row "
+        "than to a hold-out row."
     )
     said = "passes" if found.passes else "does not pass"
     but = ", although leaks are proved above" if proved and found.passes else ""
     return Block(
         title="Distance to the closest record",
         paragraphs=(
-            f"Many privacy panels show this. This table {said}{but}.{share} These are averages "
-            "and low quantiles over all synthetic records: copies of a few records do not move "
-            "them, so that a table that passes may still leak.",
+            f"Many privacy panels show this. This table {said}{but}.{share} Averages and low "
+            "quantiles over all synthetic rows hardly change when a few rows are copied: a table "
+            "that passes may still leak.",
         ),
         table=ReportTable(
             ("distance to", "5 % quantile", "median", "ratio, 5 %", "identical"),
@@ -230,7 +233,8 @@ def _anonymeter(found: Linkage) -> Block:
     if found.anonymeter is None:
         return Block(
             title=title,
-            paragraphs=("Not run: make its environment, ask for it, and give a hold-out.",),
+            paragraphs=("Not run: it takes a hold-out, its environment, and --anonymeter.",),
+            folded=True,
             command="dpaudit env create anonymeter",
         )
     rows = tuple(
@@ -246,8 +250,8 @@ def _anonymeter(found: Linkage) -> Block:
     return Block(
         title=title,
         paragraphs=(
-            "Its risk is the success on train records beyond that on hold-out records. Its "
-            "intervals are approximate, hold one by one, and decide nothing here.",
+            "Its risk is the success on training rows in excess of that on hold-out rows. Its "
+            "intervals are approximate and separate; they decide nothing here.",
         ),
         items=tuple(
             f"{one.kind}: {note}" for one in found.anonymeter for note in dict.fromkeys(one.notes)
@@ -290,7 +294,9 @@ def tables_block(
     warnings: Sequence[str],
 ) -> Block:
     """The tables compared, their sources and their peculiarities."""
-    return Block(title="Tables", items=tuple(_tables(rows, sources, tests, warnings)))
+    return Block(
+        title="Tables", folded=not warnings, items=tuple(_tables(rows, sources, tests, warnings))
+    )
 
 
 def _tables(

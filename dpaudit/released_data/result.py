@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dpaudit.formatting import printable
@@ -16,6 +16,14 @@ from dpaudit.released_data.conclusion import (
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import RiskyRow
+from dpaudit.released_data.opening import (
+    draw_shares,
+    lead,
+    next_block,
+    result_block,
+    shares,
+    threat_block,
+)
 from dpaudit.released_data.report import (
     bound_block,
     linkage_blocks,
@@ -26,7 +34,8 @@ from dpaudit.released_data.report import (
 )
 from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.report.render import Page, page_html, page_markdown
-from dpaudit.results.document import Document, document_schema
+from dpaudit.report.standards import RELEASED, standards
+from dpaudit.results.document import OPTIONAL, Document, document_schema
 from dpaudit.results.structure import Block
 from dpaudit.results.verdict import Verdict
 
@@ -53,6 +62,9 @@ class ReleasedDataResult(Document):
         riskiest: Rows of the train table that stand out; on average at most 5 % of them by chance.
         linkage: Copies, rare values, guessed attributes, and the distance to the closest record.
         dpaudit: Version of dpaudit.
+        date: Day on which the audit ended, in UTC; absent from results written before it was
+            recorded.
+        reproduce: The command that repeats the audit; absent where a table was in memory.
     """
 
     schema_version = 2
@@ -73,6 +85,8 @@ class ReleasedDataResult(Document):
     riskiest: tuple[RiskyRow, ...]
     linkage: Linkage
     dpaudit: str
+    date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
+    reproduce: str | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def found(self) -> bool:
@@ -110,20 +124,44 @@ class ReleasedDataResult(Document):
 
     def to_html(self) -> str:
         """The report as one HTML file without scripts or anything from the network."""
-        return page_html(self._page(), draw=lambda picture: "")
+        found = shares(self.membership, self.linkage)
+        return page_html(self._page(), draw=lambda picture: draw_shares(found))
 
     def __str__(self) -> str:
         """The report as text of 80 columns."""
-        return text_of(self.headline, self.reasons[1:], self._blocks())
+        return text_of(self.headline, self.reasons[1:], (*self._blocks(), self._next()))
+
+    def _next(self) -> Block:
+        return next_block(
+            self.finding,
+            has_holdout=self.rows.holdout is not None,
+            has_coins=self.rows.coins is not None,
+        )
 
     def _page(self) -> Page:
         return Page(
             verdict=self.finding.verdict,
             word=self.finding.upper(),
             finding=self.reasons[0],
-            subject=f"A released table: {self.sources.synthetic}",
-            lead=tuple(f"{reason[:1].upper()}{reason[1:]}." for reason in self.reasons[1:]),
-            blocks=self._blocks(),
+            subject=f"Audit of the released table {self.sources.synthetic}"
+            f"{f', {self.date}' if self.date else ''}",
+            lead=tuple(
+                lead(
+                    self.finding,
+                    self.reasons[1:],
+                    self.bound,
+                    has_holdout=self.rows.holdout is not None,
+                    confidence=self.confidence,
+                )
+            ),
+            blocks=(
+                result_block(shares(self.membership, self.linkage)),
+                self._next(),
+                *self._blocks(),
+                threat_block(),
+                standards(RELEASED),
+                *([Block(title="Reproduce", command=self.reproduce)] if self.reproduce else []),
+            ),
             origin=f"dpaudit {self.dpaudit} audit-data",
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from dpaudit.errors import SettingsError
@@ -23,7 +23,7 @@ from dpaudit.plugins.protocols import Attack
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.features import MovedFeature
 from dpaudit.replaying.ledger import LedgerLine
-from dpaudit.results.document import Document
+from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.results.verdict import Verdict
 
 
@@ -98,6 +98,8 @@ class ReplayRecord(Document):
         seconds_a_fit: Median time of a fit in both worlds, in seconds.
         versions: Of dpaudit and its libraries, and of the release under replay.
         reproduce: The command that reproduces this.
+        date: Day on which the replay ended, in UTC; absent from results written before it was
+            recorded.
     """
 
     schema_version = 1
@@ -129,6 +131,7 @@ class ReplayRecord(Document):
     seconds_a_fit: float
     versions: Mapping[str, str]
     reproduce: str
+    date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
 
     def assert_no_violation(self) -> None:
         """Raises unless the replay is consistent with the claim.

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
-from dpaudit.formatting import duration, percent, rounded
+from dpaudit.formatting import (
+    counted,
+    duration,
+    percent,
+    rounded,
+)
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.replaying.record import ReplayRecord, cost
-from dpaudit.report.figures import MARGIN, WIDTH, SvgDrawing, framed
+from dpaudit.report.figures import LETTER, MARGIN, WIDTH, SvgDrawing, framed
 from dpaudit.report.render import Page, page_html, page_markdown
+from dpaudit.report.standards import REPLAY, standards
 from dpaudit.report.svg import INK, tag, text
-from dpaudit.results.structure import Block, Picture, ReportTable
+from dpaudit.results.odds import but_for, odds
+from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable, left_out
 from dpaudit.results.verdict import Verdict
 
 _ROW: Final = 30.0
 _WIDEST: Final = WIDTH - 2 * MARGIN - 95.0
 _BAR: Final = "#1f4e79"
+_UNLIMITED: Final = 100.0
+"""An epsilon that is as good as none."""
+_BARS: Final = 8
+"""Lines that the figure shows."""
+_LONGEST: Final = int((WIDTH - 2 * MARGIN) / LETTER)
 
 
 def replay_html(record: ReplayRecord) -> str:
@@ -35,43 +49,57 @@ def _page(record: ReplayRecord) -> Page:
         verdict=record.verdict,
         word=word,
         finding=finding,
-        subject=f"Replay of {record.generator} on {record.source}",
+        subject=f"Replay of {record.generator} on {record.source}"
+        f"{f', {record.date}' if record.date else ''}",
         lead=tuple(_lead(record)),
         blocks=tuple(_blocks(record)),
-        origin=f"dpaudit {record.versions['dpaudit']}",
+        origin=f"dpaudit {record.versions['dpaudit']} replay",
     )
 
 
 def _lead(record: ReplayRecord) -> Iterator[str]:
-    yield (
-        "The unmodified code was fitted with and without one record, with the same noisy answers "
-        "in both worlds, so that the privacy loss of those answers is known exactly."
-    )
-    if record.verdict is Verdict.VIOLATION:
+    violated = record.verdict is Verdict.VIOLATION
+    if violated and isinstance(record.claim, PrivacyClaim):
+        yield _odds(record, record.claim)
+    if violated and record.guesses is None:
         yield "The claim does not hold for the noisy answers that its proof releases."
+    yield (
+        "Replay fitted the unmodified code with and without one record, with the same noisy "
+        "answers both times: their privacy loss is known exactly."
+    )
     for reason in record.reasons:
         yield f"{reason[:1].upper()}{reason[1:]}."
 
 
+def _odds(record: ReplayRecord, claim: PrivacyClaim) -> str:
+    """A violation in odds."""
+    seen = "the noisy answers" if record.guesses is None else "the synthetic rows"
+    proved = math.inf if record.proved is None else record.proved
+    return (
+        f"For some outputs, an attacker who sees {seen} can change the odds that this record was "
+        f"used by a factor of at least {odds(min(proved, _UNLIMITED), up=False)}. The claim allows "
+        f"{odds(claim.epsilon, up=True)}{but_for(claim)}."
+    )
+
+
 def _blocks(record: ReplayRecord) -> Iterator[Block]:
-    rows = [
-        ("Claim", record.claim.in_words),
-        ("Lower bound", record.bound_text),
-        *([("Computed", record.computed_text)] if record.computed is not None else []),
-        ("Record", record.target),
-        *([("Power", record.power_text)] if record.detectable is not None else []),
-        ("Fits", f"{record.fits} in {duration(record.seconds)}"),
-        ("Rows", "differ between the worlds" if record.rows_differ else "are equal in both worlds"),
-    ]
-    yield Block(title="Result", table=ReportTable(("Quantity", "Value"), tuple(rows)))
+    if record.ledger:
+        yield _result(record)
+        yield Block(title="Next step", paragraphs=(_next(record),))
+    yield Block(
+        title="Bound" if record.ledger else "Result",
+        table=ReportTable(("Quantity", "Value"), tuple(_numbers(record))),
+    )
+    if not record.ledger:
+        yield Block(title="Next step", paragraphs=(_next(record),))
     if record.parting is not None:
         found = record.parting
         yield Block(
-            title="Where the worlds part",
+            title="Where the two fits part",
             paragraphs=(f"{found.place or 'Synthetic rows'}: {found.meaning}.",),
             table=ReportTable(
-                ("World", "There"),
-                (("in", found.inside), ("out", found.outside))
+                ("Fit", "There"),
+                (("with the record", found.inside), ("without it", found.outside))
                 if found.outside
                 else (("both", found.inside),),
             ),
@@ -80,13 +108,13 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
         yield Block(
             title="Ledger",
             paragraphs=(
-                "What each line of code costs, as its share of the mean privacy loss; L1, L2 and "
-                "Linf say how far its answers moved.",
+                "The cost of each line of code, and its share of the mean privacy loss. L1, L2 and "
+                "Linf are the distances by which the record moved its answers.",
+                *left_out(record.ledger, "lines"),
             ),
-            picture=Picture.LEDGER,
             table=ReportTable(
                 ("Line", "Noise", "Times", "L1", "L2", "Linf", "Cost", "Share", "Counts as"),
-                tuple(_ledger_row(one) for one in record.ledger[:20]),
+                tuple(_ledger_row(one) for one in record.ledger[:MOST_ROWS]),
                 frozenset({2, 3, 4, 5, 7}),
             ),
         )
@@ -96,15 +124,67 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
             items=tuple(f"{one.place}: {one.why}" for one in record.not_followed),
         )
     yield Block(
-        title="What this says",
+        title="Threat model",
         paragraphs=(
-            "The adversary of a replay is that of the proof: it sees every noisy answer. Synthetic "
-            "rows are made of those answers and may show less: that is for an audit.",
-            "A replay says nothing of other records and tables, of draws that it does not hear, or "
-            "of coins that are taken to be public.",
+            "The attacker is that of the proof, who sees every noisy answer. Synthetic rows are "
+            "made from these answers and may reveal less, which an audit measures.",
+            "Other records and tables, draws that replay does not follow, and coins taken as "
+            "public are not ruled out.",
         ),
     )
+    yield standards(REPLAY)
     yield Block(title="Reproduce", command=record.reproduce)
+
+
+def _result(record: ReplayRecord) -> Block:
+    """The figure: a bar for each of the costliest lines."""
+    shown = record.ledger[:_BARS]
+    more = len(record.ledger) - len(shown)
+    rest = f" {counted(more, 'more line')} in the ledger." if more else ""
+    return Block(
+        title="Result",
+        picture=Picture.LEDGER,
+        caption=f"Share of the mean privacy loss by line of code, and the cost of each line.{rest}",
+        table=ReportTable(
+            ("Line", "Share", "Cost"),
+            tuple((one.place, percent(round(one.share, 2)), cost(one)) for one in shown),
+            frozenset({1, 2}),
+        ),
+    )
+
+
+def _numbers(record: ReplayRecord) -> Iterator[tuple[str, str]]:
+    yield ("Claim", f"{record.claim.in_words}, {record.claim.neighbours}")
+    yield ("Lower bound", record.bound_text)
+    if record.computed is not None:
+        yield ("Computed", record.computed_text)
+    yield ("Record", record.target)
+    if record.detectable is not None:
+        yield ("Power", record.power_text)
+    yield ("Fits", f"{record.fits} in {duration(record.seconds)}")
+    differ = "differ with and without the record"
+    yield ("Synthetic rows", differ if record.rows_differ else "are equal with and without it")
+
+
+def _next(record: ReplayRecord) -> str:
+    if record.verdict is Verdict.INCONCLUSIVE:
+        return "Repair or allow what the headline names, then replay again."
+    if record.verdict is not Verdict.VIOLATION:
+        return (
+            "Replay other records (--target) and tables. For leaks that replay does not follow, "
+            "audit the generator (dpaudit audit)."
+        )
+    if record.parting is not None:
+        return "Repair the line at which the two fits part, then replay again."
+    rows = (
+        " To prove the leak from synthetic rows alone, use dpaudit audit --after-replay."
+        if record.features
+        else ""
+    )
+    return (
+        "Compare noise scale and distances of the first line of the ledger with what the proof "
+        f"says, repair the code, then replay again.{rows}"
+    )
 
 
 def _ledger_row(line: LedgerLine) -> tuple[str, ...]:
@@ -125,13 +205,13 @@ def _ledger_row(line: LedgerLine) -> tuple[str, ...]:
 
 
 def _bars(record: ReplayRecord) -> str:
-    """A bar for each line, as long as its share."""
-    shown, elements = record.ledger[:20], list[str]()
+    """A bar for each of the costliest lines, as long as its share."""
+    shown, elements = record.ledger[:_BARS], list[str]()
     for number, line in enumerate(shown):
         top = MARGIN + number * _ROW
         length = max(1.0, line.share * _WIDEST)
         elements += [
-            text(line.place, MARGIN, top + 5.0, fill=INK),
+            text(_ended(line.place), MARGIN, top + 5.0, fill=INK),
             tag("rect", x=MARGIN, y=top + 12.0, width=length, height=8.0, fill=_BAR),
             text(
                 f"{percent(round(line.share, 2))}, {cost(line)}",
@@ -143,3 +223,8 @@ def _bars(record: ReplayRecord) -> str:
     described = "; ".join(f"{one.place}: {percent(round(one.share, 2))}" for one in shown)
     drawing = SvgDrawing(elements, 2 * MARGIN + len(shown) * _ROW, f"{described}.")
     return framed(Picture.LEDGER, "Share of the privacy loss by line of code", drawing)
+
+
+def _ended(place: str) -> str:
+    """The end of a file and line that is too long for the figure: there is the line."""
+    return place if len(place) <= _LONGEST else f"…{place[1 - _LONGEST :]}"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -708,6 +709,7 @@ def _concluded(
         seconds_a_fit=float(np.median(found.seconds)),
         versions=spec.versions,
         reproduce=spec.command_of("replay", _own_words(setting, len(counted))),
+        date=datetime.now(UTC).date().isoformat(),
     )
 
 

@@ -9,6 +9,7 @@ from dpaudit.bounds import Direction, Threshold
 from dpaudit.formatting import (
     auc_text,
     clipped,
+    counted,
     duration,
     one_line,
     percent,
@@ -21,6 +22,7 @@ from dpaudit.model.choices import Access
 from dpaudit.model.claim import Neighbours, NoClaim
 from dpaudit.model.tables import IN_MEMORY, TABLE_FILE
 from dpaudit.plugins.protocols import World
+from dpaudit.report.standards import AUDIT, standards
 from dpaudit.results.advice import next_step
 from dpaudit.results.curves import (
     attack_bounds,
@@ -31,6 +33,7 @@ from dpaudit.results.curves import (
     shown_bounds,
 )
 from dpaudit.results.leaks import (
+    LEAKS_LISTED,
     MANY,
     NO_FEATURE,
     TRIAL_OUTCOMES,
@@ -38,6 +41,7 @@ from dpaudit.results.leaks import (
     Carrier,
     carrier,
     feature,
+    grouped,
 )
 from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.sentences import (
@@ -73,33 +77,40 @@ def blocks(result: AuditRecord) -> tuple[Block, ...]:
         result: The record of an audit.
 
     Returns:
-        The parts of the report in reading order; parts without content are left out, except
-        where their absence is news.
+        The parts of the report in reading order, the result first; parts without content are left
+        out, except where their absence is news.
     """
     sections: tuple[Callable[[AuditRecord], Iterable[Block]], ...] = (
+        _result,
         _reasons,
         _next,
-        threat_model,
-        _claim_against_bound,
         _leaks,
         _game,
         _attacks,
         _scores,
+        threat_model,
     )
     findings = (block for section in sections for block in section(result))
     return (*findings, *about_the_run(result))
 
 
 def _reasons(result: AuditRecord) -> Iterable[Block]:
+    """Why this verdict; folded where the headline says it."""
     if result.reasons:
-        yield Block(title="Why", items=tuple(result.reasons))
+        unclear = result.verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID)
+        yield Block(
+            title="Reasons",
+            level=Level.SUBSECTION,
+            items=tuple(result.reasons),
+            folded=not unclear,
+        )
 
 
 def _next(result: AuditRecord) -> Iterable[Block]:
     step = next_step(result)
     here = " (in the folder of this report)" if step.command.endswith(" .") else ""
     yield Block(
-        title="What to do next",
+        title="Next step",
         paragraphs=(
             f"{step.why.removesuffix('.')}{here}.",
             *([f"It costs {step.cost}."] if step.cost else []),
@@ -109,73 +120,75 @@ def _next(result: AuditRecord) -> Iterable[Block]:
     )
 
 
-def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
-    claims = not isinstance(result.claim, NoClaim)
-    title = "Claim against bound" if claims else "Empirical epsilon"
+def _result(result: AuditRecord) -> Iterable[Block]:
     if result.proved is None:
         yield Block(
-            title=title,
+            title="Result",
             paragraphs=(
                 "There is no bound: no trial of the audited generator was scored. Attacks, "
                 "scores and leaking features are therefore missing below.",
             ),
         )
         return
-    claimed, proved = claim_and_proof(result.claim, result.proved)
-    confidence = percent(result.confidence)
-    most, least, gaussian_least = result.power or (None, None, None)
-    quantity = result.claim.quantity
-    gaussian = (
-        ()
-        if gaussian_least is None
-        else (
-            (
-                "Caught with 80 % power, Gaussian",
-                rounded_up(gaussian_least),
-                "the same of a leak that shifts a normal score",
-            ),
-        )
-    )
-    methods = tuple(
-        (
-            f"Proved, {entry.label}" if entry.decides else entry.label,
-            rounded_down(value),
-            entry.meaning,
-        )
-        for _, entry, value in shown_bounds(result)
-    )
-    promised = (("Claimed", claimed, "what the generator promises"),)
-    caught = (
-        (
-            "Caught with 80 % power",
-            rounded_up(least),
-            "smallest leak that this audit exposes four times in five, if it shows "
-            f"{as_clearly(quantity)}",
-        ),
-    )
-    rows = (
-        *(promised if claims else ()),
-        ("Proved", proved, f"at least this, at {confidence} confidence; decides"),
-        *methods,
-        *(caught if claims else ()),
-        *gaussian,
-        (
-            "Largest provable",
-            rounded_down(most),
-            "the bound of an attack that never errs",
-        ),
-    )
     caution: tuple[str, ...] = ()
     if result.verdict is Verdict.INVALID:
         caution = (PROVES_NOTHING,)
     elif withheld(result):
         caution = (f"{JUDGED_BEFORE}.",)
+    noun = _capital(result.claim.quantity.noun)
     yield Block(
-        title=title,
-        paragraphs=(*caution, *compared_bound(result)),
+        title="Result",
+        paragraphs=caution,
         picture=Picture.CLAIM,
-        table=ReportTable(("Quantity", _capital(quantity.noun), "Meaning"), rows, frozenset({1})),
+        caption=_what_to_see(result),
+        table=ReportTable(("Quantity", noun, "Meaning"), tuple(_numbers(result)), frozenset({1})),
     )
+
+
+def _what_to_see(result: AuditRecord) -> str:
+    """One line below the figure of the claim."""
+    noun = result.claim.quantity.noun
+    confidence = percent(result.confidence)
+    if result.verdict is Verdict.VIOLATION:
+        return (
+            f"The bar ends beyond the claim; the true {noun} lies at or beyond its end "
+            f"({confidence} confidence)."
+        )
+    if result.verdict is Verdict.CONSISTENT:
+        return f"The bar does not reach beyond the claim; the true {noun} may lie beyond both."
+    if result.verdict is Verdict.MEASURED:
+        return f"The true {noun} lies at or beyond the end of the bar ({confidence} confidence)."
+    return "This audit decides nothing; the bar is what it measured."
+
+
+def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
+    """The rows of the table of the claim: quantity, number, meaning."""
+    claims = not isinstance(result.claim, NoClaim)
+    claimed, proved = claim_and_proof(result.claim, result.proved)
+    quantity = result.claim.quantity
+    most, least, gaussian_least = result.power or (None, None, None)
+    if claims:
+        yield ("Claim", claimed, f"{result.claim.source}")
+    yield (
+        f"Empirical {quantity.noun}",
+        proved,
+        f"lower bound at {percent(result.confidence)} confidence; decides",
+    )
+    for _, entry, value in shown_bounds(result):
+        yield (_capital(entry.label), rounded_down(value), entry.meaning)
+    if claims:
+        yield (
+            f"Minimum detectable {quantity.noun}",
+            rounded_up(least),
+            f"80 % power, for a leak that shows {as_clearly(quantity)}",
+        )
+    if claims and gaussian_least is not None:
+        yield (
+            f"Minimum detectable {quantity.noun}, Gaussian",
+            rounded_up(gaussian_least),
+            "80 % power, for a leak that shifts a normal score",
+        )
+    yield ("Upper limit", rounded_down(most), "of an attack without errors on this many models")
 
 
 def _game(result: AuditRecord) -> Iterable[Block]:
@@ -187,23 +200,26 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
     violation = result.proves_leak
     if result.counts is None or not result.game.names_leaks or not (leaks or violation):
         return
-    title = "Where the leak is" if violation else "What the attack relied on"
+    title = "What leaks" if violation else "What the attack relied on"
     if not leaks:
         yield Block(title=title, paragraphs=(f"{_capital(NO_FEATURE)}.",))
         return
-    alone = any(leak.separation is not None for leak in leaks)
+    groups = grouped(leaks)[:LEAKS_LISTED]
+    alone = any(group.separation is not None for group in groups)
+    more = len(leaks) - sum(group.features for group in groups)
+    rest = (f"{counted(more, 'more feature')} in result.json.",) if more else ()
     yield Block(
         title=title,
-        paragraphs=(_carried(result), *left_out(leaks, "features")),
+        paragraphs=(_carried(result), *rest),
         table=ReportTable(
-            ("Feature", "AUC lost without it", *(("Alone: |AUC - 1/2|",) if alone else ())),
+            ("Feature", "AUC lost without it", *(("|AUC - 1/2| of it alone",) if alone else ())),
             tuple(
                 (
-                    feature(leak),
-                    rounded(leak.importance),
-                    *((rounded(leak.separation),) if alone else ()),
+                    group.name,
+                    rounded(group.importance),
+                    *((rounded(group.separation),) if alone else ()),
                 )
-                for leak in leaks[:MOST_ROWS]
+                for group in groups
             ),
             frozenset({1, 2} if alone else {1}),
         ),
@@ -238,22 +254,23 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
             attack.name,
             auc_text(attack.auc),
             _rule(attack.threshold),
-            f"{attack.counts.false_negatives} of {attack.counts.n_in}",
-            f"{attack.counts.false_positives} of {attack.counts.n_out}",
+            f"{attack.counts.false_negatives}/{attack.counts.n_in}",
+            f"{attack.counts.false_positives}/{attack.counts.n_out}",
             *(rounded_down(attack.bounds[key]) for key in shown),
         )
         for attack in result.attacks
     )
     header = (
-        *("Attack", "AUC", "Guesses in", "In missed", "Out mistaken"),
+        *("Attack", "AUC", "Threshold", "FNR", "FPR"),
         *(_capital(labels[key]) for key in shown),
     )
     yield Block(
         title="Attacks",
         paragraphs=(
-            f"The deciding attack is {result.attack}. Thresholds were fixed before these "
-            "trials were scored, and so was the rule that bounds each attack; the last columns are "
-            f"lower bounds on {result.claim.quantity.noun}. {_multiplicity(result)}",
+            f"The deciding attack is {result.attack}. Threshold and rule of each attack were fixed "
+            f"on other {result.game.words.units}; the last columns are lower bounds on "
+            f"{result.claim.quantity.noun}. {_multiplicity(result)}",
+            *compared_bound(result),
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
     )
@@ -295,8 +312,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
         return
     scores, claim = result.scores, result.claim
     words = result.game.words
-    trials = _capital(words.units)
-    yield Block(title="Scores of the deciding attack", paragraphs=(words.scores,))
+    yield Block(title="Scores", paragraphs=(words.scores,))
     bins = histogram(scores)
     rows = tuple(
         (f"{rounded(float(low))} to {rounded(float(high))}", str(inside), str(outside))
@@ -309,7 +325,12 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
         title=words.panels,
         level=Level.SUBSECTION,
         picture=Picture.SCORES,
-        table=ReportTable(("Score", f"{trials} in", f"{trials} out"), rows, frozenset({1, 2})),
+        caption=f"Scores of the attack {result.attack}: the less the two overlap, the more leaks.",
+        table=ReportTable(
+            ("Score", _capital(words.inside), _capital(words.outside)),
+            rows,
+            frozenset({1, 2}),
+        ),
     )
     if result.counts is None:
         return  # canaries share a training: the claim's region is of independent trials
@@ -319,7 +340,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
         if isinstance(claim, NoClaim)
         else (
             (
-                "Most true positives the claim permits there",
+                "Largest TPR that the claim permits there",
                 rounded(largest_tpr(claim, point.fpr)),
             ),
         )
@@ -328,13 +349,16 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
         title="ROC curve",
         level=Level.SUBSECTION,
         picture=Picture.ROC,
+        caption="Limits that leave the permitted region point to a violation; the bound decides."
+        if permitted
+        else "The farther the curve is from the diagonal, the more leaks.",
         table=ReportTable(
-            ("At the chosen threshold", "Rate"),
+            ("At the threshold", "Rate"),
             (
-                ("False positives: out guessed in", rounded(point.fpr)),
-                ("True positives: in guessed in", rounded(point.tpr)),
+                ("False positive rate (FPR)", rounded(point.fpr)),
+                ("True positive rate (TPR = 1 - FNR)", rounded(point.tpr)),
                 *permitted,
-                ("Area under the curve (0.5 is chance)", auc_text(result.auc)),
+                ("AUC (0.5 is chance)", auc_text(result.auc)),
             ),
             frozenset({1}),
         ),
@@ -348,16 +372,17 @@ def _capital(label: str) -> str:
 
 def about_the_run(result: AuditRecord) -> tuple[Block, ...]:
     """Arranges what lets a reader trust the findings and repeat them."""
-    sections = (
-        _probes,
-        _accounting,
-        _data,
+    sections: tuple[Callable[[AuditRecord], Iterable[Block]], ...] = (
         _controls,
-        _failures,
         _checks,
-        _settings,
-        _versions,
+        _probes,
+        _failures,
+        lambda _: (standards(AUDIT),),
         _reproduce,
+        _claim,
+        _settings,
+        _data,
+        _versions,
     )
     return tuple(block for section in sections for block in section(result))
 
@@ -378,10 +403,11 @@ def threat_model(result: AuditRecord) -> Iterable[Block]:
         ("Distinguishes", _WORLDS[result.claim.neighbours]),
     )
     yield Block(
-        title="Threat model: who sees what",
+        title="Threat model",
         paragraphs=(
             "Differential privacy promises protection against this attacker, who knows more than "
-            "any real one. Whoever sees less may find less; the claim has to hold all the same.",
+            "a real one would. An attacker who sees less may find less; the claim must hold all "
+            "the same.",
         ),
         table=ReportTable(("The attacker", "In this audit"), rows),
     )
@@ -405,6 +431,8 @@ def _probes(result: AuditRecord) -> Iterable[Block]:
     not_run = f"Not all were run: {probes.why_left_out}." if probes.left_out else ""
     yield Block(
         title="Probes before the audit",
+        level=Level.SUBSECTION,
+        folded=not probes.alarms,
         paragraphs=(
             "Cheap checks from outside change the table or a setting and look whether the output "
             f"follows; they trained {probes.fits} models of their own. Their alarms are no part of "
@@ -422,21 +450,22 @@ def _p_value(alarm: ProbeAlarm) -> str:
     return "no chance involved" if alarm.p_value is None else rounded_up(alarm.p_value)
 
 
-def _accounting(result: AuditRecord) -> Iterable[Block]:
+def _claim(result: AuditRecord) -> Iterable[Block]:
     claim = result.claim
     if isinstance(claim, NoClaim):
         return
     yield Block(
-        title="The accountant's side",
+        title="Claim",
+        level=Level.SUBSECTION,
+        folded=True,
         paragraphs=(
-            "The audit attacks what the generator gives away and takes the claim as stated: it "
-            "does not follow the accounting. Of a generator that records its training by PATE or "
-            "DP-SGD, dpaudit trace computes the cost again.",
+            "The audit takes the claim as stated and does not check the accounting behind it: "
+            "dpaudit replay and, for PATE and DP-SGD, dpaudit trace do.",
         ),
         table=ReportTable(
             ("Claim", "As stated"),
             (
-                ("Promise", claim_text(claim)),
+                ("Guarantee", claim_text(claim)),
                 ("Source", claim.source),
                 ("Neighbours", claim.neighbours.value),
             ),
@@ -451,7 +480,9 @@ def _data(result: AuditRecord) -> Iterable[Block]:
         "own. A leak through them is outside this audit; hand in a public schema instead."
     )
     yield Block(
-        title="Summary of the data",
+        title="Data",
+        level=Level.SUBSECTION,
+        folded=not inferred,
         paragraphs=(warning,) if inferred else (),
         table=ReportTable(
             ("Table", "Value"),
@@ -470,7 +501,7 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
     words = result.game.words
     if result.controls is None:
         said = "None was run: every model that was trained before them failed."
-        yield Block(title="Controls", paragraphs=(said,))
+        yield Block(title="Controls and checks", paragraphs=(said,))
         return
     rows = tuple(
         (
@@ -484,15 +515,13 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
         for name, control in result.controls.named().items()
     )
     yield Block(
-        title="Controls",
+        title="Controls and checks",
         paragraphs=(
-            "The null control audits a generator that ignores its data: an attack that "
-            f"{words.separates} has learnt it from the game, not from the generator.",
-            f"The positive control audits a generator that {words.copies}: an audit that does "
-            "not catch it would catch nothing.",
+            "The null control audits a generator that ignores its data, where nothing may be "
+            f"found. The positive control audits one that {words.copies}, which must be caught.",
         ),
         table=ReportTable(
-            ("Control", "Outcome", "Bound", "Provable", "AUC", "What was seen"),
+            ("Control", "Outcome", "Bound", "Limit", "AUC", "Observed"),
             rows,
             frozenset({2, 3, 4}),
         ),
@@ -502,16 +531,22 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
 def _failures(result: AuditRecord) -> Iterable[Block]:
     failures, reasons = result.failures, result.failure_reasons
     if not failures[World.IN] and not failures[World.OUT]:
-        yield Block(title="Failed trials", paragraphs=("No trial failed.",))
+        yield Block(
+            title="Failed trials",
+            level=Level.SUBSECTION,
+            paragraphs=("No trial failed.",),
+            folded=True,
+        )
         return
     trained = result.shadow_models
     first = clipped(one_line(reasons[0].error), _LONGEST_ERROR) if reasons else ""
     alone = result.game.failed(first)
     if alone is not None:
-        yield Block(title="Failed trials", paragraphs=(alone,))
+        yield Block(title="Failed trials", level=Level.SUBSECTION, paragraphs=(alone,))
         return
     yield Block(
         title="Failed trials",
+        level=Level.SUBSECTION,
         paragraphs=(
             f"World in: {failures[World.IN]} of {trained[World.IN]} trials. "
             f"World out: {failures[World.OUT]} of {trained[World.OUT]}. "
@@ -538,7 +573,9 @@ def _checks(result: AuditRecord) -> Iterable[Block]:
         rows = tuple((of.name, _passed(of.passed), of.detail) for of in result.checks)
         yield Block(
             title="Checks of the run",
-            table=ReportTable(("Check", "Outcome", "What was seen"), rows),
+            level=Level.SUBSECTION,
+            folded=all(of.passed for of in result.checks),
+            table=ReportTable(("Check", "Outcome", "Observed"), rows),
         )
 
 
@@ -561,6 +598,8 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
     )
     yield Block(
         title="Settings",
+        level=Level.SUBSECTION,
+        folded=generator.seedable,
         paragraphs=() if generator.seedable else (unseeded,),
         table=ReportTable(("Setting", "Value"), rows),
     )
@@ -568,13 +607,20 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
 
 def _versions(result: AuditRecord) -> Iterable[Block]:
     rows = tuple((name, version) for name, version in result.versions.items())
-    yield Block(title="Versions", table=ReportTable(("Software", "Version"), rows))
+    yield Block(
+        title="Versions",
+        level=Level.SUBSECTION,
+        folded=True,
+        table=ReportTable(("Software", "Version"), rows),
+    )
 
 
 def _reproduce(result: AuditRecord) -> Iterable[Block]:
     said: tuple[str, ...] = ()
+    if result.generator.seedable:
+        said += ("The same command gives the same numbers again.",)
     if result.data.source == IN_MEMORY:
-        said = (f"The table was in memory: write it to {TABLE_FILE} first.",)
+        said += (f"The table was in memory: write it to {TABLE_FILE} first.",)
     yield Block(title="Reproduce", paragraphs=said, command=result.reproduce)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
+from dpaudit.formatting import percent, rounded
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
 from dpaudit.results.curves import (
     RocBand,
+    claim_axis,
     claim_region,
     histogram,
     on_logarithmic_axes,
@@ -19,7 +20,6 @@ from dpaudit.results.curves import (
     permitted_from,
     roc_band,
     roc_of,
-    shown_bounds,
 )
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.structure import Picture
@@ -31,8 +31,11 @@ WIDTH = 346
 MARGIN = 8
 LETTER = 0.58 * FONT_SIZE
 """Width of a letter, more or less: room for names."""
-# A claim this many times beyond everything else would squeeze the rest into the axis.
-FAR = 3.0
+GREY = "#cccccc"
+"""Where nothing can be proved."""
+SWATCH = 20.0
+"""Width of the marks of a legend."""
+_LEGEND_ROW = 15.0
 
 
 class SvgDrawing(NamedTuple):
@@ -57,11 +60,11 @@ def draw(picture: Picture, result: AuditRecord) -> str:
     paint, title = {
         Picture.CLAIM: (
             _claim,
-            "Empirical epsilon: the proved lower bound"
+            f"Empirical {result.claim.quantity.noun}"
             if isinstance(result.claim, NoClaim)
-            else f"Claimed {result.claim.quantity.noun} against the proved lower bound",
+            else f"Claimed and empirical {result.claim.quantity.noun}",
         ),
-        Picture.SCORES: (_scores, "Attack scores, in and out"),
+        Picture.SCORES: (_scores, "Attack scores of members and non-members"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
     }[picture]
     return framed(picture, title, paint(result))
@@ -105,6 +108,10 @@ def bound_mark(axes: Axes, bound: float, place: float, *, size: int, violated: b
     Returns:
         A `<path>` element.
     """
+    return _bound_at(axes.across(bound), axes.up(place), size=size, violated=violated)
+
+
+def _bound_at(x: float, y: float, *, size: int, violated: bool) -> str:
     across = 2 * size
     shape = (
         f"m-{size} -{size}l{across} {across}m0 -{across}l-{across} {across}"
@@ -113,94 +120,113 @@ def bound_mark(axes: Axes, bound: float, place: float, *, size: int, violated: b
     )
     return tag(
         "path",
-        d=f"M{axes.across(bound):.1f} {axes.up(place):.1f}{shape}",
+        d=f"M{x:.1f} {y:.1f}{shape}",
         fill="none" if violated else "white",
         stroke=_IN if violated else INK,
         stroke_width=2,
     )
 
 
-class _Row(NamedTuple):
-    """One line of the picture of the claim: its name, where it lies, and how that is written."""
+def bound_marks(noun: str) -> list[tuple[str, str]]:
+    """The rows of a legend of bounds: ring, cross, how far a proof reaches, and the claim."""
+    middle = SWATCH / 2.0
+    reach = tag("path", d=f"M0 0H{SWATCH:g}M{SWATCH:g} -4V4", stroke=INK)
+    claim = tag("path", d=f"M{middle:g} -6V6", stroke=CLAIM, stroke_width=3)
+    return [
+        (_bound_at(middle, 0.0, size=5, violated=False), f"empirical {noun} (lower bound)"),
+        (_bound_at(middle, 0.0, size=5, violated=True), "the same where it violates the claim"),
+        (reach, "up to the limit for this many models"),
+        (claim, "claim"),
+    ]
 
-    name: str
-    value: float | None
-    note: str
+
+def legend(entries: Iterable[tuple[str, str]], *, left: float, top: float) -> list[str]:
+    """The rows of a legend, below one another.
+
+    Args:
+        entries: Of each row its mark, drawn from (0, 0) to the right, `SWATCH` wide; and its words.
+        left: Where the marks begin.
+        top: The middle of the first row.
+
+    Returns:
+        Elements; each row is 15 high.
+    """
+    return [
+        tag(
+            "g",
+            mark,
+            text(words, SWATCH + 8.0, 0.0),
+            transform=f"translate({left:g} {top + _LEGEND_ROW * place:g})",
+        )
+        for place, (mark, words) in enumerate(entries)
+    ]
+
+
+def below(entries: Sequence[tuple[str, str]], axes: Axes) -> tuple[list[str], float]:
+    """A legend below an axis with its name, and where it ends."""
+    top = axes.bottom + 48.0
+    return legend(entries, left=MARGIN, top=top), top + _LEGEND_ROW * len(entries) - 3.0
 
 
 def _claim(result: AuditRecord) -> SvgDrawing:
-    """Bars from 0 to the bounds, marks for what the audit could reach, a line for the claim."""
-    rows = _claim_rows(result)
-    claim, noun = result.claim.value, result.claim.quantity.noun
-    reach = max([row.value for row in rows if row.value is not None] + [0.1])
-    far = claim > FAR * reach
-    left = 2 * MARGIN + LETTER * max(len(line) for row in rows for line in row.name.split("\n"))
+    """One axis: bars up to the bounds, marks for the claim and for what the audit can reach."""
+    shown = claim_axis(result)
+    left = 2.0 * MARGIN
     axes = Axes(
         left=left,
-        top=20,
-        width=WIDTH - left - MARGIN,
-        height=46 * len(rows),
-        x=Range(0.0, 1.3 * (reach if far else max(reach, claim))),
-        y=Range(len(rows) - 0.5, -0.5),
+        top=MARGIN,
+        width=WIDTH - 2.0 * left,
+        height=48.0,
+        x=Range(0.0, shown.end),
+        y=Range(0.0, 1.0),
     )
-    elements = [axes.frame(), axes.x_ticks(), axes.x_label(noun)]
-    elements += [hatch("claim-hatch", colour=INK, fill="white")]
-    claimed = "Claimed nothing"
-    if not isinstance(result.claim, NoClaim):
-        elements += [_claim_line(axes, claim, far=far, reach=reach)]
-        claimed = f"Claimed {noun}: {rounded(claim)}"
-    bars = len(shown_bounds(result))
-    for place, row in enumerate(rows):
-        value = row.value or 0.0
-        along, middle = axes.across(value), axes.up(place)
-        elements.append(axes.y_tick(place, row.name))
-        if place < bars:
-            bar = [(0.0, place - 0.28), (value, place - 0.28), (value, place + 0.28)]
-            fill = "url(#claim-hatch)" if place else _IN
-            elements.append(axes.path([*bar, (0.0, place + 0.28)], fill=fill, stroke=INK))
-        elif row.value is not None:
-            shape = "m-1 -5h2v10h-2z" if place == len(rows) - 1 else "m-6 0l6 -6l6 6l-6 6z"
-            elements.append(tag("path", d=f"M{along:.1f} {middle:.1f}{shape}", fill=INK))
-        # Legible where the line of the claim goes through it.
-        outline: Style = {"stroke": "white", "stroke_width": 4, "paint_order": "stroke"}
-        elements.append(text(row.note, along + 11, middle, **outline))
-    listed = "; ".join(f"{' '.join(row.name.split())}: {row.note}" for row in rows)
-    return SvgDrawing(elements, axes.bottom + 34, f"{claimed}; {listed}.")
-
-
-def _claim_rows(result: AuditRecord) -> tuple[_Row, ...]:
-    """The lines of the picture from top to bottom; bars first, then two markers."""
-    most, least, _ = result.power or (None, None, None)
-    return (
-        *(
-            _Row(
-                f"proved\n({entry.label})" if entry.decides else entry.label.replace("-", "-\n"),
-                value,
-                rounded_down(value),
-            )
-            for _, entry, value in shown_bounds(result)
-        ),
-        *(
-            ()
-            if isinstance(result.claim, NoClaim)
-            else (_Row("caught with\n80 % power", least, rounded_up(least)),)
-        ),
-        _Row("largest\nprovable", most, rounded_down(most)),
+    drawn: list[tuple[str, str, str]] = []  # on the axis, in the legend, its words
+    if shown.limit is not None:
+        corners = [(shown.limit.value, 0.0), (shown.end, 0.0), (shown.end, 1.0)]
+        area = axes.path([*corners, (shown.limit.value, 1.0)], fill=GREY)
+        drawn.append((area, _box(GREY), shown.limit.words))
+    drawn.append(
+        (_bar(axes, shown.proved.value, 0.52, fill=_IN), _box(_IN, 8.0), shown.proved.words)
     )
+    if shown.compared is not None:
+        thin: Style = {"fill": "white", "stroke": INK, "stroke_width": 0.8}
+        bar = _bar(axes, shown.compared.value, 0.16, **thin)
+        drawn.append((bar, tag("rect", y=-2, width=SWATCH, height=4, **thin), shown.compared.words))
+    if shown.detectable is not None:
+        triangle: Style = {"fill": INK}
+        place = axes.across(shown.detectable.value)
+        mark = tag("path", d=f"M{place:.1f} {axes.bottom:.1f}l-4 -8h8z", **triangle)
+        swatch = tag("path", d=f"M{SWATCH / 2:g} 4l-4 -8h8z", **triangle)
+        drawn.append((mark, swatch, shown.detectable.words))
+    if shown.claim is not None:
+        line: Style = {"stroke": CLAIM, "stroke_width": 2.2, "fill": "none"}
+        place = min(shown.claim.value, shown.end)
+        mark = "" if shown.claim_is_off else axes.path([(place, 0.0), (place, 1.0)], **line)
+        swatch = tag("path", d=f"M{SWATCH / 2:g} -6v12", **line)
+        drawn.append((mark, swatch, shown.claim.words))
+    order = [*drawn[1:], *drawn[:1]] if shown.limit is not None else drawn
+    entries = [(swatch, words) for _, swatch, words in order]
+    rows, bottom = below(entries, axes)
+    noun = result.claim.quantity.noun
+    elements = [mark for mark, _, _ in drawn] + [axes.frame(), axes.x_ticks(), axes.x_label(noun)]
+    listed = "; ".join(words for _, words in entries)
+    return SvgDrawing([*elements, *rows], bottom, f"On an axis of {noun}: {listed}.")
 
 
-def _claim_line(axes: Axes, claim: float, *, far: bool, reach: float) -> str:
-    label = f"claimed {rounded(claim)}"
-    if far:
-        right = axes.left + axes.width
-        return text(f"{label} (off the axis) →", right, 10, fill=CLAIM, text_anchor="end")
-    anchor = "start" if claim < 0.7 * reach else "end"
-    line = axes.upright(claim, stroke=CLAIM, stroke_width=1.8)
-    return line + text(label, axes.across(claim), 10, fill=CLAIM, text_anchor=anchor)
+def _bar(axes: Axes, value: float, thickness: float, **style: str | float) -> str:
+    """A bar from 0 to a value, in the middle; of 0 it is as thin as can be seen."""
+    low, high = 0.5 - thickness / 2.0, 0.5 + thickness / 2.0
+    width = max(axes.across(value) - axes.left, 1.5)
+    top = axes.up(high)
+    return tag("rect", x=axes.left, y=top, width=width, height=axes.up(low) - top, **style)
+
+
+def _box(fill: str, height: float = 10.0) -> str:
+    return tag("rect", y=-height / 2.0, width=SWATCH, height=height, fill=fill)
 
 
 def _scores(result: AuditRecord) -> SvgDrawing:
-    """One panel per world over a common axis: hatched for in, outlined for out."""
+    """One panel per world over a common axis: hatched for members, outlined for the others."""
     bins = histogram(result.scores)
     threshold, words = result.threshold, result.game.words
     shares = [100.0 * counts / counts.sum() for counts in (bins.inside, bins.outside)]
@@ -212,34 +238,39 @@ def _scores(result: AuditRecord) -> SvgDrawing:
     across = Range(low - margin, high + margin)
     upper, lower = (
         Axes(left=46, top=top, width=WIDTH - 46 - MARGIN, height=84, x=across, y=tallest)
-        for top in (20, 130)
+        for top in (8, 108)
     )
-    panels = [
-        (upper, shares[0], f"in: {words.inside}", _IN, "url(#scores-hatch)"),
-        (lower, shares[1], f"out: {words.outside}", _OUT, "none"),
+    member: Style = {"fill": "url(#scores-hatch)", "stroke": _IN, "stroke_width": 1.6}
+    other: Style = {"fill": "none", "stroke": _OUT, "stroke_width": 1.6}
+    cut: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "5 3"}
+    box: Style = {"y": -4.0, "width": SWATCH, "height": 8.0}
+    entries = [
+        (tag("rect", **box, **member), words.inside),
+        (tag("rect", **box, **other), words.outside),
     ]
     elements = [hatch("scores-hatch", colour=_IN, fill=_PALE_IN)]
-    for axes, share, title, colour, fill in panels:
+    for axes, share, style in ((upper, shares[0], member), (lower, shares[1], other)):
         elements += [axes.frame(), axes.x_ticks(numbers=axes is lower), axes.y_ticks()]
         steps = zip(bins.edges.repeat(2), [0.0, *share.repeat(2), 0.0], strict=True)
-        elements.append(axes.path(steps, fill=fill, stroke=colour, stroke_width=1.6))
+        elements.append(axes.path(steps, **style))
         if threshold is not None:
             elements.append(axes.upright(threshold.value, stroke=INK, stroke_width=1.2))
-        elements.append(text(title, axes.left, axes.top - 10, fill=colour))
         elements.append(axes.y_label(f"% of {words.units}"))
+    elements.append(lower.x_label("membership score"))
     listed = (
-        f"Two histograms of scores: {int(bins.inside.sum())} {words.units} in, hatched, above "
-        f"{int(bins.outside.sum())} out, outlined."
+        f"Two histograms of the scores of {words.units}: {words.inside}, hatched "
+        f"({int(bins.inside.sum())}); below, {words.outside}, outlined ({int(bins.outside.sum())})."
     )
-    if threshold is None:
-        elements.append(lower.x_label("score"))
-        return SvgDrawing(elements, lower.bottom + 34, f"{listed} The table below has the counts.")
-    elements.append(lower.x_label(f"score (dashed: threshold {rounded(threshold.value)})"))
-    listed += (
-        f" The dashed line is the threshold {rounded(threshold.value)}; "
-        f"{threshold.direction} scores are guessed in. The table below has the counts."
-    )
-    return SvgDrawing(elements, lower.bottom + 34, listed)
+    if threshold is not None:
+        entries.append(
+            (tag("path", d=f"M0 0h{SWATCH:g}", **cut), f"threshold: {rounded(threshold.value)}")
+        )
+        listed += (
+            f" The dashed line is the threshold {rounded(threshold.value)}; "
+            f"{threshold.direction} scores are guessed to be members."
+        )
+    rows, bottom = below(entries, lower)
+    return SvgDrawing([*elements, *rows], bottom, f"{listed} The table below has the counts.")
 
 
 _PERMITTED: Style = {"fill": _PALE_CLAIM, "stroke": CLAIM, "stroke_width": 1.4}
@@ -259,24 +290,27 @@ def _roc(result: AuditRecord) -> SvgDrawing:
     logarithmic, bottom = _logarithmic_roc(result, band, top=8 + _ROC_SIDE + 48)
     limit = f"({claim.quantity.noun} {rounded(claim.value)})"
     permits = not isinstance(claim, NoClaim)
-    region = tag("rect", x=74, y=-4, width=20, height=8, **_PERMITTED)
-    legend = [
-        *([(region, f"permitted by the claim {limit}")] if permits else []),
-        (tag("path", d="M74 0h20", **_CHANCE), "chance"),
-        (tag("path", d="M74 0h20", **_ATTACK), "attack"),
-        (tag("circle", cx=84, cy=0, **_CHOSEN), "at the chosen threshold"),
+    box: Style = {"y": -4.0, "width": SWATCH, "height": 8.0}
+    line = f"M0 0h{SWATCH:g}"
+    entries = [
+        *(
+            [(tag("rect", **box, **_PERMITTED), f"permitted by the claim {limit}")]
+            if permits
+            else []
+        ),
+        (tag("path", d=line, **_CHANCE), "chance"),
+        (tag("path", d=line, **_ATTACK), "attack"),
+        (tag("circle", cx=SWATCH / 2, cy=0, **_CHOSEN), "at the threshold"),
     ]
     if band is not None:
-        sign = tag("rect", x=74, y=-4, width=20, height=8, **_BAND)
-        legend.append((sign, f"{percent(result.confidence)} limits of each rate"))
-    elements = [*linear, *logarithmic]
-    for place, (sign, words) in enumerate(legend):
-        below = bottom + 44 + 15 * place
-        elements.append(tag("g", sign, text(words, 102, 0), transform=f"translate(0 {below:g})"))
+        limits = f"{percent(result.confidence)} limits of each rate"
+        entries.append((tag("rect", **box, **_BAND), limits))
+    top = bottom + 48.0
+    elements = [*linear, *logarithmic, *legend(entries, left=_ROC_LEFT, top=top)]
     point = operating_point(result)
     described = (
-        f"At the chosen threshold the false-positive rate is {rounded(point.fpr)} and the "
-        f"true-positive rate {rounded(point.tpr)}."
+        f"At the threshold the false positive rate is {rounded(point.fpr)} and the true positive "
+        f"rate {rounded(point.tpr)}."
     )
     if permits:
         described += " The shaded band around the diagonal holds the rates that the claim permits."
@@ -286,7 +320,7 @@ def _roc(result: AuditRecord) -> SvgDrawing:
             f" Around the curve, {percent(result.confidence)} Clopper-Pearson limits of each rate "
             "by itself."
         )
-    return SvgDrawing(elements, bottom + 40 + 15 * len(legend), described)
+    return SvgDrawing(elements, top + _LEGEND_ROW * len(entries) - 3.0, described)
 
 
 def _linear_roc(result: AuditRecord, band: RocBand | None) -> list[str]:
@@ -304,8 +338,8 @@ def _linear_roc(result: AuditRecord, band: RocBand | None) -> list[str]:
         axes.frame(),
         axes.x_ticks(),
         axes.y_ticks(),
-        axes.x_label("false positives: share of out guessed in"),
-        axes.y_label("true positives: share of in guessed in"),
+        axes.x_label("false positive rate"),
+        axes.y_label("true positive rate"),
         axes.path(zip(*roc_of(result), strict=True), **_ATTACK),
         tag("circle", cx=axes.across(point.fpr), cy=axes.up(point.tpr), **_CHOSEN),
     ]
@@ -339,8 +373,8 @@ def _logarithmic_roc(
         axes.frame(),
         *(axes.x_tick(place, f"{10.0**place:g}") for place in ticks),
         *(axes.y_tick(place, f"{10.0**place:g}") for place in ticks),
-        axes.x_label("false positives, logarithmic"),
-        axes.y_label("true positives, logarithmic", gap=44.0),
+        axes.x_label("false positive rate, logarithmic"),
+        axes.y_label("true positive rate, logarithmic", gap=44.0),
         path(zip(*on_logarithmic_axes(roc_of(result), low=low), strict=True), _ATTACK),
         tag("circle", cx=axes.across(x), cy=axes.up(y), **_CHOSEN),
     ], axes.bottom

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from dpaudit.report.figures import draw
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import REPORT_FILE
 from dpaudit.results.sentences import HEADLINE_GAP, headline, lead
-from dpaudit.results.structure import Block, Picture
+from dpaudit.results.structure import Block, Level, Picture
 from dpaudit.results.verdict import Verdict
 
 # Known by shape as well as by colour; a tick for "consistent" would say more than was found.
@@ -38,6 +39,8 @@ _MARKDOWN_LINK = re.compile(
 )
 _BREAK = "&#8203;"
 _CUT = "The rest is too long to be shown here: it is in report.html of the run folder."
+_LETTERS_IN_LINE, _LINES_OF_TITLE, _LINES_OF_PICTURE = 95, 3, 22
+_LINES_OF_THREE_SCREENS = 100
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -50,7 +53,7 @@ class Page(NamedTuple):
         finding: The rest of the heading.
         subject: The line above it.
         lead: Sentences below it.
-        blocks: The parts.
+        blocks: The parts. The picture of the first one stands next to the lead.
         origin: What it was made from, and by which version.
     """
 
@@ -147,7 +150,29 @@ def _page(result: AuditRecord) -> Page:
 
 
 def _context(page: Page) -> dict[str, Any]:
-    return {**page._asdict(), "symbol": _SYMBOLS[page.verdict]}
+    opens = bool(page.blocks) and page.blocks[0].picture is not None
+    return {
+        **page._asdict(),
+        "symbol": _SYMBOLS[page.verdict],
+        "result": page.blocks[0] if opens else None,
+        "rest": page.blocks[opens:],
+        "contents": _contents(page.blocks[opens:]),
+    }
+
+
+def _contents(blocks: Sequence[Block]) -> list[str]:
+    """Titles for a list of contents; none where the page is not longer than three screens."""
+    lines = 0.0
+    for block in blocks:
+        lines += _LINES_OF_TITLE
+        if not block.folded:
+            said = (*block.paragraphs, *block.items)
+            lines += sum(math.ceil(len(one) / _LETTERS_IN_LINE) for one in said)
+            lines += _LINES_OF_PICTURE * (block.picture is not None)
+            lines += 1.3 * len(block.table.rows) if block.table and not block.picture else 0
+    if lines <= _LINES_OF_THREE_SCREENS:
+        return []
+    return [block.title for block in blocks if block.level is Level.SECTION]
 
 
 def _environment(

@@ -13,7 +13,8 @@ from scipy.special import ndtr
 
 from dpaudit.bounds import Direction, RocCurve, guarantee_of, roc, upper_limits
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
+from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.record import AuditRecord
@@ -21,6 +22,8 @@ from dpaudit.results.record import AuditRecord
 _BINS = 20
 _CURVE_POINTS = 61
 _FARTHEST_SCORE = 4.0
+# A claim this many times beyond everything else would squeeze the rest into the axis.
+FAR = 3.0
 # e^700 is near the largest float; a claim beyond it permits everything.
 _LARGEST_EXPONENT = 700.0
 
@@ -72,6 +75,71 @@ def attack_bounds(result: AuditRecord) -> dict[ValidBound, str]:
         if isinstance(entry.key, ValidBound)
         and any(one.bounds.get(entry.key) is not None for one in result.attacks)
     }
+
+
+class Mark(NamedTuple):
+    """A value on an axis, and what a legend says of it."""
+
+    value: float
+    words: str
+
+
+class ClaimAxis(NamedTuple):
+    """What the figure of a claim shows on its one axis, from 0 on.
+
+    Attributes:
+        claim: The claim; None if there is none.
+        proved: The lower bound that decides.
+        compared: The Clopper-Pearson bound; None where there is none.
+        detectable: The minimum detectable value; None where there is none.
+        limit: What no audit of this size can exceed; None where nothing was scored.
+        end: Where the axis ends.
+    """
+
+    claim: Mark | None
+    proved: Mark
+    compared: Mark | None
+    detectable: Mark | None
+    limit: Mark | None
+    end: float
+
+    @property
+    def claim_is_off(self) -> bool:
+        """Whether the claim is too far away to be on the axis."""
+        return self.claim is not None and self.claim.value > self.end
+
+
+def claim_axis(result: AuditRecord) -> ClaimAxis:
+    """Arranges claim, bounds and power on one axis, for every picture of them."""
+    noun, claim = result.claim.quantity.noun, result.claim.value
+    entry, compared, has_claim = (
+        result.decided_by,
+        result.clopper_pearson,
+        not isinstance(result.claim, NoClaim),
+    )
+    most, least, _ = result.power or (None, None, None)
+    least = least if has_claim else None
+    proved = result.proved or 0.0
+    reach = max(one for one in (proved, compared, least, most, 0.1) if one is not None)
+    off = has_claim and claim > FAR * reach
+    rule = "" if entry is None else f", {entry.label}"
+    confidence = percent(result.confidence)
+    return ClaimAxis(
+        claim=Mark(claim, f"claim: {rounded(claim)}{' (off the axis)' if off else ''}")
+        if has_claim
+        else None,
+        proved=Mark(proved, f"empirical {noun} ≥ {rounded_down(proved)} ({confidence}{rule})"),
+        compared=None
+        if compared is None
+        else Mark(compared, f"Clopper-Pearson {noun} ≥ {rounded_down(compared)}"),
+        detectable=None
+        if least is None
+        else Mark(least, f"detectable {noun} (80 % power): {rounded_up(least)}"),
+        limit=None
+        if most is None
+        else Mark(most, f"limit for this many models: {rounded_down(most)}"),
+        end=1.06 * (reach if off or not has_claim else max(reach, claim)),
+    )
 
 
 def has_scores(result: AuditRecord) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
+from dpaudit.formatting import listed
 from dpaudit.results.record import Leak
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check
 
 LEAKS_NAMED: Final = 3
 """Features that one sentence names."""
+LEAKS_LISTED: Final = 5
+"""Features, or groups of them, that a table lists."""
 NEGLIGIBLE: Final = 0.01
 """An attack that loses less AUC than this without a feature does not rely on that one."""
 SEPARATES: Final = 0.1
@@ -21,6 +24,8 @@ TRIAL_OUTCOMES: Final = "trial outcomes"
 THE_TRIAL: Final = "the trial itself"
 """Stands for a column in the features of how a trial ended."""
 WHOLE_OUTPUT: Final = "the whole output, which the seed does not change"
+_SHARE: Final = "share of "
+"""What a feature of one category of a column begins with."""
 MANY: Final = "many features each tell the worlds apart"
 NO_FEATURE: Final = "no single feature carries the attack"
 
@@ -76,3 +81,60 @@ def feature(leak: Leak) -> str:
     """A feature's name: "max(Age)", or "rows equal to the target (Age & Sex)"."""
     gap = " " if " " in leak.feature else ""
     return f"{leak.feature}{gap}({leak.column})"
+
+
+class LeakGroup(NamedTuple):
+    """Features that say the same in several places, or one alone.
+
+    Attributes:
+        name: What they are called together: "education, 9 categories".
+        importance: That of the most important one.
+        separation: That of the most separating one; None if none has any.
+        features: How many.
+    """
+
+    name: str
+    importance: float
+    separation: float | None
+    features: int
+
+
+def grouped(leaks: Sequence[Leak]) -> tuple[LeakGroup, ...]:
+    """What leaks, in groups, the most important first.
+
+    Categories of one column are a group, and so is one statistic of several columns. Features of
+    importance 0 are left out where others have some: those say the same.
+
+    Args:
+        leaks: The features, in order.
+
+    Returns:
+        The groups, in the order of their first features.
+    """
+    some = [leak for leak in leaks if leak.importance > 0.0]
+    groups: dict[tuple[str, str], list[Leak]] = {}
+    for leak in some or leaks:
+        is_share = leak.feature.startswith(_SHARE)
+        key = ("category", leak.column) if is_share else ("feature", leak.feature)
+        groups.setdefault(key, []).append(leak)
+    return tuple(
+        LeakGroup(
+            name=_group_name(group),
+            importance=max(leak.importance for leak in group),
+            separation=max(
+                (leak.separation for leak in group if leak.separation is not None), default=None
+            ),
+            features=len(group),
+        )
+        for group in groups.values()
+    )
+
+
+def _group_name(group: Sequence[Leak]) -> str:
+    first = group[0]
+    if len(group) == 1:
+        return feature(first)
+    if first.feature.startswith(_SHARE):
+        return f"{first.column}, {len(group)} categories"
+    columns = listed([leak.column for leak in group], LEAKS_NAMED)
+    return f"{first.feature}: {columns}"

@@ -23,13 +23,28 @@ def in_odds(result: AuditRecord) -> str:
     claim, proved = result.claim, result.proved
     if result.verdict is not Verdict.VIOLATION or proved is None:
         return ""
-    if not isinstance(claim, PrivacyClaim) or claim.epsilon > math.log(_LARGEST):
+    if not isinstance(claim, PrivacyClaim):
         return ""
-    allowed = rounded_up(math.exp(claim.epsilon))
-    if claim.delta:
-        allowed += f" (apart from outcomes of total probability {rounded(claim.delta)})"
-    measured = "a million" if proved > math.log(_LARGEST) else rounded_down(math.exp(proved))
+    if claim.epsilon > math.log(_LARGEST):
+        return ""
     return (
-        f"; the claim caps the change in odds at a factor of {allowed}, and we measured at least "
-        f"{measured}"
+        f"; the claim caps the change in odds at a factor of {odds(claim.epsilon, up=True)}"
+        f"{but_for(claim)}, and we measured at least {odds(proved, up=False)}"
     )
+
+
+def odds(epsilon: float, *, up: bool) -> str:
+    """exp(epsilon), rounded so that it never says more than holds."""
+    if math.isinf(epsilon) or (up and epsilon > math.log(_LARGEST)):
+        return "any factor"
+    if epsilon > math.log(_LARGEST):
+        return "a million"
+    factor = math.exp(epsilon)
+    return rounded_up(factor) if up else rounded_down(factor)
+
+
+def but_for(claim: PrivacyClaim) -> str:
+    """For which outputs delta makes an exception, as the end of a sentence; empty without one."""
+    if not claim.delta:
+        return ""
+    return f", apart from outputs of total probability {rounded(claim.delta)}"

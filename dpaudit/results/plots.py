@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.errors import InputError, MissingExtraError, SettingsError
-from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
+from dpaudit.formatting import percent, rounded, rounded_down
 from dpaudit.model.choices import FigureName, member_named
 from dpaudit.model.claim import NoClaim
 from dpaudit.results.curves import (
     Point,
+    claim_axis,
     claim_region,
     has_scores,
     histogram,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _IN, _OUT, _CLAIM, _INK = "#b3420f", "#1f4e79", "#6a1b9a", "#222222"
-_FAR = 3.0
-"""A claim so many times beyond everything else is off the axis: it would squeeze the rest."""
 _LARGEST_INCHES = 100.0
 _BELOW = 0.5
 """Inches from the axis to the legend: room for its numbers and its name."""
@@ -218,35 +217,29 @@ def _require_matplotlib() -> None:
 
 def _claim(result: AuditRecord, ax: Axes) -> None:
     """One axis: bars up to the bounds, marks for the claim and for what the audit can reach."""
-    noun, claim = result.claim.quantity.noun, result.claim.value
-    proved, compared, entry = result.proved or 0.0, result.clopper_pearson, result.decided_by
-    most, least, _ = result.power or (None, None, None)
-    reach = max(one for one in (proved, compared, least, most, 0.1) if one is not None)
-    far = claim > _FAR * reach
-    end = 1.06 * (reach if far else max(reach, claim))
-    if not isinstance(result.claim, NoClaim):
-        off = " (off the axis)" if far else ""
-        label = f"claim: {rounded(claim)}{off}"
-        ax.axvline(claim, color=_CLAIM, linewidth=2.2, zorder=3, label=label)
-    rule = "" if entry is None else f", {entry.label}"
-    said = f"≥ {rounded_down(proved)} ({percent(result.confidence)}{rule})"
-    ax.barh(0.0, proved, height=0.5, color=_IN, label=f"empirical {noun} {said}")
-    if compared is not None:
-        label = f"Clopper-Pearson {noun} ≥ {rounded_down(compared)}"
+    shown = claim_axis(result)
+    if shown.claim is not None:
+        value, words = shown.claim
+        ax.axvline(value, color=_CLAIM, linewidth=2.2, zorder=3, label=words)
+    ax.barh(0.0, shown.proved.value, height=0.5, color=_IN, label=shown.proved.words)
+    if shown.compared is not None:
+        value, words = shown.compared
         thin: dict[str, Any] = {
             "height": 0.14,
             "color": "white",
             "edgecolor": _INK,
             "linewidth": 0.8,
         }
-        ax.barh(0.0, compared, label=label, **thin)
-    if least is not None:
-        label = f"detectable with 80 % power: {rounded_up(least)}"
-        ax.plot(least, -0.4, "v", color=_INK, markersize=7, label=label)
-    if most is not None:
-        label = f"beyond the limit of this audit: {rounded_down(most)}"
-        ax.axvspan(most, max(most, end), facecolor="#dddddd", edgecolor="none", label=label)
-    ax.set(xlim=(0.0, end), ylim=(-0.5, 0.5), yticks=[], xlabel=noun)
+        ax.barh(0.0, value, label=words, **thin)
+    if shown.detectable is not None:
+        value, words = shown.detectable
+        ax.plot(value, -0.4, "v", color=_INK, markersize=7, label=words)
+    if shown.limit is not None:
+        value, words = shown.limit
+        far = max(value, shown.end)
+        ax.axvspan(value, far, facecolor="#dddddd", edgecolor="none", label=words)
+    noun = result.claim.quantity.noun
+    ax.set(xlim=(0.0, shown.end), ylim=(-0.5, 0.5), yticks=[], xlabel=noun)
     ax.spines[["left", "right", "top"]].set_visible(False)
     _legend_below(ax)
 

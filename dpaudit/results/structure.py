@@ -11,7 +11,7 @@ MOST_ROWS = 20
 
 
 class Picture(StrEnum):
-    """Which picture of a report, of a comparison (`FOREST`), of privacy beside utility."""
+    """Which picture of which page."""
 
     CLAIM = "claim"
     SCORES = "scores"
@@ -19,6 +19,7 @@ class Picture(StrEnum):
     FOREST = "forest"
     FRONTIER = "frontier"
     LEDGER = "ledger"
+    RELEASED = "released"
 
 
 class Level(IntEnum):
@@ -61,8 +62,10 @@ class Block:
         paragraphs: Sentences before anything else.
         items: A list.
         picture: A picture, in formats that show pictures.
+        caption: What to see in the picture, in one line.
         table: A table; under a picture it holds the picture's numbers.
         command: A command to copy.
+        folded: Whether it is a detail, which a page shows when asked and a print always.
     """
 
     title: str
@@ -70,8 +73,10 @@ class Block:
     paragraphs: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
     picture: Picture | None = None
+    caption: str = ""
     table: ReportTable | None = None
     command: str | None = None
+    folded: bool = False
 
 
 def left_out(entries: Sequence[object], noun: str) -> tuple[str, ...]:

@@ -73,4 +73,4 @@ def test_a_summary_is_appended_and_never_too_long_for_github(
     assert text.startswith("before\n# ")
     assert len(text.encode()) <= MOST_OF_SUMMARY + len("before\n")
     assert "is too long to be shown here" in text
-    assert "Claim against bound" in text
+    assert "## Result" in text

@@ -93,20 +93,22 @@ def test_each_is_compared_with_the_first_or_the_one_before(record_of: Make) -> N
     assert first == [("a", "b"), ("a", "c")]
     turn = [(s.before, s.after) for s in compare(runs, reference=Reference.PREVIOUS).changes]
     assert turn == [("a", "b"), ("b", "c")]
-    assert "COMPARISON: 3 runs" in comparison_markdown(compare(runs))
-    assert "HISTORY: 3 runs" in comparison_markdown(compare(runs, reference=Reference.PREVIOUS))
+    assert "COMPARISON: 3 of 3 runs violate their claim" in comparison_markdown(compare(runs))
+    assert "HISTORY: 3 of 3 runs violate their claim" in comparison_markdown(
+        compare(runs, reference=Reference.PREVIOUS)
+    )
 
 
 def test_the_picture_shows_each_bound_at_its_place(two: Comparison) -> None:
     root = ElementTree.fromstring(draw_forest(two))
     paths = [path.get("d", "") for path in root.iter(f"{SVG}path")]
-    [ring] = [float(d[1:].split()[0]) for d in paths if "a5 5" in d]
-    [cross] = [float(d[1:].split()[0]) for d in paths if "l10 10m0" in d]
-    assert ring < cross
+    ring, _ = [float(d[1:].split()[0]) for d in paths if "a5 5" in d]
+    cross, _ = [float(d[1:].split()[0]) for d in paths if "l10 10m0" in d]
+    assert ring < cross  # each stands in the legend, too
     words = [element.text or "" for element in root.iter(f"{SVG}text")]
-    assert "proved 2.74, claimed 1" in words
+    assert "≥ 2.74, claim 1" in words
     [described] = [element.text or "" for element in root.iter(f"{SVG}desc")]
-    assert "v1: proved 0.2" in described
+    assert "v1: ≥ 0.2" in described
     assert draw_forest(two) == draw_forest(two)
 
 
@@ -116,7 +118,7 @@ def test_claims_far_off_and_runs_without_a_bound_have_their_line(
     far = record_of(verdict="consistent", claim={"epsilon": 1e6})
     drawn = draw_forest(compare({"far": far, "never run": never_run}))
     assert "claim →" in drawn
-    assert "invalid: claimed 1" in drawn
+    assert "invalid: claim 1" in drawn
 
 
 def test_claims_in_different_currencies_have_no_common_picture(record_of: Make) -> None:

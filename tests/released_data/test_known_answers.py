@@ -1,7 +1,9 @@
 """Whole audits of released tables whose answer is known."""
 
 import re
+import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -83,9 +85,12 @@ def test_the_same_release_without_coins_is_a_leak_but_no_bound() -> None:
     assert found.finding is ReleasedFinding.LEAK
     assert found.bound is None
     assert found.not_a_bound is not None
-    assert "because no coin file" in found.not_a_bound
+    assert "it takes a coin file" in found.not_a_bound
     assert found.found
-    with pytest.raises(AssertionError, match=r"LEAK: attack .*\n(.*\n)*seed: 0"):
+    with pytest.raises(
+        AssertionError,
+        match=r"LEAK: rows of the training table can be recognised: .*\n(.*\n)*seed: 0",
+    ):
         found.assert_no_violation()
 
 
@@ -277,3 +282,37 @@ def test_reports_say_the_same_and_print_no_record(proved: dpaudit.ReleasedDataRe
         for value in LEAKY.x0[:50]:
             assert str(value)[:7] not in text
     assert max(map(len, str(found).splitlines())) <= 80
+    page = found.to_html()
+    header = page.partition("</header>")[0]
+    assert header.count("<svg") == 1
+    assert "change the odds that a row was in the training table" in header
+    assert "hold-out rows</text>" in header
+    titles = re.findall(r"<h2>(.+?)</h2>", page)
+    assert titles[:2] == ["Result", "Next step"]
+    assert {"Threat model", "Standards"} <= set(titles)
+    assert found.reproduce is None  # its tables are in memory
+    assert found.date is not None
+    assert found.date in page
+
+
+def test_without_a_holdout_the_page_says_what_can_be_known_and_what_to_do_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    SPLIT.train.to_csv("train.csv", index=False)
+    LEAKY.to_csv("my synthetic.csv", index=False)
+    found = dpaudit.audit_data("my synthetic.csv", "train.csv", seed=3)
+    assert found.finding is ReleasedFinding.INCONCLUSIVE
+    assert re.match(r"INCONCLUSIVE: \d+ of \d+ synthetic rows equal a training row", found.headline)
+    page = found.to_html()
+    header = page.partition("</header>")[0]
+    assert "What can be known from these two tables" in header
+    assert "whether they were memorised or occur by chance" in header
+    assert "hold-out rows</text>" not in header
+    after = page.partition("<h2>Next step</h2>")[2]
+    assert "--holdout" in after.partition("</section>")[0]
+    assert "dpaudit split" in after.partition("</section>")[0]
+    assert found.reproduce is not None
+    words = shlex.split(found.reproduce)
+    assert words[:4] == ["dpaudit", "audit-data", "--synthetic", "my synthetic.csv"]
+    assert words[-2:] == ["--seed", "3"]

@@ -45,8 +45,9 @@ def linkage(of: ReleasedTables, members: range = range(N)) -> Linkage:
 def test_a_memoriser_is_proved_while_the_distance_panel_passes() -> None:
     found = linkage(tables(copying(0.05)))
     copies, *others = found.proved
-    assert copies.endswith("of 600 train records have a copy because they were trained on")
-    assert any("single train records have: " in one for one in others)
+    assert copies.startswith("30 of 600 training rows have an exact copy, at least ")
+    assert copies.endswith(" of them because they were trained on")
+    assert any("only one training row has are repeated: " in one for one in others)
     assert found.panel.passes
     assert found.copies.synthetic.found == len(range(100, 130))
     assert set(found.copies.riskiest) <= set(range(100, 130))
@@ -83,7 +84,7 @@ def test_without_a_holdout_everything_is_counted_and_nothing_proved() -> None:
     assert found.proved == ()
     assert found.copies.exact.records.train.found == 300
     text = "".join(one.paragraphs[0] for one in linkage_blocks(found))
-    assert "Without a hold-out nothing says how many there would be by chance." in text
+    assert "Without a hold-out, nothing shows how many there would be by chance." in text
 
 
 def by_title(found: Linkage) -> dict[str, Block]:
@@ -94,7 +95,7 @@ def test_the_report_says_what_was_found() -> None:
     blocks = by_title(linkage(tables(copying(0.05))))
     assert list(blocks) == ["Copies", "Extremes", "Guessing", "Distance", "Singling"]
     assert blocks["Copies"].table is not None
-    assert blocks["Copies"].table.rows[0][:3] == ("every value", "30 of 600", "0 of 600")
+    assert blocks["Copies"].table.rows[0][:3] == ("exact", "30 of 600", "0 of 600")
     assert "This table passes, although leaks are proved above." in blocks["Distance"].paragraphs[0]
     assert blocks["Singling"].command == "dpaudit env create anonymeter"
     for block in blocks.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -340,10 +341,17 @@ def test_reports_and_the_command_say_the_same(tmp_path: Path) -> None:
     assert ended.stdout.startswith(
         "VIOLATION  claimed epsilon 1, epsilon of the transcript at least 2"
     )
-    assert "<svg" in page.read_text()
+    header = page.read_text().partition("</header>")[0]
+    assert header.count("<svg") == 1
+    assert "change the odds that this record was used by a factor of at least" in header
+    titles = re.findall(r"<h2>(.+?)</h2>", page.read_text())
+    assert titles[:3] == ["Result", "Next step", "Bound"]
+    assert titles[-3:] == ["Threat model", "Standards", "Reproduce"]
     record = replayed("HalfTheNoise", replays=1)
     assert line_of("HalfTheNoise", "scale=0.5") in replay_markdown(record)
     assert replay_html(record) == replay_html(record)
+    assert record.date is not None
+    assert record.date in replay_markdown(record)
     assert max(map(len, str(record).splitlines())) <= 80
 
 

@@ -194,7 +194,7 @@ def test_every_reference_inside_the_pictures_leads_somewhere(result: AuditRecord
 
 def test_pictures_are_described_and_followed_by_their_numbers(record_of: Make) -> None:
     text = render_html(record_of())
-    pictures = re.findall(r"<svg.*?</svg>(?=</figure>)", text, flags=re.DOTALL)
+    pictures = re.findall(r"<figure>(<svg.*?</svg>)\n<figcaption>", text, flags=re.DOTALL)
     assert len(pictures) == 3
     for picture in pictures:
         root = ElementTree.fromstring(picture)
@@ -204,7 +204,10 @@ def test_pictures_are_described_and_followed_by_their_numbers(record_of: Make) -
         assert labels == [children["title"].attrib["id"], children["desc"].attrib["id"]]
         assert children["title"].text
         assert children["desc"].text
-    assert len(re.findall(r"</figure>\s*<div[^>]*>\s*<table", text)) == 3
+    below = (
+        r"</figure>\s*<details>\s*<summary>Numbers of this figure</summary>\s*<div[^>]*>\s*<table"
+    )
+    assert len(re.findall(below, text)) == 3
 
 
 def test_html_of_the_largest_audit_is_mailable(record_of: Make) -> None:
@@ -240,10 +243,10 @@ def test_foreign_strings_are_escaped_everywhere(record_of: Make, example: dict[s
     assert "script" not in page.tags
     assert page.words.count("<script>alert(1)</script>") >= 12
     markdown = render_markdown(result)
-    prose, command = markdown.split("## Reproduce")
+    prose, command = markdown.split("## Reproduce", maxsplit=1)
     assert "<" not in prose
     assert r"a\|b \`c\`" in prose
-    assert command.strip().splitlines()[1] == hostile
+    assert hostile in command.partition("```sh\n")[2].partition("\n```")[0]
 
 
 def test_markdown_rows_have_as_many_cells_as_their_header(record_of: Make) -> None:
@@ -329,35 +332,77 @@ def test_sections_come_in_the_order_in_which_a_reader_asks(record_of: Make) -> N
     titles = re.findall(r"^##+ (.+)$", render_markdown(result), re.M)
     assert titles == re.findall(r"<h[23]>(.+?)</h[23]>", render_html(result).replace("&#39;", "'"))
     asked = (
-        "Why",
-        "What to do next",
-        "Threat model: who sees what",
-        "Claim against bound",
-        "Where the leak is",
-        "Attacks",
-        "Scores of the deciding attack",
-        "Probes before the audit",
-        "The accountant's side",
-        "Summary of the data",
-        "Controls",
-        "Settings",
-        "Reproduce",
+        *("Result", "Reasons", "Next step", "What leaks", "Attacks", "Scores", "Threat model"),
+        *("Controls and checks", "Probes before the audit", "Standards"),
+        *("Reproduce", "Claim", "Settings", "Data", "Versions"),
     )
     assert [title for title in titles if title in asked] == list(asked)
+
+
+def test_the_figure_stands_before_every_section(record_of: Make) -> None:
+    page = render_html(record_of())
+    header, rest = page.split("</header>")
+    assert header.count("<figure>") == 1
+    assert re.findall(r"<h2>(.+?)</h2>", header) == ["Result"]
+    assert rest.index('<nav aria-label="Contents">') < rest.index("<h2>")
+    linked = dict(re.findall(r'<a href="#(section-\d+)">(.+?)</a>', rest))
+    for name, title in linked.items():
+        heading = rest.partition(f'<section id="{name}">')[2].partition("</h2>")[0]
+        assert heading.rpartition(">")[2] == title
+    assert len(linked) == rest.count("<h2>")
+
+
+def test_a_short_page_has_no_list_of_contents(never_run: AuditRecord) -> None:
+    assert "<nav" not in render_html(never_run)
+
+
+def test_details_are_folded_and_what_went_wrong_is_not(record_of: Make) -> None:
+    def folded(result: AuditRecord) -> set[str]:
+        return set(re.findall(r"<summary><h[23]>(.+?)</h[23]></summary>", render_html(result)))
+
+    fine, failed = folded(record_of(**CONSISTENT)), folded(record_of(**INVALID, probes=PROBES))
+    assert {"Checks of the run", "Claim", "Settings", "Versions", "Standards"} <= fine
+    assert not {"Checks of the run", "Probes before the audit", "Reasons"} & failed
+    assert "::details-content" in render_html(record_of()).partition("@media print")[2]
+
+
+def test_what_leaks_is_short_and_grouped(record_of: Make) -> None:
+    def leak(column: str, feature: str, importance: float) -> dict[str, Any]:
+        return {"column": column, "feature": feature, "importance": importance}
+
+    shares = [leak("education", f"share of {name}", 0.1) for name in "abcdefghi"]
+    others = [leak(f"c{n}", f"statistic {n}", 0.05) for n in range(6)]
+    nothing = [leak("idle", "max", 0.0)]
+    text = render_markdown(record_of(leaks=[*shares, *others, *nothing]))
+    part = text.partition("## What leaks")[2].partition("\n## ")[0]
+    assert "| education, 9 categories | 0.1 |" in part
+    assert len(re.findall(r"^\| (?!Feature)\w", part, re.M)) == 5
+    assert "3 more features in result.json." in part
+    assert "idle" not in part
+
+
+def test_a_legend_shows_its_marks_and_no_words_stand_on_the_axis(record_of: Make) -> None:
+    picture = ElementTree.fromstring(draw(Picture.CLAIM, record_of()))
+    svg = "{http://www.w3.org/2000/svg}"
+    rows = picture.findall(f"{svg}g")
+    assert len(rows) == 5
+    assert all(len(row) == 2 and row[0].tag in (f"{svg}rect", f"{svg}path") for row in rows)
+    written = [one.text or "" for one in picture.findall(f"{svg}text")]
+    assert all(words == "epsilon" or float(words) >= 0 for words in written)
 
 
 def test_a_game_says_what_is_its_own(record_of: Make) -> None:
     many = render_markdown(record_of(**MANY_RECORDS))
     part = many.partition("## Many records per shadow model")[2].partition("\n## ")[0]
     assert part.index("| 7 | 40 | 40 |") < part.index("| 3 | 50 | 30 |")
-    assert "| Score | Coins in | Coins out |" in many
+    assert "| Score | Trained with the record | Trained without the record |" in many
     assert "100, each with about half of the records" in many
-    assert "Where the leak is" not in many
+    assert "What leaks" not in many
     canaries = render_markdown(record_of(**ONE_RUN))
     assert "| Bound, nearest | 1.4 | AUC 0.900 |" in canaries
-    assert "| Score | Canaries in | Canaries out |" in canaries
+    assert "| Score | Canaries trained on | Canaries left out |" in canaries
     worlds = render_markdown(record_of())
-    assert "| Score | Trials in | Trials out |" in worlds
+    assert "| Score | Trained with the target | Trained without the target |" in worlds
     assert "canaries" not in worlds
 
 
@@ -379,7 +424,7 @@ def test_the_threat_model_says_who_sees_what(
     record_of: Make, changed: dict[str, Any], seen: str
 ) -> None:
     text = render_markdown(record_of(**changed))
-    part = text.partition("## Threat model: who sees what")[2].partition("\n## ")[0]
+    part = text.partition("## Threat model")[2].partition("\n## ")[0]
     assert seen in part.replace("\\", "")
     assert "other records" in part
 
@@ -387,7 +432,7 @@ def test_the_threat_model_says_who_sees_what(
 def test_the_last_section_and_the_footer_are_printed_on_one_page(record_of: Make) -> None:
     page = render_html(record_of())
     end = page.partition('<div class="end">')[2].partition("</div>\n</main>")[0]
-    assert re.findall(r"<h2>(.+?)</h2>", end) == ["Reproduce"]
+    assert re.findall(r"<h3>(.+?)</h3>", end) == ["Versions"]
     assert "<footer>" in end
     assert re.search(r"^  section, \.end, [^{]*{ break-inside: avoid; }$", page, re.M)
 
@@ -395,8 +440,8 @@ def test_the_last_section_and_the_footer_are_printed_on_one_page(record_of: Make
 def test_the_data_are_summarised_apart_from_the_settings(record_of: Make) -> None:
     result = record_of()
     text = render_markdown(result)
-    part = text.partition("## Summary of the data")[2].partition("\n## ")[0]
-    settings = text.partition("## Settings")[2].partition("\n## ")[0]
+    part = text.partition("### Data")[2].partition("\n#")[0]
+    settings = text.partition("### Settings")[2].partition("\n#")[0]
     rows = {"Source": result.data.source, "Rows": result.data.rows}
     for name, value in {**rows, "Salted SHA-256": result.data.sha256}.items():
         assert f"| {name} | {value} |" in part

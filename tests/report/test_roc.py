@@ -73,6 +73,6 @@ def test_what_the_claim_permits_is_the_same_on_both_axes() -> None:
 
 def test_the_logarithmic_axes_reach_below_one_trial(record_of: Make) -> None:
     picture = draw(Picture.ROC, record_of(**SCORED))
-    assert "false positives, logarithmic" in picture
+    assert "false positive rate, logarithmic" in picture
     assert ">0.1</text>" in picture
     assert ">0.01</text>" not in picture  # of 5 trials none shows less than 0.2

@@ -30,7 +30,7 @@ def test_delta_is_said_where_there_is_one(record_of: Make) -> None:
     none = in_odds(record_of(claim={"delta": 0.0}))
     some = in_odds(record_of(claim={"delta": 1e-5}))
     assert "at a factor of 2.72, and" in none
-    assert "2.72 (apart from outcomes of total probability 1e-05), and" in some
+    assert "2.72, apart from outputs of total probability 1e-05, and" in some
 
 
 def test_what_has_no_meaning_in_odds_says_nothing(record_of: Make, never_run: AuditRecord) -> None:

@@ -72,8 +72,8 @@ def test_the_claim_figure_has_the_numbers_of_the_result(record_of: Make) -> None
         "claim: 1",
         "empirical epsilon ≥ 3.21 (95 %, exact)",
         "Clopper-Pearson epsilon ≥ 2.58",
-        "detectable with 80 % power: 1.76",
-        "beyond the limit of this audit: 4.38",
+        "detectable epsilon (80 % power): 1.76",
+        "limit for this many models: 4.38",
     }
     assert ax.get_xlabel() == "epsilon"
 

@@ -70,7 +70,7 @@ def test_the_opening_of_a_violation_ends_in_the_odds(record_of: Make) -> None:
         "The generator claims (1, 1e-05)-differential privacy. This audit shows that it does not "
         "hold: an attacker who sees synthetic rows alone learns more than the claim allows. With "
         "95 % confidence the true epsilon is at least 3.21; the claim caps the change in odds at a "
-        "factor of 2.72 (apart from outcomes of total probability 1e-05), and we measured at least "
+        "factor of 2.72, apart from outputs of total probability 1e-05, and we measured at least "
         "24.7.",
         "This audit detects epsilon 1.76 with 80 % power; no audit of this size proves more than "
         "4.38.",
