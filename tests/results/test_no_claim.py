@@ -108,7 +108,7 @@ def test_it_is_compared_with_audits_of_claims(measured: AuditRecord, record_of: 
     both = compare({"free": measured, "held": record_of(verdict="consistent", proved=0.4)})
     assert both.verdict is Verdict.MEASURED
     assert "| free | pate-gan | none | 3.21 |" in comparison_markdown(both)
-    assert "proved 3.21, claimed none" in comparison_html(both)
+    assert "≥ 3.21, claim none" in comparison_html(both)
 
 
 def test_nothing_is_decided_without_a_claim() -> None:
