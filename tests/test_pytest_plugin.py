@@ -119,7 +119,7 @@ def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> 
             "*bound     2.*",
             "*leaks     *age*",
             "*seed      0*",
-            "*report: *report.html*",
+            "*report    *report.html*",
         ]
     )
 
