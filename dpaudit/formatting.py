@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 
 TERMINAL_WIDTH = 80
 """Characters in a line of text for a terminal, at most."""
+LABEL_WIDTH = 10
+"""Characters of the column of labels that a result on a terminal has."""
 _GAP = "  "
 _DIGITS = 3
 _NO_VALUE = "none"
@@ -227,8 +229,8 @@ def wrapped(text: str, *, first: str = "", rest: str = "") -> list[str]:
     return lines or [first.rstrip()]
 
 
-def labelled(label: str, text: str, *, width: int) -> list[str]:
-    """A text in lines, beside a label that has this width."""
+def labelled(label: str, text: str, *, width: int = LABEL_WIDTH) -> list[str]:
+    """A text in lines, to the right of a label that has this width."""
     return wrapped(text, first=f"{visible(label):<{width}}", rest=" " * width)
 
 

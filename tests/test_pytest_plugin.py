@@ -115,11 +115,11 @@ def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "*VIOLATION: claimed epsilon 0.5, proved at least*",
-            "*verdict: violation, bound: 2.*, claim: 0.5*",
-            "*leaks: *age*",
-            "*seed: 0*",
-            "*report: *report.html*",
+            "*VIOLATION  claimed epsilon 0.5, empirical epsilon at least*",
+            "*bound     2.*",
+            "*leaks     *age*",
+            "*seed      0*",
+            "*report    *report.html*",
         ]
     )
 
@@ -138,7 +138,7 @@ def test_claim(dp_audit):
     result.stdout.fnmatch_lines(
         [
             "*no claim was given, so there is none to violate: give `epsilon`, or hold the audit*",
-            "*MEASURED: empirical epsilon at least 0 (95 % confidence); no claim was given*",
+            "*MEASURED  empirical epsilon at least 0 (95 % confidence); no claim was given*",
             "MEASURED *test_honest: epsilon claimed none, proved 0; /*",
         ]
     )

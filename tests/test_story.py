@@ -92,9 +92,9 @@ def test_a_shortcut_fails_the_suite_by_name_shows_in_the_baseline_and_can_be_dra
     broken.stdout.fnmatch_lines(
         [
             "REGRESSION: the AUC of the attack has risen from * since the baseline*",
-            "VIOLATION: claimed epsilon 1, proved at least *",
-            "leak: max(age)*",
-            "report: *after*report.html",
+            "VIOLATION  claimed epsilon 1, empirical epsilon at least *",
+            "leak      max(age)*",
+            "report    *after*report.html",
         ]
     )
 

@@ -141,7 +141,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
         function=clopper_pearson,
         level=level_clopper_pearson,
         source="Clopper and Pearson 1934, as in Nasr et al. 2021",
-        short="limits each error rate",
+        short="bounds each rate",
     ),
     BoundEntry(
         key=ValidBound.SEQUENTIAL,

@@ -22,6 +22,7 @@ from dpaudit.cli.console import (
 )
 from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
+from dpaudit.formatting import LABEL_WIDTH
 from dpaudit.model.choices import EngineName
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ Table = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="CSV (also .gz), Parquet, or sample:breast-cancer.",
+        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
         show_default=False,
         rich_help_panel=Panel.INPUT,
     ),
@@ -52,7 +53,7 @@ JUnit = Annotated[
     typer.Option(
         "--junit",
         metavar="FILE",
-        help="JUnit XML too: claim, controls and checks as tests.",
+        help="JUnit XML to write: claim, controls and checks as tests.",
         show_default=False,
         rich_help_panel=Panel.OUTPUT,
     ),
@@ -63,7 +64,7 @@ FailOnOption = Annotated[
     FailOn,
     typer.Option(
         metavar="VERDICT",
-        help="violation, inconclusive or never.",
+        help="Least severe verdict that fails: violation, inconclusive, never.",
         rich_help_panel=Panel.OUTPUT,
     ),
 ]
@@ -108,10 +109,9 @@ def audit(
     trial_timeout: options.TrialTimeout = None,
     help_all: HelpAll = False,
 ) -> None:
-    """Audits a generator: shadow models in both worlds, attacks, a bound.
+    """Audits a generator: trains shadow models with and without one record and attacks them.
 
-    The same command resumes an interrupted run. Exit codes: 0 no violation found, 1 violation,
-    2 wrong use or input, 3 inconclusive or invalid, 4 internal error.
+    The same command resumes an interrupted run.
     """
     del help_all  # its callback has answered
     from dpaudit.auditing.entry import Machine, run_audit
@@ -153,21 +153,24 @@ def audit(
         output.print(headline(result))
     else:
         _show(result, folder)
-        output.print(f"reproduce: {spec.reproduce}")
+        output.print(f"{'reproduce':<{LABEL_WIDTH}}{spec.reproduce}")
     raise typer.Exit(ExitCode.PASS if exit_zero else code)
 
 
 def _show(result: AuditResult, folder: Path) -> None:
     """Prints a result, where its report is, and what to do next."""
     from dpaudit.results.advice import next_step
-    from dpaudit.results.result import REPORT_FILE
+    from dpaudit.results.result import report_row
+    from dpaudit.results.summary import Row, row_lines
 
     output = results()
     output.print(str(result))
-    output.print(f"report: {folder / REPORT_FILE}")
+    label, place = report_row(folder)
+    output.print(f"{label:<{LABEL_WIDTH}}{place}")
     step = next_step(result, run=str(folder))
-    output.print(f"next: {step.command or step.why}")
-    if step.cost:
-        output.print(f"cost: {step.cost}")
-    for then in step.then:
-        output.print(f"then: {then}")
+    if step.command:  # whole, to be copied
+        output.print(f"{'next':<{LABEL_WIDTH}}{step.command}")
+    rows = [Row("next", "" if step.command else step.why), Row("cost", step.cost)]
+    rows += [Row("then", then) for then in step.then]
+    for line in row_lines(row for row in rows if row.fact):
+        output.print(line)

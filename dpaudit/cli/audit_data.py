@@ -92,10 +92,7 @@ def audit_data(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Audits a released synthetic table: does it reveal who was in train?
-
-    Exit codes: 0 nothing found, 1 leak or violation, 2 wrong use or input, 3 inconclusive.
-    """
+    """Audits a released synthetic table: does it reveal who was in train?"""
     from dpaudit.released_data import audit_data as audited
 
     for name, path in (("html", html), ("markdown", markdown)):

@@ -58,7 +58,6 @@ def audit_labels(
     """Audits label bits that a PATE ensemble releases: the attack sees what the proof protects.
 
     Votes are held at one count in each world, one teacher apart; no attack does better.
-    Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 inconclusive.
     """
     from dpaudit.account import vote_table
     from dpaudit.labels import VotePair, run_label_audit

@@ -70,8 +70,8 @@ def bisect(
     Each release has an environment of its own, with the library's pins but for that one. All are
     audited with the same seed; each verdict holds at the confidence by itself, not all together.
 
-    The same command resumes. Exit codes: 0 no violation found in any release, 1 a violation in
-    one, 2 wrong use or input, 3 inconclusive, invalid or not audited in one, 4 internal error.
+    The same command resumes. The exit code is that of the worst release; one that was not audited
+    counts as inconclusive.
     """
     from dpaudit.auditing.bisection import audit_releases, gravest_verdict
     from dpaudit.auditing.progress_bar import ConsoleProgress

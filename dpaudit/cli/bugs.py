@@ -53,8 +53,7 @@ def run(
 ) -> None:
     """Makes the environment, then audits the broken release and its twin without the bug.
 
-    Exit codes: 0 a violation of the one is proved and none of the other is found, 1 anything else,
-    2 wrong use or no environment.
+    Exits with 0 if a violation of the one is proved and none of the other is found, else with 1.
     """
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.bugs.bug import bug_named

@@ -31,7 +31,7 @@ def check_worker(
 ) -> None:
     """Checks that a worker keeps to dpaudit-worker/1 before any audit of it.
 
-    Exit codes: 0 it does, 1 it does not, 2 wrong use or input, or it does not start.
+    Exits with 1 if it does not, with 2 if it does not start.
     """
     from dpaudit.external.generator import WorkerGenerator
     from dpaudit.external.messages import PREFIX

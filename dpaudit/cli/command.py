@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
+from dpaudit.cli.exits import EXIT_CODES
 from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
 from dpaudit.formatting import error_text
@@ -19,7 +20,7 @@ _ARGUMENTS: Final = "Arguments"
 _OWN_PANEL: Final = "Options"
 _ORDER: Final = (
     *(_ARGUMENTS, Panel.INPUT, _OWN_PANEL, Panel.CLAIM, Panel.ATTACK),
-    *(Panel.OTHER_GAMES, Panel.SELDOM, Panel.OUTPUT, Panel.MACHINE),
+    *(Panel.MORE_AUDITS, Panel.RULES, Panel.OUTPUT, Panel.MACHINE),
 )
 """The panels as a help lists them: what a command reads, then what it does, then where and how."""
 _REQUIRED: Final = "  [required]"
@@ -74,7 +75,9 @@ class PanelledCommand(TyperCommand):
                 formatter.write_dl(rows, col_max=_LONGEST_NAME)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Writes the examples as they are."""
+        """Writes the exit codes, which are the same for every command, and the examples."""
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code.value), text) for code, text in EXIT_CODES.items()])
         if self.epilog:
             with formatter.section("Examples"):
                 for line in self.epilog.splitlines():

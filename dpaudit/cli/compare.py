@@ -40,7 +40,7 @@ def compare(
 ) -> None:
     """Puts finished runs side by side: claims, proved bounds, and what changed since the first.
 
-    Exit codes: 0 whatever the runs found, 2 wrong use or input.
+    Exits with 0 whatever the runs found.
     """
     from dpaudit.comparison import Reference
 
@@ -57,7 +57,7 @@ def history(
 ) -> None:
     """Shows the runs of a folder in the order of their names (v9 before v10), each since the last.
 
-    Exit codes: 0 whatever the runs found, 2 wrong use or input.
+    Exits with 0 whatever the runs found.
     """
     from dpaudit.comparison import Reference
     from dpaudit.results.result import RESULT_FILE

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
@@ -22,6 +22,7 @@ from typing import Any, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
 import typer
 from rich.console import Console
 
+from dpaudit.cli.exits import ExitCode as ExitCode
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import error_line, error_text, visible
@@ -30,17 +31,6 @@ from dpaudit.results.verdict import Verdict
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class ExitCode(IntEnum):
-    """The exit codes."""
-
-    PASS = 0
-    VIOLATION = 1
-    USAGE = 2
-    INCONCLUSIVE = 3
-    INTERNAL = 4
-    INTERRUPTED = 130
 
 
 class FailOn(StrEnum):

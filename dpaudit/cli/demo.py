@@ -49,7 +49,7 @@ def demo(
 ) -> None:
     """Audits a toy that keeps its promise and one that does not, and shows both side by side.
 
-    Exit codes: 0 whatever was found, 2 wrong use or input, 4 internal error.
+    Exits with 0 whatever was found.
     """
     from dpaudit.comparison import compare
     from dpaudit.comparison.render import comparison_html

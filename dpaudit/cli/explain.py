@@ -50,7 +50,7 @@ def explain(
 
     Suspects are the fixes that the generator offers, the order of the table's rows (shuffled in
     each training), and all of them together. The same command resumes what was interrupted.
-    Exit codes: 0 a fix removes the leak, 2 wrong use or input, 3 none does, 4 internal error.
+    Exits with 0 if a fix removes the leak, with 3 if none does.
     """
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.explain import ROW_ORDER, inquire

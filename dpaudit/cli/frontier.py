@@ -79,9 +79,8 @@ def frontier(
 ) -> None:
     """Audits generators at several epsilons, and measures what their tables are good for.
 
-    The same command resumes; more generators or epsilons may be added in the same folder. Exit
-    codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 a point failed or an audit is
-    invalid, 4 internal error.
+    The same command resumes; more generators or epsilons may be added in the same folder.
+    Exits with 3 if a point failed or an audit is invalid, unless another one found a violation.
     """
     from dpaudit.frontiers.plan import FrontierSettings
     from dpaudit.frontiers.run import FRONTIER_FILES, run_frontier

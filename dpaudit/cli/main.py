@@ -34,14 +34,14 @@ class Commands(LazyGroup):
 
     sections: ClassVar = {
         "Audit a generator": {
-            "demo": Command("demo", "demo", "Two toys, one that keeps its promise, in a minute."),
+            "demo": Command("demo", "demo", "Two toy audits in a minute: one finds a violation."),
             "plan": Command(
-                "plan", "plan", "What can an audit of which size prove, at what cost?", True
+                "plan", "plan", "Size, cost and minimum detectable epsilon of an audit.", True
             ),
             "audit": Command(
                 "audit",
                 "audit",
-                "Attacks shadow models and bounds epsilon.",
+                "Empirical epsilon of a generator, from shadow models.",
                 True,
                 _EXAMPLES,
                 _BRIEF,
@@ -49,43 +49,47 @@ class Commands(LazyGroup):
             "replay": Command(
                 "replay", "replay", "Exact privacy loss of Python code, line by line.", True
             ),
-            "probe": Command("probe", "probe", "Cheap checks from outside, a handful of fits."),
-            "trace": Command(
-                "trace", "trace", "Checks what a PATE-like generator's training does."
-            ),
-            "utility": Command("utility", "utility", "What are its tables good for?"),
-            "frontier": Command("frontier", "frontier", "Privacy and utility over epsilons."),
+            "probe": Command("probe", "probe", "Cheap black-box checks in a handful of fits."),
+            "trace": Command("trace", "trace", "Checks of a PATE-like generator's training."),
+            "utility": Command("utility", "utility", "Utility compared with noise and real data."),
+            "frontier": Command("frontier", "frontier", "Privacy and utility at several epsilons."),
             "audit-labels": Command(
-                "audit_labels", "audit_labels", "Attacks the label bits of a PATE ensemble."
+                "audit_labels",
+                "audit_labels",
+                "Empirical epsilon of a PATE ensemble's labels.",
             ),
         },
         "Audit a released table, without its generator": {
-            "split": Command("split", "split", "By fair coins, before training: train, hold-out."),
-            "audit-data": Command("audit_data", "audit_data", "Does it reveal who was in train?"),
-        },
-        "Find out more of a run": {
-            "report": Command("report", "report", "Writes the reports of a run again."),
-            "explain": Command(
-                "explain", "explain", "Which suspect, once fixed, removes the leak?"
+            "split": Command("split", "split", "Random split into train and hold-out."),
+            "audit-data": Command(
+                "audit_data", "audit_data", "Members and copies in a released table."
             ),
-            "bounds": Command("bounds", "bounds", "Recomputes every bound of a run."),
+        },
+        "Runs and reports": {
+            "report": Command("report", "report", "The report of a run, written again; figures."),
+            "explain": Command(
+                "explain", "explain", "The cause of a violation: which fix removes the leak?"
+            ),
+            "bounds": Command("bounds", "bounds", "Every bound of a run, recomputed."),
             "compare": Command("compare", "compare", "Several runs side by side."),
             "history": Command("compare", "history", "The runs of a folder, version by version."),
         },
         "Released libraries": {
-            "env": Command("env", "env", "Their pinned environments: list, create, remove."),
-            "bisect": Command("bisect", "bisect", "Audits one release after another."),
-            "bugs": Command("bugs", "bugs", "Real privacy bugs, and their proofs."),
+            "env": Command("env", "env", "Pinned environments: list, create, remove."),
+            "bisect": Command("bisect", "bisect", "One audit of each release."),
+            "bugs": Command("bugs", "bugs", "Real privacy bugs and their proofs."),
             "check-worker": Command(
-                "check_worker", "check_worker", "Does a worker keep to dpaudit-worker/1?"
+                "check_worker", "check_worker", "Conformance of a worker to dpaudit-worker/1."
             ),
         },
-        "Besides": {
-            "synthesize": Command("synthesize", "synthesize", "Writes synthetic rows as CSV."),
-            "account": Command("account", "account", "What labels of a PATE ensemble cost."),
+        "Utilities": {
+            "synthesize": Command(
+                "synthesize", "synthesize", "Synthetic rows as CSV, and their claim."
+            ),
+            "account": Command("account", "account", "Privacy cost of a PATE ensemble's labels."),
             "list": Command("list", "list_registered", "Generators, attacks, libraries, bounds."),
-            "show": Command("show", "show", "What a name stands for, with its parameters."),
-            "doctor": Command("doctor", "doctor", "Checks this installation."),
+            "show": Command("show", "show", "One of them, with its parameters."),
+            "doctor": Command("doctor", "doctor", "State of this installation."),
         },
     }
 
@@ -93,7 +97,7 @@ class Commands(LazyGroup):
 app = typer.Typer(
     name="dpaudit",
     cls=Commands,
-    help="Settles whether a differentially private synthetic data generator keeps its promise.",
+    help="Audits synthetic data generators that claim differential privacy.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

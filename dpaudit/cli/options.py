@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -21,6 +21,7 @@ from dpaudit.auditing.configuration import type_and_description
 from dpaudit.auditing.games import audit_settings, keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli.panels import Panel, option, registered_generators
+from dpaudit.errors import InputError
 from dpaudit.model.choices import (
     Access,
     Effort,
@@ -48,7 +49,7 @@ Data = Annotated[
     str,
     option(
         metavar="FILE",
-        help="CSV (also .gz), Parquet, or sample:breast-cancer.",
+        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
         shown=False,
         panel=Panel.INPUT,
     ),
@@ -57,7 +58,7 @@ SchemaFile = Annotated[
     Path | None,
     option(
         metavar="FILE",
-        help="Public schema (JSON, SDV). Default: from the table.",
+        help="Public schema of the table (JSON, SDV). Default: inferred.",
         shown=False,
         panel=Panel.INPUT,
     ),
@@ -68,7 +69,7 @@ Parameters = Annotated[
         "-p",
         "--parameter",
         metavar="K=V",
-        help="A parameter of the generator; repeatable.",
+        help="Parameter of the generator; repeatable.",
         shown=False,
         panel=Panel.INPUT,
     ),
@@ -87,16 +88,34 @@ Delta = Annotated[
     float | None,
     option(
         metavar="D",
-        help="Its delta. Default: the generator's, else 0.",
+        help="Delta of the claim. Default: the generator's own, else 0.",
         shown=False,
         panel=Panel.CLAIM,
+    ),
+]
+OwnEpsilon = Annotated[
+    float | None,
+    option(
+        metavar="E",
+        help="Parameter epsilon of the generator, as -p epsilon=E. Default: its own.",
+        shown=False,
+        panel=Panel.INPUT,
+    ),
+]
+OwnDelta = Annotated[
+    float | None,
+    option(
+        metavar="D",
+        help="Parameter delta of the generator, as -p delta=D. Default: its own.",
+        shown=False,
+        panel=Panel.INPUT,
     ),
 ]
 Mu = Annotated[
     float | None,
     option(
         metavar="M",
-        help="A claim of Gaussian DP instead. Default: none.",
+        help="Mu of a Gaussian DP claim instead. Default: none.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -105,7 +124,7 @@ Rho = Annotated[
     float | None,
     option(
         metavar="R",
-        help="A claim of zCDP instead. Default: none.",
+        help="Rho of a zCDP claim instead. Default: none.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -114,7 +133,7 @@ Curve = Annotated[
     str | None,
     option(
         metavar="FILE|E:D,E:D",
-        help="A curve instead: 0.5:1e-3,1:1e-5. Default: none.",
+        help="Privacy curve as the claim instead: 0.5:1e-3,1:1e-5. Default: none.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -123,7 +142,7 @@ Relation = Annotated[
     Neighbours | None,
     option(
         metavar="RELATION",
-        help="add-remove, replace-one. Default: the claim's own.",
+        help="Neighbouring relation: add-remove, replace-one. Default: the claim's own.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -139,9 +158,12 @@ Rows = Annotated[
 ]
 Confidence = Annotated[
     float,
-    option(metavar="C", help="One-sided, of the bound.", panel=Panel.ATTACK),
+    option(metavar="C", help="One-sided confidence of the bound.", panel=Panel.ATTACK),
 ]
-Seed = Annotated[int, option(metavar="S", help="Root of every random stream.", panel=Panel.ATTACK)]
+Seed = Annotated[
+    int,
+    option(metavar="S", help="Seed; a fresh one gives fresh models.", panel=Panel.ATTACK),
+]
 Jobs = Annotated[
     int | None,
     option(
@@ -157,7 +179,7 @@ EngineKind = Annotated[
     option(
         "--engine",
         metavar="ENGINE",
-        help="local (processes) or dask.",
+        help="Where models are trained: local (processes) or dask.",
         panel=Panel.MACHINE,
     ),
 ]
@@ -165,7 +187,7 @@ Scheduler = Annotated[
     str | None,
     option(
         metavar="ADDRESS",
-        help="Of dask: tcp://host:8786, or its JSON file.",
+        help="Scheduler of dask: tcp://host:8786, or its JSON file.",
         shown=False,
         panel=Panel.MACHINE,
     ),
@@ -174,8 +196,8 @@ TrialTimeout = Annotated[
     float | None,
     option(
         metavar="SECONDS",
-        help="A longer trial has failed. Default: 20 times the slowest, at least an hour; at first "
-        "a day.",
+        help="Longest training of a model. Default: 20 times the slowest, at least an hour; at "
+        "first a day.",
         shown=False,
         panel=Panel.MACHINE,
     ),
@@ -193,7 +215,7 @@ WorkerMemory = Annotated[
     float | None,
     option(
         metavar="GB",
-        help="Limit of a generator's own process. Default: none.",
+        help="Memory limit of a generator's own process. Default: none.",
         shown=False,
         panel=Panel.MACHINE,
     ),
@@ -209,18 +231,19 @@ WorstCaseTables = Annotated[
     WorstCase | None,
     option(
         metavar="NAME",
-        help="Tables from --schema alone: opposite, one-hot, narrow, mst or mixed. Default: none.",
+        help="Table made to show leaks, from --schema alone: opposite, one-hot, narrow, mst, "
+        "mixed. Default: none.",
         shown=False,
-        panel=Panel.OTHER_GAMES,
+        panel=Panel.MORE_AUDITS,
     ),
 ]
 NeighboursFile = Annotated[
     str | None,
     option(
         metavar="FILE",
-        help="--data but for the target. Default: none.",
+        help="Neighbouring table: --data without the target. Default: none.",
         shown=False,
-        panel=Panel.OTHER_GAMES,
+        panel=Panel.MORE_AUDITS,
     ),
 ]
 
@@ -236,8 +259,8 @@ SETTINGS: dict[str, Any] = {
         Effort,
         option(
             metavar="EFFORT",
-            help="How many models: quick (100), standard (400), thorough (1000). Default: "
-            "standard.",
+            help="Size of the audit in shadow models: standard (default; 400), quick (100), "
+            "thorough (1000).",
             shown=False,
             panel=Panel.ATTACK,
         ),
@@ -246,8 +269,9 @@ SETTINGS: dict[str, Any] = {
         str,
         option(
             metavar="RECORD",
-            help="exposing: most facts hold of it alone. farthest. vulnerable: by small attacks, "
-            "at as many trainings. row:N (from 0). record:FILE.",
+            help="Record to attack: exposing (default; holds the most column extremes and unique "
+            "values), farthest, vulnerable (found by small trial attacks), row:N, record:FILE.",
+            shown=False,
             panel=Panel.ATTACK,
         ),
     ],
@@ -257,8 +281,10 @@ SETTINGS: dict[str, Any] = {
         Access,
         option(
             metavar="LEVEL",
-            help="output: rows. model: also what the model discloses, as a discriminator. "
-            "released: also what the proof protects, as noisy counts.",
+            help="What the attacker sees: output (default; synthetic rows), model (also what the "
+            "fitted model discloses, such as a discriminator), released (also what the proof "
+            "protects, such as noisy counts).",
+            shown=False,
             panel=Panel.ATTACK,
         ),
     ],
@@ -267,14 +293,15 @@ SETTINGS: dict[str, Any] = {
         option(
             "--attack",
             metavar="NAME[,K=V]",
-            help="Repeatable, each costs confidence. Default: groundhog, query-target and form.",
+            help="Attack to score; repeatable, each costs confidence. Default: groundhog, "
+            "query-target and form.",
             shown=False,
             panel=Panel.ATTACK,
         ),
     ],
     "shadow_models": Annotated[
         int,
-        option(metavar="N", help="Models to train, in both worlds.", panel=Panel.ATTACK),
+        option(metavar="N", help="Shadow models to train, in all.", panel=Panel.ATTACK),
     ],
     "rows": Rows,
     "confidence": Confidence,
@@ -282,56 +309,60 @@ SETTINGS: dict[str, Any] = {
         ThresholdRule,
         option(
             metavar="RULE",
-            help="cross-validated or hold-out, on unscored trials.",
-            panel=Panel.SELDOM,
+            help="Where the threshold is chosen: cross-validated (default; on the models that fit "
+            "the attack), hold-out (on models of its own).",
+            shown=False,
+            panel=Panel.RULES,
         ),
     ],
     "multiplicity": Annotated[
         Multiplicity,
         option(
             metavar="RULE",
-            help="bonferroni (all) or select.",
-            panel=Panel.SELDOM,
+            help="Several attacks: bonferroni (default; all are scored), select (only the most "
+            "promising one).",
+            shown=False,
+            panel=Panel.RULES,
         ),
     ],
     "sequential": Annotated[
         bool,
         option(
             "--sequential",
-            help="Stop once proved; --shadow-models is a cap.",
-            panel=Panel.OTHER_GAMES,
+            help="Sequential audit: stops at the first proof, at --shadow-models at most.",
+            panel=Panel.MORE_AUDITS,
         ),
     ],
     "one_run": Annotated[
         bool,
         option(
             "--one-run",
-            help="Train once, with many canaries: for slow ones.",
-            panel=Panel.OTHER_GAMES,
+            help="Audit of one training with many canaries, for slow generators.",
+            panel=Panel.MORE_AUDITS,
         ),
     ],
     "canaries": Annotated[
         int | None,
         option(
             metavar="M",
-            help="With --one-run: in by a fair coin.",
-            panel=Panel.OTHER_GAMES,
+            help="Canaries of --one-run, each included by a fair coin.",
+            panel=Panel.MORE_AUDITS,
         ),
     ],
     "records": Annotated[
         int,
         option(
             metavar="K",
-            help="Records guessed from each model.",
-            panel=Panel.OTHER_GAMES,
+            help="Records attacked in each shadow model.",
+            panel=Panel.MORE_AUDITS,
         ),
     ],
     "probe": Annotated[
         bool,
         option(
             "--probe/--no-probe",
-            help="Probes first, from 400 models on.",
-            panel=Panel.SELDOM,
+            help="Probes before the audit, from 400 models on.",
+            panel=Panel.RULES,
         ),
     ],
     "worker_memory": WorkerMemory,
@@ -346,6 +377,31 @@ REPEATABLE = {
     "secrets": "--secret",
 }
 """Settings of several values, and the option that gives one."""
+
+
+def built_with(
+    pairs: Sequence[str] | None, epsilon: float | None, delta: float | None
+) -> dict[str, Any]:
+    """The parameters that a generator is built with by name.
+
+    Args:
+        pairs: Those that `-p` gives.
+        epsilon: Its parameter of that name; None if it was not given so.
+        delta: The same.
+
+    Raises:
+        InputError: If a parameter is malformed, or was given both ways.
+    """
+    from dpaudit.plugins.registry import parse_parameters
+
+    parameters = parse_parameters(pairs or [])
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value is None:
+            continue
+        if name in parameters:
+            raise InputError(f"`{name}` is also given with -p: leave one of the two out")
+        parameters[name] = value
+    return parameters
 
 
 def takes_settings(
@@ -405,7 +461,7 @@ def _option_of(name: str) -> Any:
         if hint is bool and keywords()[name].default:
             flag = f"{flag}/--no-{flag[2:]}"
         metavar = None if hint is bool else name.upper()
-        words = option(flag, metavar=metavar, help=text, panel=Panel.OTHER_GAMES)
+        words = option(flag, metavar=metavar, help=text, panel=Panel.MORE_AUDITS)
     else:
         hint, words = get_args(SETTINGS[name])
         words = copy(words)

@@ -14,10 +14,10 @@ class Panel(StrEnum):
     INPUT = "Table and generator"
     CLAIM = "Claim"
     ATTACK = "Attack"
-    OTHER_GAMES = "Other games"
+    MORE_AUDITS = "More audits"
     OUTPUT = "Output and exit code"
     MACHINE = "Machine"
-    SELDOM = "Seldom needed"
+    RULES = "Rules"
 
 
 def option(

@@ -51,7 +51,7 @@ def probe(
 ) -> None:
     """Checks a generator from outside: a handful of fits for each probe, no instrumentation.
 
-    Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 no probe could judge it.
+    Exits with 3 if no probe could judge the generator.
     """
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.probe import ProbeResult, ProbeSettings, run_probes

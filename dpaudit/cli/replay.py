@@ -85,8 +85,7 @@ def replay(
 ) -> None:
     """Runs Python code in both worlds with the same noisy answers: its exact privacy loss.
 
-    Needs no change of its code and some 26 fits. Exit codes: 0 consistent with the claim,
-    1 violation, 2 wrong use or input, 3 inconclusive.
+    Needs no change of its code and some 26 fits.
     """
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.plugins.samplers import sampler_of

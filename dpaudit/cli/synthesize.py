@@ -25,6 +25,8 @@ def synthesize(
     out: Annotated[Path, typer.Option(metavar="FILE", help="CSV to write; its claim goes beside.")],
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
+    epsilon: options.OwnEpsilon = None,
+    delta: options.OwnDelta = None,
     rows: options.Rows = None,
     seed: Annotated[
         int | None,
@@ -42,7 +44,6 @@ def synthesize(
     from dpaudit.model.tables import load
     from dpaudit.plugins.adapt import check_table, train
     from dpaudit.plugins.named import named_generator
-    from dpaudit.plugins.registry import parse_parameters
     from dpaudit.plugins.synthetic import accept
     from dpaudit.results.document import to_document
 
@@ -51,7 +52,8 @@ def synthesize(
     check_rows(n_rows, table.schema)
     if not os.path.isdir(out.parent):
         raise InputError(f"folder {out.parent} does not exist: make it, or give another `out`")
-    named = named_generator(generator, parse_parameters(parameter or []), {"schema": table.schema})
+    parameters = options.built_with(parameter, epsilon, delta)
+    named = named_generator(generator, parameters, {"schema": table.schema})
     check_table(named.generator, table.data)
     model = train(named.generator, table.data, seed=seed)
     synthetic = accept(model.sample(n_rows, seed=seed), table.schema, n_rows)

@@ -16,6 +16,8 @@ def trace(
     data: options.Data,
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
+    epsilon: options.OwnEpsilon = None,
+    delta: options.OwnDelta = None,
     rows: options.Rows = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Of every training.")] = 0,
     json: options.Json = False,
@@ -23,10 +25,9 @@ def trace(
 ) -> None:
     """Checks training by PATE or DP-SGD: who reads what, votes, gradients, noise, costs, bounds.
 
-    Trains it a few times, on the table and on changed ones. Exit codes: 0 no violation (bugs and
-    notes do not fail), 1 violation, 2 wrong use or input, 4 the generator failed.
+    Trains it a few times, on the table and on changed ones. Bugs and notes do not change the
+    exit code.
     """
-    from dpaudit.plugins.registry import parse_parameters
     from dpaudit.trace import trace as traced
 
     errors = messages()
@@ -34,7 +35,7 @@ def trace(
         generator,
         data,
         schema=schema,
-        parameters=parse_parameters(parameter or []),
+        parameters=options.built_with(parameter, epsilon, delta),
         rows=rows,
         seed=seed,
         on_progress=None if quiet else errors.print,

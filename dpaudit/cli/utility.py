@@ -36,6 +36,8 @@ def utility(
     data: options.Data,
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
+    epsilon: options.OwnEpsilon = None,
+    delta: options.OwnDelta = None,
     test: TestOption = None,
     label: task_options.LabelColumn = None,
     positive: task_options.PositiveValue = None,
@@ -65,11 +67,10 @@ def utility(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Measures what synthetic tables are good for, beside noise and real data.
+    """Measures what synthetic tables are good for, compared with noise and real data.
 
-    Exit codes: 0 better than noise, 2 wrong use or input, 3 not distinguishable from noise.
+    Exits with 3 if the tables are not distinguishable from noise.
     """
-    from dpaudit.plugins.registry import parse_parameters
     from dpaudit.usefulness import UtilitySettings, run_utility
     from dpaudit.usefulness.run import UtilityProgress
 
@@ -96,7 +97,7 @@ def utility(
         data,
         settings,
         schema=schema,
-        parameters=parse_parameters(parameter or []),
+        parameters=options.built_with(parameter, epsilon, delta),
         test=test,
         on_progress=progress_of(line, quiet=quiet),
     )

@@ -11,14 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from dpaudit.bounds import Counts, exact, gdp, max_provable, upper_limits
 from dpaudit.formatting import (
-    percent,
     printable,
     rounded,
     rounded_down,
@@ -33,6 +31,7 @@ from dpaudit.plugins.protocols import IntArray, World
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
 from dpaudit.results.document import Document
+from dpaudit.results.summary import Row, row_lines
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 from dpaudit.seeds import Stream
 
@@ -239,33 +238,32 @@ class LabelAudit(Document):
         return sentences.headline(self)
 
     def __str__(self) -> str:
-        """The verdict first; a fact that is longer than 80 characters goes on below."""
-        lines = map(printable, self._lines())
-        return "\n".join(chain.from_iterable(wrapped(line, rest="  ") for line in lines))
+        """The verdict, then a label and a fact in each row; 80 columns."""
+        return "\n".join([*wrapped(self.headline, rest="  "), "", *row_lines(self._rows())])
 
-    def _lines(self) -> Iterator[str]:
+    def _rows(self) -> Iterator[Row]:
         claim, counts = self.claim, self.counts
-        yield self.headline
-        yield f"claim: ({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP; {claim.source}"
+        name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
+        yield Row("claim", printable(f"{name}; {claim.source}"))
+        highest = rounded_down(self.max_provable_epsilon)
+        yield Row(
+            "bound",
+            f"{rounded_down(self.proved)}; at most {highest} with {self.runs} runs per world",
+        )
+        yield Row(
+            "attack",
+            f'guesses "in" from {self.attack.guesses_in_from} labels {self.attack.telling_label} '
+            f"on: FNR {counts.false_negatives}/{counts.n_in}, FPR "
+            f"{counts.false_positives}/{counts.n_out}",
+        )
         votes_in, votes_out = self.votes[World.IN], self.votes[World.OUT]
         votes = f"{votes_in} (in) or {votes_out} (out) of {self.teachers} votes"
-        yield f"drawn: {self.runs} runs per world of {self.labels} labels, {votes}"
-        yield f"mechanism: {self.noise}"
-        yield (
-            f'attack: "in" from {self.attack.guesses_in_from} labels {self.attack.telling_label} '
-            f"on; missed {counts.false_negatives} in, mistook {counts.false_positives} out"
-        )
-        highest = rounded_down(self.max_provable_epsilon)
-        yield (
-            f"bound: {rounded_down(self.proved)} at {percent(self.confidence)} confidence; "
-            f"a perfect attack would prove {highest}"
-        )
+        yield Row("labels", f"{self.labels} in each run; {votes}")
+        yield Row("noise", printable(self.noise))
         if self.estimate_if_gaussian is not None:
             estimate = rounded(self.estimate_if_gaussian)
-            yield f"estimate, not a proof: {estimate} if the mechanism is Gaussian"
+            yield Row("estimate", f"{estimate} if the mechanism is Gaussian; not a bound")
         leak = self.leak_of_the_table
-        shown = "without limit" if leak is None else rounded_up(leak)
-        yield f"by the table itself these votes leak {shown}"
-        if self.detectable_epsilon is not None:
-            caught = rounded_up(self.detectable_epsilon)
-            yield f"a leak of {caught} would have been caught with 80 % power"
+        shown = "unlimited" if leak is None else rounded_up(leak)
+        yield Row("exact", f"the leak of these votes, computed from the vote table, is {shown}")
+        yield Row("power", sentences.detects_from(self.power, claim))

@@ -311,7 +311,7 @@ def _beside(own: Promise | None) -> str:
     if own is None:
         return ""
     name = f"{own.epsilon:g}" if isinstance(own, PrivacyClaim) else own.in_words
-    return f"; generator's own: {name}"
+    return f" (generator's own: {name})"
 
 
 def _own_claim(named: NamedGenerator) -> Promise | None:

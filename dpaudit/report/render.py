@@ -16,10 +16,9 @@ from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import visible
 from dpaudit.report.content import blocks, subject
 from dpaudit.report.figures import draw
-from dpaudit.results.advice import in_odds
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import REPORT_FILE
-from dpaudit.results.sentences import headline, lead
+from dpaudit.results.sentences import HEADLINE_GAP, headline, lead
 from dpaudit.results.structure import Block, Level, Picture
 from dpaudit.results.verdict import Verdict
 
@@ -138,13 +137,13 @@ def page_markdown(page: Page) -> str:
 
 
 def _page(result: AuditRecord) -> Page:
-    word, _, finding = headline(result).partition(": ")
+    word, _, finding = headline(result).partition(HEADLINE_GAP)
     return Page(
         verdict=result.verdict,
         word=word,
         finding=finding,
         subject=subject(result),
-        lead=(*in_odds(result), *lead(result)),
+        lead=lead(result),
         blocks=blocks(result),
         origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
     )

@@ -1,22 +1,17 @@
-"""A verdict for who must act on it: what it means in odds, and what to do next."""
+"""What to do after an audit."""
 
 from __future__ import annotations
 
-import math
 import shlex
 from typing import Final, NamedTuple
 
-from dpaudit.formatting import counted, duration, percent, rounded, rounded_down, rounded_up
+from dpaudit.formatting import counted, duration, percent, rounded_up
 from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import withheld
 from dpaudit.results.verdict import Verdict
-
-_LARGEST_ODDS = 1e6
-"""Beyond this a factor of odds says no more than its order."""
-
 
 _EXPLAINED_MODELS = 400
 """Of each suspect that explain fixes, at most."""
@@ -46,29 +41,6 @@ class NextStep(NamedTuple):
     cost: str = ""
 
 
-def in_odds(result: AuditRecord) -> tuple[str, ...]:
-    """The finding as odds, in one sentence; none of claims that are not stated in epsilon.
-
-    A proved bound e means that of some set of outputs the probability in one world is more than
-    exp(e) times that in the other, and by more than delta (definition of differential privacy):
-    an attacker who sees such an output multiplies prior odds by more than exp(e) (Bayes' theorem).
-    """
-    if not isinstance(result.claim, PrivacyClaim) or result.proved is None:
-        return ()
-    allowed = f"{odds(result.claim.epsilon, up=True)}{but_for(result.claim)}"
-    if result.verdict is Verdict.VIOLATION:
-        return (
-            "For some outputs, the attacker can change the odds that this record was used by a "
-            f"factor of at least {odds(result.proved, up=False)}. The claim allows {allowed}.",
-        )
-    if result.verdict is Verdict.CONSISTENT and result.claim.epsilon <= math.log(_LARGEST_ODDS):
-        return (
-            "The claim allows an attacker to change the odds that this record was used by a factor "
-            f"of {allowed}. This audit does not show that anyone can do more, nor that nobody can.",
-        )
-    return ()
-
-
 def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
     """What to do after an audit.
 
@@ -88,7 +60,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
     plan = " ".join(["dpaudit plan", *_stated(result.claim)])
     if result.verdict is Verdict.INVALID:
         return NextStep(
-            "Repair what failed, as its line says, and audit again in another run folder with a "
+            "Repair what failed, then audit again in another run folder with a "
             f"fresh seed (--seed {result.seed + 1}).",
             "",
         )
@@ -97,16 +69,16 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         return NextStep("Run the same audit with a fresh seed.", again, (_spent(result),))
     if result.verdict is Verdict.INCONCLUSIVE:
         return NextStep(
-            "See which size of audit can decide, then run one with a fresh seed.",
+            "Plan an audit that can decide, then run it with a fresh seed.",
             plan,
             (_spent(result),),
         )
     if result.verdict is Verdict.CONSISTENT:
         detect = _between(result)
         return NextStep(
-            "What this audit could not have caught takes more models (the command says how many), "
-            "an attacker who sees more (--access model), another record (--target), or a table "
-            "made to show leaks (--worst-case).",
+            "To detect smaller leaks, audit with more models (the command says how many), let the "
+            "attacker see more (--access model), attack another record (--target), or take a "
+            "table made to show leaks (--worst-case).",
             plan if detect is None else f"{plan} --detect {detect}",
             (_spent(result),),
         )
@@ -123,7 +95,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "Find out why: audit the table from a file; dpaudit explain can open that run.", ""
         )
     return NextStep(
-        "Find out which suspect, once fixed, removes the leak.",
+        "Find the cause: which part of the generator, once fixed, removes the leak?",
         f"dpaudit explain {shlex.quote(run)}",
         cost=_cost(result),
     )
@@ -164,11 +136,11 @@ def _cost(result: AuditRecord) -> str:
 
 
 def _spent(result: AuditRecord) -> str:
-    """What a further audit takes: another seed, and an error probability beside what is spent."""
+    """What another audit takes: a fresh seed, and an error probability of its own."""
     each = percent(round(1.0 - result.confidence, 12))
     return (
-        f"audit with a fresh seed (--seed {result.seed + 1}): {each} error is spent, another adds "
-        f"{each}; report both"
+        f"audit with a fresh seed (--seed {result.seed + 1}); it adds {each} error probability to "
+        f"the {each} spent here, so report both"
     )
 
 
@@ -193,20 +165,3 @@ def _between(result: AuditRecord) -> str | None:
     if isinstance(result.claim, PrivacyClaim) and result.power.detectable > result.claim.value:
         return rounded_up((result.claim.value + result.power.detectable) / 2)
     return None
-
-
-def odds(epsilon: float, *, up: bool) -> str:
-    """exp(epsilon), rounded so that it never says more than holds."""
-    if math.isinf(epsilon) or (up and epsilon > math.log(_LARGEST_ODDS)):
-        return "any factor"
-    if epsilon > math.log(_LARGEST_ODDS):
-        return "a million"
-    factor = math.exp(epsilon)
-    return rounded_up(factor) if up else rounded_down(factor)
-
-
-def but_for(claim: PrivacyClaim) -> str:
-    """For which outputs delta makes an exception, as the end of a sentence; empty without one."""
-    if not claim.delta:
-        return ""
-    return f", apart from outputs of total probability {rounded(claim.delta)}"

@@ -60,7 +60,7 @@ class OneRunOutcome(GameOutcome):
         inside="canaries trained on",
         outside="canaries left out",
         panels="Included and excluded canaries",
-        scores="A high score says that a synthetic record lies near the canary. The better the "
+        scores="A high score means that a synthetic record is close to the canary. The better the "
         "attack, the less included and excluded canaries overlap.",
     )
     needed = ("game.correct",)
@@ -91,8 +91,8 @@ class OneRunOutcome(GameOutcome):
         if self.correct is None:
             return None
         return (
-            f"one training, {self.canaries} canaries; {audit.attack}: {self.correct} of "
-            f"{self.guesses} guesses right"
+            f"{audit.attack}: AUC {auc_text(audit.auc)}, {self.correct} of {self.guesses} guesses "
+            f"right, {self.canaries} canaries in one training"
         )
 
     def models(self, audit: Scored) -> tuple[str, str]:
@@ -108,10 +108,18 @@ class OneRunOutcome(GameOutcome):
         if self.correct is None:
             return
         rows = [
-            ("Canaries", str(self.canaries), "records far from others, each by its own fair coin"),
+            (
+                "Canaries",
+                str(self.canaries),
+                "far from other records, each included by a fair coin",
+            ),
             ("Included", str(self.included), "in the table that the generator was trained on"),
-            ("Guesses", str(self.guesses), "the surest ones; the bound holds for any number"),
-            ("Guessed right", str(self.correct), "by chance: half of the guesses"),
+            (
+                "Guesses",
+                str(self.guesses),
+                "most confident first; the bound holds for any number",
+            ),
+            ("Guessed right", str(self.correct), "half of the guesses by chance"),
             ("AUC", auc_text(audit.auc), "of the scores of all canaries; 0.5 is chance"),
             *(
                 (f"Bound, {one.name}", rounded_down(one.bound), f"AUC {auc_text(one.auc)}")
@@ -120,19 +128,19 @@ class OneRunOutcome(GameOutcome):
             (
                 "Interference",
                 f"{100.0 * self.interference:.0f} %",
-                "of what marginals say of a canary is lost because other coins are unknown",
+                "of what marginals reveal about a canary is lost, as the other coins are unknown",
             ),
         ]
         if self.gaussian_estimate is not None:
-            meaning = "assumes a Gaussian trade-off curve; an estimate, not a proof; never decides"
+            meaning = "an estimate that assumes a Gaussian trade-off curve; never decides"
             rows.append(("Epsilon, estimated", rounded_down(self.gaussian_estimate), meaning))
         yield Block(
             title="One training, many canaries",
             paragraphs=(
-                f"The generator was trained once. The attack {audit.attack} looked for each "
-                "canary in the synthetic table and guessed which were in the training table; what "
-                "(epsilon, delta)-DP allows of right guesses gives the bound, after any number of "
-                "them.",
+                f"The generator was trained once. The attack {audit.attack} guessed from the "
+                "synthetic table which canaries were in the training table. (epsilon, delta)-DP "
+                "limits how many guesses are right; the bound follows from that limit and holds "
+                "after any number of guesses.",
             ),
             table=ReportTable(("Quantity", "Number", "Meaning"), tuple(rows), frozenset({1})),
         )

@@ -49,8 +49,8 @@ class RecordsOutcome(GameOutcome):
         inside="trained with the record",
         outside="trained without the record",
         panels="Models with a record and without it",
-        scores="A high score says that a shadow model looks trained with the record, a low one "
-        "without it. The better the attack, the less the two overlap.",
+        scores="A high score means that a shadow model was probably trained with the record, a low "
+        "one without it. The better the attack, the less the two overlap.",
     )
     unexplained = "an audit of many records: explain attacks one; audit without `records`"
 
@@ -81,8 +81,8 @@ class RecordsOutcome(GameOutcome):
             sum(getattr(one, name) for one in self.each) for name in ("guesses", "correct")
         )
         return (
-            f"{clipped(printable(audit.attack), 20)}, AUC {auc_text(audit.auc)}; "
-            f"{right} of {made} guesses right; {len(self.each)} records"
+            f"{clipped(printable(audit.attack), 20)}: AUC {auc_text(audit.auc)}, "
+            f"{right} of {made} guesses right, {len(self.each)} records"
         )
 
     def models(self, audit: Scored) -> tuple[str, str]:
@@ -98,9 +98,10 @@ class RecordsOutcome(GameOutcome):
         yield Block(
             title="Many records per shadow model",
             paragraphs=(
-                f"Every model was trained with an independent fair coin for each of "
-                f"{len(self.each)} records. On {self.scored} models that nothing was learnt from, "
-                f"the attack {audit.attack} guessed the coins where it was sure enough.",
+                f"A fair coin decided for each shadow model and each of {len(self.each)} records "
+                f"whether the model was trained with it. On {self.scored} models that it was not "
+                f"fitted on, the attack {audit.attack} guessed these coins; it abstains where it "
+                "is unsure.",
                 *left_out(ordered, "records"),
             ),
             table=ReportTable(

@@ -7,16 +7,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
-from dpaudit.formatting import clipped, printable, rounded_down, wrapped
+from dpaudit.formatting import clipped, printable, rounded_down
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results import sentences, summary
-from dpaudit.results.advice import in_odds
 from dpaudit.results.document import completed, document_schema, from_document
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
@@ -67,13 +65,11 @@ class AuditResult(AuditRecord):
         return self.claim.epsilon if isinstance(self.claim, PrivacyClaim) else math.inf
 
     def __str__(self) -> str:
-        lines = summary.summary_lines(self, folder=self.folder)
-        return "\n".join(chain.from_iterable(wrapped(line, rest="  ") for line in lines))
+        return "\n".join(summary.summary_lines(self, folder=self.folder))
 
     def __repr__(self) -> str:
-        lines = [sentences.headline(self), summary.attack_line(self)]
-        if self.folder is not None:
-            lines.append(printable(f"report: {self.folder / REPORT_FILE}"))
+        facts = [summary.attack_row(self), *self._report_row()]
+        lines = [sentences.headline(self), *summary.row_lines(facts)]
         return "\n  ".join(["<AuditResult", *lines]) + ">"
 
     def _repr_html_(self) -> str:
@@ -195,9 +191,10 @@ class AuditResult(AuditRecord):
     def failure_message(self) -> str:
         """Everything needed to understand and repeat this audit, in plain lines."""
         lines = summary.failure_lines(self, folder=self.folder)
-        if self.folder is not None:
-            lines.append(printable(f"report: {self.folder / REPORT_FILE}"))
-        return "\n".join(lines)
+        return "\n".join([*lines, *summary.row_lines(self._report_row())])
+
+    def _report_row(self) -> list[summary.Row]:
+        return [] if self.folder is None else [report_row(self.folder)]
 
     def save(self, folder: str | Path) -> None:
         """Writes `result.json` into a folder, all or nothing.
@@ -292,6 +289,11 @@ def _typed(frame: pd.DataFrame, *, text: list[str]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(numbers, float))
 
 
+def report_row(folder: Path) -> summary.Row:
+    """Where the report of a run is."""
+    return summary.Row("report", printable(str(folder / REPORT_FILE)))
+
+
 def _notebook_html(result: AuditRecord, *, report: Path | None) -> str:
     """Renders verdict, what it means and why.
 
@@ -302,9 +304,9 @@ def _notebook_html(result: AuditRecord, *, report: Path | None) -> str:
     Returns:
         An HTML element without scripts or style sheet.
     """
-    word, _, finding = sentences.headline(result).partition(": ")
+    word, _, finding = sentences.headline(result).partition(sentences.HEADLINE_GAP)
     paragraphs = [f"<strong>{_text(word)}</strong>: {_text(finding)}"]
-    paragraphs += [_text(sentence) for sentence in (*in_odds(result), *sentences.lead(result))]
+    paragraphs += [_text(sentence) for sentence in sentences.lead(result)]
     body = "".join(f"<p>{one}</p>" for one in paragraphs)
     if result.reasons:
         body += f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in result.reasons)}</ul>"

@@ -16,31 +16,35 @@ from dpaudit.formatting import (
     rounded_up,
 )
 from dpaudit.game.target import Exposure, Fact
-from dpaudit.model.choices import Access
-from dpaudit.model.claim import NoClaim, PrivacyClaim, Quantity
+from dpaudit.model.choices import EXPOSING, FARTHEST, Access
+from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.results.odds import in_odds
 from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
 """Stands alone in a headline, and after "it is" and "This is" in sentences."""
+HEADLINE_GAP: Final = "  "
+"""Between the verdict and the finding of a headline."""
 SCHEMA_INFERRED: Final = (
-    "bounds and categories were inferred from the table handed in: what the generator reveals "
-    "through them is outside this audit; give a public schema"
+    "bounds and categories were inferred from the table itself: this audit cannot see what they "
+    "reveal; give a public schema"
 )
 PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )
 JUDGED_BEFORE: Final = (
-    "Its trials were judged before, so what is called proved here holds at no confidence of its own"
+    "Its shadow models were judged before, so its bound holds at no confidence of its own"
 )
 CURVE_FACTOR: Final = (
-    "A curve factor of t means that the curve holds only once all its epsilons are multiplied by t"
+    "A curve factor of t means that the curve holds only with all its epsilons multiplied by t"
 )
-EXPOSES_NOTHING: Final = "no fact of the table holds of one record alone, so the farthest"
+EXPOSES_NOTHING: Final = "no record alone has an extreme or unique value, so the farthest"
 EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""
 CLOPPER_PEARSON: Final = next(one for one in BOUNDS if one.key is ValidBound.CLOPPER_PEARSON)
+_NOTHING_DETECTED = "detects no leak with 80 % power"
 _MOST_DIGITS = 15
 _POINTS_NAMED = 3
 
@@ -95,62 +99,69 @@ def headline(result: Conclusion) -> str:
     """The verdict in one line that begins with it in capitals, and its caveat."""
     claimed, proved = claim_and_proof(result.claim, result.proved)
     noun = result.claim.quantity.noun
-    about = noun if isinstance(result.claim, NoClaim) else f"{noun} {claimed}"
+    unknown = noun if isinstance(result.claim, NoClaim) else f"{noun} {claimed}"
+    about = noun if isinstance(result.claim, NoClaim) else f"claimed {noun} {claimed}"
+    empirical = f"empirical {noun} at least {proved} ({percent(result.confidence)} confidence)"
     text = {
-        Verdict.VIOLATION: f"claimed {noun} {claimed}, proved at least {proved} at "
-        f"{percent(result.confidence)} confidence",
+        Verdict.VIOLATION: f"claimed {noun} {claimed}, {empirical}",
         Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
-        Verdict.INCONCLUSIVE: f"{about} neither contradicted nor put to a fair test"
-        f"{_all_the_same(result)}",
-        Verdict.INVALID: f"{failed_part(result)}; nothing is known about {about}",
-        Verdict.MEASURED: f"empirical {noun} at least {proved} ({percent(result.confidence)} "
-        "confidence); no claim was given",
+        Verdict.INCONCLUSIVE: f"{about} not decided"
+        f"{f'; {empirical}' if _undisputed(result) else ''}",
+        Verdict.INVALID: f"{failed_part(result)}; nothing is known about {unknown}",
+        Verdict.MEASURED: f"{empirical}; no claim was given",
     }[result.verdict]
-    return f"{result.verdict.upper()}: {text}"
+    return f"{result.verdict.upper()}{HEADLINE_GAP}{text}"
 
 
 def lead(result: AuditRecord) -> tuple[str, ...]:
     """Plain sentences: what was claimed, what was proved, and what could have been."""
-    claimed, proved = claim_and_proof(result.claim, result.proved)
-    confidence = percent(result.confidence)
-    noun = result.claim.quantity.noun
-    claim = (
-        f"The generator is claimed to satisfy {_claimed(result.claim, claimed)}: its output "
-        "should hardly show whether any one record was in the table"
-    )
     if isinstance(result.claim, NoClaim):
         return _without_claim(result)
+    claimed, proved = claim_and_proof(result.claim, result.proved)
+    claim = f"The generator claims {_claimed(result.claim, claimed)}."
+    true = (
+        f"With {percent(result.confidence)} confidence the true {result.claim.quantity.noun} is at "
+        f"least {proved}"
+    )
     explained = (f"{CURVE_FACTOR}.",) if result.claim.quantity is Quantity.FACTOR else ()
     if result.verdict is Verdict.VIOLATION:
         return (
-            f"{claim}. This audit proved, at {confidence} confidence, that it shows as much as "
-            f"{noun} {proved} or more: the claim does not hold.",
+            f"{claim} This audit shows that it does not hold: an attacker who sees "
+            f"{(result.access or Access.OUTPUT).in_words} learns more than the claim allows. "
+            f"{true}{in_odds(result)}.",
             *explained,
             *probes_alarm(result),
             power(result),
         )
     if result.verdict is Verdict.CONSISTENT:
         return (
-            f"{claim}. The most that this audit proved, at {confidence} confidence, is {noun} "
-            f"{proved}, which the claim allows.",
+            f"{claim} No violation was found. This is {NOT_EVIDENCE}. {true}, which the claim of "
+            f"{claimed} allows. {power(result)} Smaller leaks, other records and stronger "
+            "attackers are not ruled out.",
             *explained,
-            f"No violation found. This is {NOT_EVIDENCE}.",
             *probes_alarm(result),
             *tried(result),
-            power(result),
         )
     if result.verdict is Verdict.INCONCLUSIVE:
         return (
-            f"{claim}. This audit could not put that to a fair test: it neither contradicts the "
-            "claim nor supports it.",
+            f"{claim} This audit could not decide: it neither contradicts the claim nor supports "
+            "it.",
             *probes_alarm(result),
             *tried(result),
             f"{JUDGED_BEFORE}." if withheld(result) else power(result),
         )
     return (
-        f"{claim}. This audit says nothing about it: {failed_part(result)}.",
+        f"{claim} This audit says nothing about it: {failed_part(result)}.",
         *probes_alarm(result),
     )
+
+
+def relation(neighbours: Neighbours) -> str:
+    """How the tables of both worlds differ: "add or remove one record"."""
+    return {
+        Neighbours.ADD_REMOVE: "add or remove one record",
+        Neighbours.REPLACE_ONE: "replace one record",
+    }[neighbours]
 
 
 def compared_bound(result: AuditRecord) -> tuple[str, ...]:
@@ -216,8 +227,9 @@ def probes_alarm(result: AuditRecord) -> tuple[str, ...]:
         return ()
     rate = percent(round(1 - result.probes.confidence, 12))
     return (
-        f"Probes before the audit raised an alarm: {alarms_named(result)}. They are no part of the "
-        f"verdict; a generator that keeps its claim raises any with probability {rate} at most.",
+        f"Probes before the audit raised an alarm: {alarms_named(result)}. Alarms are not part of "
+        f"the verdict; a generator that keeps its claim raises one with probability {rate} at "
+        "most.",
     )
 
 
@@ -246,21 +258,13 @@ def attacks_tried(result: AuditRecord) -> str:
 
 
 def power(result: AuditRecord) -> str:
-    """What the audit could have caught, in one sentence."""
+    """What the audit could have detected, in one sentence."""
     if result.power is None:
-        return "No trial was scored, so no leak could have been caught."
-    highest, least, gaussian = result.power
-    limit = f"no audit of this size proves more than {rounded_down(highest)}"
+        return "Nothing was scored, so this audit could not have detected a leak."
+    limit = f"no audit of this size proves more than {rounded_down(result.power.max_provable)}"
     if isinstance(result.claim, NoClaim):
         return f"{_capital(limit)}."
-    if least is None:
-        return f"No leak, however large, would have been caught with 80 % power; {limit}."
-    quantity = result.claim.quantity
-    beside = "" if gaussian is None else f", a Gaussian one from {rounded_up(gaussian)} on"
-    return (
-        f"A {_leak_of(least, quantity)} or more that shows {as_clearly(quantity)} would have been "
-        f"caught with 80 % power{beside}; {limit}."
-    )
+    return f"This audit {detects_from(result.power, result.claim)}; {limit}."
 
 
 def as_clearly(quantity: Quantity) -> str:
@@ -281,7 +285,7 @@ def _claimed(claim: Claim, claimed: str) -> str:
     """What is claimed, in a sentence."""
     match claim:
         case PrivacyClaim():
-            return f"differential privacy with epsilon {claimed} and delta {rounded(claim.delta)}"
+            return f"({claimed}, {rounded(claim.delta)})-differential privacy"
         case GaussianClaim():
             return f"Gaussian differential privacy with mu {claimed}"
         case ConcentratedClaim():
@@ -318,15 +322,17 @@ def measured_reason(bound: float, max_provable: float, *, confidence: float) -> 
 def too_small_reason(max_provable: float, unit: SampleUnit, quantity: Quantity) -> str:
     """Why the verdict is inconclusive: no attack could prove more than the claim."""
     return (
-        f"cannot decide: even a perfect attack on this many {unit} proves only "
-        f"{quantity.noun} {rounded_down(max_provable)}; {_larger(unit)}"
+        f"cannot decide: the upper limit for this many {unit.remedy} is {quantity.noun} "
+        f"{rounded_down(max_provable)}; {_larger(unit)}"
     )
 
 
 def poor_power_reason(detectable: float | None, unit: SampleUnit, quantity: Quantity) -> str:
     """Why the verdict is inconclusive: only a leak far beyond the claim would be caught."""
-    reached = "no leak" if detectable is None else f"only a {_leak_of(detectable, quantity)}"
-    return f"cannot decide: {reached} would be caught with 80 % power; {_larger(unit)}"
+    reached = _NOTHING_DETECTED
+    if detectable is not None:
+        reached = f"detects only {quantity.noun} {rounded_up(detectable)} with 80 % power"
+    return f"cannot decide: {reached}; {_larger(unit)}"
 
 
 def _larger(unit: SampleUnit) -> str:
@@ -338,15 +344,8 @@ def consistent_reason(
     detectable: float, detectable_gaussian: float | None, quantity: Quantity
 ) -> str:
     """Why the verdict is consistent, and of which leaks that says something."""
-    beside = (
-        ""
-        if detectable_gaussian is None
-        else f", a Gaussian one from {quantity.noun} {rounded_up(detectable_gaussian)} on"
-    )
-    return (
-        f"no violation found; this audit would have caught a {_leak_of(detectable, quantity)} with "
-        f"80 % power if it shows {as_clearly(quantity)}{beside}; it is {NOT_EVIDENCE}"
-    )
+    detects = _detects(quantity, detectable, detectable_gaussian)
+    return f"no violation found; this audit {detects}; it is {NOT_EVIDENCE}"
 
 
 def claim_and_proof(claimed: Claim, bound: float | None) -> ClaimAndProof:
@@ -374,20 +373,26 @@ def failed_part(result: Conclusion) -> str:
 
 
 def target(result: AuditRecord) -> str:
-    """The target and how it was chosen: "exposing (row 3): sole maximum of age"."""
+    """The target and how it was chosen: "row 3, the most exposed record: sole maximum of age"."""
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
     if result.game.instead_of_target is not None:
         return result.game.instead_of_target
     place = "not a row of the table" if row is None else f"row {row}"
     if selection is not None:
         return (
-            f"{choice}: {place}, best of {selection.candidates} candidates in "
-            f"{selection.trainings} trainings"
+            f"{place}, the most vulnerable of {selection.candidates} candidates "
+            f"({selection.trainings} trainings)"
         )
     compared, exposures = result.target.compared, result.target.exposures
-    how = "" if compared is None else f", of {compared} that are far from samples of the table"
-    why = "" if exposures is None else f": {exposed(exposures)}"
-    return f"{choice} ({place}{how}){why}"
+    if choice == EXPOSING and exposures is None:
+        return f"{place}, the most exposed record"
+    if choice == EXPOSING and exposures:
+        return f"{place}, the most exposed record: {exposed(exposures)}"
+    if choice in (EXPOSING, FARTHEST):
+        why = f": {EXPOSES_NOTHING}" if choice == EXPOSING else ", the farthest record"
+        how = "" if compared is None else f" of {compared} that are far from samples of the table"
+        return f"{place}{why}{how}"
+    return place if choice == f"row:{row}" else f"{choice} ({place})"
 
 
 def exposed(exposures: Sequence[Exposure]) -> str:
@@ -405,10 +410,6 @@ def exposed(exposures: Sequence[Exposure]) -> str:
     return "; ".join([*words, *([f"{more} more"] if more > 0 else [])])
 
 
-def _leak_of(value: float, quantity: Quantity) -> str:
-    return f"leak of {quantity.noun} {rounded_up(value)}"
-
-
 def _but(result: Conclusion) -> str:
     """The caveat of "no violation found": an alarm of a probe, and what would have been found."""
     count = len(result.probe_alarms)
@@ -420,17 +421,17 @@ def _but(result: Conclusion) -> str:
 def detects_from(power: Power, claim: Claim) -> str:
     """The smallest leak that an audit detects: "detects epsilon 1.5 with 80 % power"."""
     _, least, gaussian = power
-    if least is None:
-        return "no leak is detected with 80 % power"
+    return _NOTHING_DETECTED if least is None else _detects(claim.quantity, least, gaussian)
+
+
+def _detects(quantity: Quantity, least: float, gaussian: float | None) -> str:
     beside = "" if gaussian is None else f" (Gaussian leak: {rounded_up(gaussian)})"
-    return f"detects {claim.quantity.noun} {rounded_up(least)} with 80 % power{beside}"
+    return f"detects {quantity.noun} {rounded_up(least)} with 80 % power{beside}"
 
 
-def _all_the_same(result: Conclusion) -> str:
-    """What an audit proved that does not decide; nothing where it would contradict the claim."""
-    if result.proved is None or result.proved > result.claim.value:
-        return ""
-    return f"; proved at least {rounded_down(result.proved)}"
+def _undisputed(result: Conclusion) -> bool:
+    """Whether there is a bound that the claim allows; one above it was withheld."""
+    return result.proved is not None and result.proved <= result.claim.value
 
 
 def _capital(label: str) -> str:

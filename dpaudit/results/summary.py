@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from dpaudit.formatting import (
+    LABEL_WIDTH,
     TERMINAL_WIDTH,
+    counted,
+    labelled,
     printable,
     rounded,
     rounded_down,
-    rounded_up,
+    wrapped,
 )
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
@@ -31,31 +36,54 @@ from dpaudit.results.verdict import FRESH_TRIALS, Verdict
 _LEAKS_IN_FAILURE = 5
 
 
-def summary_lines(result: AuditRecord, *, folder: Path | None = None) -> list[str]:
-    """The audit for a terminal: one fact in each line, none cut off; the headline first.
+class Row(NamedTuple):
+    """A fact about an audit, and its label: one row on a terminal."""
+
+    label: str
+    fact: str
+
+
+def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
+    """The facts about an audit below its headline, in reading order.
 
     Args:
         result: The record of the audit.
         folder: Its run folder, if it is kept.
     """
-    lines = [sentences.headline(result), *_alarm_lines(result), *_why_lines(result)]
-    lines += [_claim_line(result), *_bound_lines(result)]
-    lines += _target_lines(result)
-    lines += _leak_lines(result)
-    lines += [attack_line(result), *_power_lines(result), *_probe_lines(result)]
-    lines.append(_controls_line(result))
-    n_in, n_out = (result.failures[world] for world in World)
-    if n_in or n_out:
-        errors = "; ".join(dict.fromkeys(reason.error for reason in result.failure_reasons))
-        log = f"{LOG_FILE} of the run folder" if folder is None else folder / LOG_FILE
-        lines.append(f"failed trials: {n_in} in, {n_out} out: {errors}; tracebacks: {log}")
+    facts = [
+        *_alarms(result),
+        *_why(result),
+        _claim(result),
+        *_bound(result),
+        attack_row(result),
+        *_leak(result),
+        *_target(result),
+        *_power(result),
+        _checks(result),
+        *_failed(result, folder),
+    ]
     if any(check.name == FRESH_TRIALS and not check.passed for check in result.checks):
-        lines.append(
-            "warning: these trials were judged before (the report says where): see its checks"
-        )
+        facts.append(Row("warning", "these trials were judged before; the report says where"))
     if result.schema.inferred:
-        lines.append("warning: bounds and categories were inferred from the table itself")
-    return [printable(line) for line in lines]
+        facts.append(Row("warning", "bounds and categories were inferred from the table itself"))
+    return [Row(label, printable(fact)) for label, fact in facts]
+
+
+def row_lines(facts: Iterable[Row]) -> Iterator[str]:
+    """Rows as lines of a terminal: labels in one column, facts in the other."""
+    for label, fact in facts:
+        yield from labelled(label, fact)
+
+
+def summary_lines(result: AuditRecord, *, folder: Path | None = None) -> list[str]:
+    """The audit for a terminal: the headline, then a label and a fact in each row.
+
+    Args:
+        result: The record of the audit.
+        folder: Its run folder, if it is kept.
+    """
+    headline = wrapped(sentences.headline(result), rest="  ")
+    return [*headline, "", *row_lines(rows(result, folder=folder))]
 
 
 def failure_lines(result: AuditRecord, *, folder: Path | None = None) -> list[str]:
@@ -68,119 +96,127 @@ def failure_lines(result: AuditRecord, *, folder: Path | None = None) -> list[st
     leaks = [feature(leak) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
     if leaks and carrier(result.leaks, result.checks) is Carrier.WHOLE_OUTPUT:
         leaks = [WHOLE_OUTPUT]
+    named = printable(", ".join(leaks) or "none found")
     return [
         *summary_lines(result, folder=folder),
-        f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
-        f"claim: {sentences.claim_and_proof(result.claim, None).claimed}",
-        printable(f"leaks: {', '.join(leaks) or 'none found'}"),
-        f"seed: {result.seed}",
+        *row_lines([Row("leaks", named), Row("seed", str(result.seed))]),
     ]
 
 
-def attack_line(result: AuditRecord) -> str:
+def attack_row(result: AuditRecord) -> Row:
     """What the deciding attack achieved."""
-    return f"attack: {result.game.achieved(result) or 'none was scored'}"
+    return Row("attack", result.game.achieved(result) or "none was scored")
 
 
-def _why_lines(result: AuditRecord) -> list[str]:
+def _why(result: AuditRecord) -> list[Row]:
     """The main reason, where the headline does not say it."""
     says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
-    return [] if says_it else [f"why: {reason}" for reason in result.reasons[:1]]
+    return [] if says_it else [Row("why", reason) for reason in result.reasons[:1]]
 
 
-def _alarm_lines(result: AuditRecord) -> list[str]:
-    """Beside the verdict, of which they are no part."""
-    return [f"probes: ALARM: {sentences.alarms_named(result)}"] if result.probe_alarms else []
+def _alarms(result: AuditRecord) -> list[Row]:
+    """Next to the verdict; they are no part of it."""
+    return [Row("alarm", f"probe {sentences.alarms_named(result)}")] if result.probe_alarms else []
 
 
-def _probe_lines(result: AuditRecord) -> list[str]:
-    """That the probes before the audit raised no alarm, if any said so."""
-    probes = result.probes
-    if probes is None or probes.alarms or not probes.passed:
-        return []
-    others = {
-        "not applicable": len(probes.not_applicable),
-        "failed": len(probes.failed),
-        "not run": len(probes.left_out),
-    }
-    counts = [f"{len(probes.passed)} passed", *(f"{n} {how}" for how, n in others.items() if n)]
-    return [f"probes: no alarm ({', '.join(counts)})"]
-
-
-def _claim_line(result: AuditRecord) -> str:
+def _claim(result: AuditRecord) -> Row:
     claim = result.claim
+    relation = sentences.relation(claim.neighbours)
     if isinstance(claim, NoClaim):
-        return f"claim: none; bounds are at delta {rounded(claim.delta)}, {claim.neighbours}"
+        return Row("claim", f"none; bounds are at delta {rounded(claim.delta)}, {relation}")
     name = claim.in_words
     if isinstance(claim, PrivacyClaim):
         name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
-    values = f"{name}, {claim.neighbours}"
-    return f"claim: {values}; {claim.source}"
+    source, _, _ = claim.source.partition("; ")  # the report has all of it
+    return Row("claim", f"{name}, {relation}; {source}")
 
 
-def _bound_lines(result: AuditRecord) -> list[str]:
-    """The bound that decides, and the one that other audits report, next to it."""
+def _bound(result: AuditRecord) -> list[Row]:
+    """The bound that decides, the one that other audits report, and the limit of both."""
     entry = result.decided_by
     if entry is None or result.verdict is Verdict.INVALID:
         return []
-    proved, compared = rounded_down(result.proved), result.clopper_pearson
-    line = f"bound: {proved} ({entry.label})"
+    text = f"{rounded_down(result.proved)} ({entry.label})"
+    compared = result.clopper_pearson
     if compared is None:
-        return [f"{line}; no Clopper-Pearson: {result.game.no_clopper_pearson}"]
-    line += f"; Clopper-Pearson {rounded_down(compared)}, which does not decide"
-    return [line, f"method: {sentences.differ(entry)}"] if compared != result.proved else [line]
+        text += f"; no Clopper-Pearson bound: {result.game.no_clopper_pearson}"
+    else:
+        text += f", Clopper-Pearson {rounded_down(compared)}"
+    if result.power is not None:
+        text += f"; at most {rounded_down(result.power.max_provable)} with {_size(result)}"
+    if compared in (None, result.proved):
+        return [Row("bound", text)]
+    return [Row("bound", text), Row("method", sentences.differ(entry))]
 
 
-def _target_lines(result: AuditRecord) -> list[str]:
+def _size(result: AuditRecord) -> str:
+    return counted(sum(result.shadow_models.values()), "model")
+
+
+def _target(result: AuditRecord) -> list[Row]:
     """Which record was attacked, unless the caller named it; what was tried in vain."""
     chosen = result.target.choice in (EXPOSING, FARTHEST, VULNERABLE)
-    lines = [f"target: {sentences.target(result)}"] if chosen else []
+    found = [Row("target", sentences.target(result))] if chosen else []
     if result.access is not None:
-        lines.append(f"access: {sentences.access(result)}")
+        found.append(Row("access", sentences.access(result)))
     if result.verdict in (Verdict.CONSISTENT, Verdict.MEASURED) and result.attacks:
-        lines.append(f"tried: {sentences.attacks_tried(result)}")
-    return lines
+        found.append(Row("tried", sentences.attacks_tried(result)))
+    return found
 
 
-def _leak_lines(result: AuditRecord) -> list[str]:
+def _leak(result: AuditRecord) -> list[Row]:
     if not result.proves_leak or not result.leaks:
         return []
     carried = carrier(result.leaks, result.checks)
     if carried in (Carrier.WHOLE_OUTPUT, Carrier.NONE):
-        return [f"leak: {WHOLE_OUTPUT if carried is Carrier.WHOLE_OUTPUT else NO_FEATURE}"]
+        return [Row("leak", WHOLE_OUTPUT if carried is Carrier.WHOLE_OUTPUT else NO_FEATURE)]
     first, *others = [feature(leak) for leak in result.leaks[:LEAKS_NAMED]]
-    line = f"leak: {MANY}: {first}" if carried is Carrier.MANY else f"leak: {first}"
+    text = f"{MANY}: {first}" if carried is Carrier.MANY else first
     for other in others:
-        if len(line) + len(other) + 2 <= TERMINAL_WIDTH:  # whole names only
-            line = f"{line}; {other}"
-    return [line]
+        if LABEL_WIDTH + len(text) + len(other) + 2 <= TERMINAL_WIDTH:  # whole names only
+            text = f"{text}; {other}"
+    return [Row("leak", text)]
 
 
-def _power_lines(result: AuditRecord) -> list[str]:
-    if result.power is None:
-        return []
-    most, least, gaussian = result.power
+def _power(result: AuditRecord) -> list[Row]:
     if result.game.early_end is not None:
-        return [result.game.early_end]
-    if isinstance(result.claim, NoClaim):
-        return [f"limit: no audit of this size proves more than {rounded_down(most)}"]
-    noun = result.claim.quantity.noun
-    caught = "no leak is caught" if least is None else f"{noun} {rounded_up(least)} is caught"
-    lines = [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
-    if gaussian is not None:
-        worst = "randomised response" if noun == "epsilon" else "the worst mechanism"
-        lines.append(
-            f"power is that of {worst}; of a Gaussian leak it takes {noun} {rounded_up(gaussian)}"
-        )
-    return lines
+        return [Row("models", result.game.early_end)]
+    if result.power is None or isinstance(result.claim, NoClaim):
+        return []
+    return [Row("power", sentences.detects_from(result.power, result.claim))]
 
 
-def _controls_line(result: AuditRecord) -> str:
+def _checks(result: AuditRecord) -> Row:
+    """Controls, checks and probes, in one row."""
     controls = result.controls.named() if result.controls else {}
-    words = [f"{name} {'passed' if of.passed else 'FAILED'}" for name, of in controls.items()]
-    if not words:
-        words.append("not run")
+    failed = [name for name, of in controls.items() if not of.passed]
+    passed = [name for name, of in controls.items() if of.passed]
+    words = [f"{' and '.join(failed)} control FAILED"] if failed else []
+    words += [f"{' and '.join(passed)} control passed"] if passed else []
+    if not controls:
+        words.append("controls not run")
     if result.checks:
-        passed = sum(of.passed for of in result.checks)
-        words.append(f"{passed} of {len(result.checks)} checks passed")
-    return f"controls: {', '.join(words)}"
+        right = sum(of.passed for of in result.checks)
+        words.append(f"{right} of {len(result.checks)} checks")
+    return Row("checks", ", ".join([*words, *_probes(result)]))
+
+
+def _probes(result: AuditRecord) -> list[str]:
+    """That the probes before the audit raised no alarm, if any said so."""
+    probes = result.probes
+    if probes is None or probes.alarms or not probes.passed:
+        return []
+    others = {"failed": len(probes.failed), "not run": len(probes.left_out)}
+    silent = [f"{number} {how}" for how, number in others.items() if number]
+    rest = f" ({', '.join(silent)})" if silent else ""
+    return [f"no alarm from {counted(len(probes.passed), 'probe')}{rest}"]
+
+
+def _failed(result: AuditRecord, folder: Path | None) -> list[Row]:
+    """How many models failed, and where their tracebacks are."""
+    n_in, n_out = (result.failures[world] for world in World)
+    if not n_in and not n_out:
+        return []
+    errors = "; ".join(dict.fromkeys(reason.error for reason in result.failure_reasons))
+    log = f"{LOG_FILE} of the run folder" if folder is None else folder / LOG_FILE
+    return [Row("failed", f"{n_in} in, {n_out} out: {errors}; tracebacks: {log}")]

@@ -44,13 +44,13 @@ class TwoWorldsOutcome(GameOutcome):
         attacked="the target",
         unknown="whether the target was in the table that a model came from",
         copies="copies the target",
-        separates="tells its worlds apart",
+        separates="distinguishes members from non-members",
         units="trials",
         inside="trained with the target",
         outside="trained without the target",
         panels="Distribution in the two worlds",
-        scores="A high score says that a shadow model looks trained with the target, a low one "
-        "without it. The better the attack, the less the two worlds overlap.",
+        scores="A high score means that a shadow model was probably trained with the target, a low "
+        "one without it. The better the attack, the less the two worlds overlap.",
     )
     names_leaks = True
 
@@ -79,8 +79,8 @@ class TwoWorldsOutcome(GameOutcome):
         if found is None or not found.stopped_early:
             return None
         return (
-            f"stopped early: proved after {found.trials} of at most {found.cap} shadow "
-            "models (16 to fit first)"
+            f"stopped early, after {found.trials} of at most {found.cap} shadow models; attacks "
+            "were fitted on the first 16"
         )
 
     @property
@@ -91,14 +91,14 @@ class TwoWorldsOutcome(GameOutcome):
         return "the audit stopped early"
 
     def achieved(self, audit: Scored) -> str | None:
-        """AUC and errors of the deciding attack."""
+        """AUC and error rates of the deciding attack."""
         counts = audit.counts
         if counts is None or audit.attack is None:
             return None
         return (
-            f"{clipped(printable(audit.attack), 20)}, AUC {auc_text(audit.auc)}; "
-            f"missed {counts.false_negatives} of {counts.n_in} in, "
-            f"mistook {counts.false_positives} of {counts.n_out} out"
+            f"{clipped(printable(audit.attack), 20)}: AUC {auc_text(audit.auc)}, "
+            f"FNR {counts.false_negatives}/{counts.n_in}, "
+            f"FPR {counts.false_positives}/{counts.n_out}"
         )
 
     def models(self, audit: Scored) -> tuple[str, str]:

@@ -67,8 +67,8 @@ def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> 
     assert (target.choice, target.row) == ("exposing", RICHEST)
     assert target.exposures == (Exposure(Fact.MAXIMUM, "income"),)
     assert result.leaks[0].column == "income"
-    line = f"exposing (row {RICHEST}): sole maximum of income"
-    assert f"target: {line}" in str(result).splitlines()
+    line = f"row {RICHEST}, the most exposed record: sole maximum of income"
+    assert f"target    {line}" in str(result).splitlines()
     assert line in render_html(result)
     assert line in render_markdown(result)
     assert "--target exposing" in result.reproduce
@@ -94,16 +94,15 @@ def test_the_farthest_record_misses_them_but_the_probes_warn_beside_the_verdict(
     )
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.target.row == ODD
-    assert (
-        "tried: groundhog, query-target and form on 400 shadow models" in str(result).splitlines()
-    )
-    tried = f"groundhog, query-target and form on 400 shadow models; target: farthest (row {ODD})."
+    tried = "groundhog, query-target and form on 400 shadow models"
+    assert f"tried     {tried}" in str(result).splitlines()
+    tried = f"{tried}; target: row {ODD}, the farthest record."
     assert f"Tried: {tried}" in render_html(result)
     assert f"Tried: {tried}" in render_markdown(result)
-    said = "CONSISTENT: no violation of epsilon 1 found, but 2 probes raised an alarm"
-    first, second, *_ = str(result).splitlines()
-    assert first == said
-    assert second.startswith("probes: ALARM: range-follows-record (violation) and ")
+    said = "CONSISTENT  no violation of epsilon 1 found, but 2 probes raised an alarm"
+    lines = str(result).splitlines()
+    assert lines[0] == said
+    assert any(one.startswith("alarm     probe range-follows-record (violation)") for one in lines)
     assert result.probe_alarms[0].id == "range-follows-record"
     document = json.loads((tmp_path / "result.json").read_text())
     jsonschema.validate(document, result_schema())

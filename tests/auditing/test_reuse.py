@@ -76,7 +76,7 @@ def test_a_larger_audit_after_a_look_is_noted_in_the_result_and_its_reports(tmp_
     )
     found = dpaudit.AuditResult.load(tmp_path / "large")
     assert larger in found.checks
-    assert "warning: these trials were judged before" in str(found)
+    assert "warning   these trials were judged before" in str(found)
     for report in ("report.html", "report.md"):
         assert "already judged in small" in (tmp_path / "large" / report).read_text()
     assert check_of(audited(tmp_path / "seed", shadow_models=30, seed=1)).passed

@@ -116,7 +116,7 @@ def test_the_command_lists_and_says_what_differs(
     monkeypatch.setattr(run, "audit_by_keywords", lambda *given, **settings: flagged)
     ended = CliRunner().invoke(app, ["bugs", "run", "toy-bounds", "-q"])
     assert ended.exit_code == 1
-    assert ended.stdout.count("VIOLATION: claimed") == 2
+    assert ended.stdout.count("VIOLATION  claimed") == 2
     assert "NOT AS EXPECTED: CONSISTENT" in ended.stdout
     assert "toy-bounds: as expected" not in ended.stdout
     unknown = CliRunner().invoke(app, ["bugs", "run", "toy"])

@@ -49,9 +49,9 @@ def test_a_violation_exits_1_and_leaves_a_report() -> None:
     done = audit("copycat", "--out", "run")
     assert done.exit_code == ExitCode.VIOLATION, done.output
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("VIOLATION: claimed epsilon 1, proved at least 2.")
+    assert lines[0].startswith("VIOLATION  claimed epsilon 1, empirical epsilon at least 2.")
     assert "\x1b" not in done.output  # no colour where there is no terminal
-    assert lines[-1].startswith("reproduce: dpaudit audit copycat --data table.csv")
+    assert lines[-1].startswith("reproduce dpaudit audit copycat --data table.csv")
     written = {path.name for path in Path("run").iterdir()}
     # Nothing else: the pickled table that workers read is gone.
     assert written - {"lock", "salt", "streams.json", "workers.log"} == {
@@ -74,18 +74,19 @@ def test_a_second_look_at_the_same_trials_is_inconclusive_and_a_fresh_seed_is_pr
     assert f"warning: these trials were already judged in {run.name}, which" in larger.stderr
     lines = larger.stdout.splitlines()
     assert lines[0].startswith("INCONCLUSIVE")
-    assert lines[1].startswith("why: these trials were already judged in copycat-")
-    [report] = [line.removeprefix("report: ") for line in lines if line.startswith("report: ")]
+    assert lines[2].startswith("why       these trials were already judged in copycat-")
+    [report] = [line.removeprefix("report    ") for line in lines if line.startswith("report  ")]
     page, document = Path(report).read_text(), Path(report).with_name("result.json").read_text()
     assert "holds at no confidence of its own" in page
     assert json.loads(document)["verdict"] == "inconclusive"
     assert f"already judged in {run.name}" in json.loads(document)["reasons"][0]
     assert f"already judged in {run.name}" in page
-    assert (
-        "then: audit with a fresh seed (--seed 1): 5 % error is spent, another adds 5 %; "
-        "report both"
-    ) in lines
-    [command] = [line.removeprefix("next: dpaudit ") for line in lines if line[:5] == "next:"]
+    said = (
+        "then audit with a fresh seed (--seed 1); it adds 5 % error probability to the 5 % spent "
+        "here, so report both"
+    )
+    assert said in " ".join(larger.stdout.split())
+    [command] = [line.removeprefix("next      dpaudit ") for line in lines if line[:5] == "next "]
     fresh = dpaudit(*shlex.split(command), "--jobs", "1")
     assert fresh.exit_code == ExitCode.VIOLATION, fresh.output
     assert "warning: these trials" not in fresh.output
@@ -98,7 +99,7 @@ def test_a_worst_case_needs_no_table_and_its_command_gives_the_same_result() -> 
     first = dpaudit("audit", *words, "--out", "first")
     assert first.exit_code == ExitCode.VIOLATION, first.output
     assert "auditing copycat on worst-case:opposite" in first.stderr
-    command = first.stdout.splitlines()[-1].removeprefix("reproduce: dpaudit ")
+    command = first.stdout.splitlines()[-1].removeprefix("reproduce dpaudit ")
     again = dpaudit(*shlex.split(command), "--out", "again")
     assert again.exit_code == ExitCode.VIOLATION
     results = [AuditResult.load(run) for run in ("first", "again")]
@@ -113,7 +114,7 @@ def test_the_reproduce_command_gives_the_same_result() -> None:
     import shlex
 
     first = audit("copycat", "--out", "first")
-    command = first.stdout.splitlines()[-1].removeprefix("reproduce: dpaudit ")
+    command = first.stdout.splitlines()[-1].removeprefix("reproduce dpaudit ")
     again = dpaudit(*shlex.split(command), "--out", "again")
     assert again.exit_code == ExitCode.VIOLATION
     results = [AuditResult.load(run) for run in ("first", "again")]
@@ -381,6 +382,6 @@ def test_without_a_claim_the_command_measures_and_exits_0() -> None:
     )
     assert done.exit_code == ExitCode.PASS, done.output
     first, *lines = done.stdout.splitlines()
-    assert first.startswith("MEASURED: empirical epsilon at least ")
+    assert first.startswith("MEASURED  empirical epsilon at least ")
     assert first.endswith(" (95 % confidence); no claim was given")
-    assert not any("80 % power" in line or "the odds" in line for line in lines)
+    assert not any("80 % power" in line or "in odds" in line for line in lines)

@@ -21,8 +21,8 @@ def test_the_demo_tells_the_toy_that_keeps_its_promise_from_the_one_that_does_no
     ended = CliRunner().invoke(app, ["demo", "--out", str(folder), "--jobs", "1", "-q"])
     assert ended.exit_code == 0
     said = [line.strip() for line in ended.stdout.splitlines()]
-    assert sum(line.startswith("CONSISTENT: ") for line in said) == 1
-    assert sum(line.startswith("VIOLATION: ") for line in said) == 1
+    assert sum(line.startswith("CONSISTENT  ") for line in said) == 1
+    assert sum(line.startswith("VIOLATION  ") for line in said) == 1
     page = (folder / "compare.html").read_text()
     assert "laplace-histogram" in page
     assert (folder / "copycat" / "report.html").is_file()

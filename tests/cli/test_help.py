@@ -12,7 +12,9 @@ import typer
 from typer.testing import CliRunner
 
 from dpaudit.cli.main import app
+from dpaudit.cli.options import built_with
 from dpaudit.cli.panels import Panel
+from dpaudit.errors import InputError
 
 TWO_SCREENS = 80
 WIDTH = 80
@@ -22,11 +24,12 @@ def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_exampl
     brief = CliRunner().invoke(app, ["audit", "--help"], prog_name="dpaudit").stdout.splitlines()
     assert len(brief) <= TWO_SCREENS
     assert max(map(len, brief)) <= WIDTH
+    assert sum(line.startswith(("  -", "  --")) for line in brief) <= 20
     every = CliRunner().invoke(app, ["audit", "--help-all"], prog_name="dpaudit").stdout
     lines = every.splitlines()
     assert max(map(len, lines)) <= WIDTH
     headings = [line.removesuffix(":") for line in lines if line and line[0] != " "]
-    assert set(headings[1:]) == {"Arguments", *Panel, "Examples"}
+    assert set(headings[1:]) == {"Arguments", *Panel, "Exit codes", "Examples"}
     group: Any = typer.main.get_command(app)
     for option in group.get_command(None, "audit").params[1:]:
         shown = [line for line in lines if f" {option.opts[-1]} " in f"{line} "]
@@ -88,3 +91,25 @@ def test_a_shell_completes_commands_generators_and_options(line: str, offered: l
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == offered
+
+
+def test_a_generator_built_by_name_takes_epsilon_and_delta_as_its_parameters() -> None:
+    pairs = ["bins=3", "delta=0.1"]
+    assert built_with(pairs, 1.0, None) == {"bins": 3, "delta": 0.1, "epsilon": 1.0}
+    assert built_with(None, None, None) == {}
+    with pytest.raises(InputError, match="`delta` is also given with -p"):
+        built_with(pairs, None, 0.5)
+    group: Any = typer.main.get_command(app)
+    for name in ("utility", "synthesize", "trace"):
+        flags = {flag for one in group.get_command(None, name).params for flag in one.opts}
+        assert {"--epsilon", "--delta"} <= flags
+
+
+def test_the_exit_codes_are_one_table_for_all_commands() -> None:
+    group: Any = typer.main.get_command(app)
+    for name in group.list_commands(None):
+        if hasattr(group.get_command(None, name), "commands"):
+            continue
+        text = CliRunner().invoke(app, [name, "--help"], prog_name="dpaudit").stdout
+        assert "Exit codes:\n  0    passed" in text
+        assert text.count("Exit codes") == 1

@@ -29,7 +29,7 @@ for line in ([], *words):
     found = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("imported:")]
     commands = [name for part in Commands.sections.values() for name in part]
     assert found == [[], *([name] for name in commands), ["env", "create"], ["bugs", "run"]]
-    assert "Attacks shadow models" in done.stdout
+    assert "Empirical epsilon of a generator, from shadow models." in done.stdout
 
 
 def test_every_command_is_listed_in_one_line_and_answers() -> None:

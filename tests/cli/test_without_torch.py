@@ -119,4 +119,4 @@ def test_all_others_train_and_are_audited(bare: Path) -> None:
     )
     assert [one.code for one in made] == [0] * len(names), made
     assert audited.code == 0, audited.stderr
-    assert "controls: null passed, positive passed" in audited.stdout
+    assert "checks    null and positive control passed" in audited.stdout

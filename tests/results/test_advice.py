@@ -10,7 +10,8 @@ import pytest
 
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
-from dpaudit.results.advice import in_odds, next_step
+from dpaudit.results.advice import next_step
+from dpaudit.results.odds import in_odds
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import lead
 from dpaudit.results.verdict import FRESH_TRIALS
@@ -20,29 +21,25 @@ Make = Callable[..., AuditRecord]
 
 def test_odds_are_rounded_so_that_they_never_say_too_much(record_of: Make) -> None:
     bound = math.log(15.59)
-    [said] = in_odds(record_of(verdict="violation", proved=bound, claim={"epsilon": 1.0}))
-    assert "by a factor of at least 15.5." in said
-    assert "The claim allows 2.72" in said
-    [consistent] = in_odds(record_of(verdict="consistent", proved=0.1, claim={"epsilon": 1.0}))
-    assert "a factor of 2.72" in consistent
-    assert "nor that nobody can" in consistent
+    said = in_odds(record_of(verdict="violation", proved=bound, claim={"epsilon": 1.0}))
+    assert said.endswith("and we measured at least 15.5")
+    assert "the claim caps the change in odds at a factor of 2.72" in said
 
 
 def test_delta_is_said_where_there_is_one(record_of: Make) -> None:
-    [none] = in_odds(record_of(verdict="consistent", proved=0.1, claim={"delta": 0.0}))
-    [some] = in_odds(record_of(verdict="consistent", proved=0.1, claim={"delta": 1e-5}))
-    assert "probability" not in none
-    assert "apart from outputs of total probability 1e-05" in some
+    none = in_odds(record_of(claim={"delta": 0.0}))
+    some = in_odds(record_of(claim={"delta": 1e-5}))
+    assert "at a factor of 2.72, and" in none
+    assert "2.72, apart from outputs of total probability 1e-05, and" in some
 
 
 def test_what_has_no_meaning_in_odds_says_nothing(record_of: Make, never_run: AuditRecord) -> None:
-    assert in_odds(never_run) == ()
-    assert in_odds(record_of(verdict="inconclusive")) == ()
-    assert in_odds(record_of(verdict="consistent", claim={"epsilon": 1e300})) == ()
-    assert in_odds(replace(record_of(), claim=GaussianClaim(mu=1.0))) == ()
-    huge = in_odds(record_of(verdict="violation", proved=30.0))
-    assert "at least more than" not in huge[0]
-    assert "a million" in huge[0]
+    assert in_odds(never_run) == ""
+    for verdict in ("inconclusive", "consistent"):
+        assert in_odds(record_of(verdict=verdict)) == ""
+    assert in_odds(record_of(claim={"epsilon": 1e300}, proved=2e300)) == ""
+    assert in_odds(replace(record_of(), claim=GaussianClaim(mu=1.0))) == ""
+    assert in_odds(record_of(proved=30.0)).endswith("we measured at least a million")
 
 
 def test_a_violation_is_explained_where_it_can_be(record_of: Make) -> None:
@@ -103,7 +100,8 @@ def test_a_further_audit_has_a_fresh_seed_and_says_what_is_spent(
 ) -> None:
     found = record_of(verdict=verdict, seed=7, confidence=0.95)
     assert next_step(found).then == (
-        "audit with a fresh seed (--seed 8): 5 % error is spent, another adds 5 %; report both",
+        "audit with a fresh seed (--seed 8); it adds 5 % error probability to the 5 % spent here, "
+        "so report both",
     )
 
 

@@ -41,7 +41,7 @@ def test_a_bound_that_only_reaches_the_claim_is_none() -> None:
 def test_words_round_to_the_safe_side() -> None:
     assert decided(1.2999).reasons[0].endswith("at least 1.29")
     assert decided(12.999, power=Power(20, 2)).reasons[0].endswith("at least 12.9")
-    assert "a leak of epsilon 2.01 with" in decided(0, power=Power(4, 2.0001)).reasons[0]
+    assert "detects epsilon 2.01 with" in decided(0, power=Power(4, 2.0001)).reasons[0]
 
 
 def test_consistent_is_never_worded_as_private() -> None:
@@ -49,17 +49,17 @@ def test_consistent_is_never_worded_as_private() -> None:
     assert decision.verdict is Verdict.CONSISTENT
     assert len(decision.reasons) == 1
     assert "no violation found" in decision.reasons[0]
-    assert "would have caught a leak of epsilon 2 with 80 % power" in decision.reasons[0]
+    assert "this audit detects epsilon 2 with 80 % power" in decision.reasons[0]
     assert "not evidence of privacy" in decision.reasons[0]
 
 
 @pytest.mark.parametrize(
     ("seen", "says"),
     [
-        (Power(1.0, None), "even a perfect attack on this many trials proves only epsilon 1"),
-        (Power(0.5, None), "even a perfect attack"),
-        (Power(1.2, None), "no leak would be caught"),
-        (Power(40, 10.5), "only a leak of epsilon 10.5 would be caught"),
+        (Power(1.0, None), "the upper limit for this many shadow models is epsilon 1;"),
+        (Power(0.5, None), "the upper limit for this many"),
+        (Power(1.2, None), "detects no leak with 80 % power"),
+        (Power(40, 10.5), "detects only epsilon 10.5 with 80 % power"),
     ],
 )
 def test_without_power_nothing_found_means_nothing(seen: Power, says: str) -> None:
@@ -82,7 +82,11 @@ def test_a_bound_on_trials_that_were_judged_before_proves_no_violation() -> None
 @pytest.mark.parametrize(
     ("unit", "counted", "remedy"),
     [
-        (SampleUnit.TRIALS, "this many trials", "audit with more shadow models and a fresh seed"),
+        (
+            SampleUnit.TRIALS,
+            "this many shadow models",
+            "audit with more shadow models and a fresh seed",
+        ),
         (SampleUnit.CANARIES, "this many canaries", "audit with more canaries and a fresh seed"),
         (
             SampleUnit.RUNS,
@@ -112,8 +116,7 @@ def test_power_is_poor_beyond_three_times_the_claim_and_beyond_one_more(
 
 def test_consistent_says_which_leaks_would_have_been_caught() -> None:
     [reason] = decided(0.0, power=Power(4.0, 1.46, 6.68)).reasons
-    assert "if it shows as clearly as in randomised response" in reason
-    assert "a Gaussian one from epsilon 6.68 on" in reason
+    assert "detects epsilon 1.46 with 80 % power (Gaussian leak: 6.68)" in reason
     [reason] = decided(0.0, power=Power(4.0, 1.46)).reasons
     assert "Gaussian" not in reason
 

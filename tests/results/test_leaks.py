@@ -67,11 +67,11 @@ def test_an_output_that_ignores_the_seed_is_named_as_that() -> None:
 
 def test_summary_and_reports_say_what_the_reason_says(record_of: Make) -> None:
     many = record_of(leaks=documents(*ALIKE))
-    expected = "leak: many features each tell the worlds apart: max(A); max(B); max(C)"
+    expected = "leak      many features each tell the worlds apart: max(A); max(B); max(C)"
     assert expected in summary_lines(many)
     frozen = record_of(leaks=documents(*ALIKE), checks=[to_document(FROZEN)])
-    assert "leak: the whole output, which the seed does not change" in summary_lines(frozen)
-    assert "leaks: the whole output, which the seed does not change" in failure_lines(frozen)
+    assert "leak      the whole output, which the seed does not change" in summary_lines(frozen)
+    assert "leaks     the whole output, which the seed does not change" in failure_lines(frozen)
     for text in (render_markdown(many), render_html(many)):
         assert "Many features each tell the worlds apart." in text
         assert "The leak is in" not in text

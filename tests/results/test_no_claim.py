@@ -21,8 +21,9 @@ from dpaudit.comparison.render import comparison_html, comparison_markdown
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.junit import junit_xml
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.advice import in_odds, next_step
+from dpaudit.results.advice import next_step
 from dpaudit.results.decide import decide
+from dpaudit.results.odds import in_odds
 from dpaudit.results.plots import plot
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult, result_schema
@@ -42,12 +43,12 @@ def measured(record_of: Make) -> AuditRecord:
 
 def test_the_empirical_epsilon_is_the_headline(measured: AuditRecord) -> None:
     assert headline(measured) == (
-        "MEASURED: empirical epsilon at least 3.21 (95 % confidence); no claim was given"
+        "MEASURED  empirical epsilon at least 3.21 (95 % confidence); no claim was given"
     )
     lines = summary_lines(measured)
-    assert "claim: none; bounds are at delta 1e-05, add-remove" in lines
-    assert "limit: no audit of this size proves more than 4.38" in lines
-    assert "leak: max(STDs_number); rows equal to the target (Age)" in lines
+    assert "claim     none; bounds are at delta 1e-05, add or remove one record" in lines
+    assert "bound     3.21 (exact), Clopper-Pearson 2.58; at most 4.38 with 400 models" in lines
+    assert "leak      max(STDs_number); rows equal to the target (Age)" in lines
     shown = str(AuditResult.of(measured, folder=None)).splitlines()
     assert all(len(line) <= 80 for line in shown)
     invalid = headline(replace(measured, verdict=Verdict.INVALID))
@@ -57,13 +58,13 @@ def test_the_empirical_epsilon_is_the_headline(measured: AuditRecord) -> None:
 def test_what_needs_a_claim_is_left_out(measured: AuditRecord) -> None:
     said = " ".join([*lead(measured), *summary_lines(measured), *failure_lines(measured)])
     assert "With 95 % confidence the true epsilon is at least 3.21" in said
-    assert in_odds(measured) == ()
+    assert in_odds(measured) == ""
     for page in (render_html(measured), render_markdown(measured), said):
         text = re.sub(r"<(style|svg).*?</\1>", "", page, flags=re.DOTALL)
         assert "80 % power" not in text
-        assert "change the odds" not in text
+        assert "change in odds" not in text
         assert "epsilon none" not in text
-        assert "claim: 0" not in text
+        assert "claim     0" not in text
         assert "Claimed" not in text
     drawn = re.findall(r"<svg.*?</svg>", render_html(measured), flags=re.DOTALL)
     assert len(drawn) == 3

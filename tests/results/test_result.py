@@ -132,16 +132,16 @@ def test_it_is_shown_in_a_few_lines(record_of: Make, never_run: AuditRecord) -> 
     result = AuditResult.of(record_of(), folder=Path("run"))
     assert repr(result).splitlines() == [
         "<AuditResult",
-        "  VIOLATION: claimed epsilon 1, proved at least 3.21 at 95 % confidence",
-        "  attack: groundhog, AUC 0.981; missed 3 of 120 in, mistook 1 of 120 out",
-        "  report: run/report.html>",
+        "  VIOLATION  claimed epsilon 1, empirical epsilon at least 3.21 (95 % confidence)",
+        "  attack    groundhog: AUC 0.981, FNR 3/120, FPR 1/120",
+        "  report    run/report.html>",
     ]
     assert repr(AuditResult.of(never_run, folder=None)).splitlines() == [
         "<AuditResult",
-        "  INVALID: the null control failed; nothing is known about epsilon 1",
-        "  attack: none was scored>",
+        "  INVALID  the null control failed; nothing is known about epsilon 1",
+        "  attack    none was scored>",
     ]
-    assert str(result).splitlines()[0].startswith("VIOLATION: ")
+    assert str(result).splitlines()[0].startswith("VIOLATION  ")
 
 
 def test_its_bound_and_claim_are_at_hand(record_of: Make, never_run: AuditRecord) -> None:
@@ -171,7 +171,7 @@ def test_which_verdicts_pass_a_test(
     with pytest.raises(AssertionError) as failed:
         result.assert_no_violation(on_inconclusive=on_inconclusive)
     assert str(failed.value) == result.failure_message()
-    assert result.failure_message().endswith("seed: 0\nreport: run/report.html")
+    assert result.failure_message().endswith("seed      0\nreport    run/report.html")
 
 
 @pytest.mark.parametrize(

@@ -19,20 +19,20 @@ Make = Callable[..., AuditRecord]
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, "VIOLATION: claimed epsilon 1, proved at least 3.21 at 95 % confidence"),
+        ({}, "VIOLATION  claimed epsilon 1, empirical epsilon at least 3.21 (95 % confidence)"),
         (
             {"verdict": "consistent"},
-            "CONSISTENT: no violation of epsilon 1 found; detects epsilon 1.76 with 80 % power; "
+            "CONSISTENT  no violation of epsilon 1 found; detects epsilon 1.76 with 80 % power; "
             "not evidence of privacy",
         ),
         (
             {"verdict": "inconclusive"},
-            "INCONCLUSIVE: epsilon 1 neither contradicted nor put to a fair test",
+            "INCONCLUSIVE  claimed epsilon 1 not decided",
         ),
         (
             {"verdict": "inconclusive", "proved": 0.4567},
-            "INCONCLUSIVE: epsilon 1 neither contradicted nor put to a fair test; proved at least "
-            "0.456",
+            "INCONCLUSIVE  claimed epsilon 1 not decided; empirical epsilon at least 0.456 "
+            "(95 % confidence)",
         ),
         (
             {
@@ -46,7 +46,7 @@ Make = Callable[..., AuditRecord]
                     }
                 ],
             },
-            'INVALID: the check "trial order" failed; nothing is known about epsilon 1',
+            'INVALID  the check "trial order" failed; nothing is known about epsilon 1',
         ),
     ],
 )
@@ -55,7 +55,7 @@ def test_headline(changes: dict[str, Any], expected: str, record_of: Make) -> No
 
 
 def test_headline_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
-    expected = "INVALID: the null control failed; nothing is known about epsilon 1"
+    expected = "INVALID  the null control failed; nothing is known about epsilon 1"
     assert headline(never_run) == expected
 
 
@@ -65,9 +65,35 @@ def test_a_bound_just_above_the_claim_reads_as_above(record_of: Make) -> None:
     assert float(claimed) < float(proved) <= 3.21417
 
 
+def test_the_opening_of_a_violation_ends_in_the_odds(record_of: Make) -> None:
+    assert lead(record_of()) == (
+        "The generator claims (1, 1e-05)-differential privacy. This audit shows that it does not "
+        "hold: an attacker who sees synthetic rows alone learns more than the claim allows. With "
+        "95 % confidence the true epsilon is at least 3.21; the claim caps the change in odds at a "
+        "factor of 2.72, apart from outputs of total probability 1e-05, and we measured at least "
+        "24.7.",
+        "This audit detects epsilon 1.76 with 80 % power; no audit of this size proves more than "
+        "4.38.",
+    )
+
+
+def test_the_opening_of_a_consistent_audit_says_what_it_would_have_detected(
+    record_of: Make,
+) -> None:
+    opening, tried = lead(record_of(verdict="consistent", proved=0.4))
+    assert opening == (
+        "The generator claims (1, 1e-05)-differential privacy. No violation was found. This is not "
+        "evidence of privacy. With 95 % confidence the true epsilon is at least 0.4, which the "
+        "claim of 1 allows. This audit detects epsilon 1.76 with 80 % power; no audit of this size "
+        "proves more than 4.38. Smaller leaks, other records and stronger attackers are not ruled "
+        "out."
+    )
+    assert tried.startswith("Tried: ")
+
+
 @pytest.mark.parametrize("verdict", ["consistent", "inconclusive"])
 def test_what_was_tried_in_vain_is_said(verdict: str, record_of: Make) -> None:
-    said = "Tried: groundhog and query-target on 400 shadow models; target: row:397 (row 397)."
+    said = "Tried: groundhog and query-target on 400 shadow models; target: row 397."
     assert said in lead(record_of(verdict=verdict))
     assert said not in lead(record_of())
 
@@ -86,8 +112,8 @@ def test_an_alarm_of_a_probe_is_said_with_any_verdict_and_is_no_part_of_it(
     }
     said = (
         "Probes before the audit raised an alarm: seed-ignored (violation) and nothing-random "
-        "(violation). They are no part of the verdict; a generator that keeps its claim raises any "
-        "with probability 1 % at most."
+        "(violation). Alarms are not part of the verdict; a generator that keeps its claim raises "
+        "one with probability 1 % at most."
     )
     assert said in lead(record_of(verdict=verdict, probes=probes))
     assert not [one for one in lead(record_of(verdict=verdict)) if "Probes" in one]
@@ -107,7 +133,7 @@ def test_a_record_with_many_facts_is_described_by_the_first() -> None:
     assert said.startswith("sole maximum of a; only one of its category in 0, 1,")
     assert said.endswith("5 and 6; 2 more")
     assert len(facts) - EXPOSURES_NAMED == 2
-    assert exposed([]) == "no fact of the table holds of one record alone, so the farthest"
+    assert exposed([]) == "no record alone has an extreme or unique value, so the farthest"
 
 
 def test_importing_the_sentences_loads_nothing_that_draws_or_trains() -> None:

@@ -11,36 +11,43 @@ import pytest
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.results.sentences import compared_bound, headline
-from dpaudit.results.summary import failure_lines, summary_lines
+from dpaudit.results.summary import failure_lines, rows, summary_lines
 
 Make = Callable[..., AuditRecord]
 
 
+def facts(record: AuditRecord, *, folder: Path | None = None) -> list[str]:
+    """The rows of a terminal before they are wrapped, each as "label: fact"."""
+    return [f"{label}: {fact}" for label, fact in rows(record, folder=folder)]
+
+
 def test_summary_of_a_violation(record_of: Make) -> None:
     assert summary_lines(record_of()) == [
-        "VIOLATION: claimed epsilon 1, proved at least 3.21 at 95 % confidence",
-        "claim: (1, 1e-05)-DP, add-remove; PATE-GAN, 144 labels by 50 teachers",
-        "bound: 3.21 (exact); Clopper-Pearson 2.58, which does not decide",
-        "method: exact tests both counts at once, Clopper-Pearson limits each error rate",
-        "leak: max(STDs_number); rows equal to the target (Age)",
-        "attack: groundhog, AUC 0.981; missed 3 of 120 in, mistook 1 of 120 out",
-        "power: epsilon 1.76 is caught with 80 % power; at most 4.38 is provable",
-        "controls: null passed, positive passed, 1 of 1 checks passed",
-        "failed trials: 1 in, 0 out: RuntimeError: unlucky; tracebacks: workers.log of the run "
-        "folder",
-        "warning: bounds and categories were inferred from the table itself",
+        "VIOLATION  claimed epsilon 1, empirical epsilon at least 3.21 (95 % confidence)",
+        "",
+        "claim     (1, 1e-05)-DP, add or remove one record; PATE-GAN, 144 labels by 50",
+        "          teachers",
+        "bound     3.21 (exact), Clopper-Pearson 2.58; at most 4.38 with 400 models",
+        "method    exact tests both counts at once, Clopper-Pearson bounds each rate",
+        "attack    groundhog: AUC 0.981, FNR 3/120, FPR 1/120",
+        "leak      max(STDs_number); rows equal to the target (Age)",
+        "power     detects epsilon 1.76 with 80 % power",
+        "checks    null and positive control passed, 1 of 1 checks",
+        "failed    1 in, 0 out: RuntimeError: unlucky; tracebacks: workers.log of the run",
+        "          folder",
+        "warning   bounds and categories were inferred from the table itself",
     ]
 
 
 def test_summary_names_no_leak_without_a_violation(record_of: Make) -> None:
-    lines = summary_lines(record_of(verdict="consistent"))
+    lines = facts(record_of(verdict="consistent"))
     assert not [line for line in lines if "leak:" in line]
 
 
 def test_summary_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
-    lines = summary_lines(never_run)
+    lines = facts(never_run)
     assert "attack: none was scored" in lines
-    assert "controls: null FAILED, positive passed" in lines
+    assert "checks: null control FAILED, positive control passed" in lines
 
 
 def test_the_main_reason_and_each_error_stand_once_where_nothing_was_found(
@@ -50,13 +57,13 @@ def test_the_main_reason_and_each_error_stand_once_where_nothing_was_found(
     failed = [{"world": world, "count": 9, "error": "OSError"} for world in ("in", "out")]
     changes = {"failures": {"in": 9, "out": 9}, "failure_reasons": failed, "reasons": reasons}
     result = record_of(verdict="inconclusive", **changes)
-    lines = summary_lines(result)
-    assert lines[1] == f"why: {reasons[0]}"
+    lines = facts(result)
+    assert lines[0] == f"why: {reasons[0]}"
     folder = Path("runs/9")
-    said = "failed trials: 9 in, 9 out: OSError; tracebacks: runs/9/workers.log"
-    assert said in summary_lines(result, folder=folder)
+    said = "9 in, 9 out: OSError; tracebacks: runs/9/workers.log"
+    assert f"failed: {said}" in facts(result, folder=folder)
     assert said in AuditResult.of(result, folder=folder).failure_message()
-    assert not any(line.startswith("why") for line in summary_lines(record_of(**changes)))
+    assert not any(line.startswith("why") for line in facts(record_of(**changes)))
 
 
 HOSTILE = "\x1b[31m" + "long name\n" * 40
@@ -65,11 +72,11 @@ HOSTILE = "\x1b[31m" + "long name\n" * 40
 def test_no_fact_is_cut_off_and_lines_fit_a_terminal(record_of: Make) -> None:
     reason = " ".join(f"reason{number}" for number in range(40))
     record = record_of(verdict="inconclusive", reasons=[reason], proved=0.4)
-    assert f"why: {reason}" in summary_lines(record)
+    assert f"why: {reason}" in facts(record)
     shown = str(AuditResult.of(record, folder=None))
     assert max(map(len, shown.splitlines())) <= 80
-    assert f"why: {reason}" in " ".join(shown.split())
-    assert "proved at least 0.4" in " ".join(shown.split())
+    assert f"why {reason}" in " ".join(shown.split())
+    assert "empirical epsilon at least 0.4" in " ".join(shown.split())
     assert "…" not in shown
 
 
@@ -102,8 +109,8 @@ def test_foreign_strings_neither_widen_nor_steer_the_terminal(
     changes: dict[str, Any], record_of: Make
 ) -> None:
     record = record_of(**{**EVERYWHERE, **changes})
-    lines = summary_lines(record)
-    assert 4 <= len(lines) <= 11
+    lines = facts(record)
+    assert 3 <= len(lines) <= 10
     assert all(line.isprintable() for line in lines)
     shown = str(AuditResult.of(record, folder=None)).splitlines()
     assert all(len(line) <= 80 and line.isprintable() for line in shown)
@@ -112,9 +119,9 @@ def test_foreign_strings_neither_widen_nor_steer_the_terminal(
 def test_a_target_that_was_searched_for_is_named(record_of: Make) -> None:
     selection = {"candidates": 64, "trainings": 400}
     target = {"choice": "vulnerable", "row": 397, "selection": selection}
-    lines = summary_lines(record_of(target=target))
-    assert "target: vulnerable: row 397, best of 64 candidates in 400 trainings" in lines
-    assert len(lines) == 11
+    lines = facts(record_of(target=target))
+    assert "target: row 397, the most vulnerable of 64 candidates (400 trainings)" in lines
+    assert len(lines) == 10
 
 
 def test_an_exposing_target_is_named_with_its_facts(record_of: Make) -> None:
@@ -124,16 +131,17 @@ def test_an_exposing_target_is_named_with_its_facts(record_of: Make) -> None:
     for exposures, said in (
         ([*maxima, missing], "sole maximum of age and pay; only missing value in town"),
         ([maxima[0], missing, maxima[1]], "sole maximum of age and pay; only missing value in…"),
-        ([], "no fact of the table holds of one record alone, s…"),
+        ([], "no record alone has an extreme or unique value, s…"),
     ):
         [line] = [
             line
-            for line in summary_lines(record_of(target={**exposing, "exposures": exposures}))
+            for line in facts(record_of(target={**exposing, "exposures": exposures}))
             if line.startswith("target")
         ]
-        assert line.removeprefix("target: exposing (row 397): ")[:40] == said[:40]
+        line = line.removeprefix("target: row 397").removeprefix(", the most exposed record")
+        assert line.removeprefix(": ")[:40] == said[:40]
     farthest = {"choice": "farthest", "row": 3}
-    assert "target: farthest (row 3)" in summary_lines(record_of(target=farthest))
+    assert "target: row 3, the farthest record" in facts(record_of(target=farthest))
 
 
 NO_BOUND = dict.fromkeys(("exact", "fair_coin", "clopper_pearson", "sequential", "one_run"))
@@ -146,17 +154,17 @@ def test_the_clopper_pearson_bound_stands_next_to_the_one_that_decides(record_of
         proved=0.52,
         verdict="consistent",
     )
-    assert summary_lines(coins)[2:4] == [
-        "bound: 0.52 (fair coin); Clopper-Pearson 0.71, which does not decide",
-        "method: fair coin weighs each guess, Clopper-Pearson limits each error rate",
+    assert facts(coins)[1:3] == [
+        "bound: 0.52 (fair coin), Clopper-Pearson 0.71; at most 4.38 with 400 models",
+        "method: fair coin weighs each guess, Clopper-Pearson bounds each rate",
     ]
     assert headline(coins).startswith("CONSISTENT")
     [said] = compared_bound(coins)
     assert "FNR 3/120, FPR 1/120" in said
     assert "holds at 95 % confidence by itself. It does not decide: the fair coin rule was" in said
     equal = record_of(bounds={**NO_BOUND, "fair_coin": 0.0, "clopper_pearson": 0.0}, proved=0.0)
-    assert not [line for line in summary_lines(equal) if line.startswith("method")]
-    assert not [line for line in summary_lines(record_of(verdict="invalid")) if "bound:" in line]
+    assert not [line for line in facts(equal) if line.startswith("method")]
+    assert not [line for line in facts(record_of(verdict="invalid")) if "bound:" in line]
 
 
 def test_an_audit_that_could_stop_says_how_much_of_the_error_it_has(record_of: Make) -> None:
@@ -165,17 +173,18 @@ def test_an_audit_that_could_stop_says_how_much_of_the_error_it_has(record_of: M
     [said] = compared_bound(record_of(bounds=bounds, proved=0.5, game=at_cap))
     assert "holds at 97.5 % confidence by itself" in said
     early = record_of(bounds={**NO_BOUND, "sequential": 1.03}, proved=1.03, game=STOPPED)
-    assert summary_lines(early)[2] == (
-        "bound: 1.03 (sequential); no Clopper-Pearson: the audit stopped early"
+    assert facts(early)[1] == (
+        "bound: 1.03 (sequential); no Clopper-Pearson bound: the audit stopped early; at most 4.38 "
+        "with 400 models"
     )
     assert compared_bound(early) == ("There is no Clopper-Pearson bound: the audit stopped early.",)
 
 
 def test_a_consistent_result_says_what_was_tried(record_of: Make) -> None:
     tried = "tried: groundhog and query-target on 400 shadow models"
-    assert tried in summary_lines(record_of(verdict="consistent"))
+    assert tried in facts(record_of(verdict="consistent"))
     for verdict in ("violation", "inconclusive", "invalid"):
-        assert tried not in summary_lines(record_of(verdict=verdict))
+        assert tried not in facts(record_of(verdict=verdict))
 
 
 ALARM = {"id": "seed-ignored", "severity": "violation", "correct": "fresh noise", "p_value": 1e-6}
@@ -195,35 +204,34 @@ def probes(*alarms: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("verdict", ["violation", "consistent", "inconclusive", "invalid"])
-def test_an_alarm_of_a_probe_stands_beside_any_verdict(verdict: str, record_of: Make) -> None:
-    lines = summary_lines(record_of(verdict=verdict, probes=probes(ALARM)))
-    assert lines[1] == "probes: ALARM: seed-ignored (violation)"
-    said = "CONSISTENT: no violation of epsilon 1 found, but 1 probe raised an alarm; detects "
-    assert lines[0].startswith(said) == (verdict == "consistent")
+def test_an_alarm_of_a_probe_is_shown_with_any_verdict(verdict: str, record_of: Make) -> None:
+    record = record_of(verdict=verdict, probes=probes(ALARM))
+    lines = facts(record)
+    assert lines[0] == "alarm: probe seed-ignored (violation)"
+    said = "CONSISTENT  no violation of epsilon 1 found, but 1 probe raised an alarm; detects "
+    assert headline(record).startswith(said) == (verdict == "consistent")
     assert not [line for line in lines if "no alarm" in line]
 
 
 def test_probes_without_alarm_are_counted_and_are_no_evidence(record_of: Make) -> None:
-    lines = summary_lines(record_of(verdict="consistent", probes=probes()))
-    assert lines[0].endswith("power; not evidence of privacy")
-    assert "probes: no alarm (2 passed, 1 not applicable, 1 not run)" in lines
+    record = record_of(verdict="consistent", probes=probes())
+    assert headline(record).endswith("power; not evidence of privacy")
+    [checks] = [line for line in facts(record) if line.startswith("checks: ")]
+    assert checks.endswith(", no alarm from 2 probes (1 not run)")
     none_ran = {**probes(), "passed": []}
-    assert not [line for line in summary_lines(record_of(probes=none_ran)) if "probes" in line]
+    assert not [line for line in facts(record_of(probes=none_ran)) if "alarm" in line]
 
 
 def test_a_failing_test_has_everything_to_repeat_the_audit(
     record_of: Make, never_run: AuditRecord
 ) -> None:
-    assert failure_lines(record_of())[-3:] == [
-        "verdict: violation, bound: 3.21, claim: 1",
-        "leaks: max(STDs_number), rows equal to the target (Age)",
-        "seed: 0",
+    lines = failure_lines(record_of())
+    assert lines[: len(summary_lines(record_of()))] == summary_lines(record_of())
+    assert lines[-2:] == [
+        "leaks     max(STDs_number), rows equal to the target (Age)",
+        "seed      0",
     ]
-    assert failure_lines(never_run)[-3:] == [
-        "verdict: invalid, bound: 0, claim: 1",
-        "leaks: none found",
-        "seed: 0",
-    ]
+    assert failure_lines(never_run)[-2:] == ["leaks     none found", "seed      0"]
 
 
 def test_a_failure_message_steers_no_terminal(record_of: Make) -> None:

@@ -165,8 +165,8 @@ def test_its_audit_says_how_it_was_found(found: Any) -> None:
         "selection": selection,
     }
     jsonschema.validate(found.to_document(), result_schema())
-    line = f"vulnerable: row {RICHEST}, best of 20 candidates in 60 trainings"
-    assert f"target: {line}" in str(found).splitlines()
+    line = f"row {RICHEST}, the most vulnerable of 20 candidates (60 trainings)"
+    assert f"target    {line}" in str(found).splitlines()
     assert line in render_markdown(found)
     assert "--target vulnerable" in found.reproduce
 
@@ -378,7 +378,7 @@ def test_the_command_prints_the_plan_and_its_progress(
     assert done.exit_code in (ExitCode.PASS, ExitCode.INCONCLUSIVE), done.output
     assert "target: 20 trainings, each without a random half of 20 candidates" in done.stderr
     assert "target: 20 of 20" in done.stderr
-    assert "target: vulnerable: row " in done.stdout
+    assert "target    row " in done.stdout
     assert "--target vulnerable" in done.stdout.splitlines()[-1]
 
 
