@@ -72,7 +72,7 @@ def test_reports_speak_of_mu(of_mu: AuditResult) -> None:
     for report in (page, text):
         assert "Gaussian differential privacy with mu 0.5" in report
         assert "lower bounds on mu" in report
-    assert "Claimed mu: 0.5" in page
+    assert "Claimed and empirical mu" in page
     assert "| Quantity | Mu | Meaning |" in text
 
 
