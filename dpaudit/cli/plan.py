@@ -212,7 +212,7 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
         output.print(f"80 % power against {purpose}: {count} {unit}")
     output.print(f"claim: {_claim_text(claim)}; confidence {settings.confidence:g}, {sizing.of}")
     output.print("")
-    table = [(unit, sizing.scored, "largest provable", "caught with 80 % power", "")]
+    table = [(unit, sizing.scored, "upper limit", "detects (80 % power)", "")]
     for row in sizing.rows:
         caught = row[f"detectable{suffix}"]
         shown = "no leak" if caught is None else f"{noun} >= {rounded_up(caught)}"

@@ -125,8 +125,8 @@ def judged(
     if best is None:
         return unfinished(role, "too few of its trials finished", highest=highest)
     words = ControlWords(
-        hidden="a generator that ignores its data was not told apart",
-        found="a generator that ignores its data was told apart ({bound}): the two worlds differ "
+        hidden="nothing was found in a generator that ignores its data",
+        found="a generator that ignores its data seems to leak ({bound}): the two worlds differ "
         "in more than the record",
         caught="a generator that copies the target was caught",
         missed="a generator that copies the target was not caught ({bound}): these attacks cannot "
