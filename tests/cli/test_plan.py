@@ -174,8 +174,8 @@ def test_plan_times_one_training_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("raises", "ValueError: two lines at bad.py:"),
-        ("leaves", "SystemExit: 0"),
+        ("raises", "ValueError at bad.py:8 in raises: two lines;"),
+        ("leaves", "SystemExit at bad.py:12 in leaves: 0;"),
         ("dies", "worker"),
         ("wrong", "3 rows"),
     ],
