@@ -73,8 +73,8 @@ def test_a_choice_among_some_records_says_so(
 @pytest.mark.parametrize(
     ("compared", "said"),
     [
-        (None, "farthest (row 3)"),
-        (1024, "farthest (row 3, of 1024 that are far from samples of the table)"),
+        (None, "row 3, the farthest record"),
+        (1024, "row 3, the farthest record of 1024 that are far from samples of the table"),
     ],
 )
 def test_the_report_says_so_too(compared: int | None, said: str) -> None:

@@ -387,8 +387,7 @@ def test_what_a_generator_raises_stays_in_the_log_of_the_folder(tmp_path: Path) 
     lines = (tmp_path / "workers.log").read_text().splitlines()
     [line] = [line for line in lines if "in/0" in line]
     assert line.isprintable()
-    assert "in/0 failed: ValueError: " in line
-    assert re.search(r"age 97 at test_engine\.py:\d+ in fit$", line)
+    assert re.search(r"in/0 failed: ValueError at test_engine\.py:\d+ in fit: .* age 97$", line)
     assert lines.count("  Traceback (most recent call last):") == 1  # of each way of failing
     assert any("raise ValueError" in line for line in lines)
 

@@ -37,22 +37,22 @@ def running(*arguments: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("then", [WAIT, LET_GO])
 def test_what_a_child_has_held_counts_even_after_it_let_go(then: str) -> None:
-    with running(HOLD.format(size=300 * MEGABYTE, then=then)):
+    with running(HOLD.format(size=600 * MEGABYTE, then=then)):
         found = largest_child()
     assert found is not None
-    assert 300 * MEGABYTE < found < 340 * MEGABYTE
+    assert 600 * MEGABYTE < found < 640 * MEGABYTE
 
 
 def test_a_descendant_in_another_session_counts() -> None:
-    with running(START, HOLD.format(size=300 * MEGABYTE, then=WAIT)):
+    with running(START, HOLD.format(size=600 * MEGABYTE, then=WAIT)):
         found = largest_child()
     assert found is not None
-    assert found > 300 * MEGABYTE
+    assert found > 600 * MEGABYTE
 
 
 def test_the_largest_of_several_children_counts_and_not_their_sum() -> None:
-    big, small = (HOLD.format(size=size * MEGABYTE, then=WAIT) for size in (300, 290))
+    big, small = (HOLD.format(size=size * MEGABYTE, then=WAIT) for size in (600, 590))
     with running(big), running(small):
         found = largest_child()
     assert found is not None
-    assert 300 * MEGABYTE < found < 340 * MEGABYTE
+    assert 600 * MEGABYTE < found < 640 * MEGABYTE

@@ -124,7 +124,9 @@ def test_a_claim_that_raises_or_is_none_is_said_in_a_line() -> None:
         named = named_generator(generator, {}, {})
         return claim_under_audit(named, StatedClaim(epsilon=1.0, delta=0.0))
 
-    with pytest.raises(RegistryError, match="NoClaim: its claim cannot be read: ValueError: none"):
+    with pytest.raises(
+        RegistryError, match=r"NoClaim: its claim cannot be read: ValueError at \S+ in claim: none"
+    ):
         claim_of(NoClaim())
     with pytest.raises(ClaimError, match=r"ClaimNumber: its claim is of type float: make it a"):
         claim_of(ClaimNumber())
@@ -145,9 +147,11 @@ def test_a_check_that_raises_or_is_none_is_said_in_a_line() -> None:
     checked(lambda data: None)
     with pytest.raises(DataError, match=r"^too few rows$"):
         checked(refuse(DataError("too few rows")))
-    with pytest.raises(RegistryError, match=r"SimpleNamespace: its check raises: KeyError: 'age'"):
+    with pytest.raises(
+        RegistryError, match=r"SimpleNamespace: its check raises: KeyError at \S+ in check: 'age'"
+    ):
         checked(refuse(KeyError("age")))
-    with pytest.raises(RegistryError, match=r"its check raises: SystemExit: 0"):
+    with pytest.raises(RegistryError, match=r"its check raises: SystemExit at \S+ in \S+: 0"):
         checked(refuse(SystemExit(0)))
     with pytest.raises(InputError, match=r"its check is no method check\(data\)"):
         checked("yes")

@@ -258,7 +258,9 @@ def test_a_refused_small_table_costs_that_check_only() -> None:
     report = traced(Failing())
     assert not report.findings
     assert "batch-from-rows" in report.checked
-    with pytest.raises(TrialError, match="trained on the table: ValueError: too few rows"):
+    with pytest.raises(
+        TrialError, match=r"trained on the table: ValueError at \S+ in trace: too few rows"
+    ):
         traced(Failing(least=1000))
 
 
