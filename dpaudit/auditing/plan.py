@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from dpaudit.auditing.settings import AuditSettings, ShadowModelSettings
+from dpaudit.auditing.settings import MOST_MODELS, AuditSettings, ShadowModelSettings
 from dpaudit.bounds import guarantee_of
 from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import Claim
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 AnyShadowModels = TypeVar("AnyShadowModels", bound=ShadowModelSettings)
 
-MOST_PLANNED = 200_000
+MOST_PLANNED: Final = MOST_MODELS
 """Largest number of shadow models that a plan considers."""
 SHADOW_MODELS = (50, 100, 200, 400, 1000, 2000)
 """Numbers of shadow models that every plan shows."""

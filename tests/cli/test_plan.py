@@ -158,7 +158,7 @@ def test_an_attack_that_no_size_helps_is_said(whole: bool, monkeypatch: pytest.M
     if not whole:
         monkeypatch.setattr(two_worlds, "MOST_PLANNED", 2_000)  # what is said stays
     hopeless = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.5")
-    assert hopeless.stdout.splitlines()[0].endswith(": not with up to 200,000 shadow models")
+    assert hopeless.stdout.splitlines()[0].endswith(": not with up to 100,000 shadow models")
 
 
 def test_plan_times_one_training_and_no_more() -> None:

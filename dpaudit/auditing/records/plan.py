@@ -93,7 +93,7 @@ def needed_shadow_models(
         settings: Confidence, attacks and records; its number of shadow models does not matter.
 
     Returns:
-        The number, to within 4; None if more than 200,000 are needed.
+        The number, to within 4; None if more than 100,000 are needed.
 
     Raises:
         ClaimError: If the claim is not one of epsilon.

@@ -138,7 +138,7 @@ def needed_shadow_models(
         settings: Confidence and rules; its number of shadow models does not matter.
 
     Returns:
-        The number, of both worlds together, to within 4; None if more than 200,000 are needed.
+        The number, of both worlds together, to within 4; None if more than 100,000 are needed.
         Power is not quite monotone in the number, because counts are whole: with a few more or
         fewer models it may be slightly off 80 %.
     """
