@@ -72,7 +72,7 @@ class ReplayRecord(Document):
         parameters: Its parameters.
         source: Where the table came from.
         schema_inferred: Whether bounds and categories were inferred from the table.
-        target: The record by which the worlds differ.
+        target: The record by which the worlds differ: "row:N" where it was searched for.
         claim: The claim under replay.
         proved: The lower limit on the quantity of the claim that the counted replays prove; null if
             it is unlimited, because a loss is infinite.

@@ -25,7 +25,7 @@ from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerStart
 from dpaudit.game.payload import search_path
-from dpaudit.game.target import exposing_first
+from dpaudit.game.target import Target, exposing_first
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
@@ -431,6 +431,12 @@ def _is_subsample(
     return True
 
 
+def _named(target: Target) -> str:
+    """The target as an option: its row where it was searched for in the table."""
+    is_named = ":" in target.choice or target.row is None
+    return target.choice if is_named else f"row:{target.row}"
+
+
 def _place_of(setting: _Setting) -> int:
     """The place of the target in its table."""
     return next(row for row in setting.spec.game.missing.values() if row is not None)
@@ -681,7 +687,7 @@ def _concluded(
         parameters=spec.generator.parameters,
         source=spec.table.source,
         schema_inferred=spec.table.schema.inferred,
-        target=spec.target.choice,
+        target=_named(spec.target),
         claim=spec.claim,
         proved=None if np.isinf(proved) else proved,
         computed=_finite(computed_epsilon(pilot, pilot_losses, delta))
