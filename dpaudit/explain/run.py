@@ -47,11 +47,10 @@ from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
+from dpaudit.results.advice import EXPLAINED_MODELS
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.results.verdict import Verdict
 
-DEFAULT_MODELS = 400
-"""Models per suspect, unless the run had fewer, or 400 would not have found the leak."""
 FOLDER = "explain"
 """Where the fixed generators' audits go, below the run folder."""
 FILE = "explain.json"
@@ -278,7 +277,7 @@ def _enough_models(
     With too few models to find the leak, any fix would seem to remove it.
     """
     most = run.audit.settings.game.shadow_models
-    models = min(DEFAULT_MODELS, most) if asked is None else asked
+    models = min(EXPLAINED_MODELS, most) if asked is None else asked
     while True:
         settings = run.audit.settings.with_game(shadow_models=models)
         before = _before(run, claim, settings)

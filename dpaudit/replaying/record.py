@@ -186,19 +186,19 @@ class ReplayRecord(Document):
     def _lines(self) -> Iterator[str]:
         yield from wrapped(self.headline, rest="  ")
         yield ""
-        yield from _row("claim", f"{self.claim.in_words}, {self.claim.neighbours}")
-        yield from _row("bound", self.bound_text)
+        yield from labelled("claim", f"{self.claim.in_words}, {self.claim.neighbours}")
+        yield from labelled("bound", self.bound_text)
         if self.computed is not None:
-            yield from _row("computed", self.computed_text)
-        yield from _row("target", self.target)
+            yield from labelled("computed", self.computed_text)
+        yield from labelled("target", self.target)
         if self.detectable is not None:
-            yield from _row("power", self.power_text)
-        yield from _row(
+            yield from labelled("power", self.power_text)
+        yield from labelled(
             "fits",
             f"{self.fits} in {duration(self.seconds)}, {rounded(self.seconds_a_fit)} s for a pair",
         )
         for reason in self.reasons[0 if self.verdict is not Verdict.INCONCLUSIVE else 1 :]:
-            yield from _row("why", reason)
+            yield from labelled("why", reason)
         if self.parting is not None:
             yield ""
             yield from wrapped(
@@ -206,13 +206,15 @@ class ReplayRecord(Document):
                 f"{self.parting.meaning}."
             )
             if self.parting.outside:
-                yield from _row("in", self.parting.inside)
-                yield from _row("out", self.parting.outside)
+                yield from labelled("in", self.parting.inside)
+                yield from labelled("out", self.parting.outside)
             else:
-                yield from _row("rows", self.parting.inside)
+                yield from labelled("rows", self.parting.inside)
         if self.features:
-            yield from _row("rows", f"the record moves {', '.join(map(str, self.features[:3]))}")
-            yield from _row("next", "prove it from rows: `dpaudit audit --after-replay FILE`")
+            yield from labelled(
+                "rows", f"the record moves {', '.join(map(str, self.features[:3]))}"
+            )
+            yield from labelled("next", "prove it from rows: `dpaudit audit --after-replay FILE`")
         if self.ledger:
             yield ""
             yield from ledger_lines(self.ledger)
@@ -277,7 +279,3 @@ def cost(line: LedgerLine) -> str:
     if line.mu is not None:
         return f"mu {rounded(line.mu)}"
     return "no limit" if line.epsilon is None else f"eps {rounded(line.epsilon)}"
-
-
-def _row(label: str, text: str) -> Iterator[str]:
-    yield from labelled(label, text, width=10)

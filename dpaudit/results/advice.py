@@ -13,8 +13,8 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import withheld
 from dpaudit.results.verdict import Verdict
 
-_EXPLAINED_MODELS = 400
-"""Of each suspect that explain fixes, at most."""
+EXPLAINED_MODELS: Final = 400
+"""Models for each suspect that `explain` fixes, at most, by default."""
 _OF_REPLAY: Final = frozenset(
     f"--{name}"
     for name in (
@@ -128,7 +128,7 @@ def _cost(result: AuditRecord) -> str:
     if fixes is None or not models:
         return ""
     suspects = fixes + 2  # the order of rows, and all together
-    seconds = suspects * result.seconds * min(1.0, _EXPLAINED_MODELS / models)
+    seconds = suspects * result.seconds * min(1.0, EXPLAINED_MODELS / models)
     return (
         f"{counted(suspects, 'suspect')}, some {duration(seconds)} of computing, shared by all "
         "workers"

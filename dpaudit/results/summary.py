@@ -207,8 +207,8 @@ def _probes(result: AuditRecord) -> list[str]:
     if probes is None or probes.alarms or not probes.passed:
         return []
     others = {"failed": len(probes.failed), "not run": len(probes.left_out)}
-    silent = [f"{number} {how}" for how, number in others.items() if number]
-    rest = f" ({', '.join(silent)})" if silent else ""
+    left = [f"{number} {how}" for how, number in others.items() if number]
+    rest = f" ({', '.join(left)})" if left else ""
     return [f"no alarm from {counted(len(probes.passed), 'probe')}{rest}"]
 
 

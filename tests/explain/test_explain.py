@@ -256,7 +256,7 @@ def test_a_size_that_would_not_find_the_leak_again_is_refused(
     assert audit("own.py:Leaky", "--epsilon", "2", "--seed", "2", out="second").exit_code == 1
     with pytest.raises(InputError, match="20 shadow models would not have found this leak again"):
         inquire("second", shadow_models=20)
-    monkeypatch.setattr(run_module, "DEFAULT_MODELS", 20)
+    monkeypatch.setattr(run_module, "EXPLAINED_MODELS", 20)
     found = inquire("second")
     assert found.settings.game.shadow_models == 40  # doubled until it does
     assert 2.0 < found.before.proved < json.loads(Path("second/result.json").read_text())["proved"]

@@ -255,7 +255,7 @@ def test_other_sums_are_not_known() -> None:
     assert law_of([share("gamma", shape=5.5), share("gamma", factor=-1.0, shape=5.5)]) is None
     assert law_of([share("laplace")] * 2 + [share("laplace", scale=2.0)]) is None
     assert law_of([share("laplace")] * 65) is None
-    # too alike to be told apart by their partial fractions
+    # too alike to be distinguished by their partial fractions
     near = [share("laplace", scale=1.0 + 1e-5 * one) for one in range(4)]
     assert law_of(near) is None
     assert law_of([share("laplace", factor=0.0)]) is None

@@ -158,15 +158,20 @@ def whole_coin(values: Any, count: int, where: Site) -> Any:
     world.note("draw", where, np.shape(values))
     if isinstance(values, np.ndarray):
         content = values.dtype.type(count - 1) - values if world.opposite else values
-        unit = np.minimum((content.astype(float) + 0.5) / count, 1.0 - 2.0**-53)
-        state = CoinState(np.zeros(unit.shape), np.ones(unit.shape), unit, np.zeros(unit.shape))
-        return _coin(content, state, np.full(unit.shape, float(count)), np.zeros(unit.shape))
+        return _words(content, (content.astype(float) + 0.5) / count, count)
     value = count - 1 - values if world.opposite else values
     if count > _MOST_VALUES:
         return value
-    unit = np.array(min((2 * value + 1) / (2 * count), 1.0 - 2.0**-53))
-    state = CoinState(np.zeros(()), np.ones(()), unit, np.zeros(()))
-    return _integer(value, _coin(unit * count, state, np.array(float(count)), np.zeros(())))
+    unit = np.array((2 * value + 1) / (2 * count))
+    return _integer(value, _words(unit * count, unit, count))
+
+
+def _words(content: Any, unit: Any, count: int) -> Any:
+    """Integers as the draws in [0, 1), at the middle of their steps, whose whole parts they are."""
+    low, record, offset = (np.zeros(unit.shape) for _ in range(3))  # written to, one by one
+    value = np.asarray(np.minimum(unit, 1.0 - 2.0**-53))
+    state = CoinState(low, np.ones(unit.shape), value, record)
+    return _coin(content, state, np.full(unit.shape, float(count)), offset)
 
 
 def answer(
