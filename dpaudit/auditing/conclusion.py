@@ -108,6 +108,7 @@ def conclude(
         seconds=round(seconds, 3),
         reproduce=audit.reproduce,
         fresh=_fresh(audit),
+        replay=audit.replay,
         **own,
     )
 

@@ -723,8 +723,7 @@ def _own_words(setting: _Setting, replays: int) -> list[str]:
     words = ["--replays", str(replays), *(["--public-coins"] if setting.public_coins else [])]
     for sampler in setting.samplers:
         words += ["--sampler", text_of(sampler)]
-    spec = setting.spec
-    return words if spec.pair is not None else ["--target", spec.target.choice, *words]
+    return [*setting.spec.pair_options, *words]
 
 
 def _finite(value: float | None) -> float | None:

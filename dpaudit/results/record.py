@@ -358,6 +358,8 @@ class AuditRecord(Document):
         reproduce: The command that repeats the audit.
         fresh: The command of the same audit with the next seed; absent where no command has its
             table or its generator.
+        replay: The command that replays the generator on the same two tables; absent where no
+            command has them.
 
     Raises:
         ValueError: If the verdict needs a number that is missing.
@@ -403,6 +405,7 @@ class AuditRecord(Document):
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     reproduce: str
     fresh: str | None = field(default=None, metadata=OPTIONAL)
+    replay: str | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED):
