@@ -588,7 +588,11 @@ def _excuses(
     the same, coins hide nothing there, and no randomness has been missed.
     """
     changes = [order._replace(seed=2000 + order.number)]
-    if transcript.coin_before is not None and not setting.public_coins:
+    # Noise whose use was not seen is drawn with the coins, and is never public.
+    secret = next((one.site for one in transcript.unfollowed if one.unseen), None)
+    if secret is None and not setting.public_coins:
+        secret = transcript.coin_before
+    if secret is not None:
         changes += [
             order._replace(coins=coins) for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS))
         ]
@@ -599,7 +603,7 @@ def _excuses(
         if _same_steps(transcript, _play(setting, changed).transcript):
             continue
         if changed.coins:
-            found.coins_matter = transcript.coin_before
+            found.coins_matter = secret
         else:
             found.unheard = True
         return

@@ -31,7 +31,7 @@ from dpaudit.plugins.named import (
     named_generator,
     plain_settings,
 )
-from dpaudit.plugins.protocols import Generator
+from dpaudit.plugins.protocols import Generator, World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.plugins.source import source_digest
 from dpaudit.results.record import Selection
@@ -67,6 +67,11 @@ class TwoWorldSpec(AuditSpec):
     def target_row(self) -> int | None:
         """The target's row; None if the table does not hold it."""
         return self.target.row
+
+    @cached_property
+    def target_repeats(self) -> int:
+        """How many other rows equal the target; they are in both worlds."""
+        return copies_of(self.target.record, self.game.table(World.OUT, 0), self.table.schema)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
