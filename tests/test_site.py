@@ -33,6 +33,7 @@ RUN = (
     "tutorials/first-audit.md",
     "tutorials/library.md",
     "tutorials/pytest.md",
+    "tutorials/released-table.md",
     "guides/generator.md",
     "guides/size.md",
     "explanations/data-dependent-epsilon.md",
