@@ -120,6 +120,10 @@ def test_the_readme_s_figures_are_those_of_the_studies() -> None:
     )
 
 
+def test_the_readme_is_one_screen_and_a_half() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 75
+
+
 def test_the_sections_that_the_page_on_standards_names_are_in_reports() -> None:
     run = ROOT / "reports" / "first_light" / "results" / "pate-gan-cervical"
     headings = re.findall(r"^#+ (.+)$", render_markdown(AuditResult.load(run)), re.MULTILINE)
