@@ -122,7 +122,7 @@ class WganGpDpCritic(WganGp):
     """`WganGp` whose critic has a noisy layer: the "DP critic" of Triastcyn and Faltings 2018.
 
     The critic's last hidden layer is clipped to a norm and gets Gaussian noise (section 4.1 there),
-    in every look at a record. As the paper says, this protects the critic's output and not the
+    whenever it reads a record. As the paper says, this protects the critic's output and not the
     generator, whose gradient goes through the critic's weights; it claims no differential privacy,
     and neither is any claimed here.
 
