@@ -121,7 +121,7 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
 class WganGpDpCritic(WganGp):
     """`WganGp` whose critic has a noisy layer: the "DP critic" of Triastcyn and Faltings 2018.
 
-    The critic's last hidden layer is clipped to a norm and gets Gaussian noise (section 4.1 there),
+    The critic's last hidden layer is clipped to a norm and gets Gaussian noise (section 4.1 there)
     whenever it reads a record. As the paper says, this protects the critic's output and not the
     generator, whose gradient goes through the critic's weights; it claims no differential privacy,
     and neither is any claimed here.
@@ -129,6 +129,9 @@ class WganGpDpCritic(WganGp):
     Attributes:
         clip: Norm that the last hidden layer does not exceed.
         noise: Standard deviation of the noise on each of its numbers.
+
+    Raises:
+        SettingsError: If a setting is out of range.
     """
 
     clip: float = 1.0

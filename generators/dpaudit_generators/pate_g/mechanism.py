@@ -186,7 +186,11 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
 
     @cached_property
     def aggregation(self) -> GaussianNoisyMax:
-        """The noisy vote, with the least noise that keeps the labels within the budget."""
+        """The noisy vote, with the least noise that keeps the labels within the budget.
+
+        Raises:
+            SettingsError: If no noise does.
+        """
 
         def votes(scale: float) -> GaussianNoisyMax:
             return GaussianNoisyMax(teachers=self.teachers, classes=len(self._classes), scale=scale)
