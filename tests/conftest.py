@@ -38,7 +38,7 @@ HERE = Path(__file__).parent
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
-DECLARED_SKIPS = ("needs /proc", "needs mkdocs", "needs nbclient")
+DECLARED_SKIPS = ("needs /proc", "needs mkdocs")
 """Reasons for which a test may be skipped; any other makes it fail."""
 
 

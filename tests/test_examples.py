@@ -8,37 +8,108 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+
+from pages import blocks_of
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "noisy-histograms"
 PROGRAMS = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
-def run_tests_of(project: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=600)
+def job_of(project: Path) -> dict[str, Any]:
+    """The job of the workflow of a project."""
+    workflow = yaml.safe_load((project / ".github" / "workflows" / "privacy.yml").read_text())
+    job: dict[str, Any] = workflow["jobs"]["audit"]
+    return job
+
+
+def run_job(project: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the tests as the workflow does after a push."""
+    [command] = [
+        step["run"] for step in job_of(project)["steps"] if "pytest" in step.get("run", "")
+    ]
+    command = re.sub(r"\$\{\{.*?\}\}", "ci", command)
+    summary = project / "summary.md"
+    environment = {**os.environ, "PATH": PROGRAMS, "GITHUB_STEP_SUMMARY": str(summary)}
+    environment.pop("PYTEST_ADDOPTS", None)
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of the example project."""
+    copied = tmp_path / "project"
+    shutil.copytree(EXAMPLE, copied, ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache"))
+    return copied
+
+
+def changed(project: Path, before: str, after: str) -> None:
+    code = project / "src" / "noisy_histograms" / "__init__.py"
+    assert before in code.read_text()
+    code.write_text(code.read_text().replace(before, after))
+
+
+def test_the_workflow_of_the_example_is_that_of_the_guide() -> None:
+    [shown] = [
+        block.text
+        for block in blocks_of(ROOT / "docs" / "guides" / "ci.md")
+        if block.text.startswith("# .github/workflows/privacy.yml\n")
+    ]
+    assert (EXAMPLE / ".github" / "workflows" / "privacy.yml").read_text() == shown
 
 
 @pytest.mark.ci
-def test_the_example_passes_until_bounds_are_taken_from_the_data(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    shutil.copytree(EXAMPLE, project, ignore=shutil.ignore_patterns("__pycache__"))
-    kept = run_tests_of(project)
+def test_the_workflow_passes_keeps_what_it_names_and_audits_no_unchanged_code_again(
+    project: Path,
+) -> None:
+    kept = run_job(project)
     assert kept.returncode == 0, kept.stdout
     assert "CONSISTENT" in kept.stdout
-    code = project / "src" / "noisy_histograms" / "__init__.py"
+    assert "(from the cache)" not in kept.stdout
+    assert (
+        "REPLAY of tests/privacy/test_promise.py" in kept.stdout
+    )  # which comes first at this scale
+    [cache, upload] = [
+        step["with"] for step in job_of(project)["steps"] if "path" in step.get("with", {})
+    ]
+    assert list(project.glob(upload["path"]))
+    assert (project / cache["path"]).is_dir()
+    assert "| **consistent** |" in (project / "summary.md").read_text()
+    assert "<testcase" in (project / "audits.xml").read_text()
+    assert "(from the cache)" in run_job(project).stdout
+
+
+@pytest.mark.ci
+def test_the_workflow_fails_where_bounds_are_taken_from_the_data(project: Path) -> None:
     [change] = re.findall(r"`(lower, upper = .*)`", (EXAMPLE / "README.md").read_text())
     before = "            values = data[name].clip(lower, upper)\n"
-    assert before in code.read_text()
-    after = f"            values = data[name]\n            {change}\n"
-    code.write_text(code.read_text().replace(before, after))
-    broken = run_tests_of(project)
+    changed(project, before, f"            values = data[name]\n            {change}\n")
+    broken = run_job(project)
     assert broken.returncode == 1, broken.stdout
+    assert "REGRESSION: the AUC of the attack has risen" in broken.stdout
     assert "VIOLATION" in broken.stdout
     assert "(age)" in broken.stdout
+
+
+@pytest.mark.ci
+def test_the_workflow_fails_on_too_little_noise_before_any_shadow_model(project: Path) -> None:
+    [change] = re.findall(r"`(scale = .*)`", (EXAMPLE / "README.md").read_text())
+    changed(project, "scale = len(self.bounds) / self.epsilon", change)
+    broken = run_job(project)
+    assert broken.returncode == 1, broken.stdout
+    assert re.search(r"^__init__.py:\d+ +laplace ", broken.stdout, re.MULTILINE)
+    assert "(no shadow model was trained)" in broken.stdout
 
 
 def step_of_the_action(name: str) -> str:

@@ -33,6 +33,7 @@ RUN = (
     "tutorials/first-audit.md",
     "tutorials/library.md",
     "tutorials/pytest.md",
+    "tutorials/released-table.md",
     "guides/generator.md",
     "guides/size.md",
     "explanations/data-dependent-epsilon.md",
@@ -117,6 +118,10 @@ def test_the_readme_s_figures_are_those_of_the_studies() -> None:
     assert f"some {round(first['seconds'], -1):.0f} seconds on 2 idle cores" in " ".join(
         text.split()
     )
+
+
+def test_the_readme_is_one_screen_and_a_half() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 75
 
 
 def test_the_sections_that_the_page_on_standards_names_are_in_reports() -> None:

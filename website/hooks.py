@@ -17,7 +17,9 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS: Final = "docs"
 _LINK: Final = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
-_SHOWN: Final = frozenset({".md", ".html", ".svg", ".png", ".json", ".csv", ".toml", ".yml"})
+_SHOWN: Final = frozenset(
+    {".md", ".html", ".svg", ".png", ".json", ".csv", ".toml", ".yml", ".ipynb"}
+)
 _CODE: Final = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 

@@ -25,7 +25,7 @@ class LogOdds(NamedTuple):
     """Log-odds = intercept + weights · features.
 
     Attributes:
-        intercept: Of features that are all 0.
+        intercept: Log-odds when all features are 0.
         weights: One for each feature [f].
     """
 

@@ -1,8 +1,8 @@
 """Rules on one feature: "in" above a cut and "out" below it, or the reverse.
 
-Such a rule detects a leak in a single feature or in few trials, which no average of many features
-does: if only 8 of 80 tables with the target have a property, and no other table does, a forest of
-random feature subsets hardly ever tests it.
+Such a rule detects a leak in a single feature or in few trials, where an average of many features
+does not: if only 8 of 80 tables with the target have a property, and no other table does, a forest
+of random feature subsets hardly ever tests it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Case:
             the leaking values passed as public. Its account says which.
         adapter: A Python file that the environment's interpreter runs.
         method: The adapter's class.
-        tables: `NAME.csv`, `NAME-out.csv` and `NAME.schema.json` beside one another, without their
+        tables: `NAME.csv`, `NAME-out.csv` and `NAME.schema.json` in one folder, without their
             endings: the table of world "in", its neighbour and their public schema.
         settings: Of the audit: fields of `dpaudit.AuditSettings`.
     """

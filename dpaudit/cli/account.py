@@ -39,7 +39,7 @@ class Mechanisms(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class _Question:
-    """What was asked: a budget's labels, their noise, or the cost of both."""
+    """The question: the labels of a budget, their noise, or the cost of both."""
 
     teachers: int
     epsilon: float | None

@@ -22,7 +22,7 @@ class NoProof(StrEnum):
     """Why a number is no proof."""
 
     ESTIMATE = "estimate, not a proof"
-    """It may exceed the true epsilon more often than the confidence admits."""
+    """It may exceed the true epsilon more often than the confidence allows."""
     POST_HOC = "post hoc, not a proof"
     """Delta or confidence were chosen when the counts could be seen."""
     INVALID = "invalid, not a proof"
@@ -37,7 +37,7 @@ class NoProof(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What the bounds of a finished run are asked at.
+    """The settings at which the bounds of a finished run are computed.
 
     Attributes:
         result: The run.
@@ -68,14 +68,14 @@ class Asked:
 
     @property
     def flaw(self) -> NoProof | None:
-        """Why no bound of this run proves anything as it is asked for; None if they do."""
+        """Why no bound of this run proves anything at these settings; None if they do."""
         if self.result.verdict is Verdict.INVALID:
             return NoProof.INVALID
         return NoProof.POST_HOC if self.post_hoc else None
 
     @property
     def heading(self) -> str:
-        """What the bounds hold at, in at most two lines."""
+        """Delta and confidence of the bounds, in at most two lines."""
         run = self.result
         shared = f"corrected for {run.multiplicity.hypotheses} attack(s)"
         if run.game.may_stop:
@@ -87,7 +87,7 @@ class Asked:
         return f"{line}\nchosen after the run, which was made for {own}"
 
     def _about(self, delta: float | None) -> str:
-        """What the bounds are on, or at which delta they are on epsilon."""
+        """The quantity of the bounds, or their delta if that is epsilon."""
         if delta is None:
             return f"on {self.result.claim.quantity.noun}"
         return f"delta {rounded(delta)}"

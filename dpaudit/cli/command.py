@@ -26,9 +26,9 @@ _ORDER: Final = (
 _REQUIRED: Final = "  [required]"
 """The usage says so, and a configured command may find the argument in its file."""
 _PLACES: Final = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
-"""Where the value of an option comes from, the first before the others."""
+"""The sources of an option's value, in order of precedence."""
 _LONGEST_NAME: Final = 23
-"""Characters of an option and its value beside which its help still fits on the line."""
+"""Largest width of an option and its value with its help on the same line."""
 
 
 def _show_all(ctx: typer.Context, asked: bool) -> None:
@@ -88,7 +88,7 @@ class ConfiguredCommand(PanelledCommand):
     """A command whose options take what the environment and a configuration file say.
 
     The command line comes first, then variables such as DPAUDIT_AUDIT_EPSILON, then the file
-    (`dpaudit.auditing.configuration`), then the defaults. An effort that comes first stands for its
+    (`dpaudit.auditing.configuration`), then the defaults. An effort takes precedence with its
     sizes, too.
     """
 
@@ -131,7 +131,7 @@ def _say(file: Path, names: list[str]) -> None:
 
 
 def _let_effort_win(ctx: Any) -> None:
-    """Drops sizes that an effort from a place which comes before theirs stands for."""
+    """Drops sizes if an effort comes from a source that takes precedence."""
     from dpaudit.auditing.games import EFFORT, sizes_of_effort
 
     effort = _source(ctx, EFFORT)
@@ -147,7 +147,7 @@ def _source(ctx: Any, name: str) -> str:
 
 
 def _rank(param: Any) -> int:
-    """The place of an option's panel in the help: those of help alone are the last of all."""
+    """The place of an option's panel in the help; options of the help itself come last."""
     return len(_ORDER) if _is_help(param) else _ORDER.index(_panel(param))
 
 

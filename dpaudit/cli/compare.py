@@ -112,7 +112,7 @@ def _named(paths: Sequence[Path]) -> list[str]:
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
-    """What sorts v9 before v10: numbers by size, the rest by letters."""
+    """Sort key that puts v9 before v10: numbers by value, the rest by letters."""
     parts = re.findall(r"\d+|\D+", path.name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 

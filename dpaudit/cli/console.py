@@ -53,7 +53,7 @@ def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
 
 
 class _Tolerant(io.TextIOBase):
-    """A stream whose reader or disk may fail: what cannot be written is lost, and noted.
+    """A stream that survives a closed pipe or a full disk: what is not written is noted.
 
     The exit code says what was found, so no failure to print it may change it.
     """
@@ -104,10 +104,10 @@ _result_stream: ContextVar[_Tolerant] = ContextVar("result_stream")
 
 
 class VisibleConsole(Console):
-    """A console on which no foreign string steers the terminal: neither names, paths nor errors."""
+    """A console that escapes control characters in foreign strings: names, paths and errors."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Prints; in strings whatever would steer or turn text round is made visible."""
+        """Prints, with control and direction characters of strings made visible."""
         super().print(*(visible(of) if isinstance(of, str) else of for of in objects), **options)
 
 
@@ -126,15 +126,15 @@ def messages() -> Console:
 
 
 class Printable(Protocol):
-    """What a command found: its text is all of it."""
+    """The finding of a command, with its text, headline and JSON."""
 
     @property
     def headline(self) -> str:
-        """It in one line."""
+        """The finding in one line."""
         ...
 
     def to_json(self) -> str:
-        """It as one JSON document."""
+        """The finding as one JSON document."""
         ...
 
 
@@ -143,9 +143,9 @@ def show(found: Printable, *, json: bool, quiet: bool, text: Callable[[str], str
 
     Args:
         found: What it found.
-        json: As one JSON document.
-        quiet: Otherwise, in one line.
-        text: Applied to its text where all of it is printed.
+        json: Whether to print one JSON document.
+        quiet: Whether to print one line only.
+        text: Applied to its text if the whole text is printed.
     """
     if json:
         results().print(found.to_json(), end="")
@@ -154,7 +154,7 @@ def show(found: Printable, *, json: bool, quiet: bool, text: Callable[[str], str
 
 
 def progress_of(line: Callable[[T], str], *, quiet: bool) -> Callable[[T], None] | None:
-    """Prints a line for each step of what a command waits for; None where that is to be quiet."""
+    """Prints a line for each step of a long command; None if quiet."""
     return None if quiet else lambda step: messages().print(line(step))
 
 
@@ -178,11 +178,11 @@ def write_asked(path: Path, content: str | bytes, *, option: str) -> None:
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Turns whatever a command raises into one line on standard error and an exit code.
+    """Turns every exception of a command into one line on standard error and an exit code.
 
     A command that has written its result elsewhere, or that ends with a verdict, raises
-    `typer.Exit`: its code is kept whether or not standard output takes the words. One that only
-    prints and returns fails if it cannot, but for a reader that has gone.
+    `typer.Exit`: its code is kept whether or not standard output takes the words. A command that
+    only prints fails if it cannot print, except to a closed pipe.
     """
 
     @functools.wraps(command)
@@ -258,7 +258,7 @@ def end_program(code: int) -> NoReturn:
 
 
 def _give_up(stream: TextIO) -> None:
-    """Drops what a stream holds and cannot write, and all that will be written to it."""
+    """Drops what a stream holds and cannot write, and everything written to it later."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -20,7 +20,7 @@ _TABLE: Final = "sample:breast-cancer"
 
 
 class _Toy(NamedTuple):
-    """A generator and what is known of it."""
+    """A generator and its known answer."""
 
     name: str
     known: str

@@ -54,7 +54,7 @@ def _findings() -> Iterator[DoctorLine]:
 
 
 def _missing_of_extras() -> dict[str, str | None]:
-    """Each extra of dpaudit, but for development, and what it lacks; None where it is there."""
+    """The missing package of each extra of dpaudit, except `dev`; None if all are installed."""
     from dpaudit.plugins.registry import missing_package
 
     of = distribution("dpaudit")

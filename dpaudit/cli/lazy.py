@@ -18,7 +18,7 @@ from dpaudit.formatting import did_you_mean
 
 
 class Command(NamedTuple):
-    """Where a command is, and what it is for.
+    """The module of a command, and its help.
 
     Attributes:
         module: Its module in `dpaudit.cli`.
@@ -56,7 +56,7 @@ class LazyGroup(TyperGroup):
         return list(self.known)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Imports a command; None if there is none of that name."""
+        """Imports a command; None if there is no such command."""
         found = self.known.get(cmd_name)
         if found is None:
             return None

@@ -150,8 +150,8 @@ def _occupy_streams() -> None:
 def main() -> NoReturn:
     """Entry point of the console script.
 
-    Foreign code may neither end the program, as its exit code would say nothing, nor keep it from
-    ending.
+    Foreign code may neither end the program, whose exit code would then mean nothing, nor keep it
+    from ending.
     """
     refuse_exits()
     _occupy_streams()

@@ -1,7 +1,7 @@
 """The options of commands, and how the settings of an audit are spelled as options.
 
-Every plain keyword of an audit (`dpaudit.auditing.games`) is an option: with the words of its entry
-in `SETTINGS`, else with those of its field. A command takes the settings as one parameter of type
+Every plain keyword of an audit (`dpaudit.auditing.games`) is an option: with the text of its entry
+in `SETTINGS`, else that of its field. A command takes the settings as one parameter of type
 `AuditSettings`; `takes_settings` shows typer one option for each keyword instead.
 """
 
@@ -413,8 +413,8 @@ def takes_settings(
         names: The settings that the command has options for; all if none is named.
 
     Returns:
-        The decorator; typer then sees an option for each setting in the parameter's place. One
-        that is not given is None, so that what is given can be told from what is meant anyway.
+        The decorator; typer then sees an option for each setting in the parameter's place. A
+        setting that is not given is None, and so distinct from one given with its default value.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -449,7 +449,7 @@ def takes_settings(
 
 
 def all_settings() -> list[str]:
-    """Every setting, those with words of their own first."""
+    """Every setting, those with an entry in `SETTINGS` first."""
     return [*SETTINGS, *(name for name in keywords() if name not in SETTINGS)]
 
 

@@ -119,7 +119,7 @@ def plan(
 def _question(
     claim: Claim, *, detect: float | None, tpr: float | None, fpr: float | None
 ) -> PlanQuestion:
-    """What the audit is to be large enough for.
+    """The question that the audit must be large enough to answer.
 
     Raises:
         SettingsError: If options contradict one another.
@@ -144,7 +144,7 @@ def _question(
 def _subject(
     generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
 ) -> PlanSubject:
-    """What is to be audited; the claim alone where no generator and table are named.
+    """The audit's subject; only the claim if no generator and table are named.
 
     Raises:
         ClaimError: If there is no claim.
@@ -247,9 +247,9 @@ class AuditCost(NamedTuple):
 
     Attributes:
         seconds: Wall time of the whole audit, its controls included.
-        trained: What is trained, by kind; as in the JSON document.
+        trained: Number of trainings by kind, as in the JSON document.
         memory: Bytes that one worker takes, of as many as there are jobs; None if not known.
-        lines: The same in words.
+        lines: The cost in words.
     """
 
     seconds: float
@@ -268,7 +268,7 @@ def timed(generator: str, data: str, schema: Path | None, settings: AuditSetting
 
 
 def stated(seconds_per_model: float) -> ModelCost:
-    """The cost of a model of which only the time in seconds is known."""
+    """The cost of a model if only its time in seconds is known."""
     from dpaudit.auditing.timing import ModelCost
 
     return ModelCost(seconds_per_model)

@@ -37,7 +37,7 @@ from dpaudit.plugins.protocols import (
 
 
 class Disclosure(StrEnum):
-    """One thing that a fitted model may disclose."""
+    """A disclosure of a fitted model."""
 
     DISCRIMINATOR = "discriminator"
     """Scores of the target, then of other records, [1 + m]."""
@@ -63,7 +63,7 @@ class Disclosure(StrEnum):
 
 
 Disclosed: TypeAlias = Mapping[Disclosure, FloatArray]
-"""What one model discloses."""
+"""The disclosures of one model."""
 
 
 @runtime_checkable
@@ -71,7 +71,7 @@ class ModelAttack(Protocol):
     """An attack on what a fitted model discloses; it sees no synthetic table.
 
     Attributes:
-        sees: The one thing that it sees.
+        sees: The one disclosure that it sees.
     """
 
     sees: Disclosure
@@ -88,7 +88,7 @@ class ModelAttack(Protocol):
         """Features [f] of one model.
 
         Args:
-            disclosed: What `Disclosure` says of the thing that it sees; finite.
+            disclosed: The disclosure that the attack sees, as `Disclosure` describes it; finite.
             game: What the attacker knows.
         """
         ...
@@ -111,7 +111,7 @@ def disclosed_by(generator: object, *, name: str) -> frozenset[Disclosure]:
     """The declared disclosures of a generator's models.
 
     Raises:
-        RegistryError: If it names something that is no disclosure, or asking it raises.
+        RegistryError: If it names something that is not a disclosure, or asking it raises.
     """
     with refusing(f"{name}: its discloses cannot be read"):
         said = {str(one) for one in getattr(generator, "discloses", ())}

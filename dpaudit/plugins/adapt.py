@@ -95,14 +95,14 @@ def train(generator: Generator, data: pd.DataFrame, *, seed: int | None) -> Mode
 
     Args:
         generator: The generator.
-        data: The table; whatever the generator does to it stays with its copy.
+        data: The table; changes that the generator makes stay in its copy.
         seed: As for `fit`.
 
     Returns:
         What `fit` returned, or the generator if that was None.
 
     Raises:
-        TrialError: If that has no method `sample`.
+        TrialError: If the model has no method `sample`.
     """
     fitted = generator.fit(data.copy(), seed=seed)
     model: object = generator if fitted is None else fitted
@@ -112,14 +112,15 @@ def train(generator: Generator, data: pd.DataFrame, *, seed: int | None) -> Mode
 
 
 def check_table(generator: Generator, data: pd.DataFrame) -> None:
-    """Lets a generator refuse a table before any training.
+    """Asks a generator, before any training, whether it accepts a table.
 
     Args:
         generator: The generator; one without a method `check` accepts every table.
         data: The table.
 
     Raises:
-        InputError: If it does; a `RegistryError` if its `check` is no method or fails otherwise.
+        InputError: If it refuses; a `RegistryError` if its `check` is not a method or fails
+            otherwise.
     """
     name = type(generator).__name__
     with refusing(f"{name}: its check raises"):

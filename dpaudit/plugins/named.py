@@ -90,8 +90,8 @@ class NamedAttack(NamedTuple):
         """Allows the attack to refuse a game before any training.
 
         Raises:
-            InputError: If it does; a `RegistryError` if it raises anything else, or cannot name its
-                features.
+            InputError: If it refuses; a `RegistryError` if it raises anything else, or cannot name
+                its features.
         """
         with refusing(f"attack {self.name}: its check raises"):
             self.attack.check(view)
@@ -271,12 +271,12 @@ def claim_if_any(named: NamedGenerator, stated: StatedClaim) -> Claim:
         stated: What the caller claims.
 
     Returns:
-        The claim, restated for the neighbours asked for; that there is none where neither the
-        caller nor the generator states one.
+        The claim, restated for the neighbours asked for; `NoClaim` if neither the caller nor the
+        generator states one.
 
     Raises:
-        ClaimError: If the generator's own claim is of a type that is none, says nothing about the
-            neighbours asked for, or has no delta that could be another.
+        ClaimError: If the generator's own claim is not of a type of claims, says nothing about the
+            neighbours asked for, or has no delta although the caller gives one.
         RegistryError: If asking the generator for its claim raises.
     """
     own = _own_claim(named)

@@ -8,14 +8,14 @@ A generator may also have, each optional:
 - `trace(data, *, n_rows, seed, recorder)` and `exercises()`: it reports what happens in training
   (`dpaudit.plugins.recorder`);
 - `fixes() -> Mapping[str, Generator]`: the same generator with one thing fixed, by a name for what
-  is fixed. `dpaudit explain` uses it to find out which of them leaks. A fixed generator's own
-  `fixes` are the remaining ones: that is how all are fixed together;
+  is fixed. `dpaudit explain` uses them to find the one that leaks. A fixed generator's own `fixes`
+  are the remaining ones: that is how all are fixed together;
 - `discloses`, `released_facts` and `released_effect(record)`: what its models disclose in addition
   to synthetic rows (`dpaudit.plugins.access`).
 
 A fitted model may have its own `claim`: if the accountant's result depends on the data, or to state
-how its noise was drawn. The audit compares with the largest one it saw in either world, restated
-for the neighbours of the game.
+how its noise was drawn. The audit compares the bound with the largest claim of a model in either
+world, restated for the neighbours of the game.
 """
 
 from __future__ import annotations

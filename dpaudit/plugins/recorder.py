@@ -63,7 +63,7 @@ class Recorder(Protocol):
         ...
 
     def scaling(self, column: str, numbers: Sequence[float]) -> None:
-        """The numbers that a numeric column is scaled with: bounds [2], or means and deviations."""
+        """The numbers that scale a numeric column: bounds [2], or means and deviations."""
         ...
 
     def label_counts(self, counts: Sequence[int]) -> None:
@@ -135,7 +135,7 @@ class Recorder(Protocol):
         ...
 
     def output(self, unrounded: FloatArray) -> None:
-        """The sampled table's numeric columns in its own scale before rounding, [n, numeric]."""
+        """Numeric columns of the sampled table before rounding, in its own scale [n, numeric]."""
         ...
 
 

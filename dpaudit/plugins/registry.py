@@ -41,7 +41,7 @@ LIBRARIES = "dpaudit.libraries"
 
 
 class Plugin(NamedTuple):
-    """One registered name and what it stands for."""
+    """One registered name and its object."""
 
     name: str
     value: object
@@ -65,7 +65,7 @@ def plugins(group: str) -> list[Plugin]:
 
 
 def resolve(name: str, group: str) -> object:
-    """The object that a name stands for.
+    """Finds the object of a name.
 
     Args:
         name: Registered name, `module:attr` or `path/to/file.py:attr`.
@@ -132,7 +132,7 @@ def missing_package(of: Distribution, extra: str) -> str | None:
 
 
 def require_extras(name: str, group: str) -> None:
-    """Refuses what lacks an extra that its entry point names.
+    """Refuses a plugin if an extra that its entry point names is not installed.
 
     Args:
         name: As in `missing_extra`.
@@ -159,7 +159,7 @@ def module_of(name: str, group: str) -> str:
 
 
 def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[str, Any]) -> object:
-    """Builds what a name stands for.
+    """Builds the generator or attack of a name.
 
     A class is called with the given parameters, and with those offered ones (schema, target) that
     its constructor has a place for. A function or a ready object is returned as it is.
@@ -174,7 +174,7 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
         The object.
 
     Raises:
-        RegistryError: If a parameter is unknown or missing, a text where a number belongs, or the
+        RegistryError: If a parameter is unknown, missing or a text instead of a number, or the
             constructor raises.
         MissingExtraError: If an extra of its entry point is not installed.
     """
@@ -326,7 +326,7 @@ def load_module(place: str, *, known: Sequence[str] = ()) -> ModuleType:
     Args:
         place: A name that can be imported, also from the working folder, or a path that ends with
             `.py`. What a file defines travels to workers by value.
-        known: Names of other things that it may be a slip for.
+        known: Other names, of which a misspelt one is suggested.
 
     Returns:
         The module.

@@ -37,7 +37,7 @@ SAMPLER_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def check_sampler(sampler: Mapping[str, Any]) -> None:
-    """Refuses a sampler that is not named as it must be.
+    """Checks the declaration of a sampler.
 
     Args:
         sampler: Its `function` ("module:name"), `law`, and the names of its parameters `scale` and,
@@ -45,7 +45,7 @@ def check_sampler(sampler: Mapping[str, Any]) -> None:
             same.
 
     Raises:
-        SettingsError: If something is missing, unknown or no law.
+        SettingsError: If a key is missing or unknown, or the law is.
     """
     keys = list(SAMPLER_SCHEMA["properties"])
     for key in sampler:

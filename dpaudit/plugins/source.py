@@ -1,8 +1,8 @@
 """A digest of a plugin's source and of everything its imports reach, to detect changes.
 
-Code counts by its content, distributions by version and build. If something is uncertain, more is
-counted: every installed distribution if an installed library computes its imports. If the caller's
-own code does, the graph is called unknown.
+The digest covers the content of code, and version and build of distributions. If an import is
+uncertain, it covers more: every installed distribution if an installed library computes its
+imports. If the caller's own code does, the imports are reported as unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpaudit.plugins.imports import imports_of
 
 
 def source_digest(value: object) -> str | None:
-    """A digest of the source that an object is made of; None where there is none.
+    """A digest of an object's source; None if it has none.
 
     For a class or function of a notebook, or of `python -c`, which has no file, the compiled code
     counts. For an object from a package, all Python files of the package count, because its
@@ -129,7 +129,7 @@ class Reached(NamedTuple):
     Attributes:
         code: A digest of all source and compiled files that are not installed.
         software: Version and build of each installed distribution, by its name.
-        unknown: Why further code may be reached that is not among these; empty if none may.
+        unknown: Why code may be reached that is missing here; empty if none may.
     """
 
     code: str

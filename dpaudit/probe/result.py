@@ -103,7 +103,7 @@ class ProbeReport(Document):
         generator: Its name.
         parameters: Its parameters.
         source: Where the table came from.
-        claim: What the generator is held to.
+        claim: The claim under test.
         schema_inferred: Whether bounds and categories were inferred from the table.
         records: Records that were probed.
         target: The record that was watched, as it was named; None if none was.

@@ -109,7 +109,7 @@ class Subject:
         maker: Builds the generator.
         data: The table, canonical.
         schema: Its schema.
-        claim: The claim that the generator is held to.
+        claim: The claim under test.
         settings: Every choice of the run.
         target: Position of the record that was named; None if none was.
     """

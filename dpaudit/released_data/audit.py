@@ -136,8 +136,8 @@ def audit_data(
     Args:
         synthetic: The synthetic table: a table or a file.
         train: The rows that it was made from.
-        holdout: Rows of the same population that it was not made from. Without them memory
-            cannot be distinguished from chance.
+        holdout: Rows of the same population that it was not made from. Without them copies cannot
+            be compared with chance.
         coins: The coin file of `dpaudit.split` that made train and hold-out; with it there is a
             lower bound on epsilon.
         schema: Schema of the tables; by default inferred.
@@ -230,7 +230,7 @@ def _audited(
     seed: int,
     report: Callable[[str], None],
 ) -> ReleasedDataResult:
-    """Compares train with hold-out rows, then looks for links to single records."""
+    """Compares train with hold-out rows, then searches for copies, rare values and guesses."""
     canaries = None if tables.holdout is None else canaries_of(tables, coins, seed=seed)
     exchangeable = None
     if canaries is not None and coins is None:

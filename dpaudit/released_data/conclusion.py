@@ -61,7 +61,7 @@ class RowCounts(NamedTuple):
         train: Rows of the train table.
         synthetic: Rows of the synthetic table.
         holdout: Rows of the hold-out; None if there is none.
-        coins: Rows whose place was decided by a coin; None without a coin file.
+        coins: Rows that a coin assigned to a table; None without a coin file.
         compared: Train and hold-out rows that are compared with each other; the place of the others
             may depend on the removal of repeated rows.
     """
@@ -75,19 +75,19 @@ class RowCounts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MembershipOutcome:
-    """How well the synthetic table distinguishes train rows from hold-out rows.
+    """How well an attacker distinguishes train rows from hold-out rows by the synthetic table.
 
     Attributes:
         attack: The attack that was chosen on the fitting part.
         fitted: Rows of the fitting part.
         scored: Rows that were scored.
-        p_value: Probability of such scores if the table says nothing of membership.
+        p_value: Probability of such scores if the table is independent of membership.
         auc: Probability that a train row scores above a hold-out row; an estimate.
         rates: Rates at fixed thresholds, with limits that hold together.
         phantom_p_value: The same test between two halves of the hold-out; None if they are too
             small.
-        detectable_copies: The least share of train rows that, copied, would have been found with
-            probability 0.8; None if even half of them would not.
+        detectable_copies: The smallest share of copied train rows that is detected with 80 % power;
+            None if even half of the rows are not.
     """
 
     attack: str
@@ -107,9 +107,9 @@ class ReleasedBound:
     Attributes:
         proved: The bound at the result's confidence.
         delta: δ for which it holds.
-        max_provable: What a perfect attack would have proved.
-        detectable: The smallest ε of randomised response that would have been proved to exceed the
-            claim (0 if there is none) with probability 0.8; None if none would.
+        max_provable: The bound of a perfect attack.
+        detectable: The minimum detectable ε (80 % power) of randomised response, compared with the
+            claim (0 if there is none); None if there is none.
     """
 
     proved: float
@@ -126,7 +126,7 @@ class Concluded(NamedTuple):
 
 
 def oddities(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[str]:
-    """Peculiarities of train and hold-out, one sentence each."""
+    """Warnings about train and hold-out, one sentence each."""
     if exchangeable is None:
         return
     left_out = rows.train + (rows.holdout or 0) - rows.compared

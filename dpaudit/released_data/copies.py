@@ -28,7 +28,7 @@ _SHARES: Final = (0.001, 0.01, 0.1)
 _FEWEST: Final = 5
 """Smallest number of hold-out records within a threshold."""
 MOST_ROWS: Final = 10
-"""Largest number of rows that are named."""
+"""Largest number of rows that are listed."""
 _PERMUTATIONS: Final = 999
 _SURE: Final = 1e-9
 """Largest probability that all examined outermost records are in one table."""
@@ -38,8 +38,8 @@ class Hits(NamedTuple):
     """The number of records with a property.
 
     Attributes:
-        found: Of so many it holds.
-        of: Records.
+        found: Number of records with the property.
+        of: Number of records.
     """
 
     found: int
@@ -47,7 +47,7 @@ class Hits(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Their share; 0 of no records."""
+        """Their share; 0 if there are no records."""
         return self.found / self.of if self.of else 0.0
 
 

@@ -1,8 +1,8 @@
 """Tests whether train and hold-out are exchangeable, like a random split of one population.
 
-Without coins every comparison of train with hold-out rests on that. The tests use only the real
-rows, so they cannot confuse a leak with a difference between the tables. Each is a permutation test
-of the rows, and so exact if all rows were equally likely to be in train.
+Without coins, every comparison of train with hold-out assumes it. The tests use only the real rows,
+so they cannot confuse a leak with a difference between the tables. Each is a permutation test of
+the rows, and so exact if all rows were equally likely to be in train.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Exchangeability(NamedTuple):
     """The p-values of train and hold-out being a random split; the synthetic table is not used.
 
     Attributes:
-        repeats: Of how rows that occur more than once are dealt between the tables.
-        extremes: Of how the largest and smallest values of numeric columns are dealt.
-        marginals: Of the means of columns, how often categories occur, and what is missing.
-        neighbours: Of how often the rows nearest to a row are in the same table.
-        classifier: Of a classifier of train and hold-out rows being at chance level.
+        repeats: For how rows that occur more than once are distributed over the tables.
+        extremes: For how the largest and smallest values of numeric columns are distributed.
+        marginals: For the means of columns, frequencies of categories, and missing values.
+        neighbours: For how often the rows nearest to a row are in the same table.
+        classifier: For a classifier of train and hold-out rows being at chance level.
     """
 
     repeats: float

@@ -38,7 +38,7 @@ Distances = npt.NDArray[np.floating]
 _LOW: Final = 0.05
 """The low quantile used by such panels."""
 _MARGIN: Final = 0.05
-"""A panel objects if the share nearer to train records exceeds one half by more than this."""
+"""A panel fails if the share nearer to train records exceeds one half by more than this."""
 _MOST_ASKED: Final = 10_000
 """Largest number of records per table to look up; exact copies are counted among all."""
 _MOST_SEARCHED: Final = 100_000
@@ -48,7 +48,7 @@ _FAMILIES: Final = 3
 
 
 class Linkage(NamedTuple):
-    """What links a synthetic table to single records.
+    """Findings about single records in a synthetic table.
 
     Attributes:
         members: Train records that are compared with the hold-out.

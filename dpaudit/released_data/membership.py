@@ -45,7 +45,7 @@ _SIMULATED_DRAWS: Final = 999
 
 
 class RateAtThreshold(NamedTuple):
-    """The number of rows flagged by a threshold that was set on other rows.
+    """How many rows a threshold flags that was set on other rows.
 
     Attributes:
         nominal: The false-positive rate that it was set for.
@@ -137,7 +137,7 @@ def recognise(
         inside: Whether each row is in train; shape (n,).
         fitting: Which rows serve the choice; shape (n,), `enough`.
         rng: For parts and permutations.
-        confidence: That all limits on rates hold together, in (0, 1).
+        confidence: Probability that all limits on rates hold together, in (0, 1).
 
     Returns:
         What was found.
@@ -229,7 +229,7 @@ def fit_calibration(scores: FloatArray, inside: BoolArray) -> IsotonicCalibratio
 
 
 def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
-    """How much better than chance a calibration on either part predicts membership in the other.
+    """How much better than chance the calibration on one part predicts membership in the other.
 
     Args:
         scores: Scores [n].
@@ -374,7 +374,7 @@ class RiskyRow(NamedTuple):
 def riskiest(
     scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
 ) -> tuple[RiskyRow, ...]:
-    """Members whose scores are too high for rows that were not trained on.
+    """Members whose scores are too high for non-members.
 
     The attack is chosen on a fifth of the rows, which are never named, and applied to the others. A
     member's p-value is its rank among the hold-out rows there. The named rows are chosen by the

@@ -1,4 +1,4 @@
-"""What the page on a released table opens with, and how it ends: for those who decide."""
+"""The first and the last part of the page on a released table: for those who decide."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit.results.structure import Block, Picture, ReportTable
 
 _NAME: Final = 24  # letters of a column's name
 _NOMINAL: Final = 0.01
-"""False positive rate of the bar that the attack has."""
+"""False positive rate of the attack's bar."""
 _ROW: Final = 34.0
 _NUMBERS: Final = 78.0
 """Room for the numbers right of the bars."""
@@ -25,10 +25,10 @@ _HOLDOUT: Final[Style] = {"fill": "white", "stroke": "#1f4e79", "stroke_width": 
 
 
 class BarPair(NamedTuple):
-    """A pair of bars: how many rows of either table something holds of.
+    """A pair of bars: how many rows of each table have a property.
 
     Attributes:
-        name: What holds.
+        name: The property.
         train: Of training rows.
         holdout: Of hold-out rows; None without a hold-out.
     """
@@ -39,7 +39,7 @@ class BarPair(NamedTuple):
 
 
 def shares(membership: MembershipOutcome | None, linkage: Linkage) -> tuple[BarPair, ...]:
-    """What the figure shows: of each kind of finding the clearest one."""
+    """The content of the figure: the clearest finding of each kind."""
     exact, near = linkage.copies.exact.records, linkage.copies.near
     found = [BarPair("have an exact copy", exact.train, exact.holdout)]
     if near:
@@ -149,7 +149,7 @@ def lead(
     has_holdout: bool,
     confidence: float,
 ) -> Iterator[str]:
-    """The sentences below the headline: odds, further reasons, and what stays open."""
+    """The sentences below the headline: odds, further reasons, and what remains unknown."""
     if bound is not None and bound.proved > 0.0:
         yield (
             "For some rows and outputs, the procedure that produced this table lets an attacker "

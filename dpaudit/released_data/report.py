@@ -110,7 +110,7 @@ def riskiest_block(rows: Sequence[RiskyRow]) -> Block:
 
 
 def linkage_blocks(found: Linkage) -> tuple[Block, ...]:
-    """Links between the synthetic table and single records: a part for each kind of finding."""
+    """The parts on copies, extremes, guesses, distances and anonymeter."""
     return (
         _copies(found.copies, percent(found.confidence)),
         _outliers(found.outliers),
@@ -268,7 +268,7 @@ def _compared(found: Excess) -> tuple[str, str, str]:
 
 
 def _short(name: str, letters: int) -> str:
-    """A name without its middle, because column names often begin alike."""
+    """Shortens a name in the middle, because column names often begin alike."""
     if len(name) <= letters:
         return name
     end = (letters - 1) // 2
@@ -293,7 +293,7 @@ def tables_block(
     tests: Exchangeability | None,
     warnings: Sequence[str],
 ) -> Block:
-    """The tables compared, their sources and their peculiarities."""
+    """The tables compared, their sources and warnings about them."""
     return Block(
         title="Tables", folded=not warnings, items=tuple(_tables(rows, sources, tests, warnings))
     )

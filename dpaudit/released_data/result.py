@@ -45,19 +45,20 @@ class ReleasedDataResult(Document):
     """An audit of a released table.
 
     Attributes:
-        finding: What it concludes.
-        reasons: Why, the main one first.
+        finding: The conclusion.
+        reasons: The reasons, the main one first.
         claim: The claim under audit; None if there is none.
-        confidence: Confidence of the bound, of all limits together, and of no false leak.
+        confidence: Confidence of the bound and of all limits together, and probability of no false
+            leak.
         seed: Root of every random stream.
         rows: Rows of the tables.
         sources: Where they came from.
         schema_inferred: Whether kinds, categories and bounds were inferred from the tables.
-        warnings: Peculiarities of the tables.
+        warnings: Warnings about the tables.
         exchangeability: Tests whether a random split made train and hold-out; None where coins
             decided, or without a hold-out.
         membership: How well members are recognised; None without a hold-out, or with too few rows.
-        bound: The lower bound on epsilon; None if this is none.
+        bound: The lower bound on epsilon; None if there is none.
         not_a_bound: Why there is no bound; None if there is one.
         riskiest: Rows of the train table that stand out; on average at most 5 % of them by chance.
         linkage: Copies, rare values, guessed attributes, and the distance to the closest record.

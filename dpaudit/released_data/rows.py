@@ -103,7 +103,7 @@ def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Nearest
     Args:
         queries: Rows [n, width], as `encoded` gives them.
         reference: Rows [m, width] to search.
-        neighbours: How many to find of each query, from 1 to m.
+        neighbours: How many to find for each query, from 1 to m.
 
     Returns:
         Their distances and rows.

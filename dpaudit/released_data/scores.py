@@ -46,7 +46,7 @@ class MembershipScores(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """In how many sets of columns a synthetic row equals each real row; see `matches`.
+    """Number of column sets in which a synthetic row equals each real row; see `matches`.
 
     Attributes:
         seen: The score; shape (rows,).

@@ -19,7 +19,7 @@ from dpaudit.released_data.rows import Keys, row_keys
 
 _LEAST_ROWS = 2
 _FEW_DISTINCT = 0.5
-"""A table with a smaller share of distinct rows is suspicious, and may equal another by chance."""
+"""With a smaller share of distinct rows, a table may equal another by chance: a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class ReleasedTables:
         holdout: Rows of the same population that it was not made from; None if there are none.
         schema: Their common schema.
         sources: Where they came from.
-        warnings: Their peculiarities, one sentence each.
+        warnings: Warnings about them, one sentence each.
     """
 
     train: pd.DataFrame

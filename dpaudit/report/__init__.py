@@ -1,5 +1,5 @@
-"""Reports: a result as one HTML file and as Markdown; nothing is computed anew.
+"""Reports: a result as one HTML file and as Markdown; nothing is computed here.
 
-`content` and `about` say what a report has, `structure` how it is arranged, `render` turns it into
-text, `figures` draws, `write` puts the files beside `result.json`.
+`content` and `about` have the parts of a report, `structure` how it is arranged, `render` turns it
+into text, `figures` draws, `write` puts the files next to `result.json`.
 """

@@ -1,4 +1,4 @@
-"""What a report says: the findings behind the verdict, then how they came about."""
+"""The content of a report: the findings behind the verdict, then how they were made."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
         ),
     )
     if result.counts is None:
-        return  # canaries share a training: the claim's region is of independent trials
+        return  # canaries share a training, and the claim's region is for independent trials
     point = operating_point(result)
     permitted = (
         ()
@@ -393,7 +393,7 @@ def about_the_run(result: AuditRecord) -> tuple[Block, ...]:
 
 
 def threat_model(result: AuditRecord) -> Iterable[Block]:
-    """Who sees what: what the attacker sees, knows and has to find out."""
+    """The threat model: what the attacker sees, knows and has to find out."""
     words, level = result.game.words, result.access or Access.OUTPUT
     rows = (
         ("Sees", f"{level.in_words} ({level}); {result.rows} synthetic rows of each model"),

@@ -32,7 +32,7 @@ MARGIN = 8
 LETTER = 0.58 * FONT_SIZE
 """Width of a letter, more or less: room for names."""
 GREY = "#cccccc"
-"""Where nothing can be proved."""
+"""The range in which nothing can be proved."""
 _DARK = (
     "<style>@media (prefers-color-scheme: dark) "
     "{ svg { filter: invert(1) hue-rotate(180deg) } }</style>"
@@ -43,7 +43,7 @@ _LEGEND_ROW = 15.0
 
 
 class SvgDrawing(NamedTuple):
-    """A picture's elements, how tall it is, and what it shows, in words."""
+    """A picture's elements, its height, and a description in words."""
 
     elements: list[str]
     height: float
@@ -78,7 +78,7 @@ def framed(picture: Picture, title: str, drawing: SvgDrawing) -> str:
     """A drawing as an `<svg>` element with its title and description.
 
     Args:
-        picture: What its identifiers begin with.
+        picture: Prefix of its identifiers.
         title: In a few words, what it shows.
         drawing: What was drawn, `WIDTH` wide.
 
@@ -166,7 +166,7 @@ def legend(entries: Iterable[tuple[str, str]], *, left: float, top: float) -> li
         top: The middle of the first row.
 
     Returns:
-        Elements; each row is 15 high.
+        Elements; each row is 15 points high.
     """
     return [
         tag(

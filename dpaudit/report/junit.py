@@ -1,7 +1,7 @@
-"""A result as JUnit XML, for what shows tests: the claim is one, and so is each control and check.
+"""A result as JUnit XML: the claim is a test, and so is each control and each check.
 
 A claim that fails is a failure; a control or a check that makes the audit invalid is an error. What
-did not come out well but fails nothing is skipped, with the reason.
+did not pass but fails nothing is skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpaudit.results.verdict import Verdict
 
 
 class _Case(NamedTuple):
-    """One test: its name, what it came to (None: it passed), in a line and in full."""
+    """One test: its name, and its failure in a line and in full; None if it passed."""
 
     name: str
     outcome: str | None

@@ -1,4 +1,4 @@
-"""Pages as HTML and Markdown, above all a result's: the same bytes again."""
+"""Pages as HTML and Markdown, mainly those of results; the same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 class Page(NamedTuple):
-    """What a page shows, whatever it becomes.
+    """The content of a page, for every format.
 
     Attributes:
         verdict: Gives the heading its colour and its sign.
@@ -91,11 +91,11 @@ def render_markdown(result: AuditRecord) -> str:
 
 
 def render_excerpt(result: AuditRecord, *, most_bytes: int) -> str:
-    """Renders as much of the report from its beginning on as fits, as Markdown.
+    """Renders the beginning of the report, as much as fits, as Markdown.
 
     Args:
         result: The record of an audit.
-        most_bytes: Of the text as UTF-8; the verdict is there however few they are.
+        most_bytes: Limit on the text as UTF-8; the verdict is always included.
 
     Returns:
         The Markdown text; where parts are left out, it says so.

@@ -20,7 +20,7 @@ Style: TypeAlias = dict[str, str | float]
 
 
 class Range(NamedTuple):
-    """From where to where an axis goes."""
+    """The range of an axis."""
 
     low: float
     high: float
@@ -149,7 +149,7 @@ class Axes:
         return "".join(self.y_tick(value, _shown(value)) for value in self.y.ticks(_MOST_Y))
 
     def y_tick(self, value: float, words: str) -> str:
-        """One tick on the left, and what is written beside it."""
+        """One tick on the left, and its label."""
         place = self.up(value)
         line = tag("path", d=f"M{self.left} {_number(place)}h{-_TICK}", stroke="black")
         return line + text(words, self.left - 7, place, text_anchor="end")

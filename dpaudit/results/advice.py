@@ -21,10 +21,10 @@ class NextStep(NamedTuple):
     """What to do next.
 
     Attributes:
-        why: What for, in a sentence or two.
+        why: The reason, in a sentence or two.
         command: The command; empty if there is none.
-        then: What holds for the audit after it, in a line; none if no other audit is proposed.
-        cost: What the command costs, where that is much and can be told; else empty.
+        then: Advice on the audit after it, in a line; None if no other audit is proposed.
+        cost: The cost of the command if it is high and known; else empty.
     """
 
     why: str
@@ -94,7 +94,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
 
 
 def _without_fixes(result: AuditRecord) -> NextStep:
-    """Of a generator that offers nothing to fix: explain could try the order of rows alone."""
+    """Advice for a generator without fixes: explain could try only the order of rows."""
     if result.data.source == IN_MEMORY:
         return NextStep(
             "Find out why: dpaudit.replay(generator, table) names the lines of Python code that "
@@ -122,7 +122,7 @@ def _cost(result: AuditRecord) -> str:
 
 
 def _spent(result: AuditRecord) -> str:
-    """What another audit takes: a fresh seed, and an error probability of its own."""
+    """Says that another audit needs a fresh seed and has its own error probability."""
     each = percent(round(1.0 - result.confidence, 12))
     return (
         f"audit with a fresh seed (--seed {result.seed + 1}); it adds {each} error probability to "
@@ -145,7 +145,7 @@ def _stated(claim: Claim) -> list[str]:
 
 
 def _between(result: AuditRecord) -> str | None:
-    """A leak half-way between the claim and what would have been caught."""
+    """A leak half-way between the claim and the minimum detectable one."""
     if result.power is None or result.power.detectable is None:
         return None
     if isinstance(result.claim, PrivacyClaim) and result.power.detectable > result.claim.value:

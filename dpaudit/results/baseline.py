@@ -1,4 +1,4 @@
-"""What audits of a test suite found before, in a file beside the tests."""
+"""Earlier findings of a test suite's audits, in a file next to the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaudit.files import io_reason, parse_json, write_whole
 
 BASELINE_VERSION: Final = 2
 LEVEL: Final = 0.01
-"""Probability with which a generator that leaks no more than before is said to."""
+"""Level of the test: probability of a false regression."""
 UPDATE: Final = "--dpaudit-baseline-update"
 
 
@@ -48,8 +48,8 @@ class AuditOfTest(NamedTuple):
         shadow_models: Trained models of both worlds.
         seed: Root of its random streams.
         report: Path of its report.
-        detects: What it could have detected, in words.
-        settings: What must be the same for a comparison, in words by name.
+        detects: What it can detect, in words.
+        settings: Settings that must be equal for a comparison: text by name.
         ranking: Of the deciding attack; null where its trials are not independent, or their number
             was not fixed.
         cached: Whether the result was known and nothing was trained.
@@ -112,7 +112,7 @@ def baseline_of(key: str, file: Path) -> Baseline:
     """What one audit found before.
 
     Raises:
-        InputError: If the file cannot be read or is no baseline, or has no line for the audit.
+        InputError: If the file cannot be read or is not a baseline, or has no entry for the audit.
     """
     found = read_baseline(file).get(key)
     if found is None:
@@ -121,10 +121,10 @@ def baseline_of(key: str, file: Path) -> Baseline:
 
 
 def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
-    """Puts what audits proved into a baseline; audits that were not run keep their lines.
+    """Writes findings of audits into a baseline; audits that were not run keep their entries.
 
     Raises:
-        InputError: If the file is there and no baseline, or cannot be written.
+        InputError: If the file exists and is not a baseline, or cannot be written.
     """
     kept = _lines(file) if file.exists() else {}
     for audit in audits:
@@ -140,7 +140,7 @@ def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
 
 
 def regression(audit: AuditOfTest, before: Baseline, *, level: float) -> str:
-    """Says that an audit leaks more than before, or cannot be compared; else empty.
+    """Tests whether an audit leaks more than before; empty if it does not.
 
     Two runs of one audit are compared by the AUC of their deciding attacks, in a one-sided test
     against the normal distribution. Whatever the scores are, the variance of an AUC of A is at most
@@ -149,7 +149,7 @@ def regression(audit: AuditOfTest, before: Baseline, *, level: float) -> str:
     Args:
         audit: The audit.
         before: What it found before.
-        level: Probability with which a generator that leaks no more than before is said to.
+        level: Level of the test: probability of a false regression.
 
     Returns:
         What differs, what has risen, or nothing.
@@ -180,7 +180,7 @@ def regression(audit: AuditOfTest, before: Baseline, *, level: float) -> str:
 
 
 def _p_value(old: Ranking, new: Ranking) -> float:
-    """Of the hypothesis that the AUC has not risen."""
+    """The p-value of the hypothesis that the AUC has not risen."""
     mean = (old.auc + new.auc) / 2.0
     scale = sum(1.0 / min(of.n_in, of.n_out) for of in (old, new))
     if new.auc <= old.auc:

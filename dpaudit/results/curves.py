@@ -1,4 +1,4 @@
-"""The points that the pictures draw, from the numbers of a result."""
+"""The points of the figures, computed from a result."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dpaudit.results.record import AuditRecord
 _BINS = 20
 _CURVE_POINTS = 61
 _FARTHEST_SCORE = 4.0
-# A claim this many times beyond everything else would squeeze the rest into the axis.
+# A claim this many times larger than the other values is not drawn: it would squeeze them.
 FAR = 3.0
 # e^700 is near the largest float; a claim beyond it permits everything.
 _LARGEST_EXPONENT = 700.0
 
 
 class ShownBound(NamedTuple):
-    """A bound of a result: its key, what it is, and its value."""
+    """A bound of a result: its key, its label and its value."""
 
     key: ValidBound
     entry: BoundEntry
@@ -110,7 +110,7 @@ class ClaimAxis(NamedTuple):
 
 
 def sized_by(result: AuditRecord) -> str:
-    """What there would have to be more of for a higher limit: models, or canaries of one."""
+    """The unit whose number sets the limit: models, or canaries of one training."""
     return "models" if result.game.has_threshold else result.game.words.units
 
 
@@ -148,7 +148,7 @@ def claim_axis(result: AuditRecord) -> ClaimAxis:
 
 
 def has_scores(result: AuditRecord) -> bool:
-    """Whether there are scores of both worlds to draw, with a threshold if there must be."""
+    """Whether there are scores of both worlds to draw, and a threshold if the game has one."""
     scores = result.scores
     fixed = not result.game.has_threshold or (result.threshold and result.counts)
     return bool(scores[World.IN] and scores[World.OUT] and fixed)
@@ -157,7 +157,7 @@ def has_scores(result: AuditRecord) -> bool:
 def histogram(scores: Mapping[World, Sequence[float]]) -> ScoreHistogram:
     """Counts the scores of each world in bins of equal width.
 
-    They span 0 to 1 where all scores are such, as of a classifier's probabilities; else the scores,
+    Bins span 0 to 1 if all scores lie there, as probabilities do; else the range of the scores,
     with half a unit on either side if all are equal.
     """
     every = [*scores[World.IN], *scores[World.OUT]]

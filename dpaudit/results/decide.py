@@ -11,15 +11,14 @@ from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleU
 
 LARGEST_RATIO = 3.0
 LARGEST_EXCESS = {Quantity.EPSILON: 1.0, Quantity.MU: 1.0, Quantity.RHO: 0.5, Quantity.FACTOR: 1.0}
-"""A detectable leak beyond three times the claim and beyond the claim plus this is poor power.
-
-Then "nothing found" means too little to be called consistent. Randomised response of epsilon 1 errs
-about as often as a Gaussian mechanism of mu 1.2; rho 0.5 is that of mu 1.
+"""If the minimum detectable value exceeds three times the claim, and the claim plus this, power is
+poor, and finding nothing is inconclusive. Randomised response of epsilon 1 errs about as often as a
+Gaussian mechanism of mu 1.2; rho 0.5 is that of mu 1.
 """
 
 
 def largest_detectable(claim: Claim) -> float:
-    """The largest leak that an audit may need to be exposed by it, if finding none is to count."""
+    """The largest minimum detectable value with which finding nothing counts as consistent."""
     excess = LARGEST_EXCESS[claim.quantity]
     return max(LARGEST_RATIO * claim.value, claim.value + excess)
 
@@ -41,7 +40,7 @@ def decide(
         power: What this audit could prove.
         checks: Checks of the run itself.
         confidence: One-sided confidence of the bound.
-        unit: What there would have to be more of.
+        unit: The unit of the audit's sample size.
 
     Returns:
         The verdict and its reasons.

@@ -48,7 +48,7 @@ class Member(NamedTuple):
 
 
 class Document:
-    """What a command finds: a record with a JSON document of its own, whose keys are its fields.
+    """The finding of a command: a record with its own JSON document, whose keys are its fields.
 
     Attributes:
         schema_version: Version of the document's shape and its first key; raised when a key changes
@@ -122,7 +122,7 @@ def from_document(kind: Any, document: Any) -> Any:
 
 
 def completed(kind: Any, document: Any) -> Any:
-    """A document of an earlier version, with null under the keys that came later and may be null.
+    """Completes a document of an earlier version: keys added since, which may be null, are null.
 
     Args:
         kind: The type that the document should describe.

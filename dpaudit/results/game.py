@@ -1,8 +1,8 @@
-"""What differs from game to game in a result: what a game says of its audit when it is asked.
+"""The parts of a result that differ from game to game, behind one interface.
 
 An audit's record holds the outcome of one game. Terminal, report, `dpaudit bounds` and `dpaudit
 explain` ask it, and nothing else knows which game it is: a new one is a subclass of `GameOutcome`
-in a module beside these, and a line in `AuditRecord.game`.
+in a module next to these, and a line in `AuditRecord.game`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AttackOutcome:
 
 
 class Scored(Protocol):
-    """What a game needs to know of the record that holds its outcome."""
+    """The fields of a record that the game's outcome reads."""
 
     @property
     def attack(self) -> str | None:
@@ -78,10 +78,10 @@ class Evidence(NamedTuple):
 
     Attributes:
         attack: Name of the attack.
-        observed: What it is.
+        observed: The kind of observation.
         given: The observations, as `Observed` lists them; None if the result does not hold them.
         recorded: The bound that was recorded; None where all can be computed again.
-        chosen: Whether it was chosen, before the trials were scored, to be bounded.
+        chosen: Whether this bound was chosen before the trials were scored.
         estimates: Whether only estimates may use it.
     """
 
@@ -94,18 +94,18 @@ class Evidence(NamedTuple):
 
 
 class GameWords(NamedTuple):
-    """What the parts of a game are called in a report.
+    """Names of a game's parts in a report.
 
     Attributes:
         attacked: Whose membership is attacked.
         unknown: What the attacker has to find out.
         copies: What the generator of the positive control does.
-        separates: What an attack on a control does that finds something.
+        separates: What an attack that finds something in a control does.
         units: What is scored, one by one.
         inside: Those of world in.
         outside: Those of world out.
         panels: Title of the picture of their scores.
-        scores: What a high score says, and what a better attack changes in the picture.
+        scores: The meaning of a high score, and how a better attack would change the figure.
     """
 
     attacked: str
@@ -134,7 +134,7 @@ class GameOutcome(ABC):
     unexplained: ClassVar[str] = ""
     """Why `dpaudit explain` does not open such an audit; empty if it does."""
     names_leaks: ClassVar[bool] = False
-    """Whether features that carry the deciding attack are looked for."""
+    """Whether the features that carry the deciding attack are searched for."""
     has_threshold: ClassVar[bool] = True
     """Whether the deciding attack guesses by one threshold, whose errors are counted."""
 
@@ -170,7 +170,7 @@ class GameOutcome(ABC):
 
     @abstractmethod
     def achieved(self, audit: Scored) -> str | None:
-        """What the deciding attack achieved, in one line; None if nothing was scored."""
+        """The result of the deciding attack, in one line; None if nothing was scored."""
 
     @abstractmethod
     def models(self, audit: Scored) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What carries an attack, in words: the whole output, many features alike, or a few of them."""
+"""What carries an attack: the whole output, many features equally, or a few features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAKS_NAMED: Final = 3
 LEAKS_LISTED: Final = 5
 """Features, or groups of them, that a table lists."""
 NEGLIGIBLE: Final = 0.01
-"""An attack that loses less AUC than this without a feature does not rely on that one."""
+"""An attack does not rely on a feature without which it loses less AUC than this."""
 SEPARATES: Final = 0.1
 """|AUC - 1/2| from which a feature alone separates the worlds."""
 
@@ -84,10 +84,10 @@ def feature(leak: Leak) -> str:
 
 
 class LeakGroup(NamedTuple):
-    """Features that say the same in several places, or one alone.
+    """Similar features of several columns or categories, or a single feature.
 
     Attributes:
-        name: What they are called together: "education, 9 categories".
+        name: Their common name: "education, 9 categories".
         importance: That of the most important one.
         separation: That of the most separating one; None if none has any.
         features: How many.
@@ -100,7 +100,7 @@ class LeakGroup(NamedTuple):
 
 
 def grouped(leaks: Sequence[Leak]) -> tuple[LeakGroup, ...]:
-    """What leaks, in groups, the most important first.
+    """Groups what leaks, the most important first.
 
     Categories of one column are a group, and so is one statistic of several columns. Features of
     importance 0 are left out where others have some: those say the same.

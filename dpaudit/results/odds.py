@@ -1,4 +1,4 @@
-"""A violation as a change in odds, for readers who do not think in epsilon."""
+"""A violation as a change in odds, for readers who do not work with epsilon."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
 
 _LARGEST = 1e6
-"""Beyond this a factor of odds says no more than its order."""
+"""Above this, only the order of magnitude of a factor is shown."""
 
 
 def in_odds(result: AuditRecord) -> str:

@@ -1,4 +1,4 @@
-"""What is particular to the result of an audit of one training with many canaries."""
+"""The part of a result that only an audit of one training with many canaries has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit.results.structure import Block, ReportTable
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryOutcome:
-    """What one attack on the canaries of a one-run audit came to.
+    """The result of one attack on the canaries of a one-run audit.
 
     Attributes:
         name: Its name.
@@ -46,9 +46,9 @@ class OneRunOutcome(GameOutcome):
         correct: Right ones of these; null if the generator was not trained or its training failed.
         gaussian_estimate: Epsilon that assumes a Gaussian trade-off curve, in nats: an estimate,
             not a proof, and never decides. Null at delta 0, and as above.
-        interference: Share of what one- and two-way marginals, kept without noise, would say of a
-            canary that is lost because other coins are unknown; computed before the training.
-        attacks: What each attack came to; empty without guesses.
+        interference: Share of the information about a canary in exact one- and two-way marginals
+            that is lost because the other coins are unknown; computed before the training.
+        attacks: The result of each attack; empty without guesses.
     """
 
     words = GameWords(

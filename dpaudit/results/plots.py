@@ -144,7 +144,7 @@ def figure_file(
 
 
 def caption(result: AuditRecord, figure: FigureName) -> str:
-    """What a figure of a result says, in one line to set below it."""
+    """The caption of a figure, in one line."""
     noun, confidence = result.claim.quantity.noun, percent(result.confidence)
     if figure is FigureName.CLAIM:
         claimed = f"claimed {noun} {rounded(result.claim.value)}"
@@ -189,7 +189,7 @@ def _drawing(result: AuditRecord, figure: FigureName) -> Callable[[AuditRecord, 
 
 
 def _fits(page: Figure) -> bool:
-    """Whether the plot has room and no word of the legend is cut off."""
+    """Whether the plot has enough room and the legend is not cut off."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="constrained_layout not applied")
         try:

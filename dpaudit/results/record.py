@@ -41,16 +41,14 @@ class Reach:
     """What an audit of a claim that is not stated in epsilon could have proved.
 
     Attributes:
-        quantity: What the claim limits, and `proved`, `bounds` and these numbers are of: mu, rho,
-            or factor, by which all epsilons of a privacy curve must be multiplied for it to hold.
+        quantity: The quantity of claim, `proved`, `bounds` and these numbers: mu, rho, or factor,
+            by which all epsilons of a privacy curve must be multiplied for it to hold.
         claimed: The claim in that quantity; 1 of a privacy curve.
         max_provable: The limit that a perfect attack would reach with this many trials; null if no
             trial was scored.
-        detectable: The smallest true value that this audit exposes with 80 % power, of a mechanism
-            that shows as much at one threshold as that value allows; null if there is none, or if
-            no trial was scored.
-        detectable_gaussian: The same of a Gaussian mechanism; absent where that is the same, or
-            nothing is known of it.
+        detectable: The minimum detectable value (80 % power), for a mechanism that leaks as much at
+            one threshold as that value allows; null if there is none, or if no trial was scored.
+        detectable_gaussian: The same for a Gaussian mechanism; absent if it is equal or not known.
     """
 
     quantity: Quantity
@@ -65,7 +63,7 @@ class Selection:
     """How the most vulnerable record was searched for.
 
     Attributes:
-        candidates: Records compared.
+        candidates: Number of records that were compared.
         trainings: Models trained for it; none of them is among the shadow models.
     """
 
@@ -82,17 +80,16 @@ class TargetOfAudit:
             worst-case:NAME or neighbours-file:FILE; canaries in a one-run audit, records in one
             of many records per model.
         row: Its row in the table, from 0; null if it is not a row of the table.
-        exposures: Of an exposing target, the facts that it was chosen for, what counts most first;
+        exposures: The facts for which an exposing target was chosen, the most important first;
             empty if nothing in the table exposes a record, so that the farthest was taken; absent
-            where it was chosen otherwise.
+            if it was chosen otherwise.
         selection: How a vulnerable target was searched for; absent where it was named.
         compared: Of a table too large to compare all records with each other, how many were
             compared with all others to find the farthest; absent where all were, or none had to be.
         worst_case: The name of the worst case; absent where there is none.
         neighbours_file: The file of the neighbouring table; absent where there is none.
         repeats: How many other rows equal it, in both worlds; absent where none does.
-        tables: Of a worst case or a pair of one's own: what both tables are and why they make a
-            valid game; absent where a target was chosen.
+        tables: Of a worst case or a pair of your own: what both tables are and why they make a
     """
 
     choice: str
@@ -108,7 +105,7 @@ class TargetOfAudit:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeAlarm:
-    """What a probe before the audit saw that no generator should show.
+    """What a probe before the audit saw and no generator should do.
 
     The evidence may quote the table, so it is not here: `dpaudit probe --only ID` gives it.
 
@@ -129,16 +126,16 @@ class ProbeAlarm:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbesOutcome:
-    """What the probes before the audit saw. They decide no verdict and spend none of its error.
+    """Results of the probes before the audit, which decide no verdict and spend none of its error.
 
     Attributes:
-        alarms: Their alarms; the probability of any on a generator that keeps its claim is at most
-            1 - confidence.
+        alarms: Their alarms; the probability of any is at most 1 - confidence for a generator that
+            satisfies its claim.
         passed: Names of the probes without alarm.
-        not_applicable: Names of those that say nothing about this table or this generator.
+        not_applicable: Names of those that do not apply to this table or this generator.
         failed: Names of those whose trainings failed.
         left_out: Names of those that were not run.
-        confidence: Probability with which a generator that keeps its claim raises no alarm.
+        confidence: Probability of no alarm for a generator that satisfies its claim.
         fits: Models trained; none of them is among the shadow models.
         why_left_out: Why some were not run; absent if all were.
     """
@@ -160,8 +157,8 @@ class Correction:
     Attributes:
         rule: bonferroni: every attack is one. select: one attack was chosen on trials that are not
             scored.
-        hypotheses: By which the error probability is divided; in a sequential audit after half of
-            it went to the bounds that hold at any time and half to those at the cap.
+        hypotheses: Number by which the error probability is divided; in a sequential audit, half of
+            it is for the bounds that hold at any time and half for those at the cap.
     """
 
     rule: str
@@ -175,7 +172,7 @@ class FailureReason:
     Attributes:
         world: Their world.
         count: Failed trials.
-        error: What was raised or wrong, in one line.
+        error: The error, in one line.
     """
 
     world: World
@@ -191,7 +188,7 @@ class Leak:
         column: Column of the table, or columns joined by ' & '.
         feature: The statistic of that column, such as max.
         importance: Loss of AUC when the feature is permuted over the scored trials; without unit. 0
-            where other features say the same.
+            if other features carry the same information.
         separation: |AUC - 1/2| of the feature alone on the scored trials; 0.5 separates the worlds
             perfectly. Absent from results written before it was recorded.
     """
@@ -207,7 +204,7 @@ class ControlOutcome:
     """How a control ended.
 
     Attributes:
-        passed: Whether it ended as it must; a failed control invalidates the audit.
+        passed: Whether it ended as expected; a failed control invalidates the audit.
         bound: Lower bound on the control's epsilon, in nats; null if too few trials finished.
         auc: 0.5 is chance; null if too few trials finished.
         max_provable_epsilon: The bound that a perfect attack on it would reach, in nats.
@@ -226,9 +223,9 @@ class Controls:
     """Audits of generators with a known answer, run through the same game first.
 
     Attributes:
-        null: A generator that ignores its data; its worlds must not be distinguished.
+        null: A generator that ignores its data; no attack may distinguish its worlds.
         positive: A generator that copies the target, or in a one-run audit releases its training
-            rows; it must be caught.
+            rows; an attack must detect it.
     """
 
     null: ControlOutcome
@@ -304,8 +301,8 @@ class AuditRecord(Document):
         verdict: violation: the bound exceeds the claim. consistent: no violation found, which is
             not evidence of privacy. inconclusive: the audit was too small or too weak to contradict
             the claim. invalid: a control or a check of the audit itself failed. measured: no claim
-            was given, so the bound is the result and nothing is held to it.
-        reasons: Why this verdict, one sentence each, the most important first.
+            was given, so the bound is the result and is compared with nothing.
+        reasons: Reasons for the verdict, one sentence each, the most important first.
         claim: The claim under audit.
         confidence: One-sided confidence of every bound, a probability such as 0.95.
         proved: The lower bound on the true epsilon that decides the verdict, in nats; null if no
@@ -320,29 +317,28 @@ class AuditRecord(Document):
             training with many canaries.
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
             nats; null if no trial was scored, or the claim is not stated in epsilon.
-        detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power, in
-            nats, if it shows as clearly as in randomised response; null if there is none, and as
-            above.
+        detectable_epsilon: The minimum detectable epsilon (80 % power), in nats, if the leak shows
+            as clearly as in randomised response; null if there is none, and as above.
         detectable_gaussian: The same of a Gaussian leak; absent at delta 0, where every such leak
             is infinite, and as above.
-        reach: What could have been proved of a claim that is not stated in epsilon; absent where
-            it is.
+        reach: What the audit could prove about a claim that is not stated in epsilon; absent if it
+            is.
         auc: Area under the ROC curve of the deciding attack; 0.5 is chance. Null if no trial was
             scored.
         counts: Errors of the deciding attack on the scored trials; null if no trial was scored.
         shadow_models: Trials run in each world, to fit and to score attacks together.
         failures: Trials that ended without a usable table, in each world.
         failure_reasons: The failed trials grouped by what went wrong.
-        leaks: Features that carry the deciding attack, the most important first; where they repeat
-            each other, so that none is important alone, the most separating first.
+        leaks: Features that carry the deciding attack, the most important first; if they repeat
+            each other and none is important alone, the most separating first.
         attack: Name of the deciding attack; null if no trial was scored.
         attacks: Every attack that was scored.
         threshold: Threshold of the deciding attack; null if no trial was scored.
         scores: Membership scores of the deciding attack on the scored trials; higher means in.
         target: The record whose membership is attacked.
-        access: What the attacker sees of every model beside synthetic rows: model: what a fitted
-            model discloses. released: also the facts that the proof protects. Absent where it sees
-            synthetic rows alone.
+        access: What the attacker sees of every model in addition to synthetic rows: model: what a
+            fitted model discloses. released: also the facts that the proof protects. Absent if it
+            sees synthetic rows only.
         probes: What cheap checks from outside saw before the audit; absent if none was asked for,
             and in a one-run or a small audit.
         controls: Audits of generators with a known answer, run through the same game first; null if
@@ -431,7 +427,7 @@ class AuditRecord(Document):
 
     @property
     def proves_leak(self) -> bool:
-        """Whether a leak is proved: beyond the claim, or any at all where there is none."""
+        """Whether a leak is proved: above the claim, or any leak if there is no claim."""
         measured = self.verdict is Verdict.MEASURED and bool(self.proved)
         return measured or self.verdict is Verdict.VIOLATION
 
@@ -466,10 +462,10 @@ def _is_missing(value: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditBrief:
-    """What one of several audits found; its own result has the rest.
+    """Summary of one of several audits; its own result has the rest.
 
     Attributes:
-        verdict: As in its own result.
+        verdict: As in its result.
         reasons: Why this verdict, the most important first.
         claim: The claim under audit.
         proved: The lower bound on what the claim limits; null if no trial was scored.
@@ -498,7 +494,7 @@ class AuditBrief:
 
     @classmethod
     def of(cls, record: AuditRecord) -> AuditBrief:
-        """What a record says."""
+        """Summarises a record."""
         power = record.power
         return cls(
             verdict=record.verdict,

@@ -1,4 +1,4 @@
-"""What is particular to the result of an audit of many records that share their shadow models."""
+"""The part of a result that only an audit of many records per shadow model has."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dpaudit.results.structure import MOST_ROWS, Block, ReportTable, left_out
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOutcome:
-    """What was guessed of one of many records.
+    """The guesses about one of many records.
 
     Attributes:
         row: Its row in the table, from 0.
-        guesses: Scored models of which it was guessed whether they had it.
+        guesses: Scored models for which its membership was guessed.
         correct: Right guesses.
     """
 
@@ -37,7 +37,7 @@ class RecordsOutcome(GameOutcome):
     Attributes:
         name: The game.
         scored: Scored models that finished; each had each record by a fair coin.
-        each: The records and what the deciding attack guessed of them.
+        each: The records, with the guesses of the deciding attack.
     """
 
     words = GameWords(

@@ -56,7 +56,7 @@ class AuditResult(AuditRecord):
 
     @property
     def epsilon_lower_bound(self) -> float:
-        """The proved lower bound on epsilon; 0 where none was, or the claim is stated otherwise."""
+        """The lower bound on epsilon; 0 if none was proved, or the claim is in another quantity."""
         return (self.proved or 0.0) if self.reach is None else 0.0
 
     @property
@@ -163,16 +163,16 @@ class AuditResult(AuditRecord):
     def assert_epsilon_below(self, limit: float) -> None:
         """Fails a test unless the audit could have proved this epsilon and proved less.
 
-        It holds a generator to another number than its claim, such as one that it has always kept:
-        what is proved, not the verdict, is compared.
+        The limit may differ from the claim, such as a value that the generator has always kept. The
+        bound is compared with it, not the verdict.
 
         Args:
-            limit: What must not be proved: an epsilon, or a mu, rho or curve factor where the claim
-                is in one.
+            limit: The limit of the bound: an epsilon, or a mu, rho or curve factor if the claim is
+                in one.
 
         Raises:
-            AssertionError: If as much is proved, if the run is invalid, or if no attack could have
-                proved as much; the message says which, and how to repeat the audit.
+            AssertionError: If the bound reaches the limit, if the run is invalid, or if no attack
+                could have reached it; the message says which, and how to repeat the audit.
         """
         __tracebackhide__ = True
         if self.verdict is Verdict.INVALID or self.proved is None or self.power is None:

@@ -50,7 +50,7 @@ _POINTS_NAMED = 3
 
 
 class Conclusion(Protocol):
-    """What a headline is about: an audit's record, or another result with a verdict."""
+    """The subject of a headline: an audit's record, or another result with a verdict."""
 
     @property
     def verdict(self) -> Verdict:
@@ -198,7 +198,7 @@ def differ(entry: BoundEntry) -> str:
 
 
 def _without_claim(result: AuditRecord) -> tuple[str, ...]:
-    """As `lead`, of an audit that holds its generator to nothing."""
+    """As `lead`, for an audit without a claim."""
     opening = "No claim was given, so there is none to contradict."
     if result.verdict is Verdict.MEASURED:
         return (
@@ -245,7 +245,7 @@ def access(result: AuditRecord) -> str:
 
 
 def tried(result: AuditRecord) -> tuple[str, ...]:
-    """What an audit tried that proved nothing, in one sentence; none of a one-run audit."""
+    """What an audit tried without proving anything, in one sentence; None for a one-run audit."""
     if not result.attacks:
         return ()
     return (f"Tried: {attacks_tried(result)}; target: {target(result)}.",)
@@ -328,7 +328,7 @@ def too_small_reason(max_provable: float, unit: SampleUnit, quantity: Quantity) 
 
 
 def poor_power_reason(detectable: float | None, unit: SampleUnit, quantity: Quantity) -> str:
-    """Why the verdict is inconclusive: only a leak far beyond the claim would be caught."""
+    """Why the verdict is inconclusive: only a leak far above the claim would be detected."""
     reached = _NOTHING_DETECTED
     if detectable is not None:
         reached = f"detects only {quantity.noun} {rounded_up(detectable)} with 80 % power"
@@ -349,7 +349,7 @@ def consistent_reason(
 
 
 def claim_and_proof(claimed: Claim, bound: float | None) -> ClaimAndProof:
-    """Claim and proved bound, so written that a bound above the claim also reads so."""
+    """Claim and bound, with enough digits that a bound above the claim reads as one."""
     if isinstance(claimed, NoClaim):
         return ClaimAndProof("none", rounded_down(bound))
     claim = claimed.value

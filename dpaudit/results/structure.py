@@ -65,7 +65,7 @@ class Block:
         caption: What to see in the picture, in one line.
         table: A table; under a picture it holds the picture's numbers.
         command: A command to copy.
-        folded: Whether it is a detail, which a page shows when asked and a print always.
+        folded: Whether it is a detail, which a page folds and a print shows.
     """
 
     title: str
@@ -80,6 +80,6 @@ class Block:
 
 
 def left_out(entries: Sequence[object], noun: str) -> tuple[str, ...]:
-    """Says how many entries did not fit into a table, if any."""
+    """Says how many entries of a table are not shown, if any."""
     more = len(entries) - MOST_ROWS
     return (f"{more} more {noun} are in result.json.",) if more > 0 else ()

@@ -104,7 +104,7 @@ def failure_lines(result: AuditRecord, *, folder: Path | None = None) -> list[st
 
 
 def attack_row(result: AuditRecord) -> Row:
-    """What the deciding attack achieved."""
+    """The result of the deciding attack."""
     return Row("attack", result.game.achieved(result) or "none was scored")
 
 
@@ -115,7 +115,7 @@ def _why(result: AuditRecord) -> list[Row]:
 
 
 def _alarms(result: AuditRecord) -> list[Row]:
-    """Next to the verdict; they are no part of it."""
+    """Alarms of probes, which are not part of the verdict."""
     return [Row("alarm", f"probe {sentences.alarms_named(result)}")] if result.probe_alarms else []
 
 
@@ -132,7 +132,7 @@ def _claim(result: AuditRecord) -> Row:
 
 
 def _bound(result: AuditRecord) -> list[Row]:
-    """The bound that decides, the one that other audits report, and the limit of both."""
+    """The deciding bound, the Clopper-Pearson bound, and the upper limit."""
     entry = result.decided_by
     if entry is None or result.verdict is Verdict.INVALID:
         return []
@@ -154,7 +154,7 @@ def _size(result: AuditRecord) -> str:
 
 
 def _target(result: AuditRecord) -> list[Row]:
-    """Which record was attacked, unless the caller named it; what was tried in vain."""
+    """The attacked record, unless the caller named it, and the attacks tried without success."""
     chosen = result.target.choice in (EXPOSING, FARTHEST, VULNERABLE)
     found = [Row("target", sentences.target(result))] if chosen else []
     if result.access is not None:
@@ -202,7 +202,7 @@ def _checks(result: AuditRecord) -> Row:
 
 
 def _probes(result: AuditRecord) -> list[str]:
-    """That the probes before the audit raised no alarm, if any said so."""
+    """That the probes before the audit raised no alarm, if they ran."""
     probes = result.probes
     if probes is None or probes.alarms or not probes.passed:
         return []

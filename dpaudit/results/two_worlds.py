@@ -1,4 +1,4 @@
-"""What is particular to the result of an audit in two worlds."""
+"""The part of a result that only an audit in two worlds has."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TwoWorldsOutcome(GameOutcome):
 
     @property
     def has_fixed_independent_trials(self) -> bool:
-        """Unless it is sequential: then what they showed decided how many there are."""
+        """False for a sequential audit, whose results decided the number of trials."""
         return self.sequential is None
 
     @property
@@ -107,11 +107,12 @@ class TwoWorldsOutcome(GameOutcome):
         return "Shadow models", f"{trained[World.IN]} in, {trained[World.OUT]} out"
 
     def evidence(self, audit: Scored) -> Iterator[Evidence]:
-        """Of each attack its errors or its guesses, whichever was chosen, and its bets.
+        """For each attack, its errors or guesses, whichever rule was chosen, and its bets.
 
-        Without a fixed-n bound in the run its trials were ended by what they showed, be it with the
-        last ones at the cap: on such counts it is no bound. Of the two rules one was chosen before
-        the trials were scored: the better of both, taken afterwards, would be none either.
+        If the run has no bound for a fixed number of trials, their results decided that number,
+        even if the cap was reached: such a bound would not be valid. One of the two rules was
+        chosen before the trials were scored: the better of both, chosen afterwards, would not be
+        valid either.
         """
         for attack in audit.attacks:
             counts = tuple(attack.counts)

@@ -1,4 +1,4 @@
-"""What a conclusion is made of: verdict, checks of the run, and what could have been proved."""
+"""The parts of a conclusion: verdict, checks of the run, and power."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Verdict(StrEnum):
 
 
 class Consequence(StrEnum):
-    """What a check that does not pass does to the verdict."""
+    """The consequence of a failed check for the verdict."""
 
     INVALIDATES = "invalidates"
     WEAKENS = "weakens"
@@ -36,7 +36,7 @@ class Consequence(StrEnum):
 
 
 class SampleUnit(StrEnum):
-    """What an audit counts, and so would need more of to prove more."""
+    """The unit of an audit's sample size."""
 
     TRIALS = "trials"
     CANARIES = "canaries"
@@ -44,7 +44,7 @@ class SampleUnit(StrEnum):
 
     @property
     def remedy(self) -> str:
-        """What a larger audit has more of."""
+        """What to add for a larger audit: shadow models, canaries or runs."""
         return "shadow models" if self is SampleUnit.TRIALS else self.value
 
 
@@ -81,10 +81,10 @@ class Power(NamedTuple):
 
     Attributes:
         max_provable: The bound of a perfect attack, in the quantity of the claim.
-        detectable: The smallest true epsilon proved to exceed the claim with probability 0.8, of
-            randomised response attacked as well as can be; in another quantity, of the mechanism
-            that shows as much at one threshold as that allows. None if none is.
-        detectable_gaussian: The same of a Gaussian leak; None at delta 0, or where it is not known.
+        detectable: The minimum detectable epsilon (power 0.8) of randomised response under an
+            optimal attack; in another quantity, of the mechanism that leaks as much at one
+            threshold as that allows. None if there is none.
+        detectable_gaussian: The same for a Gaussian leak; None at delta 0, or if it is not known.
     """
 
     max_provable: float

@@ -7,7 +7,7 @@ Above a block may stand, as a comment:
 - `not run: REASON`: the block is shown only.
 
 A `text` block right below commands is what they print, in part: every line of it must be there, in
-this order; `…` stands for anything, and numbers may differ by a quarter, because libraries and
+this order; `…` stands for anything, and numbers may differ by a twentieth, because libraries and
 processors do.
 """
 
@@ -17,7 +17,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ _BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
-_TOLERANCE = 0.25
+_TOLERANCE = 0.05
 
 
 class PageBlock(NamedTuple):
@@ -118,13 +118,14 @@ def _alike(line: str, printed: str) -> bool:
     words = " ".join(_NUMBER.sub("0", printed).split())
     if not re.fullmatch(pattern.replace("…", ".*"), words):
         return False
+    return "…" in line or close_numbers(line, printed)
+
+
+def close_numbers(line: str, printed: str, *, tolerance: float = _TOLERANCE) -> bool:
+    """Whether two lines have as many numbers, which differ by at most this share of the larger."""
     wanted, there = ([float(one) for one in _NUMBER.findall(text)] for text in (line, printed))
-    return "…" in line or _close(wanted, there)
-
-
-def _close(wanted: Sequence[float], there: Sequence[float]) -> bool:
     return len(wanted) == len(there) and all(
-        abs(one - other) <= _TOLERANCE * max(abs(one), abs(other))
+        abs(one - other) <= tolerance * max(abs(one), abs(other))
         for one, other in zip(wanted, there, strict=True)
     )
 

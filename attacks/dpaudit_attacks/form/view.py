@@ -30,7 +30,7 @@ class Beside:
 
     @staticmethod
     def of(values: FloatArray, target: FloatArray, schema: Schema) -> Beside:
-        """From the values [M, n, d] of tables and those [1, d] of the target."""
+        """Builds it from the values [M, n, d] of tables and [1, d] of the target."""
         return Beside(schema, ColumnStack.of(values, schema), ColumnStack.of(target[None], schema))
 
     @property

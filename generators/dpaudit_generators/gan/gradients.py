@@ -1,14 +1,15 @@
 """What each real record adds to a step of the critics: its gradient in closed form, clipped or not.
 
 A stack of M critics f(x) = v . r(W x) with leaky rectifiers r; records end in a one, so that W has
-the biases. (An output bias would cancel between real and synthetic records.) Of a record x, of the
-synthetic minibatch Z and of a public point z between which and x the penalty looks, the loss is
+the biases. (An output bias would cancel between real and synthetic records.) For a record x, the
+synthetic minibatch Z, and a penalty between x and a public point z, the loss is
 
     -f(x) + mean f(Z) + penalty (|grad f(t x + (1 - t) z)| - 1)^2
 
-(Gulrajani et al. 2017, Algorithm 1). Its gradient by W is the sum of two outer products and a
-matrix that all records share, so that norms and weighted sums take no gradient apart. Everything is
-double precision: the rounding of a clipped norm is far below any noise.
+(Gulrajani et al. 2017, Algorithm 1). Its gradient with respect to W is the sum of two outer
+products and a matrix that all records share, so norms and weighted sums are computed without any
+single gradient. Everything is double precision: the rounding of a clipped norm is far below any
+noise.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class ShallowCritics(NamedTuple):
     inputs: int
 
     def of(self, models: Tensor) -> ShallowCritics:
-        """Those of some models."""
+        """Selects the critics of some models."""
         return ShallowCritics(self.hidden[models], self.last[models], self.inputs)
 
 
 class CriticView(NamedTuple):
-    """What a critic makes of records.
+    """A critic evaluated on records.
 
     Attributes:
         before: What enters the rectifiers [M, n, H].
@@ -61,8 +62,8 @@ class Pull(NamedTuple):
     """A gradient by all weights of M critics.
 
     Attributes:
-        hidden: By W [M, H, D].
-        last: By v [M, H].
+        hidden: With respect to W [M, H, D].
+        last: With respect to v [M, H].
     """
 
     hidden: Tensor
@@ -74,7 +75,7 @@ class Pull(NamedTuple):
 
 
 class RecordGradients(NamedTuple):
-    """The gradient of each record: ``-a x' + s p' + shared`` by W, and one by v.
+    """The gradient of each record: ``-a x' + s p' + shared`` for W, and one for v.
 
     Attributes:
         a: [M, n, H].
@@ -107,7 +108,7 @@ class RecordGradients(NamedTuple):
         return squares.clamp_min_(0.0).sqrt_()
 
     def apart(self) -> Tensor:
-        """Each gradient by itself, flat [M, n, H * D + H]; takes much memory."""
+        """Every single gradient, flat [M, n, H * D + H]; takes much memory."""
         a, x, s, p, shared, last = self
         hidden = s[..., None] * p[..., None, :] - a[..., None] * x[..., None, :] + shared[:, None]
         return torch.cat([hidden.flatten(2), last], dim=2)
@@ -122,7 +123,7 @@ class RecordGradients(NamedTuple):
 
 
 def look(critics: ShallowCritics, rows: Tensor) -> CriticView:
-    """What critics make of records [M, n, D]."""
+    """Evaluates critics on records [M, n, D]."""
     before = torch.bmm(rows, critics.hidden.transpose(1, 2))
     bend = _bend(before)
     slope = bend * critics.last[:, None]
@@ -188,7 +189,7 @@ def penalty_gradients(
         rows: Real records [M, n, D].
         side: What the critics make of them.
         point: What enters the rectifiers at one public point [M, 1, H].
-        mixing: How near to the record the penalty looks, from 0 to 1 [M].
+        mixing: Where between the public point (0) and the record (1) the penalty is taken [M].
         penalty: Its weight.
     """
     near = mixing[:, None, None]
@@ -221,9 +222,9 @@ class GanLoss(StrEnum):
     """What the critic learns."""
 
     CROSS_ENTROPY = "cross-entropy"
-    """To tell real records from synthetic ones (Goodfellow et al. 2014)."""
+    """Cross-entropy of real and synthetic records (Goodfellow et al. 2014)."""
     WASSERSTEIN = "wasserstein"
-    """To score real records higher (Arjovsky, Chintala and Bottou 2017)."""
+    """Mean score of synthetic minus real records (Arjovsky, Chintala and Bottou 2017)."""
 
 
 class Objective(NamedTuple):
@@ -239,13 +240,13 @@ class Objective(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What is public in a step and the same for every real record.
+    """The public part of a step, the same for every real record.
 
     Attributes:
         critics: The critics.
         shared: The mean gradient over the synthetic minibatch.
-        point: What enters the rectifiers at the point from which the penalty looks [M, 1, H].
-        mixing: How near to the record the penalty looks [M].
+        point: What enters the rectifiers at the penalty's public point [M, 1, H].
+        mixing: Where between the public point (0) and the record (1) the penalty is taken [M].
         objective: What the critics minimise.
     """
 
@@ -256,7 +257,7 @@ class Scene(NamedTuple):
     objective: Objective
 
     def of(self, models: Tensor) -> Scene:
-        """That of some models."""
+        """Selects the scene of some models."""
         shared = Pull(*(whole[models] for whole in self.shared))
         critics = self.critics.of(models)
         return Scene(critics, shared, self.point[models], self.mixing[models], self.objective)
@@ -267,7 +268,7 @@ class Contribution(NamedTuple):
 
     Attributes:
         gradients: The gradients.
-        factors: By which each is multiplied [M, n].
+        factors: The factor of each [M, n].
     """
 
     gradients: RecordGradients
@@ -275,7 +276,7 @@ class Contribution(NamedTuple):
 
 
 def scene(critics: ShallowCritics, fakes: Tensor, mixing: Tensor, objective: Objective) -> Scene:
-    """What a synthetic minibatch [M, n, D] means for a step."""
+    """The scene of a step for a synthetic minibatch [M, n, D]."""
     side = look(critics, fakes)
     weights = _uncertainty(-side.value, objective.loss) / fakes.shape[1]
     return Scene(critics, pull(fakes, side, weights), side.before[:, :1], mixing, objective)

@@ -1,10 +1,10 @@
-"""Who follows a training by DP-SGD: projections of its noisy sums, and the records of a trace.
+"""Observers of a training by DP-SGD: projections of its noisy sums, and the records of a trace.
 
-The proof lets one publish the noisy sum of every step. Who knows a record knows its gradient in
-every step, because all else that it depends on is public, and so projects the sums on it (Nasr et
-al. 2021). These projections, summed up over the steps, are what an attack reads. They follow from
-published sums, public settings and the record alone, so a training does not depend on which record
-it is.
+The proof covers publishing the noisy sum of every step. An attacker who knows a record knows its
+gradient in every step, because everything else it depends on is public, and so projects the sums
+onto it (Nasr et al. 2021). These projections, added up over the steps, are the attack's features.
+They follow from published sums, public settings and the record alone, so a training does not depend
+on which record it is.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class ProjectionLog:
     All other records are taken to be equal to its opposite, and as many of them as expected to be
     in a batch. Under that model a sum without the record is about normal in every direction; the
     first direction is the one in which the record shows most (a linear discriminant), the second
-    what of its gradient is orthogonal to that of the others, however many these are.
+    the part of its gradient that is orthogonal to that of the others, whose number does not matter
+    there.
 
     Args:
         pair: The record and its opposite, encoded with their ones [2, D].
@@ -92,7 +93,7 @@ class ProjectionLog:
         self._steps += 1
 
     def numbers(self) -> FloatArray:
-        """What `projection_names` names, for each model [M, r]."""
+        """The numbers named by `projection_names`, for each model [M, r]."""
         columns = []
         for phases, ratio, largest in zip(self._phases, self._ratios, self._largest, strict=True):
             columns += [phases.sum(-1), ratio, largest]
@@ -119,7 +120,7 @@ class GradientRecording:
     Args:
         rows: The table, encoded with its ones.
         protection: How gradients are protected.
-        recorder: Takes the records.
+        recorder: Receives the records.
     """
 
     def __init__(self, rows: Tensor, protection: DpSgd, recorder: Recorder) -> None:

@@ -163,7 +163,7 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
         clip: Norm that no record's gradient exceeds.
         penalty: Weight of the gradient penalty.
         curve: Whether what is claimed is the cost at every delta at once, a privacy curve: a claim
-            that audits of few models can come near to.
+            that audits with few models can nearly reach.
         flaws: What is broken on purpose; the claim is then false.
         target: A record, a table of one row, on whose gradients `released` projects the noisy sums;
             an audit gives its own. No training depends on it.
@@ -222,7 +222,7 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
 
     @property
     def released_facts(self) -> tuple[str, ...]:
-        """Names of what the noisy sums say of the target; none without one."""
+        """Names of the projections of the noisy sums on the target; none without a target."""
         from dpaudit_generators.gan.observers import projection_names
 
         return () if self.target is None else projection_names(self.protection)

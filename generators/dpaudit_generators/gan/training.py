@@ -77,7 +77,7 @@ class TrainedGan(NamedTuple):
 
     Attributes:
         generator: Makes records.
-        critic: What it learnt from.
+        critic: The critic that it learnt from.
     """
 
     generator: Weights
@@ -148,7 +148,7 @@ class _CriticTrainer:
         ]
 
     def _sum(self, seen: Scene, selected: Sequence[IntArray]) -> Pull:
-        """The sum of what the selected records add.
+        """The sum of the selected records' contributions.
 
         Batches are taken in parts of a public size; nearly all have one part.
         """

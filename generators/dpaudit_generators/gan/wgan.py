@@ -121,14 +121,17 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
 class WganGpDpCritic(WganGp):
     """`WganGp` whose critic has a noisy layer: the "DP critic" of Triastcyn and Faltings 2018.
 
-    The critic's last hidden layer is clipped to a norm and gets Gaussian noise (section 4.1 there),
-    in every look at a record. As the paper says, this protects the critic's output and not the
+    The critic's last hidden layer is clipped to a norm and gets Gaussian noise (section 4.1 there)
+    whenever it reads a record. As the paper says, this protects the critic's output and not the
     generator, whose gradient goes through the critic's weights; it claims no differential privacy,
     and neither is any claimed here.
 
     Attributes:
         clip: Norm that the last hidden layer does not exceed.
         noise: Standard deviation of the noise on each of its numbers.
+
+    Raises:
+        SettingsError: If a setting is out of range.
     """
 
     clip: float = 1.0

@@ -72,7 +72,7 @@ def critic_loss(
         critics: The critics.
         real: Real records [M, n, D]; all 0, ones too, where there is none.
         fakes: Synthetic records [M, n, D].
-        mixing: How near to the real record the penalty looks, from 0 to 1 [M, n].
+        mixing: Where between the synthetic (0) and the real record (1) the penalty is taken [M, n].
         penalty: Its weight.
         inputs: Number of columns of a record, before its ones.
         layer: What the last hidden layer goes through, if anything.
@@ -105,7 +105,7 @@ def train(
         rows: Encoded records that all models share, in the head's order [n, width].
         trainees: Which of them each model is trained on.
         proportions: For each model, those of the label's classes, or none.
-        head: Gives generated records the form of real ones.
+        head: Turns raw outputs into records of the form of real ones.
         settings: The public constants.
         penalty: Weight of the gradient penalty.
         noisy_layer: Largest norm of the last hidden layer, and its noise; None for neither.

@@ -114,7 +114,11 @@ class Marginals(TracedGenerator[TreeModel]):
 
     @cached_property
     def mechanism(self) -> PublicTree | DeviationTree | AdaptiveDeviations | ChosenTree:
-        """What is released, with noise that spends the budget."""
+        """What is released, with noise that spends the budget.
+
+        Raises:
+            SettingsError: If the columns have too many cells for a tree chosen among all pairs.
+        """
         domain = Domain(self.schema, FEW if self.bins is None else self.bins)
         names = self.schema.names
         root = names.index(self.schema.label) if self.schema.label else 0

@@ -21,14 +21,14 @@ from dpaudit_generators.batches import TrainedTogether
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NetworkModel(ABC):
-    """A generator network and what it learnt from.
+    """A generator network and the critic that it learnt from.
 
     Attributes:
         schema: The public schema; scales the output back.
         weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one.
         critic: The critic's, in the same form.
-        claim: What is promised of this training; None for nothing.
-        released_numbers: What `released_facts` of the generator names.
+        claim: The claim of this training; None for no claim.
+        released_numbers: The numbers named by the generator's `released_facts`.
     """
 
     schema: Schema
@@ -66,7 +66,7 @@ class NetworkModel(ABC):
         return flat([*self.weights, *self.critic])
 
     def released(self) -> FloatArray:
-        """What `released_facts` of the generator names."""
+        """The numbers named by the generator's `released_facts`."""
         return np.array(self.released_numbers, dtype=np.float64)
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Generated records: random numbers, what generator networks make of them, and its encoded form.
+"""Generated records: random numbers, the generator networks' outputs, and their encoded form.
 
 Each model draws nothing but uniform words from its one stream, as many as its public settings say,
 and turns them into other numbers by functions (inverse transforms). So neither records nor the
@@ -186,8 +186,8 @@ class Head:
     """Turns raw outputs into encoded records of a mixed-type table.
 
     Numbers pass through a logistic function. Categories and missing-value indicators are drawn:
-    hard values go forward, so that a generated record looks like a real one and no critic can win
-    by spotting fractions, and the gradient of the Gumbel-softmax relaxation goes back (the
+    hard values go forward, so that a generated record looks like a real one and no critic can
+    recognise it by its fractions, and the gradient of the Gumbel-softmax relaxation goes back (the
     straight-through estimator of Jang, Gu and Poole 2017).
 
     With given proportions of the label's classes, the label is drawn from them first, and the

@@ -127,7 +127,7 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
     label that is drawn from the student's probabilities.
 
     The claim covers the table that teachers learn from, labels and all else, for adding or removing
-    one record: only noisy labels of public rows leave it. It says nothing of the public rows, which
+    one record: only noisy labels of public rows leave it. It does not cover the public rows, which
     the GAN reads without any protection. Without public rows the GAN reads the table itself, all
     columns but the label: then nothing is claimed.
 
@@ -138,7 +138,7 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
         epsilon: The budget of the labels.
         delta: Its delta.
         teachers: Number of teachers.
-        labels: How many public rows they label; which ones is drawn once and for all.
+        labels: How many public rows they label; the same ones in every training.
         critic_hidden: Width of each of the student's two hidden layers.
 
     Raises:
@@ -186,7 +186,11 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
 
     @cached_property
     def aggregation(self) -> GaussianNoisyMax:
-        """The noisy vote, with the least noise that keeps the labels within the budget."""
+        """The noisy vote, with the least noise that keeps the labels within the budget.
+
+        Raises:
+            SettingsError: If no noise does.
+        """
 
         def votes(scale: float) -> GaussianNoisyMax:
             return GaussianNoisyMax(teachers=self.teachers, classes=len(self._classes), scale=scale)
@@ -306,10 +310,10 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
         return model.sample(n_rows, seed=seed)
 
     def exercises(self) -> tuple[PateG, ...]:
-        """With two classes, many labels with noise that shows whether they follow from the votes.
+        """With two classes: many labels, with noise that shows whether they follow from the votes.
 
-        Few labels, as there usually are, say nothing of that. At this noise one in six contradicts
-        teachers that all agree.
+        The usual few labels cannot show that. At this noise one label in six contradicts unanimous
+        teachers.
         """
         if len(self._classes) > 2:
             return ()
@@ -358,7 +362,7 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
         return tuple(hot.astype(np.float64).ravel().tolist())
 
     def _asked(self, rows: int) -> IntArray:
-        """Which of so many rows are labelled: the same ones in every training."""
+        """Which of the public rows are labelled: the same ones in every training."""
         rng = rng_of(0, "rows to label")
         return rng.choice(rows, self.labels, replace=rows < self.labels)
 

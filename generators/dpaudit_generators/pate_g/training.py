@@ -54,7 +54,7 @@ def student_loss(
 ) -> Tensor:
     """The sum of the students' losses (Salimans et al. 2016, section 5).
 
-    A generated row belongs to one class more, whose logit is 0.
+    Generated rows are one further class, whose logit is 0.
 
     Args:
         students: The students.

@@ -58,7 +58,7 @@ class Recording:
         self._width = Head(schema).width if drawn else settings.noise_width
         self._plan, self._spent = plan, spent
         steps = settings.teacher_steps + (0 if drawn else settings.generator_steps)
-        self._steps = steps * settings.batch  # records of a round beside its queries
+        self._steps = steps * settings.batch  # records of a round next to its queries
         self._released = 0
         self._before: list[Numbers] = []
         self._teachers: Teachers | None = None

@@ -64,7 +64,7 @@ class Charges(NamedTuple):
 class Accountant:
     """The accounts of M models.
 
-    The charges depend on the votes, so they must not decide when to stop. Without
+    The charges depend on the votes, so they must not decide when the training stops. Without
     `Switch.BUDGET_EXCEEDED` a batch is released if its largest possible cost plus the largest
     possible cost of all batches before it is within the budget. Both are public.
 

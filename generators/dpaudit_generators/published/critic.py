@@ -155,7 +155,7 @@ class CriticSettings:
         rate: Learning rate of Adam.
         betas: Its decay rates.
         penalty: Weight of the gradient penalty.
-        law: Law of the noise on labels, normal or Laplace.
+        law: Distribution of the noise on labels, normal or Laplace.
         scale: Standard deviation of normal noise, scale of Laplace noise; 0 means no noise.
 
     Raises:

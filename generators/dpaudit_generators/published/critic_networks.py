@@ -1,10 +1,10 @@
 """A Wasserstein critic with gradient penalty and its generator, stacked, gradients by hand.
 
 The critic is D(x) = w . relu(W2 relu(W1 x)). With masks m1, m2 of what passes the rectifiers, its
-gradient by x is g = W1' s1, where s1 = m1 * (W2' (m2 * w)). It is linear in the weights as long as
-no mask changes, so a penalty P(g) has the gradients s1 v' by W1, (m2 * w) t1' by W2 and m2 * (W2
-t1) by w, where v = dP/dg and t1 = m1 * (W1 v). Those of D itself have the same form, with x and the
-inputs of the second layer in place of v and t1, so one product serves both.
+gradient with respect to x is g = W1' s1, where s1 = m1 * (W2' (m2 * w)). It is linear in the
+weights as long as no mask changes, so a penalty P(g) has the gradients s1 v' by W1, (m2 * w) t1' by
+W2 and m2 * (W2 t1) by w, where v = dP/dg and t1 = m1 * (W1 v). Those of D itself have the same
+form, with x and the inputs of the second layer in place of v and t1, so one product serves both.
 
 Each model of a training with one critic has random streams of its own.
 """

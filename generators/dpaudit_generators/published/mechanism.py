@@ -248,7 +248,7 @@ class _Shape(NamedTuple):
     """What models must have in common to be trained together.
 
     Attributes:
-        settings: What their training is asked for.
+        settings: The settings of their training.
         rows: Number of records, where teachers' parts depend on it; else 0.
         order: The columns of their records, as bytes.
     """

@@ -1,4 +1,4 @@
-"""Perceptrons of one shape side by side, with all kinds of layers that published PATE-GANs have.
+"""Perceptrons of one shape, trained side by side, with every kind of layer of published PATE-GANs.
 
 Each network of a stack is bit-identical to training alone: widths are padded, ones stand behind the
 last input of a layer (`networks.stack` says why), a mask restores the ones and zeros of a layer's
@@ -297,7 +297,7 @@ def _uniform(
 
 
 _CPU: Final = torch.device("cpu")
-_LARGEST: Final = 30.0  # of the logits of a category; beyond it, nothing else has a chance
+_LARGEST: Final = 30.0  # of the logits of a category; beyond it, no other one is ever drawn
 _LARGEST_NOISY: Final = 80.0  # of those with Gumbel noise, over the temperature: floats end at 88
 
 

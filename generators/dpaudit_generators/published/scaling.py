@@ -142,7 +142,7 @@ def _fit(values: FloatArray) -> Mixture:
     )
     # Several threads would add up in another order each time.
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # as published, 100 rounds must do
+        warnings.simplefilter("ignore", ConvergenceWarning)  # 100 rounds, as published
         model.fit(values[:, None])
     means, deviations = model.means_[:, 0], np.sqrt(model.covariances_[:, 0])
     # One that no value is near keeps its place: a generator may choose it all the same.

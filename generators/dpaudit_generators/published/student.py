@@ -1,8 +1,8 @@
-"""The student of M models: what it is shown, and what it and the generator learn from it.
+"""The student of M models: what it is trained on, and what the generator learns from it.
 
 Papernot et al. 2017, section 2.2: the proof covers the answers to the student's queries, and
-whatever is made of them. So the records that the student is trained on may be public with their
-noisy labels; of a deviation that puts private records among them, the sums tell.
+whatever is made of them. So the records that the student is trained on may be public, with their
+noisy labels. A deviation that puts private records among them shows in the sums.
 """
 
 from __future__ import annotations

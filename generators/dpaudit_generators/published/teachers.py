@@ -51,7 +51,7 @@ class PublishedTeachers(Protocol):
 class NetworkTeachers:
     """Critics trained by gradient descent, on minibatches of their own part and of fakes.
 
-    A teacher draws from a stream of its own: with replacement always as many numbers, so that a
+    A teacher draws from a stream of its own: with replacement, always equally many numbers, so a
     part may be smaller than a minibatch; without, such a part is taken whole, repeatedly in the
     same random order. A teacher without records votes 0.
 
@@ -125,7 +125,7 @@ class NetworkTeachers:
             self._record(recorder, rows[0].numpy(), filled[0].numpy(), before)
 
     def _labels(self, *each: float) -> Tensor:
-        """So many minibatches of one label each, for all teachers."""
+        """This many minibatches of one label each, for all teachers."""
         labels = torch.tensor(each).repeat_interleave(self._batch)
         return labels.expand(len(self._trainees) * self._k, -1)
 

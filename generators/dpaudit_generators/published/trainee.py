@@ -1,9 +1,9 @@
-"""What the training of published PATE-GANs is given, what it shows its student and so releases.
+"""Inputs of the training of published PATE-GANs, and what its student sees, which is released.
 
 PATE releases the answers to the student's queries: so the records that the student is trained on,
-with their noisy labels, may be published. How many there are, what share of them is 1, stretch by
-stretch of the training, and what records with either label look like, column by column. A training
-without PATE has a critic in the student's place; it learns from noisy labels, too.
+with their noisy labels, may be published. Released are their number, the share of label 1 in each
+stretch of the training, and the mean record of each label, column by column. A training without
+PATE has a critic in the student's place; it learns from noisy labels, too.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class PublishedTrainee(NamedTuple):
 
 
 def stretches(iterations: int) -> int:
-    """How many stretches a training of at most so many iterations has: it is public."""
+    """How many stretches a training of at most this many iterations has; a public number."""
     return min(iterations, STRETCHES)
 
 

@@ -56,8 +56,8 @@ class Turing(SwitchedPateGan):
     number that they generate is NaN. That is re-created by its effect alone.
 
     Attributes:
-        unwritten_memory: Whether models fail in this way, each with that frequency, by its seed.
-            The other fields are those of `SwitchedPateGan`.
+        unwritten_memory: Whether models fail in this way, at the measured frequency; a model's seed
+            decides. The other fields are those of `SwitchedPateGan`.
     """
 
     iterations: int = 100
