@@ -89,7 +89,8 @@ class TargetOfAudit:
         worst_case: The name of the worst case; absent where there is none.
         neighbours_file: The file of the neighbouring table; absent where there is none.
         repeats: How many other rows equal it, in both worlds; absent where none does.
-        tables: Of a worst case or a pair of your own: what both tables are and why they make a
+        tables: For a worst case or a pair of the user's own: what both tables are, and why they
+            make a valid game; absent if a target was chosen.
     """
 
     choice: str
