@@ -332,7 +332,7 @@ def test_sections_come_in_the_order_in_which_a_reader_asks(record_of: Make) -> N
     titles = re.findall(r"^##+ (.+)$", render_markdown(result), re.M)
     assert titles == re.findall(r"<h[23]>(.+?)</h[23]>", render_html(result).replace("&#39;", "'"))
     asked = (
-        *("Result", "Reasons", "Next step", "What leaks", "Attacks", "Scores", "Threat model"),
+        *("Result", "Next step", "Reasons", "What leaks", "Attacks", "Scores", "Threat model"),
         *("Controls and checks", "Probes before the audit", "Standards"),
         *("Reproduce", "Claim", "Settings", "Data", "Versions"),
     )
