@@ -132,7 +132,7 @@ def _next(comparison: Comparison) -> str:
     match comparison.verdict:
         case Verdict.VIOLATION:
             return (
-                f"Open the report of {named} (report.html in the run folder): it says what leaks "
+                f"Open the report of {named} (report.html in its run folder): it says what leaks "
                 "and how to find the cause. After a repair, audit again and compare."
             )
         case Verdict.INVALID:
@@ -158,7 +158,7 @@ def _changed(step: RunChanges) -> Block:
         level=Level.SUBSECTION,
         paragraphs=(f"Careful: {_OTHER_EXPERIMENT}.",) if other_experiment(step) else (),
         table=ReportTable(
-            ("what", "part", "before", "after"),
+            ("What", "Part", "Before", "After"),
             tuple((what, str(part), before, after) for part, what, before, after in step.changes),
         ),
     )

@@ -182,9 +182,7 @@ def run_frontier(
             found,
             noise,
             test_source=None if tested is None else tested.source,
-            reproduce=settings.command(
-                table.source, table.schema_source, None if tested is None else tested.source
-            ),
+            reproduce=settings.command(table.words, None if tested is None else tested.source),
         )
         page = frontier_page(result)
         texts = (result.to_json(), page_html(page), page_markdown(page))

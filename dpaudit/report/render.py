@@ -38,8 +38,11 @@ _MARKDOWN_LINK = re.compile(
 )
 _BREAK = "&#8203;"
 _CUT = "The rest is too long to be shown here: it is in report.html of the run folder."
-_LETTERS_IN_LINE, _LINES_OF_TITLE, _LINES_OF_PICTURE = 95, 3, 22
-_LINES_OF_THREE_SCREENS = 100
+_LETTERS_IN_LINE, _LINES_OF_TITLE, _LINES_OF_PICTURE = 90, 3, 22
+_GAP = 0.5
+"""Lines between paragraphs."""
+_LINES_OF_THREE_SCREENS = 72
+"""Of 800 points, without what stands next to the first picture."""
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -129,9 +132,9 @@ def _contents(blocks: Sequence[Block]) -> list[str]:
         lines += _LINES_OF_TITLE
         if not block.folded:
             said = (*block.paragraphs, *block.items)
-            lines += sum(math.ceil(len(one) / _LETTERS_IN_LINE) for one in said)
+            lines += sum(math.ceil(len(one) / _LETTERS_IN_LINE) + _GAP for one in said)
             lines += _LINES_OF_PICTURE * (block.picture is not None)
-            lines += 1.3 * len(block.table.rows) if block.table and not block.picture else 0
+            lines += 1.4 * len(block.table.rows) + 1.4 if block.table and not block.picture else 0
     if lines <= _LINES_OF_THREE_SCREENS:
         return []
     return [block.title for block in blocks if block.level is Level.SECTION]

@@ -261,6 +261,8 @@ def test_a_page_has_the_picture_the_failures_and_the_command(
     for page in (html, page_markdown(frontier_page(result))):
         assert "What failed" in page
         assert "dpaudit frontier " in page
+        assert "--data TABLE.csv" in page
+        assert "write it to TABLE.csv first" in page
         assert "too little budget" in page
 
 
@@ -282,7 +284,7 @@ def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) ->
         audit=AUDIT.with_game(probe=False, sequential=True),
         utility=UTILITY,
     )
-    command = settings.command("table.csv", "schema.json", None)
+    command = settings.command(["--data", "table.csv", "--schema", "schema.json"], None)
     assert command.startswith(
         "dpaudit frontier marginals,bins=8 --data table.csv --schema schema.json --epsilons 1,3 "
     )
