@@ -44,7 +44,8 @@ _IN_TURN = "Each run is compared with the one before it."
 _EACH_ALONE = (
     "Each bound holds at its own confidence, separately, and is a lower bound: a smaller one does "
     "not show a better generator. Where the audits differ (attacks, models, target), so may the "
-    "bounds, even of an unchanged generator."
+    "bounds, even of an unchanged generator. Smaller leaks, other records and stronger attackers "
+    "are not ruled out."
 )
 _ROW = 36
 
