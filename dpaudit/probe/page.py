@@ -8,7 +8,7 @@ from typing import Final
 from dpaudit.formatting import counted, listed, percent, rounded_up
 from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus, chance
-from dpaudit.report.outcomes import CheckRow, Outcome, draw_checks
+from dpaudit.report.outcomes import CheckEnding, CheckRow, draw_checks
 from dpaudit.report.page import Page, Step, in_memory
 from dpaudit.report.standards import PROBE
 from dpaudit.results.odds import but_for, odds
@@ -113,11 +113,11 @@ def _lead(report: ProbeReport) -> Iterator[str]:
 
 def _row(result: ProbeResult) -> CheckRow:
     outcome = {
-        ProbeStatus.ALARM: Outcome.VIOLATION
+        ProbeStatus.ALARM: CheckEnding.VIOLATION
         if result.severity is Severity.VIOLATION
-        else Outcome.FLAW,
-        ProbeStatus.PASSED: Outcome.PASSED,
-    }.get(result.status, Outcome.NOT_MADE)
+        else CheckEnding.FLAW,
+        ProbeStatus.PASSED: CheckEnding.PASSED,
+    }.get(result.status, CheckEnding.NOT_MADE)
     fits = f", {counted(result.fits, 'fit')}" if result.fits else ""
     return CheckRow(result.id, (outcome,), f"{_IN_WORDS[result.status]}{fits}")
 

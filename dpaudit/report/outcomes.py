@@ -28,7 +28,7 @@ _CROSS: Final = "M3 3l6 6m0 -6l-6 6"
 _SLASH: Final = "M3 9l6 -6"
 
 
-class Outcome(StrEnum):
+class CheckEnding(StrEnum):
     """How a check ended, as a legend says it."""
 
     VIOLATION = "violation"
@@ -37,11 +37,11 @@ class Outcome(StrEnum):
     NOT_MADE = "could not be made"
 
 
-_BOXES: Final[dict[Outcome, Style]] = {
-    Outcome.VIOLATION: {"fill": _FOUND, "stroke": _FOUND},
-    Outcome.FLAW: {"fill": "#fbe3d6", "stroke": _FOUND},
-    Outcome.PASSED: {"fill": "white", "stroke": "#1f4e79"},
-    Outcome.NOT_MADE: {"fill": GREY, "stroke": GREY},
+_BOXES: Final[dict[CheckEnding, Style]] = {
+    CheckEnding.VIOLATION: {"fill": _FOUND, "stroke": _FOUND},
+    CheckEnding.FLAW: {"fill": "#fbe3d6", "stroke": _FOUND},
+    CheckEnding.PASSED: {"fill": "white", "stroke": "#1f4e79"},
+    CheckEnding.NOT_MADE: {"fill": GREY, "stroke": GREY},
 }
 
 
@@ -55,7 +55,7 @@ class CheckRow(NamedTuple):
     """
 
     name: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckEnding, ...]
     note: str
 
 
@@ -80,9 +80,9 @@ def draw_checks(rows: Sequence[CheckRow], *, title: str) -> str:
             for place, outcome in enumerate(row.outcomes)
         ]
         elements.append(text(printable(row.note), notes, middle, fill=INK))
-        counts = (f"{row.outcomes.count(one)} {one}" for one in Outcome if one in row.outcomes)
+        counts = (f"{row.outcomes.count(one)} {one}" for one in CheckEnding if one in row.outcomes)
         said.append(f"{printable(row.name)}: {', '.join(counts)}")
-    shown = [one for one in Outcome if any(one in row.outcomes for row in rows)]
+    shown = [one for one in CheckEnding if any(one in row.outcomes for row in rows)]
     bottom = MARGIN + _ROW * len(rows)
     entries = [(_box(one, (SWATCH - _BOX) / 2.0, 0.0), one.value) for one in shown]
     elements += legend(entries, left=MARGIN, top=bottom + 16.0)
@@ -90,10 +90,10 @@ def draw_checks(rows: Sequence[CheckRow], *, title: str) -> str:
     return framed(Picture.CHECKS, title, SvgDrawing(elements, height, f"{'; '.join(said)}."))
 
 
-def _box(outcome: Outcome, left: float, middle: float) -> str:
+def _box(outcome: CheckEnding, left: float, middle: float) -> str:
     marks = {
-        Outcome.VIOLATION: tag("path", d=_CROSS, stroke="white", stroke_width=1.8),
-        Outcome.FLAW: tag("path", d=_SLASH, stroke=_FOUND, stroke_width=1.8),
+        CheckEnding.VIOLATION: tag("path", d=_CROSS, stroke="white", stroke_width=1.8),
+        CheckEnding.FLAW: tag("path", d=_SLASH, stroke=_FOUND, stroke_width=1.8),
     }
     square = tag("rect", width=_BOX, height=_BOX, stroke_width=1.2, **_BOXES[outcome])
     place = f"translate({left:g} {middle - _BOX / 2.0:g})"

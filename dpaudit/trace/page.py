@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dpaudit.formatting import counted, listed
 from dpaudit.model.severity import Severity
-from dpaudit.report.outcomes import CheckRow, Outcome, draw_checks
+from dpaudit.report.outcomes import CheckEnding, CheckRow, draw_checks
 from dpaudit.report.page import Page, Step, in_memory
 from dpaudit.report.standards import TRACE
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
@@ -97,18 +97,18 @@ def _lead(report: TraceReport) -> Iterator[str]:
 
 def _rows(report: TraceReport) -> tuple[CheckRow, ...]:
     """The outcomes part by part; parts that no check looked at are left out."""
-    ended = dict.fromkeys(report.not_checked, Outcome.NOT_MADE)
-    ended |= dict.fromkeys(report.checked, Outcome.PASSED)
+    ended = dict.fromkeys(report.not_checked, CheckEnding.NOT_MADE)
+    ended |= dict.fromkeys(report.checked, CheckEnding.PASSED)
     ended |= {
-        one.id: Outcome.VIOLATION if one.severity is Severity.VIOLATION else Outcome.FLAW
+        one.id: CheckEnding.VIOLATION if one.severity is Severity.VIOLATION else CheckEnding.FLAW
         for one in report.findings
     }
     rows = []
     for part, ids in PARTS.items():
-        outcomes = sorted((ended[id_] for id_ in ids if id_ in ended), key=list(Outcome).index)
-        found = sum(one in (Outcome.VIOLATION, Outcome.FLAW) for one in outcomes)
+        outcomes = sorted((ended[id_] for id_ in ids if id_ in ended), key=list(CheckEnding).index)
+        found = sum(one in (CheckEnding.VIOLATION, CheckEnding.FLAW) for one in outcomes)
         if outcomes:
-            made = set(outcomes) != {Outcome.NOT_MADE}
+            made = set(outcomes) != {CheckEnding.NOT_MADE}
             rows.append(CheckRow(part, tuple(outcomes), f"{found} found" if made else ""))
     return tuple(rows)
 
@@ -119,8 +119,10 @@ def _result(rows: tuple[CheckRow, ...]) -> Block:
         picture=Picture.CHECKS if rows else None,
         caption="One box for each deviation that was looked for, by the part of the training.",
         table=ReportTable(
-            ("Part", *(one.capitalize() for one in Outcome)),
-            tuple((row.name, *(str(row.outcomes.count(one)) for one in Outcome)) for row in rows),
+            ("Part", *(one.capitalize() for one in CheckEnding)),
+            tuple(
+                (row.name, *(str(row.outcomes.count(one)) for one in CheckEnding)) for row in rows
+            ),
             frozenset({1, 2, 3, 4}),
         ),
     )
