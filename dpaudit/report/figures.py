@@ -317,7 +317,7 @@ def _roc(result: AuditRecord) -> SvgDrawing:
             else []
         ),
         (tag("path", d=line, **_CHANCE), "chance"),
-        (tag("path", d=line, **_ATTACK), "attack"),
+        (tag("path", d=line, **_ATTACK), f"attack {result.attack}"),
         (tag("circle", cx=SWATCH / 2, cy=0, **_CHOSEN), "at the threshold"),
     ]
     if band is not None:
