@@ -74,7 +74,8 @@ def _verdict(report: ProbeReport) -> Verdict:
 def _headline(report: ProbeReport) -> tuple[str, str]:
     """The first words of the heading and the rest."""
     if not report.ran:
-        return "NOTHING WAS PROBED", "no probe could judge the generator"
+        _, word, why = report.headline.partition("NOTHING WAS PROBED")
+        return word, why.removeprefix(", ")
     if report.violations:
         ids = [one.id for one in report.violations]
         raise_ = "raises" if len(ids) == 1 else "raise"
@@ -97,8 +98,6 @@ def _lead(report: ProbeReport) -> Iterator[str]:
         )
     elif report.ran:
         yield "No alarm is not evidence of privacy: for that there is an audit."
-    else:
-        yield f"{report.headline}."
     yield (
         "A probe changes the table, the schema or a setting and checks whether the output changes "
         "in a way that no correct generator's does. Leaks that no probe looks for are not ruled "

@@ -129,7 +129,7 @@ class ReleasedDataResult(Document):
 
     def __str__(self) -> str:
         """The report as text of 80 columns."""
-        blocks = (*self._blocks(), self._page().blocks[1])
+        blocks = (*self._blocks(), self._page().next_block)
         return text_of(self.headline, self.reasons[1:], blocks)
 
     def _page(self) -> Page:

@@ -59,11 +59,16 @@ class Page(NamedTuple):
     details: tuple[Block, ...] = ()
 
     @property
+    def next_block(self) -> Block:
+        """The next step as a part."""
+        return _block("Next step", self.next_step)
+
+    @property
     def blocks(self) -> tuple[Block, ...]:
         """All parts in reading order."""
         return (
             self.result,
-            _block("Next step", self.next_step),
+            self.next_block,
             *self.findings,
             standards(self.clauses),
             *(() if self.reproduce is None else (_block("Reproduce", self.reproduce),)),

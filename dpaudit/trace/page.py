@@ -114,9 +114,11 @@ def _rows(report: TraceReport) -> tuple[CheckRow, ...]:
 
 
 def _result(rows: tuple[CheckRow, ...]) -> Block:
+    if not rows:
+        return Block(title="Result", paragraphs=("No check found a record that it could judge.",))
     return Block(
         title="Result",
-        picture=Picture.CHECKS if rows else None,
+        picture=Picture.CHECKS,
         caption="One box for each deviation that was looked for, by the part of the training.",
         table=ReportTable(
             ("Part", *(one.capitalize() for one in CheckEnding)),

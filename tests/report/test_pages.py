@@ -22,6 +22,7 @@ from dpaudit.report.content import audit_page
 from dpaudit.report.page import Page
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditBrief, AuditRecord
+from dpaudit.results.structure import Picture
 from dpaudit.results.verdict import Verdict
 from dpaudit.trace.catalogue import found
 from dpaudit.trace.page import trace_page
@@ -165,6 +166,44 @@ def test_every_report_has_the_parts_of_the_frame(pages: Mapping[str, Page]) -> N
         assert f"dpaudit {name} " in markdown
         limits = [block.title for block in page.blocks if block.title == "Threat model"]
         assert limits or re.search("not (tested|ruled out)", " ".join(page.lead)), name
+
+
+def test_what_found_nothing_or_could_not_judge_is_no_violation(record_of: Make) -> None:
+    report, probes = trace_report(), probe_report()
+    silent = trace_page(replace(report, findings=(), checked=(), not_checked={}))
+    assert (silent.verdict, silent.word) == (Verdict.INCONCLUSIVE, "NOTHING CHECKED")
+    sound = trace_page(replace(report, findings=()))
+    assert (sound.verdict, sound.finding) == (Verdict.CONSISTENT, "2 checks passed")
+    calm = probe_page(replace(probes, probes=probes.probes[1:]))
+    assert (calm.verdict, calm.word) == (Verdict.CONSISTENT, "NO ALARM")
+    unfit = probe_page(replace(probes, probes=probes.probes[2:]))
+    assert (unfit.verdict, unfit.word) == (Verdict.INCONCLUSIVE, "NOTHING WAS PROBED")
+    assert unfit.finding == "no probe applies: seen"
+    found_none = replace(
+        explanation(AuditBrief.of(record_of())),
+        removed_by=(),
+        conclusion="no fix that was tried removes the leak: it is elsewhere",
+    )
+    unexplained = explanation_page(found_none)
+    assert (unexplained.verdict, unexplained.word) == (Verdict.INCONCLUSIVE, "CAUSE NOT FOUND")
+    for page in (silent, sound, calm, unfit, unexplained):
+        html = page_html(page)
+        assert accessibility_faults(html) == []
+        assert "does not hold" not in html
+    assert "not evidence" in page_markdown(sound)
+    assert "not evidence" in page_markdown(calm)
+
+
+def test_the_figure_of_checks_has_a_box_for_each_and_tells_them_apart_without_colour() -> None:
+    drawn = trace_page(trace_report()).draw(Picture.CHECKS)
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+    rows = {"Noise", "Accounting", "DP-SGD"}
+    assert rows <= set(words)
+    legend = {"violation", "nothing found", "could not be made"}
+    assert legend <= set(words)
+    boxes = 4
+    assert drawn.count("<rect") == boxes + len(legend)
+    assert drawn.count("M3 3l6 6m0 -6l-6 6") == 2  # the violation, and its row of the legend
 
 
 def test_no_report_has_a_serious_fault_of_accessibility(pages: Mapping[str, Page]) -> None:
