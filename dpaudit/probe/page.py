@@ -93,8 +93,9 @@ def _lead(report: ProbeReport) -> Iterator[str]:
     if report.violations:
         yield (
             "The claim caps the change in the odds that a record was used at a factor of "
-            f"{odds(claim.epsilon, up=True)}{but_for(claim)}. The alarms below show that it does "
-            "not hold, not by how much: an audit measures that."
+            f"{odds(claim.epsilon, up=True)}{but_for(claim)}. The alarms below show, "
+            f"with {percent(report.confidence)} confidence over all probes, that it does not hold; "
+            "by how much, an audit measures."
         )
     elif report.ran:
         yield "No alarm is not evidence of privacy: for that there is an audit."

@@ -75,9 +75,9 @@ def _headline(report: TraceReport) -> tuple[str, str]:
 def _lead(report: TraceReport) -> Iterator[str]:
     if report.violated:
         yield (
-            "The training does something that its privacy proof does not cover, so the claimed "
-            "epsilon does not limit how far a synthetic table changes the odds that a record was "
-            "used. How far it does, an audit measures."
+            "The training does something that its privacy proof does not cover, so nothing proves "
+            "that the claimed epsilon limits how far a synthetic table changes the odds that a "
+            "record was used. How far it does, an audit measures."
         )
     elif report.checked or report.findings:
         yield (
