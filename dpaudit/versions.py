@@ -1,8 +1,9 @@
-"""Versions of what a result depends on."""
+"""Versions and the day of a result."""
 
 from __future__ import annotations
 
 import platform
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels", "torch", "loky")
@@ -20,3 +21,8 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[library] = "not installed"
     return found
+
+
+def today() -> str:
+    """The day in UTC, as a result has it."""
+    return datetime.now(UTC).date().isoformat()

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from dpaudit.model.currencies import Claim
 from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import RESULT_FILE, AuditResult
+from dpaudit.versions import today
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,4 +262,4 @@ def _date(folder: Path) -> str:
         found = parse_json((folder / RESULT_FILE).read_text(encoding="utf-8"))["date"]
         return date.fromisoformat(found).isoformat()
     except (OSError, ValueError, TypeError, KeyError):
-        return datetime.now(UTC).date().isoformat()
+        return today()

@@ -18,7 +18,7 @@ from dpaudit.game.store import Private
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim, CurveClaim
 from dpaudit.model.curve_text import written_out
-from dpaudit.model.tables import IN_MEMORY, TABLE_FILE, Table, data_digest
+from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.named import NamedAttack, NamedGenerator
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, module_of
 from dpaudit.plugins.source import Reached, reached, source_digest
@@ -126,9 +126,8 @@ class AuditSpec(ABC):
 
     @property
     def table_options(self) -> list[str]:
-        """The words of the command that name the table, without its schema."""
-        source = self.table.source
-        return ["--data", TABLE_FILE if source == IN_MEMORY else source]
+        """The words of the command that name the table and its schema."""
+        return self.table.words
 
     @cached_property
     def specification(self) -> dict[str, Any]:
@@ -201,12 +200,7 @@ class AuditSpec(ABC):
             own: Its further words.
         """
         settings = self.settings
-        given = [f"{key}={_text(value)}" for key, value in self.generator.parameters.items()]
-        words = ["dpaudit", name, self.generator.name]
-        words += [word for pair in given for word in ("-p", pair)]
-        words += self.table_options
-        if self.table.schema_source is not None:
-            words += ["--schema", self.table.schema_source]
+        words = ["dpaudit", name, *self.generator.words, *self.table_options]
         if settings.claim.is_stated:
             words += _stating(self.claim)
         words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
@@ -221,10 +215,6 @@ def _stating(claim: Claim) -> list[str]:
     return [
         word for name, value in claim.as_settings.items() for word in (f"--{name}", f"{value!r}")
     ]
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _digest(document: Mapping[str, Any]) -> str:

@@ -8,13 +8,20 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, write_asked
+from dpaudit.cli.console import (
+    FailOn,
+    exit_code,
+    guarded,
+    messages,
+    require_folders,
+    results,
+    write_asked,
+)
 from dpaudit.cli.panels import Panel, option
-from dpaudit.errors import InputError
 
 
-def _table(help: str, *, panel: Panel = Panel.INPUT) -> object:
-    return option(metavar="FILE", help=help, shown=False, panel=panel)
+def _table(help: str) -> object:
+    return option(metavar="FILE", help=help, shown=False, panel=Panel.INPUT)
 
 
 EpsilonOption = Annotated[
@@ -81,12 +88,8 @@ def audit_data(
     secrets: SecretsOption = None,
     anonymeter: AnonymeterOption = False,
     confidence: options.Confidence = 0.95,
-    html: Annotated[
-        Path | None, _table("Also write the report as HTML.", panel=Panel.OUTPUT)
-    ] = None,
-    markdown: Annotated[
-        Path | None, _table("Also write the report as Markdown.", panel=Panel.OUTPUT)
-    ] = None,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
     fail_on: FailOnOption = FailOn.INCONCLUSIVE,
     seed: options.Seed = 0,
     json: options.Json = False,
@@ -95,11 +98,7 @@ def audit_data(
     """Audits a released synthetic table: does it reveal who was in train?"""
     from dpaudit.released_data import audit_data as audited
 
-    for name, path in (("html", html), ("markdown", markdown)):
-        if path is not None and not path.parent.is_dir():
-            raise InputError(
-                f"folder {path.parent} does not exist: make it, or give another `{name}`"
-            )
+    require_folders(html=html, markdown=markdown)
     result = audited(
         synthetic,
         train,

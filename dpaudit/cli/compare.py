@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,7 +45,7 @@ def compare(
     """
     from dpaudit.comparison import Reference
 
-    _show(runs, Reference.FIRST, out or [], json=json)
+    _show(runs, Reference.FIRST, ["compare", *map(str, runs)], out or [], json=json)
 
 
 @guarded
@@ -69,17 +70,29 @@ def history(
     if len(inside) < 2:
         count = "only one finished run" if inside else "no finished runs"
         raise InputError(f"{folder} holds {count}: give a folder of two run folders or more")
-    _show(sorted(inside, key=_natural), Reference.PREVIOUS, out or [], json=json)
+    words = ["history", str(folder)]
+    _show(sorted(inside, key=_natural), Reference.PREVIOUS, words, out or [], json=json)
 
 
-def _show(paths: Sequence[Path], reference: Reference, out: Sequence[Path], *, json: bool) -> None:
+def _show(
+    paths: Sequence[Path],
+    reference: Reference,
+    words: Sequence[str],
+    out: Sequence[Path],
+    *,
+    json: bool,
+) -> None:
     from dpaudit.comparison import compare as compared
     from dpaudit.results.result import AuditResult
 
     for file in out:
         _check_kind(file)
     loaded = [AuditResult.load(path) for path in paths]
-    comparison = compared(dict(zip(_named(paths), loaded, strict=True)), reference=reference)
+    comparison = compared(
+        dict(zip(_named(paths), loaded, strict=True)),
+        reference=reference,
+        reproduce=shlex.join(["dpaudit", *words]),
+    )
     for file in out:
         write_asked(file, _written(comparison, file), option="out")
     output = results()
@@ -127,14 +140,15 @@ def _check_kind(file: Path) -> None:
 
 def _written(comparison: Comparison, file: Path) -> str:
     """The comparison as the name of a file asks for it."""
-    from dpaudit.comparison.render import comparison_html, comparison_markdown, draw_forest
+    from dpaudit.comparison.render import comparison_page, draw_forest
     from dpaudit.report.figures import standalone
+    from dpaudit.report.render import page_html, page_markdown
 
     match file.suffix:
         case ".html":
-            return comparison_html(comparison)
+            return page_html(comparison_page(comparison))
         case ".md":
-            return comparison_markdown(comparison)
+            return page_markdown(comparison_page(comparison))
         case ".svg":
             if comparison.quantity is None:
                 raise InputError(

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -28,6 +28,9 @@ from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import error_line, error_text, visible
 from dpaudit.plugins.exits import end_at_once
 from dpaudit.results.verdict import Verdict
+
+if TYPE_CHECKING:
+    from dpaudit.report.page import Page
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -175,6 +178,41 @@ def write_asked(path: Path, content: str | bytes, *, option: str) -> None:
         raise InputError(
             f"{path} cannot be written: {io_reason(error)}; give another `{option}`"
         ) from None
+
+
+def require_folders(**files: Path | None) -> None:
+    """Refuses files that could not be written in the end, before any work.
+
+    Args:
+        files: The files that options name, if any, by the option as Python spells it.
+
+    Raises:
+        InputError: If the folder of one does not exist.
+    """
+    for name, path in files.items():
+        if path is not None and not path.parent.is_dir():
+            raise InputError(
+                f"folder {path.parent} does not exist: make it, or give another `{name}`"
+            )
+
+
+def write_pages(page: Page, *, html: Path | None, markdown: Path | None) -> None:
+    """Writes a report to the files that options name.
+
+    Args:
+        page: The report.
+        html: The HTML file, if any.
+        markdown: The Markdown file, if any.
+
+    Raises:
+        InputError: If one cannot be written.
+    """
+    from dpaudit.report.render import page_html, page_markdown
+
+    if html is not None:
+        write_asked(html, page_html(page), option="html")
+    if markdown is not None:
+        write_asked(markdown, page_markdown(page), option="markdown")
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:

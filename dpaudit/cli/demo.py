@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
@@ -52,7 +53,8 @@ def demo(
     Exits with 0 whatever was found.
     """
     from dpaudit.comparison import compare
-    from dpaudit.comparison.render import comparison_html
+    from dpaudit.comparison.render import comparison_page
+    from dpaudit.report.render import page_html
     from dpaudit.results.result import REPORT_FILE
     from dpaudit.results.sentences import headline
 
@@ -63,7 +65,9 @@ def demo(
         output.print(f"  {headline(found[toy.name])}")
         output.print(f"  report: {out / toy.name / REPORT_FILE}")
     page = out / "compare.html"
-    write_asked(page, comparison_html(compare(found)), option="out")
+    again = shlex.join(["dpaudit", "compare", *(str(out / toy.name) for toy in _TOYS)])
+    compared = comparison_page(compare(found, reproduce=again))
+    write_asked(page, page_html(compared), option="out")
     output.print(f"side by side: {page}")
     output.print("your own: dpaudit audit my_generator.py:Gan --data table.csv --epsilon 1")
     if open_report and sys.stdout.isatty():

@@ -87,5 +87,6 @@ def explain(
         output.print(explanation.conclusion)
     else:
         output.print(str(explanation))
+        output.print(f"report: {inquiry.report}")
         output.print(f"reproduce: {explanation.reproduce}")
     raise typer.Exit(ExitCode.PASS if explanation.removed_by else ExitCode.INCONCLUSIVE)

@@ -227,6 +227,16 @@ Json = Annotated[
 Quiet = Annotated[
     bool, option("-q", "--quiet", help="No progress; one line of result.", panel=Panel.OUTPUT)
 ]
+Html = Annotated[
+    Path | None,
+    option(metavar="FILE", help="Also write the report as HTML.", shown=False, panel=Panel.OUTPUT),
+]
+Markdown = Annotated[
+    Path | None,
+    option(
+        metavar="FILE", help="Also write the report as Markdown.", shown=False, panel=Panel.OUTPUT
+    ),
+]
 WorstCaseTables = Annotated[
     WorstCase | None,
     option(

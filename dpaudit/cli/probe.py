@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, progress_of, show
+from dpaudit.cli.console import ExitCode, guarded, progress_of, require_folders, show, write_pages
 
 
 @guarded
@@ -46,6 +46,8 @@ def probe(
     ] = 0.99,
     worker_memory: options.WorkerMemory = None,
     seed: options.Seed = 0,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -55,10 +57,12 @@ def probe(
     """
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.probe import ProbeResult, ProbeSettings, run_probes
+    from dpaudit.probe.page import probe_page
 
     def line(result: ProbeResult) -> str:
         return f"{result.id}: {result.status} ({result.fits} fits)"
 
+    require_folders(html=html, markdown=markdown)
     settings = ProbeSettings(
         epsilon=epsilon,
         delta=delta,
@@ -80,6 +84,7 @@ def probe(
         parameters=parse_parameters(parameter or []),
         on_progress=progress_of(line, quiet=quiet),
     )
+    write_pages(probe_page(report), html=html, markdown=markdown)
     show(report, json=json, quiet=quiet, text=options.spelled)
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.audit import Table
-from dpaudit.cli.console import ExitCode, guarded, messages, show, write_asked
+from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
 
 PublicCoins: TypeAlias = Annotated[
     bool,
@@ -52,7 +51,6 @@ HandOver = Annotated[
         "for `dpaudit audit --after-replay`.",
     ),
 ]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report to write.")]
 
 
 @guarded
@@ -79,7 +77,8 @@ def replay(
     confidence: Confidence = 0.95,
     worker_memory: options.WorkerMemory = None,
     seed: options.Seed = 0,
-    html: Html = None,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -89,10 +88,11 @@ def replay(
     """
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.plugins.samplers import sampler_of
-    from dpaudit.replaying.report import replay_html
+    from dpaudit.replaying.report import replay_page
     from dpaudit.replaying.run import replay as replayed
     from dpaudit.results.verdict import Verdict
 
+    require_folders(html=html, markdown=markdown)
     record = replayed(
         generator,
         data,
@@ -118,8 +118,7 @@ def replay(
         seed=seed,
         on_progress=None if quiet or json else messages().print,
     )
-    if html is not None:
-        write_asked(html, replay_html(record), option="html")
+    write_pages(replay_page(record), html=html, markdown=markdown)
     show(record, json=json, quiet=quiet)
     codes = {Verdict.VIOLATION: ExitCode.VIOLATION, Verdict.CONSISTENT: ExitCode.PASS}
     raise typer.Exit(codes.get(record.verdict, ExitCode.INCONCLUSIVE))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, show
+from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
 
 
 @guarded
@@ -20,6 +20,8 @@ def trace(
     delta: options.OwnDelta = None,
     rows: options.Rows = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Of every training.")] = 0,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -29,7 +31,9 @@ def trace(
     exit code.
     """
     from dpaudit.trace import trace as traced
+    from dpaudit.trace.page import trace_page
 
+    require_folders(html=html, markdown=markdown)
     errors = messages()
     report = traced(
         generator,
@@ -40,6 +44,7 @@ def trace(
         seed=seed,
         on_progress=None if quiet else errors.print,
     )
+    write_pages(trace_page(report), html=html, markdown=markdown)
     show(report, json=json, quiet=quiet)
     if report.schema_inferred and not (json or quiet):
         errors.print(

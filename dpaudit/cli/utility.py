@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpaudit.cli import options, task_options
-from dpaudit.cli.console import ExitCode, guarded, progress_of, show, write_asked
-from dpaudit.errors import InputError
+from dpaudit.cli.console import (
+    ExitCode,
+    guarded,
+    progress_of,
+    require_folders,
+    show,
+    write_asked,
+)
 
 TestOption = Annotated[
     str | None,
@@ -57,12 +62,7 @@ def utility(
     confidence: Annotated[
         float, typer.Option(metavar="C", help="Of intervals, and that noise is beaten.")
     ] = 0.95,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Also write the report as a Markdown page.", show_default=False
-        ),
-    ] = None,
+    markdown: options.Markdown = None,
     seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -88,10 +88,7 @@ def utility(
         confidence=confidence,
         seed=seed,
     )
-    if markdown is not None and not markdown.parent.is_dir():
-        raise InputError(
-            f"folder {markdown.parent} does not exist: make it, or give another `markdown`"
-        )
+    require_folders(markdown=markdown)
     report = run_utility(
         generator,
         data,

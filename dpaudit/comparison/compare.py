@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -11,7 +11,7 @@ from dpaudit.errors import InputError
 from dpaudit.formatting import percent, printable
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import Quantity
-from dpaudit.results.document import Document
+from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.results.record import AuditBrief, AuditedGenerator, AuditRecord
 from dpaudit.results.sentences import claim_text, target
 from dpaudit.results.verdict import Verdict
@@ -77,6 +77,7 @@ class Comparison(Document):
         verdict: The most severe verdict.
         runs: The audits, two or more.
         changes: What differs, run by run from the second on.
+        reproduce: The command that puts them side by side again; absent where none was given.
 
     Raises:
         InputError: If there are fewer than two, or two have one name.
@@ -88,6 +89,7 @@ class Comparison(Document):
     verdict: Verdict
     runs: tuple[ComparedRun, ...]
     changes: tuple[RunChanges, ...]
+    reproduce: str | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if len(self.runs) < 2:
@@ -110,13 +112,17 @@ def gravest(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def compare(
-    runs: Mapping[str, AuditRecord], *, reference: Reference = Reference.FIRST
+    runs: Mapping[str, AuditRecord],
+    *,
+    reference: Reference = Reference.FIRST,
+    reproduce: str | None = None,
 ) -> Comparison:
     """Puts audits side by side.
 
     Args:
         runs: The results of two or more audits by what they are to be called, in order.
         reference: Which of them each is compared with.
+        reproduce: The command that compares them, for the report.
 
     Returns:
         The comparison.
@@ -137,6 +143,7 @@ def compare(
             RunChanges(old, new, changes(one, other))
             for (old, one), (new, other) in zip(before, named[1:], strict=True)
         ),
+        reproduce=reproduce,
     )
 
 

@@ -1,4 +1,4 @@
-"""A comparison as a page: HTML, Markdown, the picture alone, and lines for a terminal."""
+"""A comparison as a page, its picture, and lines for a terminal."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from dpaudit.report.figures import (
     bound_marks,
     framed,
 )
-from dpaudit.report.render import Page, page_html, page_markdown
+from dpaudit.report.page import Page, Step
+from dpaudit.report.standards import COMPARISON
 from dpaudit.report.svg import INK, Axes, Range, text
 from dpaudit.results.curves import FAR
-from dpaudit.results.sentences import claim_and_proof
+from dpaudit.results.record import days
+from dpaudit.results.sentences import claim_and_proof, gravest_in_odds
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
@@ -42,19 +44,10 @@ _IN_TURN = "Each run is compared with the one before it."
 _EACH_ALONE = (
     "Each bound holds at its own confidence, separately, and is a lower bound: a smaller one does "
     "not show a better generator. Where the audits differ (attacks, models, target), so may the "
-    "bounds, even of an unchanged generator."
+    "bounds, even of an unchanged generator. Smaller leaks, other records and stronger attackers "
+    "are not ruled out."
 )
 _ROW = 36
-
-
-def comparison_html(comparison: Comparison) -> str:
-    """The comparison as one HTML file without scripts or anything from the network."""
-    return page_html(_page(comparison), draw=lambda picture: draw_forest(comparison))
-
-
-def comparison_markdown(comparison: Comparison) -> str:
-    """The comparison as Markdown, without its picture; the table has its numbers."""
-    return page_markdown(_page(comparison))
 
 
 def comparison_table(comparison: Comparison) -> ReportTable:
@@ -90,40 +83,69 @@ def finding(comparison: Comparison) -> str:
     return f"{violations} of {many} {'violates its' if violations == 1 else 'violate their'} claim"
 
 
-def _page(comparison: Comparison) -> Page:
+def comparison_page(comparison: Comparison) -> Page:
+    """Arranges the report of a comparison."""
     is_history = comparison.reference is Reference.PREVIOUS
+    audits = {run.name: run.audit for run in comparison.runs}
+    generators = dict.fromkeys(run.generator.name for run in comparison.runs)
+    command = comparison.reproduce
     return Page(
         verdict=comparison.verdict,
         word="HISTORY" if is_history else "COMPARISON",
         finding=finding(comparison),
-        subject=", ".join(dict.fromkeys(run.generator.name for run in comparison.runs)),
-        lead=(*([_IN_TURN] if is_history else []), _EACH_ALONE),
-        blocks=_blocks(comparison),
+        about=f"Audits of {', '.join(generators)}",
+        date=days(audits.values()),
+        lead=(*gravest_in_odds(audits), *([_IN_TURN] if is_history else []), _EACH_ALONE),
+        result=_result(comparison),
+        next_step=Step((_next(comparison),)),
+        findings=(
+            Block(
+                title="Runs",
+                paragraphs=(COMPARED,),
+                table=comparison_table(comparison),
+            ),
+            Block(title="What changed"),
+            *map(_changed, comparison.changes),
+        ),
+        clauses=COMPARISON,
+        reproduce=None if command is None else Step(command=command),
         origin=f"dpaudit {__version__} from {len(comparison.runs)} runs",
+        draw=lambda picture: draw_forest(comparison),
     )
 
 
-def _blocks(comparison: Comparison) -> tuple[Block, ...]:
-    quantity = comparison.quantity
-    noun = "" if quantity is None else quantity.noun
-    mixed = (
-        ("The claims limit different quantities, so there is no picture on one axis.",)
-        if quantity is None
-        else ()
-    )
-    result = Block(
+def _result(comparison: Comparison) -> Block:
+    if comparison.quantity is None:
+        mixed = "The claims limit different quantities, so there is no picture on one axis."
+        return Block(title="Result", paragraphs=(mixed,))
+    return Block(
         title="Result",
-        paragraphs=mixed,
-        picture=None if quantity is None else Picture.FOREST,
-        caption=f"Claimed and empirical {noun} of each run, one below the other.",
-        table=comparison_table(comparison),
+        picture=Picture.FOREST,
+        caption=f"Claimed and empirical {comparison.quantity.noun} of each run, one below the "
+        "other.",
     )
-    numbers = Block(title="Runs", paragraphs=(COMPARED,), table=comparison_table(comparison))
+
+
+def _next(comparison: Comparison) -> str:
+    """What to do about the gravest verdict."""
+    those = [run.name for run in comparison.runs if run.audit.verdict is comparison.verdict]
+    named = ", ".join(those)
+    match comparison.verdict:
+        case Verdict.VIOLATION:
+            return (
+                f"Open the report of {named} (report.html in its run folder): it says what leaks "
+                "and how to find the cause. After a repair, audit again and compare."
+            )
+        case Verdict.INVALID:
+            return (
+                f"The report of {named} says what failed. Repair it, audit again with a fresh "
+                "seed, and compare."
+            )
+        case Verdict.INCONCLUSIVE:
+            return f"Plan a larger audit for {named} (dpaudit plan), run it, and compare again."
     return (
-        result,
-        *([numbers] if quantity is not None else []),
-        Block(title="What changed"),
-        *map(_changed, comparison.changes),
+        "Audit the next version with the same settings and compare again: bounds of different "
+        "settings come from different experiments."
     )
 
 
@@ -137,7 +159,7 @@ def _changed(step: RunChanges) -> Block:
         level=Level.SUBSECTION,
         paragraphs=(f"Careful: {_OTHER_EXPERIMENT}.",) if other_experiment(step) else (),
         table=ReportTable(
-            ("what", "part", "before", "after"),
+            ("What", "Part", "Before", "After"),
             tuple((what, str(part), before, after) for part, what, before, after in step.changes),
         ),
     )

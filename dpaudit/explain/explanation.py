@@ -141,7 +141,7 @@ def _within_claim(limits: Interval, claim: PrivacyClaim) -> bool:
     return max(limits.high, 1.0 - limits.low) <= allowed_auc(claim)
 
 
-_EFFECTS = {
+EFFECTS = {
     Effect.REMOVES: "removes it",
     Effect.UNPROVED: "not shown",
     Effect.REMAINS: "still leaks",
@@ -194,7 +194,7 @@ class Explanation(Document):
     reproduce: str
 
     @property
-    def _allowed_limits(self) -> str:
+    def allowed_limits(self) -> str:
         """The areas under the ROC curve that the claim allows, rounded inwards."""
         most = float(rounded_down(self.allowed_auc))
         return f"{rounded(1 - most)} to {rounded(most)}"
@@ -213,7 +213,7 @@ class Explanation(Document):
         lines += wrapped(
             f"Each bound holds at {percent(self.confidence)} by itself. A fix removes the leak if "
             "none is proved any more and the limits of the AUC lie within what the claim allows, "
-            f"{self._allowed_limits}, for every attack of this audit; another attack might find "
+            f"{self.allowed_limits}, for every attack of this audit; another attack might find "
             "more. Not shown: none is proved, but those limits are wider."
         )
         return "\n".join(lines)
@@ -236,24 +236,24 @@ def conclusion(before: Before, fixed: Sequence[FixedAudit]) -> str:
     }
     if [one.suspect for one in removed] == [TOGETHER]:
         if len(fixed) == 1:
-            return f"fixing all suspects together removes it: {bounds}"
-        return f"no fix that was tried removes it alone, all together do: {bounds}"
+            return f"fixing all suspects together removes the leak: {bounds}"
+        return f"no fix that was tried removes the leak alone, all together do: {bounds}"
     if removed:
         suspects = " or ".join(one.suspect for one in removed)
         alone = ", each alone," if len(removed) > 1 else ""
-        return f"fixing {suspects}{alone} removes it: {bounds}"
+        return f"fixing {suspects}{alone} removes the leak: {bounds}"
     if unproved := names[Effect.UNPROVED]:
         return (
-            f"nothing is shown to remove it; with {unproved} fixed it is not proved any more, "
-            "but may be there: try more shadow models"
+            f"nothing is shown to remove the leak; with {unproved} fixed it is not proved any "
+            "more, but may be there: try more shadow models"
         )
     if invalid := names[Effect.INVALID]:
-        return f"nothing is shown to remove it; with {invalid} fixed the audit is not valid"
-    return "no fix that was tried removes it: the leak is elsewhere"
+        return f"nothing is shown to remove the leak; with {invalid} fixed the audit is not valid"
+    return "no fix that was tried removes the leak: it is elsewhere"
 
 
 def _in_words(one: FixedAudit) -> str:
-    words = _EFFECTS[one.effect]
+    words = EFFECTS[one.effect]
     if one.effect is Effect.INVALID or one.limits is None:
         return f"{words}: {printable(one.audit.reasons[0])}"
     words += f": bound {rounded_down(one.audit.proved)}, AUC {auc_text(one.auc)}"

@@ -25,6 +25,7 @@ from dpaudit.explain.explanation import (
     judge_fix,
     removing,
 )
+from dpaudit.explain.page import explanation_page
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
 from dpaudit.formatting import did_you_mean
@@ -47,8 +48,9 @@ from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
+from dpaudit.report.render import MARKDOWN_FILE, page_html, page_markdown
 from dpaudit.results.advice import EXPLAINED_MODELS
-from dpaudit.results.result import RESULT_FILE, AuditResult
+from dpaudit.results.result import REPORT_FILE, RESULT_FILE, AuditResult
 from dpaudit.results.verdict import Verdict
 
 FOLDER = "explain"
@@ -139,6 +141,11 @@ class Inquiry:
         )
         return judge_fix(suspect, result, self.claim, folder=place.as_posix())
 
+    @property
+    def report(self) -> Path:
+        """The report that `conclude` writes, as HTML."""
+        return self.run.folder / FOLDER / REPORT_FILE
+
     def conclude(self, fixed: Sequence[FixedAudit]) -> Explanation:
         """Combines the findings and writes them to the run's folder."""
         explanation = Explanation(
@@ -153,8 +160,11 @@ class Inquiry:
             fixed=tuple(fixed),
             reproduce=self.reproduce,
         )
+        page, folder = explanation_page(explanation), self.run.folder / FOLDER
         with folder_usable(self.run.folder):
-            write_whole(self.run.folder / FOLDER / FILE, explanation.to_json())
+            write_whole(folder / FILE, explanation.to_json())
+            write_whole(folder / REPORT_FILE, page_html(page))
+            write_whole(folder / MARKDOWN_FILE, page_markdown(page))
         return explanation
 
     def _fixed(self, suspect: str) -> FixedSpec:

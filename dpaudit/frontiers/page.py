@@ -1,4 +1,4 @@
-"""A frontier as a page, HTML and Markdown, with its picture."""
+"""A frontier as a page, with its picture."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 from dpaudit.formatting import printable, rounded, rounded_down
 from dpaudit.frontiers.record import (
+    AUDIT_FOLDER,
     Frontier,
     FrontierPoint,
     finding,
@@ -26,13 +27,18 @@ from dpaudit.report.figures import (
     bound_marks,
     framed,
 )
-from dpaudit.report.render import Page, page_html, page_markdown
+from dpaudit.report.page import Page, Step, in_memory
+from dpaudit.report.standards import FRONTIER
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
-from dpaudit.results.record import AuditBrief
+from dpaudit.results.record import AuditBrief, days
+from dpaudit.results.sentences import gravest_in_odds
 from dpaudit.results.structure import Block, Picture
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
 
+_AGAIN: Final = (
+    "The same command continues in the same folder, and gives the same numbers again.",
+)
 _HEIGHT: Final = 190.0
 _LEFT: Final = 44.0
 _STYLES: Final = (
@@ -49,44 +55,67 @@ _NAME: Final = 24
 """Letters that stand at either end of a name that is cut."""
 
 
-def frontier_html(frontier: Frontier) -> str:
-    """The frontier as one HTML file without scripts or anything from the network."""
-    return page_html(_page(frontier), draw=lambda picture: draw_frontier(frontier))
-
-
-def frontier_markdown(frontier: Frontier) -> str:
-    """The frontier as Markdown, without its picture; the table has its numbers."""
-    return page_markdown(_page(frontier))
-
-
-def _page(frontier: Frontier) -> Page:
-    blocks = [
-        Block(
-            title="Result",
-            picture=Picture.FRONTIER,
-            caption="Higher is more useful, farther left is more private; a cross marks a claim "
-            "that does not hold.",
-            table=frontier_table(frontier),
-        ),
-        Block(title="Points", table=frontier_table(frontier)),
-        Block(title="How to read the numbers", items=notes(frontier)),
-        Block(title="Reproduce", command=frontier.reproduce),
-    ]
-    if frontier.failures:
-        blocks.insert(2, Block(title="What failed", items=frontier.failures))
+def frontier_page(frontier: Frontier) -> Page:
+    """Arranges the report of a frontier."""
+    audits = {
+        f"{point.asked} at epsilon {rounded(point.epsilon)}": point.audit
+        for point in frontier.points
+        if point.audit
+    }
+    table = frontier_table(frontier)
+    failed = [Block(title="What failed", items=frontier.failures)] if frontier.failures else []
     return Page(
         verdict=frontier.verdict,
         word="FRONTIER",
         finding=finding(frontier),
-        subject=f"{frontier.source}: {frontier.label} predicted",
+        about=f"Privacy and utility on {frontier.source}, {frontier.label} predicted",
+        date=days(audits.values()),
         lead=(
+            *gravest_in_odds(audits),
             "Each point is a generator at one epsilon: what it claims, what an audit proves, and "
             f"how well classifiers trained on its synthetic rows predict {frontier.label}.",
-            "No violation found is not evidence of privacy: a bound says how much is proved, not "
-            "how much is there.",
+            "No violation found is not evidence of privacy: smaller leaks, other records and "
+            "stronger attackers are not ruled out.",
         ),
-        blocks=tuple(blocks),
+        result=Block(
+            title="Result",
+            picture=Picture.FRONTIER,
+            caption="Higher is more useful, farther left is more private; a cross marks a claim "
+            "that does not hold.",
+        ),
+        next_step=Step((_next(frontier),)),
+        findings=(
+            Block(title="Points", table=table),
+            *failed,
+            Block(title="How to read the numbers", items=notes(frontier)),
+        ),
+        clauses=FRONTIER,
+        reproduce=Step(in_memory(frontier.source), frontier.reproduce),
         origin=f"dpaudit {__version__} from frontier.json",
+        draw=lambda picture: draw_frontier(frontier),
+    )
+
+
+def _next(frontier: Frontier) -> str:
+    """What to do about the gravest verdict."""
+    audited = [(point.folder, point.audit) for point in frontier.points if point.audit]
+    there = [folder for folder, audit in audited if audit.verdict is frontier.verdict]
+    match frontier.verdict:
+        case Verdict.VIOLATION:
+            return (
+                f"Open {there[0]}/{AUDIT_FOLDER}/report.html in the folder of this report: "
+                "it says what leaks and how to find the cause."
+            )
+        case Verdict.INCONCLUSIVE:
+            return (
+                "Give the points that could not decide more models (--shadow-models) in another "
+                "folder; dpaudit plan says how many."
+            )
+        case Verdict.INVALID:
+            return "Repair what failed, then run the same command again in another folder."
+    return (
+        "Choose a generator by its utility at the epsilon that you can defend, then audit it with "
+        "more models before you release its tables (dpaudit plan)."
     )
 
 

@@ -121,16 +121,14 @@ class FrontierSettings:
             for epsilon in self.epsilons:
                 yield PointName(asked, name, {**given, EPSILON: epsilon}, epsilon)
 
-    def command(self, data: str, schema: str | None, test: str | None) -> str:
+    def command(self, table: Sequence[str], test: str | None) -> str:
         """The command that repeats it.
 
         Args:
-            data: Where the table came from.
-            schema: The schema's file, if it was read from one.
+            table: The words that name the table and its schema.
             test: Where the test table came from, if there is one.
         """
-        words = ["dpaudit", "frontier", *self.generators, "--data", data]
-        words += [] if schema is None else ["--schema", schema]
+        words = ["dpaudit", "frontier", *self.generators, *table]
         words += [] if test is None else ["--test", test]
         words += ["--epsilons", ",".join(f"{one:g}" for one in self.epsilons)]
         for name, value in keywords_of(self.audit).items():

@@ -15,6 +15,8 @@ from dpaudit.results.verdict import Verdict
 
 HEADER: Final = ("generator", "claim", "bound", "limit", "AUROC", "interval", "verdict")
 _NUMERIC = frozenset({1, 2, 3, 4, 5})
+AUDIT_FOLDER: Final = "audit"
+"""The run folder of a point's audit, in its folder."""
 
 
 class MeanScore(NamedTuple):

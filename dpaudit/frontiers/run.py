@@ -27,9 +27,9 @@ from dpaudit.errors import (
 )
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped, rounded_down
-from dpaudit.frontiers.page import frontier_html, frontier_markdown
+from dpaudit.frontiers.page import frontier_page
 from dpaudit.frontiers.plan import FrontierSettings, PlannedPoint, cost, planned_points
-from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUtility
+from dpaudit.frontiers.record import AUDIT_FOLDER, Frontier, FrontierPoint, MeanScore, PointUtility
 from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.game.store import (
     PRIVATE_FILE,
@@ -42,6 +42,7 @@ from dpaudit.game.store import (
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest, load
 from dpaudit.plugins.protocols import FloatArray, Generator
+from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditBrief
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Measure, Setting
@@ -51,8 +52,8 @@ from dpaudit.versions import versions
 
 _LONGEST = 60
 FRONTIER_FILES = ("frontier.json", "frontier.html", "frontier.md")
-AUDIT_FOLDER, UTILITY_FILE = "audit", "utility.json"
-"""What the folder of a point holds."""
+UTILITY_FILE = "utility.json"
+"""The measured utility of a point, in its folder."""
 
 
 def _ignore(words: str) -> None:
@@ -181,11 +182,10 @@ def run_frontier(
             found,
             noise,
             test_source=None if tested is None else tested.source,
-            reproduce=settings.command(
-                table.source, table.schema_source, None if tested is None else tested.source
-            ),
+            reproduce=settings.command(table.words, None if tested is None else tested.source),
         )
-        texts = (result.to_json(), frontier_html(result), frontier_markdown(result))
+        page = frontier_page(result)
+        texts = (result.to_json(), page_html(page), page_markdown(page))
         for name, text in zip(FRONTIER_FILES, texts, strict=True):
             write_whole(out / name, text)
     return result

@@ -46,6 +46,17 @@ class Table(NamedTuple):
     source: str
     schema_source: str | None
 
+    @property
+    def words(self) -> list[str]:
+        """The words of a command that name the table and its schema."""
+        file = TABLE_FILE if self.source == IN_MEMORY else self.source
+        return ["--data", file, *self.schema_words]
+
+    @property
+    def schema_words(self) -> list[str]:
+        """The words of a command that name the schema; none if it was not read from a file."""
+        return [] if self.schema_source is None else ["--schema", self.schema_source]
+
 
 def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) -> Table:
     """Reads and validates a table.

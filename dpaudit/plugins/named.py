@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -53,6 +54,15 @@ class NamedGenerator(NamedTuple):
     name: str
     parameters: dict[str, Any]
     generator: Generator
+
+    @property
+    def words(self) -> list[str]:
+        """The words of a command that name it and its parameters."""
+        given = [
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in self.parameters.items()
+        ]
+        return [self.name, *(word for pair in given for word in ("-p", pair))]
 
     @property
     def stream_name(self) -> str:

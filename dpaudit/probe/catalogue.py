@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from dpaudit.errors import SettingsError
@@ -148,6 +148,17 @@ class ProbeSettings:
     def probes(self) -> tuple[Probe, ...]:
         """The probes to run, in the order of the report."""
         return tuple(one for one in PROBES if not self.only or one.id in self.only)
+
+    @property
+    def words(self) -> list[str]:
+        """What differs from the defaults, as words of the command."""
+        changed = [
+            (f"--{one.name.replace('_', '-')}", value)
+            for one in fields(self)
+            if one.name != "only" and (value := getattr(self, one.name)) != one.default
+        ]
+        chosen = [("--only", name) for name in self.only]
+        return [str(word) for pair in (*changed, *chosen) for word in pair]
 
     @property
     def alpha(self) -> float:

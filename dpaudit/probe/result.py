@@ -13,11 +13,12 @@ from dpaudit.formatting import (
     percent,
     printable,
     rounded,
+    rounded_up,
     wrapped,
 )
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
-from dpaudit.results.document import Document
+from dpaudit.results.document import OPTIONAL, Document
 
 Number = float | str | bool
 _INDENT = "  "
@@ -110,6 +111,8 @@ class ProbeReport(Document):
         confidence: Least probability that no probe flags a generator that satisfies its claim.
         seed: Root of every random stream.
         probes: What each probe found.
+        date: Day on which they ran, in UTC; absent from documents of before.
+        reproduce: The command that gives the same again; absent from documents of before.
     """
 
     schema_version = 1
@@ -124,6 +127,8 @@ class ProbeReport(Document):
     confidence: float
     seed: int
     probes: tuple[ProbeResult, ...]
+    date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
+    reproduce: str | None = field(default=None, metadata=OPTIONAL)
 
     def of(self, status: ProbeStatus) -> tuple[ProbeResult, ...]:
         """The results with one status."""
@@ -197,7 +202,7 @@ class ProbeReport(Document):
             yield f"{result.severity.upper()} {result.id}"
             for said in (
                 f"{result.evidence}.",
-                f"{_chance(result)}; {result.fits} fits.",
+                f"{chance(result)}; {result.fits} fits.",
                 f"Correct: {result.correct}.",
             ):
                 yield from wrapped(said, first=_INDENT, rest=_INDENT)
@@ -217,10 +222,11 @@ class ProbeReport(Document):
         yield "No alarm is no evidence of privacy: for that there is `dpaudit audit`."
 
 
-def _chance(result: ProbeResult) -> str:
+def chance(result: ProbeResult) -> str:
+    """How probable an alarm is of a generator that keeps its claim, in a sentence."""
     if result.p_value is not None:
         return (
-            f"Under the claim the probability of this is at most {rounded(result.p_value)} (alarm "
-            f"at {rounded(result.false_alarm_rate)})"
+            f"Under the claim the probability of this is at most {rounded_up(result.p_value)} "
+            f"(alarm at {rounded(result.false_alarm_rate)})"
         )
     return f"Not a matter of chance: {result.certainty}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -40,6 +41,7 @@ from dpaudit.probe.records import (
 from dpaudit.probe.result import NotApplicable, Observation, ProbeReport, ProbeResult, ProbeStatus
 from dpaudit.probe.subject import Subject, Trainer, maker
 from dpaudit.seeds import Stream
+from dpaudit.versions import today
 
 Check: TypeAlias = Callable[[Subject, Trainer], Observation | NotApplicable]
 _CHECKS: Final[Mapping[str, Check]] = {
@@ -184,6 +186,7 @@ def run_probes(
         results.append(result)
         if on_progress is not None:
             on_progress(result)
+    command = ["dpaudit", "probe", *built.asked.words, *table.words, *settings.words]
     return ProbeReport(
         generator=built.asked.name,
         parameters=built.asked.parameters,
@@ -195,6 +198,8 @@ def run_probes(
         confidence=settings.confidence,
         seed=settings.seed,
         probes=tuple(results),
+        date=today(),
+        reproduce=shlex.join(command),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -49,7 +48,7 @@ from dpaudit.released_data.scores import CLOSEST, MembershipScores, membership_s
 from dpaudit.released_data.split import CoinFile
 from dpaudit.released_data.tables import ReleasedTables, load_released
 from dpaudit.seeds import check_seed, rng_of
-from dpaudit.versions import __version__
+from dpaudit.versions import __version__, today
 
 
 class Canaries(NamedTuple):
@@ -194,7 +193,7 @@ def audit_data(
         seed=seed,
         report=report,
     )
-    return replace(found, date=datetime.now(UTC).date().isoformat(), reproduce=reproduce)
+    return replace(found, date=today(), reproduce=reproduce)
 
 
 def _command(

@@ -11,6 +11,7 @@ from dpaudit.released_data.conclusion import MembershipOutcome, ReleasedBound, R
 from dpaudit.released_data.copies import Hits
 from dpaudit.released_data.linkage import Linkage
 from dpaudit.report.figures import MARGIN, SWATCH, WIDTH, SvgDrawing, below, framed
+from dpaudit.report.page import Step
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.structure import Block, Picture, ReportTable
 
@@ -172,7 +173,7 @@ def lead(
         yield "Rows that this audit did not recognise may be recognised by a stronger attack."
 
 
-def next_block(finding: ReleasedFinding, *, has_holdout: bool, has_coins: bool) -> Block:
+def next_step(finding: ReleasedFinding, *, has_holdout: bool, has_coins: bool) -> Step:
     """What to do next."""
     split = "dpaudit split --data table.csv --to split"
     said: tuple[str, ...]
@@ -184,24 +185,24 @@ def next_block(finding: ReleasedFinding, *, has_holdout: bool, has_coins: bool) 
             "If there are none, split the table before the next training and train on "
             "split/train.csv alone:",
         )
-        return Block(title="Next step", paragraphs=said, command=split)
+        return Step(said, split)
     if finding in (ReleasedFinding.LEAK, ReleasedFinding.VIOLATION):
         said = (
             "Do not release this table as anonymous. The riskiest rows and the copies below show "
             "where to look. After a change to the generator, train again and repeat this audit.",
         )
-        return Block(title="Next step", paragraphs=said)
+        return Step(said)
     if finding is ReleasedFinding.NOTHING_FOUND and not has_coins:
         said = (
             "For a lower bound on epsilon, split the next table by coins before training. To test "
             "a claim of differential privacy, audit the generator (dpaudit audit).",
         )
-        return Block(title="Next step", paragraphs=said, command=split)
+        return Step(said, split)
     if finding in (ReleasedFinding.NOTHING_FOUND, ReleasedFinding.CONSISTENT):
         said = ("To test a claim more sharply, audit the generator itself (dpaudit audit).",)
-        return Block(title="Next step", paragraphs=said)
+        return Step(said)
     said = ("Change what the headline names, then audit again with a fresh seed (--seed).",)
-    return Block(title="Next step", paragraphs=said)
+    return Step(said)
 
 
 def threat_block() -> Block:

@@ -19,7 +19,7 @@ from dpaudit.released_data.membership import RiskyRow
 from dpaudit.released_data.opening import (
     draw_shares,
     lead,
-    next_block,
+    next_step,
     result_block,
     shares,
     threat_block,
@@ -33,8 +33,9 @@ from dpaudit.released_data.report import (
     text_of,
 )
 from dpaudit.released_data.tables import ReleasedSources
-from dpaudit.report.render import Page, page_html, page_markdown
-from dpaudit.report.standards import RELEASED, standards
+from dpaudit.report.page import Page, Step
+from dpaudit.report.render import page_html, page_markdown
+from dpaudit.report.standards import RELEASED
 from dpaudit.results.document import OPTIONAL, Document, document_schema
 from dpaudit.results.structure import Block
 from dpaudit.results.verdict import Verdict
@@ -125,45 +126,40 @@ class ReleasedDataResult(Document):
 
     def to_html(self) -> str:
         """The report as one HTML file without scripts or anything from the network."""
-        found = shares(self.membership, self.linkage)
-        return page_html(self._page(), draw=lambda picture: draw_shares(found))
+        return page_html(self._page())
 
     def __str__(self) -> str:
         """The report as text of 80 columns."""
-        return text_of(self.headline, self.reasons[1:], (*self._blocks(), self._next()))
-
-    def _next(self) -> Block:
-        return next_block(
-            self.finding,
-            has_holdout=self.rows.holdout is not None,
-            has_coins=self.rows.coins is not None,
-        )
+        blocks = (*self._blocks(), self._page().next_block)
+        return text_of(self.headline, self.reasons[1:], blocks)
 
     def _page(self) -> Page:
+        has_holdout = self.rows.holdout is not None
+        found = shares(self.membership, self.linkage)
         return Page(
             verdict=self.finding.verdict,
             word=self.finding.upper(),
             finding=self.reasons[0],
-            subject=f"Audit of the released table {self.sources.synthetic}"
-            f"{f', {self.date}' if self.date else ''}",
+            about=f"Audit of the released table {self.sources.synthetic}",
+            date=self.date,
             lead=tuple(
                 lead(
                     self.finding,
                     self.reasons[1:],
                     self.bound,
-                    has_holdout=self.rows.holdout is not None,
+                    has_holdout=has_holdout,
                     confidence=self.confidence,
                 )
             ),
-            blocks=(
-                result_block(shares(self.membership, self.linkage)),
-                self._next(),
-                *self._blocks(),
-                threat_block(),
-                standards(RELEASED),
-                *([Block(title="Reproduce", command=self.reproduce)] if self.reproduce else []),
+            result=result_block(found),
+            next_step=next_step(
+                self.finding, has_holdout=has_holdout, has_coins=self.rows.coins is not None
             ),
+            findings=(*self._blocks(), threat_block()),
+            clauses=RELEASED,
+            reproduce=None if self.reproduce is None else Step(command=self.reproduce),
             origin=f"dpaudit {self.dpaudit} audit-data",
+            draw=lambda picture: draw_shares(found),
         )
 
     def _blocks(self) -> tuple[Block, ...]:

@@ -11,50 +11,48 @@ from dpaudit.formatting import (
     duration,
     percent,
     rounded,
-    rounded_down,
-    rounded_up,
 )
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.replaying.record import ReplayRecord, cost
 from dpaudit.report.figures import LETTER, MARGIN, WIDTH, SvgDrawing, framed
-from dpaudit.report.render import Page, page_html, page_markdown
-from dpaudit.report.standards import REPLAY, standards
+from dpaudit.report.page import Page, Step, in_memory
+from dpaudit.report.standards import REPLAY
 from dpaudit.report.svg import INK, tag, text
+from dpaudit.results.odds import but_for, odds
+from dpaudit.results.sentences import HEADLINE_GAP
 from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable, left_out
 from dpaudit.results.verdict import Verdict
 
 _ROW: Final = 30.0
 _WIDEST: Final = WIDTH - 2 * MARGIN - 95.0
 _BAR: Final = "#1f4e79"
-_LARGEST_ODDS: Final = 1e6
-"""Beyond this a factor of odds says no more than its order."""
 _BARS: Final = 8
 """Lines that the figure shows."""
 _LONGEST: Final = int((WIDTH - 2 * MARGIN) / LETTER)
 
 
-def replay_html(record: ReplayRecord) -> str:
-    """The report as one HTML file, with a bar for each line of code."""
-    return page_html(_page(record), draw=lambda picture: _bars(record))
-
-
-def replay_markdown(record: ReplayRecord) -> str:
-    """The report as Markdown."""
-    return page_markdown(_page(record))
-
-
-def _page(record: ReplayRecord) -> Page:
-    word, _, finding = record.headline.partition("  ")
+def replay_page(record: ReplayRecord) -> Page:
+    """Arranges the report of a replay, with a bar for each line of code."""
+    word, _, finding = record.headline.partition(HEADLINE_GAP)
+    bound = Block(
+        title="Bound" if record.ledger else "Result",
+        table=ReportTable(("Quantity", "Value"), tuple(_numbers(record))),
+    )
     return Page(
         verdict=record.verdict,
         word=word,
         finding=finding,
-        subject=f"Replay of {record.generator} on {record.source}"
-        f"{f', {record.date}' if record.date else ''}",
+        about=f"Replay of {record.generator} on {record.source}",
+        date=record.date,
         lead=tuple(_lead(record)),
-        blocks=tuple(_blocks(record)),
+        result=_result(record) if record.ledger else bound,
+        next_step=Step((_next(record),)),
+        findings=(*([bound] if record.ledger else []), *_findings(record)),
+        clauses=REPLAY,
+        reproduce=Step(in_memory(record.source), record.reproduce),
         origin=f"dpaudit {record.versions['dpaudit']} replay",
+        draw=lambda picture: _bars(record),
     )
 
 
@@ -75,29 +73,15 @@ def _lead(record: ReplayRecord) -> Iterator[str]:
 def _odds(record: ReplayRecord, claim: PrivacyClaim) -> str:
     """A violation in odds."""
     seen = "the noisy answers" if record.guesses is None else "the synthetic rows"
-    most = math.log(_LARGEST_ODDS)
-    measured = "a million"
-    if record.proved is not None and record.proved <= most:
-        measured = rounded_down(math.exp(record.proved))
-    allowed = "any factor" if claim.epsilon > most else rounded_up(math.exp(claim.epsilon))
-    if claim.delta:
-        allowed += f", apart from outputs of total probability {rounded(claim.delta)}"
+    proved = math.inf if record.proved is None else record.proved
     return (
         f"For some outputs, an attacker who sees {seen} can change the odds that this record was "
-        f"used by a factor of at least {measured}. The claim allows {allowed}."
+        f"used by a factor of at least {odds(proved, up=False)}. The claim allows "
+        f"{odds(claim.epsilon, up=True)}{but_for(claim)}."
     )
 
 
-def _blocks(record: ReplayRecord) -> Iterator[Block]:
-    if record.ledger:
-        yield _result(record)
-        yield Block(title="Next step", paragraphs=(_next(record),))
-    yield Block(
-        title="Bound" if record.ledger else "Result",
-        table=ReportTable(("Quantity", "Value"), tuple(_numbers(record))),
-    )
-    if not record.ledger:
-        yield Block(title="Next step", paragraphs=(_next(record),))
+def _findings(record: ReplayRecord) -> Iterator[Block]:
     if record.parting is not None:
         found = record.parting
         yield Block(
@@ -138,8 +122,6 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
             "public are not ruled out.",
         ),
     )
-    yield standards(REPLAY)
-    yield Block(title="Reproduce", command=record.reproduce)
 
 
 def _result(record: ReplayRecord) -> Block:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -65,6 +64,7 @@ from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
+from dpaudit.versions import today
 
 REPLAYS: Final = 10
 """Counted replays, two fits each."""
@@ -719,7 +719,7 @@ def _concluded(
         seconds_a_fit=float(np.median(found.seconds)),
         versions=spec.versions,
         reproduce=spec.command_of("replay", _own_words(setting, len(counted))),
-        date=datetime.now(UTC).date().isoformat(),
+        date=today(),
     )
 
 

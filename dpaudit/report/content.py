@@ -20,9 +20,10 @@ from dpaudit.formatting import (
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import Neighbours, NoClaim
-from dpaudit.model.tables import IN_MEMORY, TABLE_FILE
 from dpaudit.plugins.protocols import World
-from dpaudit.report.standards import AUDIT, standards
+from dpaudit.report.figures import draw
+from dpaudit.report.page import Page, Step, in_memory
+from dpaudit.report.standards import AUDIT
 from dpaudit.results.advice import next_step
 from dpaudit.results.curves import (
     attack_bounds,
@@ -46,12 +47,15 @@ from dpaudit.results.leaks import (
 )
 from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.sentences import (
+    HEADLINE_GAP,
     JUDGED_BEFORE,
     PROVES_NOTHING,
     as_clearly,
     claim_and_proof,
     claim_text,
     compared_bound,
+    headline,
+    lead,
     target,
     withheld,
 )
@@ -65,34 +69,42 @@ _WORLDS = {
 }
 
 
-def subject(result: AuditRecord) -> str:
-    """Names what was audited: the line above the verdict."""
-    when = f", {result.date}" if result.date else ""
-    return f"Audit of {result.generator.name} on {result.data.source}{when}"
-
-
-def blocks(result: AuditRecord) -> tuple[Block, ...]:
-    """Arranges everything below the verdict.
+def audit_page(result: AuditRecord) -> Page:
+    """Arranges the report of an audit.
 
     Args:
         result: The record of an audit.
 
     Returns:
-        The parts of the report in reading order, the result first; parts without content are left
-        out, except where their absence is news.
+        The page; sections without content are left out, except where their absence is news.
     """
-    sections: tuple[Callable[[AuditRecord], Iterable[Block]], ...] = (
-        _result,
-        _reasons,
-        _next,
-        _leaks,
-        _game,
-        _attacks,
-        _scores,
-        threat_model,
+    word, _, finding = headline(result).partition(HEADLINE_GAP)
+    return Page(
+        verdict=result.verdict,
+        word=word,
+        finding=finding,
+        about=f"Audit of {result.generator.name} on {result.data.source}",
+        date=result.date,
+        lead=lead(result),
+        result=_result(result),
+        next_step=_next(result),
+        findings=_sections(
+            result,
+            *(_reasons, _leaks, _game, _attacks, _scores, threat_model),
+            *(_controls, _checks, _probes, _failures),
+        ),
+        clauses=AUDIT,
+        reproduce=_reproduce(result),
+        details=_sections(result, _claim, _settings, _data, _versions),
+        origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
+        draw=lambda picture: draw(picture, result),
     )
-    findings = (block for section in sections for block in section(result))
-    return (*findings, *about_the_run(result))
+
+
+def _sections(
+    result: AuditRecord, *sections: Callable[[AuditRecord], Iterable[Block]]
+) -> tuple[Block, ...]:
+    return tuple(block for section in sections for block in section(result))
 
 
 def _reasons(result: AuditRecord) -> Iterable[Block]:
@@ -107,37 +119,35 @@ def _reasons(result: AuditRecord) -> Iterable[Block]:
         )
 
 
-def _next(result: AuditRecord) -> Iterable[Block]:
+def _next(result: AuditRecord) -> Step:
     step = next_step(result)
     here = " (in the folder of this report)" if step.command.endswith(" .") else ""
-    yield Block(
-        title="Next step",
-        paragraphs=(
+    return Step(
+        (
             f"{step.why.removesuffix('.')}{here}.",
             *([f"It costs {step.cost}."] if step.cost else []),
             *(f"Then {then}." for then in step.then),
         ),
-        command=step.command or None,
+        step.command or None,
     )
 
 
-def _result(result: AuditRecord) -> Iterable[Block]:
+def _result(result: AuditRecord) -> Block:
     if result.proved is None:
-        yield Block(
+        return Block(
             title="Result",
             paragraphs=(
                 "There is no bound: no shadow model was scored. Attacks, scores and leaking "
                 "features are therefore missing below.",
             ),
         )
-        return
     caution: tuple[str, ...] = ()
     if result.verdict is Verdict.INVALID:
         caution = (PROVES_NOTHING,)
     elif withheld(result):
         caution = (f"{JUDGED_BEFORE}.",)
     noun = _capital(result.claim.quantity.noun)
-    yield Block(
+    return Block(
         title="Result",
         paragraphs=caution,
         picture=Picture.CLAIM,
@@ -375,23 +385,6 @@ def _capital(label: str) -> str:
     return label[0].upper() + label[1:]
 
 
-def about_the_run(result: AuditRecord) -> tuple[Block, ...]:
-    """Arranges what lets a reader trust the findings and repeat them."""
-    sections: tuple[Callable[[AuditRecord], Iterable[Block]], ...] = (
-        _controls,
-        _checks,
-        _probes,
-        _failures,
-        lambda _: (standards(AUDIT),),
-        _reproduce,
-        _claim,
-        _settings,
-        _data,
-        _versions,
-    )
-    return tuple(block for section in sections for block in section(result))
-
-
 def threat_model(result: AuditRecord) -> Iterable[Block]:
     """The threat model: what the attacker sees, knows and has to find out."""
     words, level = result.game.words, result.access or Access.OUTPUT
@@ -620,13 +613,9 @@ def _versions(result: AuditRecord) -> Iterable[Block]:
     )
 
 
-def _reproduce(result: AuditRecord) -> Iterable[Block]:
-    said: tuple[str, ...] = ()
-    if result.generator.seedable:
-        said += ("The same command gives the same numbers again.",)
-    if result.data.source == IN_MEMORY:
-        said += (f"The table was in memory: write it to {TABLE_FILE} first.",)
-    yield Block(title="Reproduce", paragraphs=said, command=result.reproduce)
+def _reproduce(result: AuditRecord) -> Step:
+    same = ("The same command gives the same numbers again.",) if result.generator.seedable else ()
+    return Step((*same, *in_memory(result.data.source)), result.reproduce)
 
 
 def _passed(passed: bool) -> str:

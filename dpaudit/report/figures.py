@@ -39,7 +39,8 @@ _DARK = (
 )
 SWATCH = 20.0
 """Width of the marks of a legend."""
-_LEGEND_ROW = 15.0
+LEGEND_ROW = 15.0
+"""Height of a row of a legend."""
 
 
 class SvgDrawing(NamedTuple):
@@ -173,7 +174,7 @@ def legend(entries: Iterable[tuple[str, str]], *, left: float, top: float) -> li
             "g",
             mark,
             text(words, SWATCH + 8.0, 0.0),
-            transform=f"translate({left:g} {top + _LEGEND_ROW * place:g})",
+            transform=f"translate({left:g} {top + LEGEND_ROW * place:g})",
         )
         for place, (mark, words) in enumerate(entries)
     ]
@@ -182,7 +183,7 @@ def legend(entries: Iterable[tuple[str, str]], *, left: float, top: float) -> li
 def below(entries: Sequence[tuple[str, str]], axes: Axes) -> tuple[list[str], float]:
     """A legend below an axis with its name, and where it ends."""
     top = axes.bottom + 48.0
-    return legend(entries, left=MARGIN, top=top), top + _LEGEND_ROW * len(entries) - 3.0
+    return legend(entries, left=MARGIN, top=top), top + LEGEND_ROW * len(entries) - 3.0
 
 
 def _claim(result: AuditRecord) -> SvgDrawing:
@@ -316,7 +317,7 @@ def _roc(result: AuditRecord) -> SvgDrawing:
             else []
         ),
         (tag("path", d=line, **_CHANCE), "chance"),
-        (tag("path", d=line, **_ATTACK), "attack"),
+        (tag("path", d=line, **_ATTACK), f"attack {result.attack}"),
         (tag("circle", cx=SWATCH / 2, cy=0, **_CHOSEN), "at the threshold"),
     ]
     if band is not None:
@@ -337,7 +338,7 @@ def _roc(result: AuditRecord) -> SvgDrawing:
             f" Around the curve, {percent(result.confidence)} Clopper-Pearson limits of each rate "
             "by itself."
         )
-    return SvgDrawing(elements, top + _LEGEND_ROW * len(entries) - 3.0, described)
+    return SvgDrawing(elements, top + LEGEND_ROW * len(entries) - 3.0, described)
 
 
 def _linear_roc(result: AuditRecord, band: RocBand | None) -> list[str]:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,12 +14,11 @@ from markupsafe import Markup
 from dpaudit.errors import RunFolderError
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import visible
-from dpaudit.report.content import blocks, subject
-from dpaudit.report.figures import draw
+from dpaudit.report.content import audit_page
+from dpaudit.report.page import Page
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import REPORT_FILE
-from dpaudit.results.sentences import HEADLINE_GAP, headline, lead
-from dpaudit.results.structure import Block, Level, Picture
+from dpaudit.results.structure import Block, Level
 from dpaudit.results.verdict import Verdict
 
 # Known by shape as well as by colour; a tick for "consistent" would say more than was found.
@@ -39,31 +38,12 @@ _MARKDOWN_LINK = re.compile(
 )
 _BREAK = "&#8203;"
 _CUT = "The rest is too long to be shown here: it is in report.html of the run folder."
-_LETTERS_IN_LINE, _LINES_OF_TITLE, _LINES_OF_PICTURE = 95, 3, 22
-_LINES_OF_THREE_SCREENS = 100
+_LETTERS_IN_LINE, _LINES_OF_TITLE, _LINES_OF_PICTURE = 90, 3, 22
+_GAP = 0.5
+"""Lines between paragraphs."""
+_LINES_OF_THREE_SCREENS = 72
+"""Of 800 points, without what stands next to the first picture."""
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-
-
-class Page(NamedTuple):
-    """The content of a page, for every format.
-
-    Attributes:
-        verdict: Gives the heading its colour and its sign.
-        word: The first word of the heading, in capitals.
-        finding: The rest of the heading.
-        subject: The line above it.
-        lead: Sentences below it.
-        blocks: The parts. The picture of the first one stands next to the lead.
-        origin: What it was made from, and by which version.
-    """
-
-    verdict: Verdict
-    word: str
-    finding: str
-    subject: str
-    lead: tuple[str, ...]
-    blocks: tuple[Block, ...]
-    origin: str
 
 
 def render_html(result: AuditRecord) -> str:
@@ -75,7 +55,7 @@ def render_html(result: AuditRecord) -> str:
     Returns:
         The HTML text.
     """
-    return page_html(_page(result), draw=lambda picture: draw(picture, result))
+    return page_html(audit_page(result))
 
 
 def render_markdown(result: AuditRecord) -> str:
@@ -87,7 +67,7 @@ def render_markdown(result: AuditRecord) -> str:
     Returns:
         The Markdown text.
     """
-    return page_markdown(_page(result))
+    return page_markdown(audit_page(result))
 
 
 def render_excerpt(result: AuditRecord, *, most_bytes: int) -> str:
@@ -100,63 +80,48 @@ def render_excerpt(result: AuditRecord, *, most_bytes: int) -> str:
     Returns:
         The Markdown text; where parts are left out, it says so.
     """
-    page = _page(result)
+    page = audit_page(result)
     text, kept = page_markdown(page), len(page.blocks)
     while len(text.encode()) > most_bytes and kept:
         kept -= 1
         cut = Block(title="More", paragraphs=(_CUT,))
-        text = page_markdown(page._replace(blocks=(*page.blocks[:kept], cut)))
+        text = _markdown(page, (*page.blocks[:kept], cut))
     return text
 
 
-def page_html(page: Page, *, draw: Callable[[Picture], str]) -> str:
-    """A page as one HTML file.
-
-    Args:
-        page: The page.
-        draw: Makes an `<svg>` element of each picture that its blocks name.
-
-    Returns:
-        The HTML text.
-    """
+def page_html(page: Page) -> str:
+    """A page as one HTML file without scripts or anything from the network."""
     template = _environment(autoescape=True).get_template("page.html.j2")
-    return visible(template.render(_context(page), draw=lambda picture: Markup(draw(picture))))
-
-
-def page_markdown(page: Page) -> str:
-    """A page as Markdown, without pictures.
-
-    Args:
-        page: The page.
-
-    Returns:
-        The Markdown text.
-    """
-    template = _environment(autoescape=False, finalize=_markdown).get_template("page.md.j2")
-    return visible(template.render(_context(page), fenced=_fenced, hashes=_hashes, rule=_rule))
-
-
-def _page(result: AuditRecord) -> Page:
-    word, _, finding = headline(result).partition(HEADLINE_GAP)
-    return Page(
-        verdict=result.verdict,
-        word=word,
-        finding=finding,
-        subject=subject(result),
-        lead=lead(result),
-        blocks=blocks(result),
-        origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
+    opens = page.result.picture is not None
+    rest = page.blocks[opens:]
+    return visible(
+        template.render(
+            _context(page),
+            result=page.result if opens else None,
+            rest=rest,
+            contents=_contents(rest),
+            draw=lambda picture: Markup(page.draw(picture)),
+        )
     )
 
 
+def page_markdown(page: Page) -> str:
+    """A page as Markdown (GitHub's), without pictures; their tables are there."""
+    return _markdown(page, page.blocks)
+
+
+def _markdown(page: Page, blocks: Sequence[Block]) -> str:
+    template = _environment(autoescape=False, finalize=_escaped).get_template("page.md.j2")
+    context = {**_context(page), "blocks": blocks}
+    return visible(template.render(context, fenced=_fenced, hashes=_hashes, rule=_rule))
+
+
 def _context(page: Page) -> dict[str, Any]:
-    opens = bool(page.blocks) and page.blocks[0].picture is not None
+    when = f", {page.date}" if page.date else ""
     return {
         **page._asdict(),
+        "subject": f"{page.about}{when}",
         "symbol": _SYMBOLS[page.verdict],
-        "result": page.blocks[0] if opens else None,
-        "rest": page.blocks[opens:],
-        "contents": _contents(page.blocks[opens:]),
     }
 
 
@@ -167,9 +132,9 @@ def _contents(blocks: Sequence[Block]) -> list[str]:
         lines += _LINES_OF_TITLE
         if not block.folded:
             said = (*block.paragraphs, *block.items)
-            lines += sum(math.ceil(len(one) / _LETTERS_IN_LINE) for one in said)
+            lines += sum(math.ceil(len(one) / _LETTERS_IN_LINE) + _GAP for one in said)
             lines += _LINES_OF_PICTURE * (block.picture is not None)
-            lines += 1.3 * len(block.table.rows) if block.table and not block.picture else 0
+            lines += 1.4 * len(block.table.rows) + 1.4 if block.table and not block.picture else 0
     if lines <= _LINES_OF_THREE_SCREENS:
         return []
     return [block.title for block in blocks if block.level is Level.SECTION]
@@ -189,7 +154,7 @@ def _environment(
     )
 
 
-def _markdown(value: object) -> object:
+def _escaped(value: object) -> object:
     """Escapes whatever a Markdown template prints, unless it is markup already."""
     if isinstance(value, Markup):
         return value

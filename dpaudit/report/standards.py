@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from dpaudit.results.structure import Block, ReportTable
 
-AUDIT: Final = (
+
+class Clause(NamedTuple):
+    """A clause of a standard.
+
+    Attributes:
+        clause: The standard, and where in it.
+        asks_for: What it asks for.
+        answer: The sections with the answer, or that it was not tested.
+    """
+
+    clause: str
+    asks_for: str
+    answer: str
+
+
+def _clauses(*rows: tuple[str, str, str]) -> tuple[Clause, ...]:
+    return tuple(Clause(*row) for row in rows)
+
+
+_NO_ATTACK = ("ISO/IEC 27559, 8.2.3", "adversarial testing", "not tested: no attack was run")
+_AGAIN = ("ISO/IEC 27559, 8.3.4", "re-evaluation", "Reproduce")
+_SIDE_CHANNELS = ("NIST SP 800-226", "side channels", "not tested")
+AUDIT: Final = _clauses(
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked record"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "Attacks; Controls and checks"),
-    ("ISO/IEC 27559, 8.3.4", "re-evaluation", "Reproduce"),
+    _AGAIN,
     ("NIST SP 800-226", "unit of privacy, meaning of epsilon", "Claim; Result"),
     ("NIST SP 800-226", "trust model, access and exposure", "Threat model"),
     ("NIST SP 800-226", "implementation: floating point, seeds", "Checks of the run"),
-    ("NIST SP 800-226", "side channels", "not tested"),
+    _SIDE_CHANNELS,
     ("ICO, anonymisation", "motivated intruder", "Attacks: knows all other records"),
     ("ICO, anonymisation", "singling out, linkability, inference", "not tested one by one"),
 )
 """Of an audit of a generator."""
-REPLAY: Final = (
+REPLAY: Final = _clauses(
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
-    ("ISO/IEC 27559, 8.3.4", "re-evaluation", "Reproduce"),
+    _AGAIN,
     ("NIST SP 800-226", "unit of privacy, meaning of epsilon", "Result"),
     ("NIST SP 800-226", "implementation: noise scales, sensitivities", "Ledger"),
-    ("NIST SP 800-226", "side channels", "not tested"),
+    _SIDE_CHANNELS,
 )
 """Of a replay."""
-RELEASED: Final = (
+RELEASED: Final = _clauses(
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "Members; Copies"),
-    ("ISO/IEC 27559, 8.3.4", "re-evaluation", "Reproduce"),
+    _AGAIN,
     ("NIST SP 800-226", "meaning of epsilon", "Bound on epsilon"),
     ("ICO, anonymisation", "motivated intruder", "Threat model"),
     ("ICO, anonymisation", "singling out", "Copies; Extremes and rare values"),
@@ -38,13 +60,51 @@ RELEASED: Final = (
     ("ICO, anonymisation", "inference", "Guessing a value from all others"),
 )
 """Of an audit of a released table."""
+COMPARISON: Final = _clauses(
+    ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked records"),
+    ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of each run"),
+    ("ISO/IEC 27559, 8.3.4", "re-evaluation", "What changed; Reproduce"),
+    ("NIST SP 800-226", "unit of privacy, trust model, implementation", "the report of each run"),
+)
+"""Of audits side by side."""
+FRONTIER: Final = _clauses(
+    ("ISO/IEC 27559, 7.3.2", "maximum risk", "Points: of the attacked record"),
+    ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of each point's audit"),
+    _AGAIN,
+    ("NIST SP 800-226", "meaning of epsilon", "Result; Points"),
+    ("NIST SP 800-226", "unit of privacy, trust model, implementation", "the report of each audit"),
+)
+"""Of generators over epsilons."""
+TRACE: Final = _clauses(
+    _NO_ATTACK,
+    _AGAIN,
+    ("NIST SP 800-226", "implementation: noise, sensitivities, accounting", "Result; Findings"),
+    ("NIST SP 800-226", "implementation: floating point, seeds", "not tested"),
+    _SIDE_CHANNELS,
+)
+"""Of a traced training."""
+PROBE: Final = _clauses(
+    _NO_ATTACK,
+    _AGAIN,
+    ("NIST SP 800-226", "unit of privacy", "What was tested"),
+    ("NIST SP 800-226", "implementation: public bounds, seeds", "Result; Alarms"),
+    _SIDE_CHANNELS,
+)
+"""Of probes."""
+EXPLANATION: Final = _clauses(
+    ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of the audit; Suspects"),
+    _AGAIN,
+    ("NIST SP 800-226", "implementation", "Suspects"),
+    _SIDE_CHANNELS,
+)
+"""Of an explained violation."""
 
 
-def standards(rows: tuple[tuple[str, str, str], ...]) -> Block:
+def standards(clauses: tuple[Clause, ...]) -> Block:
     """The section on standards, folded.
 
     Args:
-        rows: Of each clause its standard, what it asks for, and where the answer is.
+        clauses: What they ask for and where the answers are.
 
     Returns:
         The section.
@@ -56,5 +116,5 @@ def standards(rows: tuple[tuple[str, str, str], ...]) -> Block:
             "Where a reviewer who works by a standard finds the answer. This report is evidence "
             "for one part of such a review; it certifies nothing.",
         ),
-        table=ReportTable(("Clause", "Asks for", "Section of this report"), rows),
+        table=ReportTable(("Clause", "Asks for", "Section of this report"), clauses),
     )

@@ -6,26 +6,35 @@ import math
 
 from dpaudit.formatting import rounded, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results.record import AuditRecord
+from dpaudit.model.currencies import Claim
+from dpaudit.results.record import AuditBrief, AuditRecord
 from dpaudit.results.verdict import Verdict
 
 _LARGEST = 1e6
 """Above this, only the order of magnitude of a factor is shown."""
 
 
-def in_odds(result: AuditRecord) -> str:
-    """How far a violation changes odds, as the end of a sentence; empty of any other claim.
+def in_odds(result: AuditRecord | AuditBrief) -> str:
+    """How far a violation changes odds, as the end of a sentence; empty of any other verdict."""
+    violated = result.verdict is Verdict.VIOLATION
+    return changed_odds(result.claim, result.proved) if violated else ""
+
+
+def changed_odds(claim: Claim, proved: float | None) -> str:
+    """How far a bound beyond a claim changes odds, as the end of a sentence.
 
     A lower bound e means that some set of outputs is more than exp(e) times as probable in one
     world as in the other, and by more than delta (by definition). An attacker who sees such an
     output multiplies prior odds by more than exp(e) (Bayes' theorem).
+
+    Args:
+        claim: The claim.
+        proved: A lower bound on what it limits; None if there is none.
+
+    Returns:
+        The words; empty without a bound, and of a claim that has no meaning in odds.
     """
-    claim, proved = result.claim, result.proved
-    if result.verdict is not Verdict.VIOLATION or proved is None:
-        return ""
-    if not isinstance(claim, PrivacyClaim):
-        return ""
-    if claim.epsilon > math.log(_LARGEST):
+    if proved is None or not isinstance(claim, PrivacyClaim) or claim.epsilon > math.log(_LARGEST):
         return ""
     return (
         f"; the claim caps the change in odds at a factor of {odds(claim.epsilon, up=True)}"
@@ -35,10 +44,8 @@ def in_odds(result: AuditRecord) -> str:
 
 def odds(epsilon: float, *, up: bool) -> str:
     """exp(epsilon), rounded so that it never says more than holds."""
-    if math.isinf(epsilon) or (up and epsilon > math.log(_LARGEST)):
-        return "any factor"
     if epsilon > math.log(_LARGEST):
-        return "a million"
+        return "any factor" if up else "a million"
     factor = math.exp(epsilon)
     return rounded_up(factor) if up else rounded_down(factor)
 

@@ -268,7 +268,7 @@ def _roc(result: AuditRecord, ax: Axes) -> None:
         color=_INK,
         markerfacecolor="white",
         clip_on=False,
-        label="chosen threshold",
+        label="at the threshold",
     )
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set(xlabel="false positive rate", ylabel="true positive rate")

@@ -6,7 +6,7 @@ a line and its description here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Annotated, Any
@@ -479,6 +479,7 @@ class AuditBrief:
         auc: Of the deciding attack; 0.5 is chance. Null if no trial was scored.
         shadow_models: Trials run, of both worlds together.
         seconds: Time spent in trials over all workers, in seconds.
+        date: Day on which the audit ended, in UTC; absent where it is not known.
     """
 
     verdict: Verdict
@@ -492,6 +493,7 @@ class AuditBrief:
     auc: Probability | None
     shadow_models: Whole
     seconds: NonNegative
+    date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
 
     @classmethod
     def of(cls, record: AuditRecord) -> AuditBrief:
@@ -509,4 +511,11 @@ class AuditBrief:
             auc=record.auc,
             shadow_models=sum(record.shadow_models.values()),
             seconds=record.seconds,
+            date=record.date,
         )
+
+
+def days(audits: Iterable[AuditBrief]) -> str | None:
+    """The days on which audits ended, from the first to the last; None if no day is known."""
+    known = sorted({audit.date for audit in audits if audit.date})
+    return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else None

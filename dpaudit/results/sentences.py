@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol
 
@@ -20,7 +20,7 @@ from dpaudit.model.choices import EXPOSING, FARTHEST, Access
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.results.odds import in_odds
-from dpaudit.results.record import AuditRecord, ProbeAlarm
+from dpaudit.results.record import AuditBrief, AuditRecord, ProbeAlarm
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
@@ -153,6 +153,26 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     return (
         f"{claim} This audit says nothing about it: {failed_part(result)}.",
         *probes_alarm(result),
+    )
+
+
+def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
+    """The largest violation among several audits in one sentence; none if none violates its claim.
+
+    Args:
+        audits: What they found, by name.
+    """
+    violations = {
+        name: audit for name, audit in audits.items() if audit.verdict is Verdict.VIOLATION
+    }
+    if not violations:
+        return ()
+    name = max(violations, key=lambda one: violations[one].proved or 0.0)
+    worst = violations[name]
+    _, proved = claim_and_proof(worst.claim, worst.proved)
+    return (
+        f"{printable(name)}: with {percent(worst.confidence)} confidence the true "
+        f"{worst.claim.quantity.noun} is at least {proved}{in_odds(worst)}.",
     )
 
 

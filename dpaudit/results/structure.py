@@ -20,6 +20,8 @@ class Picture(StrEnum):
     FRONTIER = "frontier"
     LEDGER = "ledger"
     RELEASED = "released"
+    CHECKS = "checks"
+    SUSPECTS = "suspects"
 
 
 class Level(IntEnum):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.recorder import can_be_traced
-from dpaudit.results.document import Document
+from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.trace.accounting import accountant, budget
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped
 from dpaudit.trace.constants import constants, labels, scaling
@@ -27,6 +28,7 @@ from dpaudit.trace.noise import noise
 from dpaudit.trace.processing import inputs, output, teachers
 from dpaudit.trace.readers import partition, readers
 from dpaudit.trace.trainings import Trainings, run_trainings
+from dpaudit.versions import today
 
 CHECKS: Final[tuple[Callable[[Trainings], Iterator[CheckOutcome]], ...]] = (
     readers,
@@ -96,6 +98,8 @@ def trace(
     findings, checked, not_checked = summarise(
         [outcome for check in CHECKS for outcome in check(trainings)]
     )
+    command = ["dpaudit", "trace", *named.words, *table.words]
+    asked = [] if rows is None else ["--rows", str(rows)]
     return TraceReport(
         generator=named.name,
         parameters=named.parameters,
@@ -105,6 +109,8 @@ def trace(
         findings=findings,
         checked=checked,
         not_checked=not_checked,
+        date=today(),
+        reproduce=shlex.join([*command, *asked, "--seed", str(seed)]),
     )
 
 
@@ -121,6 +127,8 @@ class TraceReport(Document):
         findings: The deviations, most severe first.
         checked: Ids of deviations that were looked for and not found.
         not_checked: Ids of deviations that could not be looked for, and why.
+        date: Day of the trace in UTC; absent from documents of before.
+        reproduce: The command that gives the same again; absent from documents of before.
     """
 
     schema_version = 1
@@ -133,6 +141,8 @@ class TraceReport(Document):
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
     not_checked: Mapping[str, str]
+    date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
+    reproduce: str | None = field(default=None, metadata=OPTIONAL)
 
     def count(self, severity: Severity) -> int:
         """The number of findings of one severity."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +18,13 @@ from dpaudit.cli.main import app
 from dpaudit.comparison import Comparison, Reference, compare
 from dpaudit.comparison.compare import Change, ChangedPart, changes
 from dpaudit.comparison.render import (
-    comparison_html,
-    comparison_markdown,
+    comparison_page,
     comparison_table,
     draw_forest,
 )
 from dpaudit.errors import InputError
 from dpaudit.model.currencies import GaussianClaim
+from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
@@ -71,7 +73,7 @@ def test_the_clopper_pearson_bound_of_each_run_is_compared(two: Comparison) -> N
     assert json.loads(two.to_json())["runs"][0]["audit"]["clopper_pearson"] == 2.58
     table = comparison_table(two)
     assert {row[table.header.index("CP")] for row in table.rows} == {"2.58"}
-    assert "CP is the Clopper-Pearson bound" in comparison_markdown(two)
+    assert "CP is the Clopper-Pearson bound" in page_markdown(comparison_page(two))
 
 
 def test_what_changed_is_told_by_what_it_is_of(two: Comparison, record_of: Make) -> None:
@@ -93,10 +95,30 @@ def test_each_is_compared_with_the_first_or_the_one_before(record_of: Make) -> N
     assert first == [("a", "b"), ("a", "c")]
     turn = [(s.before, s.after) for s in compare(runs, reference=Reference.PREVIOUS).changes]
     assert turn == [("a", "b"), ("b", "c")]
-    assert "COMPARISON: 3 of 3 runs violate their claim" in comparison_markdown(compare(runs))
-    assert "HISTORY: 3 of 3 runs violate their claim" in comparison_markdown(
-        compare(runs, reference=Reference.PREVIOUS)
+    assert "COMPARISON: 3 of 3 runs violate their claim" in page_markdown(
+        comparison_page(compare(runs))
     )
+    assert "HISTORY: 3 of 3 runs violate their claim" in page_markdown(
+        comparison_page(compare(runs, reference=Reference.PREVIOUS))
+    )
+
+
+def test_a_page_says_the_odds_the_day_the_next_step_and_the_standards(
+    records: dict[str, AuditRecord],
+) -> None:
+    dated = {
+        name: replace(record, date=f"2026-11-2{number}")
+        for number, (name, record) in enumerate(records.items())
+    }
+    text = page_markdown(comparison_page(compare(dated)))
+    assert "2026-11-20 to 2026-11-21" in text
+    assert "v2: with 95 % confidence the true epsilon is at least 2.74; the claim caps" in text
+    assert "Open the report of v2 " in text
+    titles = re.findall("^## (.+)$", text, re.M)
+    assert titles == ["Result", "Next step", "Runs", "What changed", "Standards"]
+    sound = page_markdown(comparison_page(compare({"v1": records["v1"], "again": records["v1"]})))
+    assert "caps the change in odds" not in sound
+    assert "Audit the next version" in sound
 
 
 def test_the_picture_shows_each_bound_at_its_place(two: Comparison) -> None:
@@ -125,7 +147,7 @@ def test_claims_in_different_currencies_have_no_common_picture(record_of: Make) 
     gaussian = replace(record_of(verdict="inconclusive"), claim=GaussianClaim(mu=1.0))
     mixed = compare({"a": record_of(), "b": gaussian})
     assert mixed.quantity is None
-    assert "no picture" in comparison_html(mixed)
+    assert "no picture" in page_html(comparison_page(mixed))
     with pytest.raises(ValueError, match="common axis"):
         draw_forest(mixed)
 
@@ -133,10 +155,12 @@ def test_claims_in_different_currencies_have_no_common_picture(record_of: Make) 
 def test_pages_hold_every_run_and_escape_names(record_of: Make) -> None:
     hostile = "<script>alert(1)</script>|x\x1b[2J"
     comparison = compare({hostile: record_of(), "plain": record_of(verdict="inconclusive")})
-    page = comparison_html(comparison)
+    page = page_html(comparison_page(comparison))
     assert "<script" not in page
     assert "\x1b" not in page
-    rows = [line for line in comparison_markdown(comparison).splitlines() if line[:1] == "|"]
+    rows = [
+        line for line in page_markdown(comparison_page(comparison)).splitlines() if line[:1] == "|"
+    ]
     assert len({line.replace("\\|", "").count("|") for line in rows[:4]}) == 1
 
 
@@ -159,7 +183,10 @@ def test_compare_on_the_command_line(
     assert "prefers-color-scheme: dark" in style
     printed = CliRunner().invoke(app, ["compare", *map(str, folders), "--json"]).stdout
     document = read_document(Comparison, printed)
-    assert document == json.loads(files[-1].read_text()) == two.to_document()
+    again = shlex.join(["dpaudit", "compare", *map(str, folders)])
+    expected = replace(two, reproduce=again).to_document()
+    assert document == json.loads(files[-1].read_text()) == expected
+    assert again in files[1].read_text()
     assert [run["audit"]["proved"] for run in document["runs"]] == [0.2, 2.741]
 
 

@@ -172,7 +172,7 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
         "all-together": "removes",
     }
     assert found["removed_by"] == ["bounds"]
-    assert found["conclusion"].startswith("fixing bounds removes it: bound 3.")
+    assert found["conclusion"].startswith("fixing bounds removes the leak: bound 3.")
     assert result.stdout.splitlines()[0] == found["conclusion"]
     assert found["before"]["proved"] > found["claim"]["epsilon"] == 1.0
     assert found["before"]["auc"] == 1.0
@@ -182,6 +182,11 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
     for one in found["fixed"]:
         assert one["audit"]["shadow_models"] == 200
         assert one["audit"]["seconds"] > 0
+    report = (folder / "run/explain/report.html").read_text()
+    assert f"CAUSE FOUND</strong>: {found['conclusion']}".replace("->", "-&gt;") in report
+    assert "bounds fixed: removes it" in report
+    assert "| bounds | 0 |" in (folder / "run/explain/report.md").read_text()
+    assert "report: run/explain/report.html" in result.stdout
     fixed = dpaudit.AuditResult.load(folder / "run" / by_name["bounds"]["folder"])
     assert "own.py:Leaky (bounds fixed)" in render_markdown(fixed)
     assert "dpaudit explain run --shadow-models 200" in render_markdown(fixed)
@@ -199,7 +204,7 @@ def test_row_order_is_a_suspect_of_any_generator(folder: Path, plain: None) -> N
     result = command("explain", "first", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
     assert "own.py:first_row offers no fixes of its own" in result.stderr
-    assert result.stdout.startswith("fixing row-order removes it: bound 3.")
+    assert result.stdout.startswith("fixing row-order removes the leak: bound 3.")
     assert "all-together" not in result.stdout
     assert result.stdout.splitlines()[-1].startswith("reproduce: dpaudit explain first --shadow")
 
@@ -213,13 +218,15 @@ def test_two_leaks_are_gone_only_when_both_are_fixed(folder: Path, plain: None) 
         ROW_ORDER: Effect.REMAINS,
         TOGETHER: Effect.REMOVES,
     }
-    assert explanation.conclusion.startswith("no fix that was tried removes it alone, all together")
+    assert explanation.conclusion.startswith(
+        "no fix that was tried removes the leak alone, all together"
+    )
 
 
 def test_a_fix_with_too_few_models_is_not_shown_to_remove_it(folder: Path, plain: None) -> None:
     done = command("explain", "run", "--suspect", "bounds", "--shadow-models", "40", "--jobs", "1")
     assert done.exit_code == 3, done.output
-    assert done.stdout.startswith("nothing is shown to remove it; with bounds fixed")
+    assert done.stdout.startswith("nothing is shown to remove the leak; with bounds fixed")
     assert "\n  bounds  not shown: bound 0, AUC 0." in done.stdout
     assert "0.269 to 0.731" in done.stdout  # what epsilon 1 allows, rounded inwards
 
@@ -227,7 +234,7 @@ def test_a_fix_with_too_few_models_is_not_shown_to_remove_it(folder: Path, plain
 def test_a_fix_that_removes_nothing_exits_3(folder: Path, plain: None) -> None:
     quiet = command("explain", "run", "--suspect", "label", "--jobs", "1", "-q")
     assert quiet.exit_code == 3
-    assert quiet.stdout == "no fix that was tried removes it: the leak is elsewhere\n"
+    assert quiet.stdout == "no fix that was tried removes the leak: it is elsewhere\n"
     assert quiet.stderr == ""
 
 
@@ -541,26 +548,26 @@ def fixed_audit(make: Make, suspect: str, effect: Effect) -> FixedAudit:
 @pytest.mark.parametrize(
     ("effects", "said"),
     [
-        ([("a", "removes"), ("b", "remains")], "fixing a removes it: bound 3.9 -> 0"),
+        ([("a", "removes"), ("b", "remains")], "fixing a removes the leak: bound 3.9 -> 0"),
         (
             [("a", "removes"), ("b", "removes"), (TOGETHER, "removes")],
-            "fixing a or b, each alone, removes it: bound 3.9 -> 0, 0",
+            "fixing a or b, each alone, removes the leak: bound 3.9 -> 0, 0",
         ),
         (
             [("a", "remains"), ("b", "unproved"), (TOGETHER, "removes")],
-            "no fix that was tried removes it alone, all together do: bound 3.9 -> 0",
+            "no fix that was tried removes the leak alone, all together do: bound 3.9 -> 0",
         ),
-        ([(TOGETHER, "removes")], "fixing all suspects together removes it: bound 3.9 -> 0"),
+        ([(TOGETHER, "removes")], "fixing all suspects together removes the leak: bound 3.9 -> 0"),
         (
             [("a", "remains"), ("b", "unproved")],
-            "nothing is shown to remove it; with b fixed it is not proved any more, but may be "
-            "there: try more shadow models",
+            "nothing is shown to remove the leak; with b fixed it is not proved any more, but "
+            "may be there: try more shadow models",
         ),
         (
             [("a", "remains"), ("b", "invalid")],
-            "nothing is shown to remove it; with b fixed the audit is not valid",
+            "nothing is shown to remove the leak; with b fixed the audit is not valid",
         ),
-        ([("a", "remains")], "no fix that was tried removes it: the leak is elsewhere"),
+        ([("a", "remains")], "no fix that was tried removes the leak: it is elsewhere"),
     ],
 )
 def test_conclusions(effects: Sequence[tuple[str, str]], said: str, record_of: Make) -> None:

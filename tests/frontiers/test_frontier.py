@@ -23,11 +23,12 @@ from dpaudit.cli.main import app
 from dpaudit.cli.options import REPEATABLE
 from dpaudit.errors import InputError, RunFolderError, SettingsError
 from dpaudit.frontiers import FrontierSettings, frontier_schema
-from dpaudit.frontiers.page import draw_frontier, frontier_html, frontier_markdown
+from dpaudit.frontiers.page import draw_frontier, frontier_page
 from dpaudit.frontiers.plan import AUDIT_CHOICES, PointName
 from dpaudit.frontiers.record import Frontier, PointUtility
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
+from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.document import from_document
 from dpaudit.results.record import AuditBrief
 from dpaudit.results.verdict import Verdict
@@ -253,13 +254,15 @@ def test_a_page_has_the_picture_the_failures_and_the_command(
     found: tuple[Frontier, Path, list[str]],
 ) -> None:
     result, out, _ = found
-    html = frontier_html(result)
+    html = page_html(frontier_page(result))
     assert html == (out / "frontier.html").read_text()
     assert html.count("<svg") == 1
     assert "<script" not in html
-    for page in (html, frontier_markdown(result)):
+    for page in (html, page_markdown(frontier_page(result))):
         assert "What failed" in page
         assert "dpaudit frontier " in page
+        assert "--data TABLE.csv" in page
+        assert "write it to TABLE.csv first" in page
         assert "too little budget" in page
 
 
@@ -281,7 +284,7 @@ def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) ->
         audit=AUDIT.with_game(probe=False, sequential=True),
         utility=UTILITY,
     )
-    command = settings.command("table.csv", "schema.json", None)
+    command = settings.command(["--data", "table.csv", "--schema", "schema.json"], None)
     assert command.startswith(
         "dpaudit frontier marginals,bins=8 --data table.csv --schema schema.json --epsilons 1,3 "
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import re
 from dataclasses import fields, replace
@@ -402,8 +403,17 @@ def test_a_violation_exits_1_alarms_first_and_80_columns() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_json_is_one_document_and_a_bug_exits_0() -> None:
-    done = dpaudit(f"{TOYS}:Truncated", "--json", "--only", "integers-truncated")
+    words = ["--json", "--only", "integers-truncated", "--html", "p.html", "--markdown", "p.md"]
+    done = dpaudit(f"{TOYS}:Truncated", *words)
     assert done.exit_code == ExitCode.PASS, done.output
+    again = json.loads(done.stdout)["reproduce"]
+    assert again == (
+        f"dpaudit probe {TOYS}:Truncated --data table.csv --schema schema.json "
+        "--only integers-truncated"
+    )
+    for file in (Path("p.html"), Path("p.md")):
+        assert "NO VIOLATION FOUND" in file.read_text()
+        assert "integers-truncated (bug)" in file.read_text()
     [found] = read_document(ProbeReport, done.stdout)["probes"]
     assert found["status"] == "alarm"
     assert found["severity"] == Severity.BUG

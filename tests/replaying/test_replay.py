@@ -21,7 +21,8 @@ import listened
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.replaying.report import replay_html, replay_markdown
+from dpaudit.replaying.report import replay_page
+from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.verdict import Verdict
 
 
@@ -296,7 +297,7 @@ def test_rows_that_differ_are_counted_in_one_line() -> None:
     changed = replace(record, parting=parting)
     assert "rows      3 of 40 rows differ" in str(changed)
     assert "\nout" not in str(changed)
-    assert "| both | 3 of 40 rows differ |" in replay_markdown(changed)
+    assert "| both | 3 of 40 rows differ |" in page_markdown(replay_page(changed))
 
 
 @pytest.mark.ci
@@ -348,10 +349,10 @@ def test_reports_and_the_command_say_the_same(tmp_path: Path) -> None:
     assert titles[:3] == ["Result", "Next step", "Bound"]
     assert titles[-3:] == ["Threat model", "Standards", "Reproduce"]
     record = replayed("HalfTheNoise", replays=1)
-    assert line_of("HalfTheNoise", "scale=0.5") in replay_markdown(record)
-    assert replay_html(record) == replay_html(record)
+    assert line_of("HalfTheNoise", "scale=0.5") in page_markdown(replay_page(record))
+    assert page_html(replay_page(record)) == page_html(replay_page(record))
     assert record.date is not None
-    assert record.date in replay_markdown(record)
+    assert record.date in page_markdown(replay_page(record))
     assert max(map(len, str(record).splitlines())) <= 80
 
 

@@ -6,7 +6,6 @@ import copy
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dpaudit.results.curves import claim_region, largest_tpr
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.structure import Picture
+from outline import Outline
 
 Make = Callable[..., AuditRecord]
 
@@ -126,49 +126,6 @@ EVERY: dict[str, dict[str, Any]] = {
 def result(request: pytest.FixtureRequest, record_of: Make, never_run: AuditRecord) -> AuditRecord:
     """Every kind of result, one after the other."""
     return record_of(**EVERY[request.param]) if request.param in EVERY else never_run
-
-
-class Outline(HTMLParser):
-    """Tags, attributes that load or link, and text of a page; complains of unbalanced tags."""
-
-    void = frozenset({"meta", "br", "link", "img"})
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.links: list[str] = []
-        self.identifiers: list[str] = []
-        self.text: list[str] = []
-        self._open: list[str] = []
-        self.feed(page)
-        self.close()
-        assert not self._open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.links += [value or "" for name, value in attrs if name.split(":")[-1] in _LINKS]
-        self.identifiers += [value or "" for name, value in attrs if name == "id"]
-        if tag not in self.void:
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in self.void:
-            self.handle_endtag(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self._open:
-            self.text.append(data)
-
-    @property
-    def words(self) -> str:
-        return " ".join(" ".join(self.text).split())
-
-
-_LINKS = {"src", "href", "data", "action"}
 
 
 def test_every_kind_of_result_here_fits_the_schema(result: AuditRecord) -> None:
@@ -332,7 +289,7 @@ def test_sections_come_in_the_order_in_which_a_reader_asks(record_of: Make) -> N
     titles = re.findall(r"^##+ (.+)$", render_markdown(result), re.M)
     assert titles == re.findall(r"<h[23]>(.+?)</h[23]>", render_html(result).replace("&#39;", "'"))
     asked = (
-        *("Result", "Reasons", "Next step", "What leaks", "Attacks", "Scores", "Threat model"),
+        *("Result", "Next step", "Reasons", "What leaks", "Attacks", "Scores", "Threat model"),
         *("Controls and checks", "Probes before the audit", "Standards"),
         *("Reproduce", "Claim", "Settings", "Data", "Versions"),
     )

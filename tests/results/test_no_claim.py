@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 from dpaudit.cli.console import ExitCode, FailOn, exit_code
 from dpaudit.cli.main import app
 from dpaudit.comparison import compare
-from dpaudit.comparison.render import comparison_html, comparison_markdown
+from dpaudit.comparison.render import comparison_page
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.junit import junit_xml
-from dpaudit.report.render import render_html, render_markdown
+from dpaudit.report.render import page_html, page_markdown, render_html, render_markdown
 from dpaudit.results.advice import next_step
 from dpaudit.results.decide import decide
 from dpaudit.results.odds import in_odds
@@ -107,8 +107,8 @@ def test_it_passes_with_exit_code_0_whatever_fails(measured: AuditRecord) -> Non
 def test_it_is_compared_with_audits_of_claims(measured: AuditRecord, record_of: Make) -> None:
     both = compare({"free": measured, "held": record_of(verdict="consistent", proved=0.4)})
     assert both.verdict is Verdict.MEASURED
-    assert "| free | pate-gan | none | 3.21 |" in comparison_markdown(both)
-    assert "≥ 3.21, claim none" in comparison_html(both)
+    assert "| free | pate-gan | none | 3.21 |" in page_markdown(comparison_page(both))
+    assert "≥ 3.21, claim none" in page_html(comparison_page(both))
 
 
 def test_nothing_is_decided_without_a_claim() -> None:

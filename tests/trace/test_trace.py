@@ -338,7 +338,15 @@ def test_the_command_line_prints_one_document_and_exits_1_on_a_violation() -> No
     assert document["seed"] == 0
     assert document["schema_inferred"] is False
     assert set(document["not_checked"]) >= {"delta-xor", "partition-all-rows"}
-    quiet = dpaudit_trace("made.py:Copies", "-q")
+    assert document["reproduce"] == (
+        "dpaudit trace made.py:Copies --data table.csv --schema schema.json --rows 50 --seed 0"
+    )
+    quiet = dpaudit_trace("made.py:Copies", "-q", "--html", "t.html", "--markdown", "t.md")
+    assert "1 deviation from what the privacy proof assumes" in Path("t.html").read_text()
+    assert "### bounds-from-data (violation)" in Path("t.md").read_text()
+    nowhere = dpaudit_trace("made.py:Copies", "--html", "no/t.html")
+    assert nowhere.exit_code == ExitCode.USAGE
+    assert nowhere.stderr == "error: folder no does not exist: make it, or give another --html\n"
     assert quiet.stdout.startswith("made.py:Copies: 1 violation, 0 bugs, 0 notes;")
     assert quiet.stderr.splitlines() == ["not a result"] * 5
 

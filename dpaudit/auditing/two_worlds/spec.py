@@ -111,7 +111,9 @@ class TwoWorldSpec(AuditSpec):
     def table_options(self) -> list[str]:
         """A worst case names its table."""
         worst_case = self.settings.game.worst_case
-        return super().table_options if worst_case is None else ["--worst-case", worst_case.value]
+        if worst_case is None:
+            return super().table_options
+        return ["--worst-case", worst_case.value, *self.table.schema_words]
 
     @property
     def own_options(self) -> list[str]:

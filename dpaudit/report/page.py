@@ -1,0 +1,85 @@
+"""The frame of every report: a command fills its parts, and cannot leave one out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dpaudit.model.tables import IN_MEMORY, TABLE_FILE
+from dpaudit.report.standards import Clause, standards
+from dpaudit.results.structure import Block, Picture
+from dpaudit.results.verdict import Verdict
+
+
+class Step(NamedTuple):
+    """Something for the reader to do.
+
+    Attributes:
+        said: Sentences about it.
+        command: The command to copy; None if there is none.
+    """
+
+    said: tuple[str, ...] = ()
+    command: str | None = None
+
+
+class Page(NamedTuple):
+    """What a page shows, whatever it becomes.
+
+    Attributes:
+        verdict: Gives the heading its colour and its sign.
+        word: The first word of the heading, in capitals.
+        finding: The rest of the heading.
+        about: The line above it: the command and what it looked at.
+        date: Day of the findings; None if it is not known.
+        lead: Sentences below the heading: odds, what was tested, and what was not.
+        result: The first part; its picture, if any, stands next to the lead.
+        next_step: What to do next.
+        findings: Parts that a reader of the result looks at next.
+        clauses: Where the page answers standards.
+        reproduce: How to get the same again; None if no command does.
+        details: Parts at the end.
+        origin: What it was made from, and by which version.
+        draw: Makes an `<svg>` element of a picture that a part names.
+    """
+
+    verdict: Verdict
+    word: str
+    finding: str
+    about: str
+    date: str | None
+    lead: tuple[str, ...]
+    result: Block
+    next_step: Step
+    findings: tuple[Block, ...]
+    clauses: tuple[Clause, ...]
+    reproduce: Step | None
+    origin: str
+    draw: Callable[[Picture], str]
+    details: tuple[Block, ...] = ()
+
+    @property
+    def next_block(self) -> Block:
+        """The next step as a part."""
+        return _block("Next step", self.next_step)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All parts in reading order."""
+        return (
+            self.result,
+            self.next_block,
+            *self.findings,
+            standards(self.clauses),
+            *(() if self.reproduce is None else (_block("Reproduce", self.reproduce),)),
+            *self.details,
+        )
+
+
+def _block(title: str, step: Step) -> Block:
+    return Block(title=title, paragraphs=step.said, command=step.command)
+
+
+def in_memory(source: str) -> tuple[str, ...]:
+    """What to do before a command on a table that was in memory; nothing of a file."""
+    return (f"The table was in memory: write it to {TABLE_FILE} first.",) * (source == IN_MEMORY)
