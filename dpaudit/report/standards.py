@@ -27,18 +27,21 @@ def _clauses(*rows: tuple[str, str, str]) -> tuple[Clause, ...]:
 
 _NO_ATTACK = ("ISO/IEC 27559, 8.2.3", "adversarial testing", "not tested: no attack was run")
 _AGAIN = ("ISO/IEC 27559, 8.3.4", "re-evaluation", "Reproduce")
+_FLOATING_POINT = ("NIST SP 800-226", "implementation: floating point", "not tested")
+_NO_INTRUDER = "not tested: this attacker knows more (Threat model)"
 _SIDE_CHANNELS = ("NIST SP 800-226", "side channels", "not tested")
 AUDIT: Final = _clauses(
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
-    ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked record"),
+    ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked record, not of all"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "Attacks; Controls and checks"),
     _AGAIN,
     ("NIST SP 800-226", "unit of privacy, meaning of epsilon", "Claim; Result"),
     ("NIST SP 800-226", "trust model, access and exposure", "Threat model"),
-    ("NIST SP 800-226", "implementation: floating point, seeds", "Checks of the run"),
+    ("NIST SP 800-226", "implementation: seeds", "Checks of the run"),
+    _FLOATING_POINT,
     _SIDE_CHANNELS,
-    ("ICO, anonymisation", "motivated intruder", "Attacks: knows all other records"),
-    ("ICO, anonymisation", "singling out, linkability, inference", "not tested one by one"),
+    ("ICO, anonymisation", "motivated intruder", _NO_INTRUDER),
+    ("ICO, anonymisation", "singling out, linkability, inference", "not tested"),
 )
 """Of an audit of a generator."""
 REPLAY: Final = _clauses(
@@ -79,7 +82,8 @@ TRACE: Final = _clauses(
     _NO_ATTACK,
     _AGAIN,
     ("NIST SP 800-226", "implementation: noise, sensitivities, accounting", "Result; Findings"),
-    ("NIST SP 800-226", "implementation: floating point, seeds", "not tested"),
+    ("NIST SP 800-226", "implementation: seeds", "not tested"),
+    _FLOATING_POINT,
     _SIDE_CHANNELS,
 )
 """Of a traced training."""
