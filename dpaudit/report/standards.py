@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from dpaudit.results.structure import Block, ReportTable
@@ -52,17 +53,6 @@ REPLAY: Final = _clauses(
     _SIDE_CHANNELS,
 )
 """Of a replay."""
-RELEASED: Final = _clauses(
-    ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
-    ("ISO/IEC 27559, 8.2.3", "adversarial testing", "Members; Copies"),
-    _AGAIN,
-    ("NIST SP 800-226", "meaning of epsilon", "Bound on epsilon"),
-    ("ICO, anonymisation", "motivated intruder", "Threat model"),
-    ("ICO, anonymisation", "singling out", "Copies; Extremes and rare values"),
-    ("ICO, anonymisation", "linkability", "anonymeter, where it was run"),
-    ("ICO, anonymisation", "inference", "Guessing a value from all others"),
-)
-"""Of an audit of a released table."""
 COMPARISON: Final = _clauses(
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked records"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of each run"),
@@ -102,6 +92,37 @@ EXPLANATION: Final = _clauses(
     _SIDE_CHANNELS,
 )
 """Of an explained violation."""
+
+
+def released(
+    sections: Collection[str], *, has_holdout: bool, has_command: bool
+) -> tuple[Clause, ...]:
+    """Of an audit of a released table, whose sections depend on what it was given.
+
+    Args:
+        sections: Titles of the sections that its report has.
+        has_holdout: Whether rows were compared with a hold-out.
+        has_command: Whether a command repeats it.
+    """
+
+    def at(*titles: str) -> str:
+        return "; ".join(title for title in titles if title in sections) or "not tested"
+
+    anonymeter = at("Singling out, linkability and inference by anonymeter")
+    guessing = at("Guessing a value from all others") if has_holdout else anonymeter
+    return _clauses(
+        ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
+        (
+            *("ISO/IEC 27559, 8.2.3", "adversarial testing"),
+            at("Recognising training rows", "Copies", "Extremes and rare values", "Rare values"),
+        ),
+        _AGAIN if has_command else (*_AGAIN[:2], "not possible: a table was in memory"),
+        ("NIST SP 800-226", "meaning of epsilon", at("Bound on epsilon")),
+        ("ICO, anonymisation", "motivated intruder", "not tested"),
+        ("ICO, anonymisation", "singling out", anonymeter),
+        ("ICO, anonymisation", "linkability", anonymeter),
+        ("ICO, anonymisation", "inference", guessing),
+    )
 
 
 def standards(clauses: tuple[Clause, ...]) -> Block:
