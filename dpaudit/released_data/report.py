@@ -11,7 +11,6 @@ from dpaudit.formatting import (
     auc_text,
     listed,
     percent,
-    printable,
     rounded,
     rounded_down,
     rounded_up,
@@ -422,7 +421,7 @@ def text_of(finding: str, reasons: Sequence[str], blocks: Sequence[Block]) -> st
             table = (block.table.header, *block.table.rows)
             lines += aligned(table, numeric=block.table.numeric, indent=_INDENT)
         if block.command:
-            lines.append(f"{_INDENT}{printable(block.command)}")
+            lines += ["", f"{_INDENT}{_INDENT}{block.command}"]  # whole, to be copied
     return "\n".join(lines)
 
 

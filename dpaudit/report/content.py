@@ -539,10 +539,10 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
             "The null control audits a generator that ignores its data, where nothing may be "
             f"found. The positive control audits one that {words.copies}, which must be caught.",
             "A control is no test of the claim. It trains few models, so its bound is held against "
-            "the most that these can prove, not against the claim.",
+            "its limit, the most that so few can prove, not against the claim.",
         ),
         table=ReportTable(
-            ("Control", "Outcome", "Bound", "At most", "AUC", "Observed"),
+            ("Control", "Outcome", "Bound", "Limit", "AUC", "Observed"),
             rows,
             frozenset({2, 3, 4}),
         ),
