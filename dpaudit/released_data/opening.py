@@ -185,7 +185,7 @@ def next_step(
         return Step(said, split)
     if finding in (ReleasedFinding.LEAK, ReleasedFinding.VIOLATION):
         said = (
-            "Do not release this table as anonymous. The riskiest rows and the copies below show "
+            "Do not release this table as anonymous. The riskiest rows and the copies show "
             "where to look. After a change to the generator, train again and repeat this audit.",
         )
         return Step(said)

@@ -141,9 +141,10 @@ def _copies(found: Copies, confidence: str) -> Block:
     exact = found.exact.records
     findings = [("exact", exact)]
     findings += [(f"within {rounded(one.within)}", one.records) for one in found.near]
+    these = "training rows that are compared" if exact.holdout else "training rows"
     counted = (
-        f"{_of(found.synthetic)} synthetic rows equal a training row; {_of(exact.train)} training "
-        "rows have such a copy."
+        f"{_of(found.synthetic)} synthetic rows equal a training row; {_of(exact.train)} {these} "
+        "have such a copy."
     )
     return Block(
         title="Copies",
@@ -228,7 +229,7 @@ def _inference(found: tuple[Inference, ...]) -> Block:
         (
             _short(one.secret, _NAME),
             str(one.guesser),
-            _share(one.baseline),
+            _rate(one.baseline),
             *_guessed(one, compared=compared),
         )
         for one in shown
@@ -272,11 +273,11 @@ def _guessed(one: Inference, *, compared: bool) -> tuple[str, ...]:
     if not compared:
         error = math.sqrt(one.baseline * (1.0 - one.baseline) / max(train.of, 1))
         more = train.rate > one.baseline + 2.0 * error
-        return _share(train.rate), "more" if more else "no more"
+        return _rate(train.rate), "more" if more else "no more"
     return (
-        _share(train.rate),
-        "-" if holdout is None else _share(holdout.rate),
-        _share(at_least / train.of) if at_least else "none shown",
+        _rate(train.rate),
+        "-" if holdout is None else _rate(holdout.rate),
+        percent(float(rounded_down(at_least / train.of))) if at_least else "none shown",
     )
 
 
@@ -360,6 +361,10 @@ def _table(first: str, findings: Sequence[tuple[str, Excess]]) -> ReportTable:
 
 def _of(hits: Hits) -> str:
     return f"{hits.found:,} of {hits.of:,}"
+
+
+def _rate(value: float) -> str:
+    return percent(round(value, 3))
 
 
 def _share(value: float) -> str:

@@ -104,7 +104,7 @@ def test_without_a_holdout_guesses_are_compared_with_the_baseline() -> None:
         assert gain > 0 or word == "no more"
     gains = [one.right.train.rate - one.baseline for one in found.inference]
     assert block.table.rows[0][3] == percent(
-        round(found.inference[int(np.argmax(gains))].right.train.rate, 4)
+        round(found.inference[int(np.argmax(gains))].right.train.rate, 3)
     )
 
 
@@ -122,7 +122,7 @@ def test_the_report_says_what_was_found() -> None:
         in (blocks["Distance"].paragraphs[0])
     )
     assert (
-        "30 of 600 synthetic rows equal a training row; 30 of 600 training rows have"
+        "30 of 600 synthetic rows equal a training row; 30 of 600 training rows that"
         in (blocks["Copies"].paragraphs[0])
     )
     assert (
