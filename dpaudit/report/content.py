@@ -305,7 +305,8 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
             *(() if parts is None else (parts,)),
             f"The deciding attack is {result.attack}. Threshold and rule of each attack were fixed "
             f"on other {result.game.words.units}; the last columns are lower bounds on "
-            f"{result.claim.quantity.noun}. {_multiplicity(result)}",
+            f"{result.claim.quantity.noun}. {_multiplicity(result)} dpaudit list attacks says "
+            "what each attack looks at.",
             *compared_bound(result),
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
