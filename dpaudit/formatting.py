@@ -20,6 +20,7 @@ LABEL_WIDTH = 10
 _GAP = "  "
 _DIGITS = 3
 _NO_VALUE = "none"
+_DUST: Final = 1e-12
 _LONGEST_TRACEBACK: Final = 20_000
 _INSTALLED: Final = {"site-packages", "dist-packages"}
 _OWN: Final = os.path.realpath(os.path.dirname(__file__)) + os.sep
@@ -47,6 +48,11 @@ def rounded_up(value: float | None, *, digits: int = _DIGITS) -> str:
 def auc_text(value: float | None) -> str:
     """An area under the ROC curve, with three decimals."""
     return _NO_VALUE if value is None else f"{value:.3f}"
+
+
+def score_text(value: float) -> str:
+    """A score, or a threshold of scores: what only floating point makes differ from 0 reads 0."""
+    return rounded(0.0 if abs(value) < _DUST else value)
 
 
 def percent(share: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dpaudit.results.verdict import Check, Consequence
 
 SIGNIFICANCE = 0.001
 """A sound run fails each of these tests at most this often."""
+EVERY_TRIAL_FINISHED: Final = "every training finished: none counts as an error of the attack"
 MOST_REASONS = 10
 PERMUTATIONS = 9999
 PERMUTED_NUMBERS = 2**22
@@ -66,7 +67,11 @@ def check_repeats(outcomes: Sequence[StoredOutcome], rng: np.random.Generator) -
         smallest = min(smallest, (1 + np.count_nonzero(by_chance >= seen)) / (1 + PERMUTATIONS))
     p_value = min(1.0, 2 * smallest)
     if p_value >= SIGNIFICANCE:
-        return Check(name, True, "equal tables do not come from neighbouring trials")
+        detail = (
+            "equal tables do not come from neighbouring trials: no cache or state passes from one "
+            "shadow model to the next"
+        )
+        return Check(name, True, detail)
     detail = (
         f"neighbouring trials gave the same table more often than chance (p = {p_value:.2g}): a "
         "cache or a state passes between shadow models, so they are not independent"
@@ -83,6 +88,13 @@ def _equal_neighbours(codes: IntArray, rng: np.random.Generator) -> IntArray:
         shuffled = rng.permuted(copies, axis=1)
         counts.append(np.count_nonzero(shuffled[:, 1:] == shuffled[:, :-1], axis=1))
     return np.concatenate(counts)
+
+
+def order_detail(scores: str, passed: bool, p_value: float) -> str:
+    """What was seen of a drift with the order of trials, and what it would show."""
+    what = "do not drift" if passed else "drift"
+    shows = "no sign that models influence" if passed else "models influence"
+    return f"{scores} {what} with the order of the trials (p = {p_value:.2g}): {shows} one another"
 
 
 class Replay(NamedTuple):
@@ -140,6 +152,6 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
     detail = (
         "models trained together are those that fit gives on their own tables"
         if together
-        else "one trial was run twice and gave the same features"
+        else "one trial was run twice and gave the same features: the run can be repeated"
     )
     return Check(name, True, detail, Consequence.NOTED)

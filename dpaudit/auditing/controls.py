@@ -6,6 +6,7 @@ record in a generator that copies it, finding nothing elsewhere means nothing.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from dpaudit.formatting import rounded_down
@@ -67,6 +68,19 @@ def judge(
         max_provable_epsilon=highest,
         detail=detail.replace("{bound}", f"bound {shown}"),
     )
+
+
+def auc_by_chance(n_in: int, n_out: int) -> tuple[float, float]:
+    """Between which limits an AUC lies in 95 % of cases if the scores say nothing.
+
+    By the normal approximation of the rank-sum statistic without ties (Mann and Whitney 1947).
+
+    Args:
+        n_in: Scored trials of world in, at least 1.
+        n_out: Scored trials of world out, at least 1.
+    """
+    half = 1.96 * math.sqrt((n_in + n_out + 1) / (12 * n_in * n_out))
+    return max(0.0, 0.5 - half), min(1.0, 0.5 + half)
 
 
 def unfinished(role: Role, reason: str, *, highest: float) -> ControlOutcome:

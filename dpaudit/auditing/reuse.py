@@ -69,7 +69,10 @@ def check_reuse(audit: AuditSpec, store: RunFolder) -> Check:
         own = _mark_of(audit, store.salt)._replace(earlier=tuple(found))
         _keep(own, store.path)
     if not own.earlier:
-        detail = "no run folder that was looked at holds another result on these trials"
+        detail = (
+            "these trials were not judged before, as far as the run folders here show: the result "
+            "is not the best of several analyses"
+        )
         return Check(FRESH_TRIALS, True, detail, Consequence.WITHHOLDS)
     return Check(FRESH_TRIALS, False, judged_in(own.earlier), Consequence.WITHHOLDS)
 

@@ -177,7 +177,8 @@ def conclude(
     """
     if membership is None:
         why = (
-            f"{_copied(linkage)}; without a hold-out nothing shows how many would by chance"
+            f"{_copied(linkage)}; without a hold-out (real rows that the generator never saw) "
+            "nothing shows how many would by chance"
             if rows.holdout is None
             else f"only {rows.compared:,} rows of train and hold-out can be compared, too few to "
             "test membership: give more, or more columns if rows repeat"

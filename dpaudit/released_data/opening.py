@@ -40,7 +40,7 @@ class BarPair(NamedTuple):
 
 
 def shares(membership: MembershipOutcome | None, linkage: Linkage) -> tuple[BarPair, ...]:
-    """The content of the figure: the clearest finding of each kind."""
+    """What the figure shows: of each kind of finding on whole rows the clearest one."""
     exact, near = linkage.copies.exact.records, linkage.copies.near
     found = [BarPair("have an exact copy", exact.train, exact.holdout)]
     if near:
@@ -55,11 +55,6 @@ def shares(membership: MembershipOutcome | None, linkage: Linkage) -> tuple[BarP
                 Hits(rate.flagged_others, rate.others),
             )
             found.append(BarPair(f"flagged by the attack at FPR {percent(_NOMINAL)}", *flagged))
-    columns = [one for one in linkage.outliers.columns if one.repeated.train.of]
-    if columns:
-        rare = max(columns, key=lambda one: one.repeated.train.found / one.repeated.train.of)
-        name = f"unique value of {rare.column[:_NAME]} repeated"
-        found.append(BarPair(name, rare.repeated.train, rare.repeated.holdout))
     tested = [one for one in linkage.inference if one.right.p_value is not None]
     if tested:
         guess = min(tested, key=lambda one: one.right.p_value or 0.0)
@@ -69,15 +64,17 @@ def shares(membership: MembershipOutcome | None, linkage: Linkage) -> tuple[BarP
 
 
 def result_block(found: tuple[BarPair, ...]) -> Block:
-    """The figure: training rows next to hold-out rows."""
-    compared = found[0].holdout is not None
+    """The figure: training rows next to hold-out rows; without these, one number in words."""
+    exact = found[0]
+    if exact.holdout is None:
+        share = percent(round(exact.train.rate, 4))
+        copied = f"{_of(exact.train)} training rows ({share}) {exact.name} in the synthetic table."
+        return Block(title="Result", paragraphs=(copied,))
     return Block(
         title="Result",
         picture=Picture.RELEASED,
         caption="Where training rows exceed hold-out rows, the synthetic table reveals who was in "
-        "the training table; equal bars are chance or hold of the whole population."
-        if compared
-        else "Without a hold-out there is nothing to compare these bars with.",
+        "the training table; equal bars are chance or hold of the whole population.",
         table=ReportTable(
             ("Rows", "training", "hold-out"),
             tuple(
@@ -160,12 +157,9 @@ def lead(
     yield from (f"{reason[:1].upper()}{reason[1:]}." for reason in reasons)
     if not has_holdout:
         yield (
-            "What can be known from these two tables: which training rows and which of their "
-            "unique values stand in the synthetic table."
-        )
-        yield (
-            "What cannot: whether they were memorised or occur by chance, whether other rows can "
-            "be recognised, and any epsilon."
+            "A hold-out is a table of real rows of the same population that the generator never "
+            "saw. Without one, this report can say which real rows were copied, and not why, nor "
+            "whether other people can be recognised, nor how large epsilon is."
         )
     elif finding in (ReleasedFinding.LEAK, ReleasedFinding.VIOLATION):
         yield "Rows that are not recognised here are not thereby safe: other attacks may find them."
@@ -173,22 +167,25 @@ def lead(
         yield "Rows that this audit did not recognise may be recognised by a stronger attack."
 
 
-def next_step(finding: ReleasedFinding, *, has_holdout: bool, has_coins: bool) -> Step:
+def next_step(
+    finding: ReleasedFinding, copied: Hits, *, has_holdout: bool, has_coins: bool
+) -> Step:
     """What to do next."""
     split = "dpaudit split --data table.csv --to split"
     said: tuple[str, ...]
     if not has_holdout:
         said = (
+            _of_this_table(copied.found),
             "If there are rows that the generator never saw, drawn at random from the same "
             "population as the training rows, give them with --holdout: copies are then compared "
-            "with chance.",
-            "If there are none, split the table before the next training and train on "
-            "split/train.csv alone:",
+            "with chance. Older rows will do only if the population has not changed since.",
+            "If there are none, only the next table can be decided: split before its training and "
+            "train on split/train.csv alone:",
         )
         return Step(said, split)
     if finding in (ReleasedFinding.LEAK, ReleasedFinding.VIOLATION):
         said = (
-            "Do not release this table as anonymous. The riskiest rows and the copies below show "
+            "Do not release this table as anonymous. The riskiest rows and the copies show "
             "where to look. After a change to the generator, train again and repeat this audit.",
         )
         return Step(said)
@@ -203,6 +200,21 @@ def next_step(finding: ReleasedFinding, *, has_holdout: bool, has_coins: bool) -
         return Step(said)
     said = ("Change what the headline names, then audit again with a fresh seed (--seed).",)
     return Step(said)
+
+
+def _of_this_table(copied: int) -> str:
+    """What to do with a table that was not compared with a hold-out."""
+    if not copied:
+        return (
+            "No synthetic row equals a training row, which does not make this table safe: whether "
+            "it reveals training rows in another way was not decided."
+        )
+    equal, them = ("row equals", "it") if copied == 1 else ("rows equal", "them")
+    return (
+        f"{copied:,} synthetic {equal} a real row: do not release this table before someone has "
+        f"looked at {them} (Copies). Deleting {them} does not make the table safe, because what "
+        "else the generator kept is not known."
+    )
 
 
 def threat_block() -> Block:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -15,10 +16,11 @@ from dpaudit.formatting import (
     rounded_up,
     wrapped,
 )
+from dpaudit.released_data.anonymeter.run import AnonymeterFinding
 from dpaudit.released_data.conclusion import MembershipOutcome, ReleasedBound, RowCounts
 from dpaudit.released_data.copies import Copies, Excess, Hits, Outliers
 from dpaudit.released_data.exchangeability import Exchangeability
-from dpaudit.released_data.inference import Inference
+from dpaudit.released_data.inference import TOLERANCE, Inference
 from dpaudit.released_data.linkage import DistancePanel, DistanceQuantiles, Linkage
 from dpaudit.released_data.membership import CONTROL_LEVEL, RiskyRow, p_text
 from dpaudit.released_data.tables import ReleasedSources
@@ -29,8 +31,8 @@ _INDENT = "  "
 MOST_ROWS: Final = 10
 """Most rows that each table of the report shows."""
 _NAME, _SHORT = 18, 12  # letters of a column's name, so that a terminal holds the tables
-_NO_HOLDOUT = "Without a hold-out, nothing shows how many there would be by chance."
-_COMPARED = ("train", "hold-out", "at least")
+NO_HOLDOUT: Final = "Without a hold-out, nothing shows how many there would be by chance."
+ANONYMETER: Final = "Singling out, linkability and inference by anonymeter"
 
 
 def membership_block(found: MembershipOutcome, *, confidence: float) -> Block:
@@ -78,10 +80,25 @@ def _controls(found: MembershipOutcome) -> Iterator[str]:
         )
 
 
-def bound_block(bound: ReleasedBound | None, why_none: str | None, *, confidence: float) -> Block:
-    """The lower bound on epsilon, or why there is none."""
-    said = (_sentence(why_none or ""),) if bound is None else tuple(_proved(bound, confidence))
-    return Block(title="Bound on epsilon", paragraphs=said)
+def bound_block(bound: ReleasedBound, *, confidence: float) -> Block:
+    """The lower bound on epsilon."""
+    return Block(title="Bound on epsilon", paragraphs=tuple(_proved(bound, confidence)))
+
+
+def not_tested_block(
+    not_a_bound: str | None, anonymeter: object | None, *, has_holdout: bool
+) -> tuple[Block, ...]:
+    """What this audit did not test and what it takes; nothing where all was tested."""
+    if not has_holdout:
+        said = (
+            "Each of these takes a hold-out: whether training rows can be recognised, near copies, "
+            "a bound on epsilon, and singling out, linkability and inference by anonymeter.",
+        )
+        return (Block(title="Not tested", paragraphs=said),)
+    items = [] if not_a_bound is None else [_sentence(not_a_bound)]
+    if anonymeter is None:
+        items.append(f"{ANONYMETER}: --anonymeter, after dpaudit env create anonymeter.")
+    return (Block(title="Not tested", items=tuple(items)),) if items else ()
 
 
 def _proved(bound: ReleasedBound, confidence: float) -> Iterator[str]:
@@ -116,30 +133,44 @@ def linkage_blocks(found: Linkage) -> tuple[Block, ...]:
         _outliers(found.outliers),
         *([_inference(found.inference)] if found.inference else []),
         _panel(found.panel, proved=bool(found.proved)),
-        _anonymeter(found),
+        *([_anonymeter(found.anonymeter)] if found.anonymeter is not None else []),
     )
 
 
 def _copies(found: Copies, confidence: str) -> Block:
-    rows = [("exact", *_compared(found.exact.records))]
-    rows += [(f"within {rounded(one.within)}", *_compared(one.records)) for one in found.near]
-    named = ", ".join(map(str, found.riskiest))
+    exact = found.exact.records
+    findings = [("exact", exact)]
+    findings += [(f"within {rounded(one.within)}", one.records) for one in found.near]
+    these = "training rows that are compared" if exact.holdout else "training rows"
+    counted = (
+        f"{_of(found.synthetic)} synthetic rows equal a training row; {_of(exact.train)} {these} "
+        "have such a copy."
+    )
     return Block(
         title="Copies",
         paragraphs=(
-            f"{_of(found.synthetic)} synthetic rows equal a training row. Hold-out rows show how "
-            "many copies occur by chance. The last column is a lower bound on the training rows "
-            "that have a copy because they were trained on; all last columns hold jointly at "
-            f"{confidence} confidence if train and hold-out were split at random."
-            if found.exact.records.holdout
-            else f"{_of(found.synthetic)} synthetic rows equal a training row. {_NO_HOLDOUT}",
-            *(
-                [f"Copied training rows, the least likely by chance first: {named}."]
-                if found.riskiest
-                else []
-            ),
+            f"{counted} Hold-out rows show how many copies occur by chance. The last column is a "
+            "lower bound on the training rows that have a copy because they were trained on; all "
+            f"last columns hold jointly at {confidence} confidence if train and hold-out were "
+            "split at random."
+            if exact.holdout
+            else f"{counted} {NO_HOLDOUT}",
+            *_copied_rows(found),
         ),
-        table=_table("rows with a copy", rows),
+        table=_table("rows with a copy", findings),
+    )
+
+
+def _copied_rows(found: Copies) -> Iterator[str]:
+    """The rows that are named: where they stand, and of how many."""
+    if not found.riskiest:
+        return
+    copied = found.exact.records.train.found
+    of = f"the first {len(found.riskiest)} of {copied:,}"
+    order = "the least likely by chance first" if found.exact.records.holdout else "in their order"
+    yield (
+        f"Copied training rows, {of if copied > len(found.riskiest) else 'all of them'}, {order} "
+        f"(row 0 is the first below the header): {', '.join(map(str, found.riskiest))}."
     )
 
 
@@ -158,44 +189,95 @@ def _outliers(found: Outliers) -> Block:
             paragraphs.append(
                 f"Columns with an extreme of the training table alone: {listed(own, MOST_ROWS)}."
             )
-    paragraphs.append(
-        "Values that only one row has, and how many of them the synthetic table repeats:"
-    )
-    shown = [one for one in found.columns if one.repeated.train.of][:MOST_ROWS]
-    rows = [(_short(one.column, _NAME), *_compared(one.repeated)) for one in shown]
+    alone = [one for one in found.columns if one.repeated.train.of]
+    compared = any(one.repeated.holdout for one in alone)
+    if not compared:
+        alone.sort(key=lambda one: -one.repeated.train.found)
+    shown = alone[:MOST_ROWS]
+    if not shown:
+        paragraphs.append("No value belongs to one real row alone.")
+    elif not compared:
+        paragraphs.append(
+            "A repeated value may point at one person; in a column of many different numbers it "
+            f"may as well be chance. {NO_HOLDOUT}"
+        )
+    if shown:
+        paragraphs.append(
+            "Values that only one real row has, and how many of them the synthetic table repeats"
+            f"{_cut(len(alone), 'columns')}:"
+        )
+    rows = [(_short(one.column, _NAME), one.repeated) for one in shown]
     return Block(
-        title="Extremes and rare values",
+        title="Rare values" if found.ends is None else "Extremes and rare values",
         paragraphs=tuple(paragraphs),
         table=_table("column", rows) if rows else None,
     )
 
 
+def _cut(number: int, what: str) -> str:
+    """That a table has only the first of its rows, if it has."""
+    return f" (the first {MOST_ROWS} of {number:,} {what})" if number > MOST_ROWS else ""
+
+
 def _inference(found: tuple[Inference, ...]) -> Block:
-    shown = sorted(found, key=lambda one: one.right.p_value or 0.0)[:MOST_ROWS]
+    compared = any(one.right.holdout for one in found)
+    key = _p_value if compared else _loss
+    shown = sorted(found, key=key)[:MOST_ROWS]
+    order = "smallest p-values" if compared else "largest gains"
+    cut = f" Shown: the {MOST_ROWS} {order} of {len(found)}." if len(found) > MOST_ROWS else ""
     rows = [
         (
             _short(one.secret, _NAME),
             str(one.guesser),
-            percent(round(one.baseline, 3)),
-            *_compared(one.right),
+            _rate(one.baseline),
+            *_guessed(one, compared=compared),
         )
         for one in shown
     ]
-    header = ("column", "guessed by", "baseline", *_COMPARED)
+    last = ("train", "hold-out", "at least") if compared else ("train", "than the baseline")
     return Block(
         title="Guessing a value from all others",
         paragraphs=(
-            "Right guesses of a value from all other values of its row. What is guessed as well "
-            "on hold-out rows reflects the population, not the training. Baseline: guessing the "
-            "most frequent value or the median."
+            "How often a value is guessed right from all other values of its row. A number is "
+            f"right within {percent(TOLERANCE)} of its column's range. Baseline: always guessing "
+            "the most frequent value or the median."
             + (
-                f" The last column is a lower bound on training rows whose value is revealed "
-                f"because they were trained on. Shown: the {len(rows)} smallest p-values."
-                if any(one.right.holdout for one in shown)
-                else f" {_NO_HOLDOUT}"
-            ),
+                " What is guessed as well on hold-out rows reflects the population, not the "
+                "training. The last column is a lower bound on the training rows whose value is "
+                "revealed because they were trained on."
+                if compared
+                else " More: by over two standard errors. It may reflect the population as well "
+                "as the training; only a hold-out shows which."
+            )
+            + cut,
         ),
-        table=ReportTable(header, tuple(rows), frozenset({2, 3, 4, 5})),
+        table=ReportTable(
+            ("column", "guessed by", "baseline", *last),
+            tuple(rows),
+            frozenset({2, 3, 4, 5} if compared else {2, 3}),
+        ),
+    )
+
+
+def _p_value(one: Inference) -> float:
+    return one.right.p_value or 0.0
+
+
+def _loss(one: Inference) -> float:
+    return one.baseline - one.right.train.rate
+
+
+def _guessed(one: Inference, *, compared: bool) -> tuple[str, ...]:
+    """Shares of right guesses, and what they are worth."""
+    train, holdout, at_least = one.right.train, one.right.holdout, one.right.at_least
+    if not compared:
+        error = math.sqrt(one.baseline * (1.0 - one.baseline) / max(train.of, 1))
+        more = train.rate > one.baseline + 2.0 * error
+        return _rate(train.rate), "more" if more else "no more"
+    return (
+        _rate(train.rate),
+        "-" if holdout is None else _rate(holdout.rate),
+        percent(float(rounded_down(at_least / train.of))) if at_least else "none shown",
     )
 
 
@@ -211,14 +293,16 @@ def _panel(found: DistancePanel, *, proved: bool) -> Block:
         else f" {_share(found.nearer_to_train)} of synthetic rows are nearer to a training row "
         "than to a hold-out row."
     )
-    said = "passes" if found.passes else "does not pass"
+    said = "pass" if found.passes else "fail"
     but = ", although leaks are proved above" if proved and found.passes else ""
     return Block(
         title="Distance to the closest record",
         paragraphs=(
-            f"Many privacy panels show this. This table {said}{but}.{share} Averages and low "
-            "quantiles over all synthetic rows hardly change when a few rows are copied: a table "
-            "that passes may still leak.",
+            "Many privacy panels judge a table by the distance of its rows to the closest real "
+            f"row. By their test this table would {said}{but}, which decides nothing here: "
+            "averages and low quantiles over all synthetic rows hardly change when a few rows are "
+            "copied, so a table that would pass may still leak. The ratio is that of the closest "
+            f"to the second closest distance.{share}",
         ),
         table=ReportTable(
             ("distance to", "5 % quantile", "median", "ratio, 5 %", "identical"),
@@ -228,15 +312,7 @@ def _panel(found: DistancePanel, *, proved: bool) -> Block:
     )
 
 
-def _anonymeter(found: Linkage) -> Block:
-    title = "Singling out, linkability and inference by anonymeter"
-    if found.anonymeter is None:
-        return Block(
-            title=title,
-            paragraphs=("Not run: it takes a hold-out, its environment, and --anonymeter.",),
-            folded=True,
-            command="dpaudit env create anonymeter",
-        )
+def _anonymeter(found: Sequence[AnonymeterFinding]) -> Block:
     rows = tuple(
         (
             one.kind if one.secret is None else f"{one.kind}: {_short(one.secret, _SHORT)}",
@@ -245,24 +321,24 @@ def _anonymeter(found: Linkage) -> Block:
             str(one.baseline),
             f"{one.risk:.2f} ({one.low:.2f} to {one.high:.2f})",
         )
-        for one in found.anonymeter
+        for one in found
     )
     return Block(
-        title=title,
+        title=ANONYMETER,
         paragraphs=(
             "Its risk is the success on training rows in excess of that on hold-out rows. Its "
             "intervals are approximate and separate; they decide nothing here.",
         ),
-        items=tuple(
-            f"{one.kind}: {note}" for one in found.anonymeter for note in dict.fromkeys(one.notes)
-        ),
+        items=tuple(f"{one.kind}: {note}" for one in found for note in dict.fromkeys(one.notes)),
         table=ReportTable(
             ("attack", "train", "hold-out", "at random", "risk"), rows, frozenset({1, 2, 3, 4})
         ),
     )
 
 
-def _compared(found: Excess) -> tuple[str, str, str]:
+def _compared(found: Excess, *, compared: bool) -> tuple[str, ...]:
+    if not compared:
+        return (_of(found.train),)
     holdout = "-" if found.holdout is None else _of(found.holdout)
     return _of(found.train), holdout, "-" if found.at_least is None else f"{found.at_least:,}"
 
@@ -275,12 +351,20 @@ def _short(name: str, letters: int) -> str:
     return f"{name[: letters - 1 - end]}…{name[-end:]}"
 
 
-def _table(first: str, rows: Sequence[tuple[str, ...]]) -> ReportTable:
-    return ReportTable((first, *_COMPARED), tuple(rows), frozenset({1, 2, 3}))
+def _table(first: str, findings: Sequence[tuple[str, Excess]]) -> ReportTable:
+    """Findings by name; without a hold-out there is nothing to compare them with."""
+    compared = any(one.holdout for _, one in findings)
+    header = ("train", "hold-out", "at least") if compared else ("train",)
+    rows = tuple((name, *_compared(one, compared=compared)) for name, one in findings)
+    return ReportTable((first, *header), rows, frozenset(range(1, 1 + len(header))))
 
 
 def _of(hits: Hits) -> str:
     return f"{hits.found:,} of {hits.of:,}"
+
+
+def _rate(value: float) -> str:
+    return percent(round(value, 3))
 
 
 def _share(value: float) -> str:

@@ -28,6 +28,7 @@ from dpaudit.released_data.report import (
     bound_block,
     linkage_blocks,
     membership_block,
+    not_tested_block,
     riskiest_block,
     tables_block,
     text_of,
@@ -35,8 +36,9 @@ from dpaudit.released_data.report import (
 from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.report.page import Page, Step
 from dpaudit.report.render import page_html, page_markdown
-from dpaudit.report.standards import RELEASED
+from dpaudit.report.standards import released
 from dpaudit.results.document import OPTIONAL, Document, document_schema
+from dpaudit.results.sentences import CONFIDENTIAL
 from dpaudit.results.structure import Block
 from dpaudit.results.verdict import Verdict
 
@@ -136,27 +138,37 @@ class ReleasedDataResult(Document):
     def _page(self) -> Page:
         has_holdout = self.rows.holdout is not None
         found = shares(self.membership, self.linkage)
+        blocks = self._blocks()
+        named = (CONFIDENTIAL,) if self.riskiest or self.linkage.copies.riskiest else ()
         return Page(
             verdict=self.finding.verdict,
             word=self.finding.upper(),
             finding=self.reasons[0],
             about=f"Audit of the released table {self.sources.synthetic}",
             date=self.date,
-            lead=tuple(
-                lead(
+            lead=(
+                *lead(
                     self.finding,
                     self.reasons[1:],
                     self.bound,
                     has_holdout=has_holdout,
                     confidence=self.confidence,
-                )
+                ),
+                *named,
             ),
             result=result_block(found),
             next_step=next_step(
-                self.finding, has_holdout=has_holdout, has_coins=self.rows.coins is not None
+                self.finding,
+                self.linkage.copies.synthetic,
+                has_holdout=has_holdout,
+                has_coins=self.rows.coins is not None,
             ),
-            findings=(*self._blocks(), threat_block()),
-            clauses=RELEASED,
+            findings=(*blocks, threat_block()),
+            clauses=released(
+                {block.title for block in blocks},
+                has_holdout=has_holdout,
+                has_command=self.reproduce is not None,
+            ),
             reproduce=None if self.reproduce is None else Step(command=self.reproduce),
             origin=f"dpaudit {self.dpaudit} audit-data",
             draw=lambda picture: draw_shares(found),
@@ -166,9 +178,14 @@ class ReleasedDataResult(Document):
         found, confidence = self.membership, self.confidence
         return (
             *([membership_block(found, confidence=confidence)] if found else []),
-            bound_block(self.bound, self.not_a_bound, confidence=confidence),
+            *([bound_block(self.bound, confidence=confidence)] if self.bound else []),
             *([riskiest_block(self.riskiest)] if self.riskiest else []),
             *linkage_blocks(self.linkage),
+            *not_tested_block(
+                self.not_a_bound,
+                self.linkage.anonymeter,
+                has_holdout=self.rows.holdout is not None,
+            ),
             tables_block(self.rows, self.sources, self.exchangeability, self.warnings),
         )
 

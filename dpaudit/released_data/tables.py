@@ -181,8 +181,8 @@ def _warnings(
 ) -> Iterator[str]:
     if schema.inferred:
         yield (
-            "kinds, categories and bounds were read off the tables: give a public schema so that "
-            "a value that cannot occur is refused"
+            "kinds, categories and bounds were read off the tables themselves; with a public "
+            "schema, values that cannot occur are refused"
         )
     for name in reordered:
         yield f"the {name} table has its columns in another order: they were sorted"

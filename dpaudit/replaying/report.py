@@ -20,7 +20,7 @@ from dpaudit.report.page import Page, Step, in_memory
 from dpaudit.report.standards import REPLAY
 from dpaudit.report.svg import INK, tag, text
 from dpaudit.results.odds import but_for, odds
-from dpaudit.results.sentences import HEADLINE_GAP
+from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable, left_out
 from dpaudit.results.verdict import Verdict
 
@@ -68,6 +68,8 @@ def _lead(record: ReplayRecord) -> Iterator[str]:
     )
     for reason in record.reasons:
         yield f"{reason[:1].upper()}{reason[1:]}."
+    if record.target.startswith("row:"):
+        yield CONFIDENTIAL
 
 
 def _odds(record: ReplayRecord, claim: PrivacyClaim) -> str:

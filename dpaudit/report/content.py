@@ -16,6 +16,7 @@ from dpaudit.formatting import (
     rounded,
     rounded_down,
     rounded_up,
+    score_text,
 )
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import Access
@@ -42,11 +43,12 @@ from dpaudit.results.leaks import (
     WHOLE_OUTPUT,
     Carrier,
     carrier,
-    feature,
     grouped,
+    top_leaks,
 )
 from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.sentences import (
+    CONFIDENTIAL,
     HEADLINE_GAP,
     JUDGED_BEFORE,
     PROVES_NOTHING,
@@ -54,6 +56,7 @@ from dpaudit.results.sentences import (
     claim_and_proof,
     claim_text,
     compared_bound,
+    guesses,
     headline,
     lead,
     target,
@@ -63,6 +66,10 @@ from dpaudit.results.structure import MOST_ROWS, Block, Level, Picture, ReportTa
 from dpaudit.results.verdict import Verdict
 
 _LONGEST_ERROR = 300
+_SALT = (
+    "The salt of the digest stays in the run folder; without it the digest confirms no guess of a "
+    "row."
+)
 _WORLDS = {
     Neighbours.ADD_REMOVE: "tables with a record from tables without it",
     Neighbours.REPLACE_ONE: "tables with a record from tables with another in its place",
@@ -85,7 +92,7 @@ def audit_page(result: AuditRecord) -> Page:
         finding=finding,
         about=f"Audit of {result.generator.name} on {result.data.source}",
         date=result.date,
-        lead=lead(result),
+        lead=(*lead(result), *_confidential(result)),
         result=_result(result),
         next_step=_next(result),
         findings=_sections(
@@ -99,6 +106,11 @@ def audit_page(result: AuditRecord) -> Page:
         origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
         draw=lambda picture: draw(picture, result),
     )
+
+
+def _confidential(result: AuditRecord) -> tuple[str, ...]:
+    """That the report is confidential, where it names rows."""
+    return (CONFIDENTIAL,) if result.target.row is not None or result.game.names_rows else ()
 
 
 def _sections(
@@ -186,7 +198,9 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
         f"lower bound at {percent(result.confidence)} confidence; decides",
     )
     for _, entry, value in shown_bounds(result):
-        yield (_capital(entry.label), rounded_down(value), entry.meaning)
+        guessed = guesses(result, entry)
+        meaning = entry.meaning if guessed is None else f"{entry.meaning}: {guessed}"
+        yield (_capital(entry.label), rounded_down(value), meaning)
     if claims:
         yield (
             f"Minimum detectable {quantity.noun}",
@@ -227,12 +241,12 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
         title=title,
         paragraphs=(_carried(result), *rest),
         table=ReportTable(
-            ("Feature", "AUC lost without it", *(("|AUC - 1/2| of it alone",) if alone else ())),
+            ("Feature", "AUC lost without it", *(("AUC of it alone",) if alone else ())),
             tuple(
                 (
                     group.name,
                     rounded(group.importance),
-                    *((rounded(group.separation),) if alone else ()),
+                    *((auc_text(_alone(group.separation)),) if alone else ()),
                 )
                 for group in groups
             ),
@@ -241,20 +255,25 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
     )
 
 
+def _alone(separation: float | None) -> float | None:
+    """The AUC of a feature alone, in whichever direction it separates the worlds."""
+    return None if separation is None else 0.5 + separation
+
+
 def _carried(result: AuditRecord) -> str:
     """What carries the deciding attack, in words."""
     violation = result.proves_leak
     not_proved = "" if violation else "; no leak is proved"
-    first = feature(result.leaks[0])
+    names = "; ".join(top_leaks(result.leaks))
     return {
         Carrier.WHOLE_OUTPUT: f"The leak is in {WHOLE_OUTPUT}."
         if violation
         else f"On {WHOLE_OUTPUT}{not_proved}.",
         Carrier.MANY: f"{_capital(MANY)}{not_proved}. They repeat each other, so that the attack "
         "loses little without any one of them; the most separating come first.",
-        Carrier.FEATURES: f"The leak is in {first}."
+        Carrier.FEATURES: f"The leak is in {names}."
         if violation
-        else f"Most of all on {first}{not_proved}.",
+        else f"Most of all on {names}{not_proved}.",
         Carrier.NONE: f"{_capital(NO_FEATURE)}{not_proved}.",
     }[carrier(result.leaks, result.checks)]
 
@@ -279,12 +298,15 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
         *("Attack", "AUC", "Threshold", "FNR", "FPR"),
         *(_capital(labels[key]) for key in shown),
     )
+    parts = result.game.parts(result)
     yield Block(
         title="Attacks",
         paragraphs=(
+            *(() if parts is None else (parts,)),
             f"The deciding attack is {result.attack}. Threshold and rule of each attack were fixed "
             f"on other {result.game.words.units}; the last columns are lower bounds on "
-            f"{result.claim.quantity.noun}. {_multiplicity(result)}",
+            f"{result.claim.quantity.noun}. {_multiplicity(result)} dpaudit list attacks says "
+            "what each attack looks at.",
             *compared_bound(result),
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
@@ -319,7 +341,7 @@ def _multiplicity(result: AuditRecord) -> str:
 
 def _rule(threshold: Threshold) -> str:
     sign = "≥" if threshold.direction is Direction.HIGHER else "<"
-    return f"{sign} {rounded(threshold.value)}"
+    return f"{sign} {score_text(threshold.value)}"
 
 
 def _scores(result: AuditRecord) -> Iterable[Block]:
@@ -404,8 +426,8 @@ def threat_model(result: AuditRecord) -> Iterable[Block]:
         title="Threat model",
         paragraphs=(
             "Differential privacy promises protection against this attacker, who knows more than "
-            "a real one would. An attacker who sees less may find less; the claim must hold all "
-            "the same.",
+            "a real one would. An attacker who sees less may find less, which was not measured; "
+            "the claim must hold all the same.",
         ),
         table=ReportTable(("The attacker", "In this audit"), rows),
     )
@@ -481,7 +503,7 @@ def _data(result: AuditRecord) -> Iterable[Block]:
         title="Data",
         level=Level.SUBSECTION,
         folded=not inferred,
-        paragraphs=(warning,) if inferred else (),
+        paragraphs=(*((warning,) if inferred else ()), _SALT),
         table=ReportTable(
             ("Table", "Value"),
             (
@@ -517,6 +539,8 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
         paragraphs=(
             "The null control audits a generator that ignores its data, where nothing may be "
             f"found. The positive control audits one that {words.copies}, which must be caught.",
+            "A control is no test of the claim. It trains few models, so its bound is held against "
+            "its limit, the most that so few can prove, not against the claim.",
         ),
         table=ReportTable(
             ("Control", "Outcome", "Bound", "Limit", "AUC", "Observed"),
@@ -587,6 +611,7 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
     rows = (
         ("Generator", generator.name),
         ("Parameters", parameters or "defaults"),
+        *((("Digest of its source", generator.source),) if generator.source else ()),
         result.game.models(result),
         ("Confidence", f"{percent(result.confidence)}, one-sided"),
         ("Synthetic rows per training", str(result.rows)),
@@ -615,7 +640,10 @@ def _versions(result: AuditRecord) -> Iterable[Block]:
 
 def _reproduce(result: AuditRecord) -> Step:
     same = ("The same command gives the same numbers again.",) if result.generator.seedable else ()
-    return Step((*same, *in_memory(result.data.source)), result.reproduce)
+    choice, row = result.target.choice, result.target.row
+    chosen = row is not None and choice != f"row:{row}"
+    target = (f"The target {choice!r} is row {row} of this table.",) if chosen else ()
+    return Step((*same, *target, *in_memory(result.data.source)), result.reproduce)
 
 
 def _passed(passed: bool) -> str:

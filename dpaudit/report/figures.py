@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dpaudit.formatting import percent, rounded
+from dpaudit.formatting import percent, rounded, score_text
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
 from dpaudit.results.curves import (
@@ -281,10 +281,10 @@ def _scores(result: AuditRecord) -> SvgDrawing:
     )
     if threshold is not None:
         entries.append(
-            (tag("path", d=f"M0 0h{SWATCH:g}", **cut), f"threshold: {rounded(threshold.value)}")
+            (tag("path", d=f"M0 0h{SWATCH:g}", **cut), f"threshold: {score_text(threshold.value)}")
         )
         listed += (
-            f" The dashed line is the threshold {rounded(threshold.value)}; "
+            f" The dashed line is the threshold {score_text(threshold.value)}; "
             f"{threshold.direction} scores are guessed to be members."
         )
     rows, bottom = below(entries, lower)

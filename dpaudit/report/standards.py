@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from dpaudit.results.structure import Block, ReportTable
@@ -27,18 +28,21 @@ def _clauses(*rows: tuple[str, str, str]) -> tuple[Clause, ...]:
 
 _NO_ATTACK = ("ISO/IEC 27559, 8.2.3", "adversarial testing", "not tested: no attack was run")
 _AGAIN = ("ISO/IEC 27559, 8.3.4", "re-evaluation", "Reproduce")
+_FLOATING_POINT = ("NIST SP 800-226", "implementation: floating point", "not tested")
+_NO_INTRUDER = "not tested: this attacker knows more (Threat model)"
 _SIDE_CHANNELS = ("NIST SP 800-226", "side channels", "not tested")
 AUDIT: Final = _clauses(
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
-    ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked record"),
+    ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked record, not of all"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "Attacks; Controls and checks"),
     _AGAIN,
     ("NIST SP 800-226", "unit of privacy, meaning of epsilon", "Claim; Result"),
     ("NIST SP 800-226", "trust model, access and exposure", "Threat model"),
-    ("NIST SP 800-226", "implementation: floating point, seeds", "Checks of the run"),
+    ("NIST SP 800-226", "implementation: seeds", "Checks of the run"),
+    _FLOATING_POINT,
     _SIDE_CHANNELS,
-    ("ICO, anonymisation", "motivated intruder", "Attacks: knows all other records"),
-    ("ICO, anonymisation", "singling out, linkability, inference", "not tested one by one"),
+    ("ICO, anonymisation", "motivated intruder", _NO_INTRUDER),
+    ("ICO, anonymisation", "singling out, linkability, inference", "not tested"),
 )
 """Of an audit of a generator."""
 REPLAY: Final = _clauses(
@@ -49,17 +53,6 @@ REPLAY: Final = _clauses(
     _SIDE_CHANNELS,
 )
 """Of a replay."""
-RELEASED: Final = _clauses(
-    ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
-    ("ISO/IEC 27559, 8.2.3", "adversarial testing", "Members; Copies"),
-    _AGAIN,
-    ("NIST SP 800-226", "meaning of epsilon", "Bound on epsilon"),
-    ("ICO, anonymisation", "motivated intruder", "Threat model"),
-    ("ICO, anonymisation", "singling out", "Copies; Extremes and rare values"),
-    ("ICO, anonymisation", "linkability", "anonymeter, where it was run"),
-    ("ICO, anonymisation", "inference", "Guessing a value from all others"),
-)
-"""Of an audit of a released table."""
 COMPARISON: Final = _clauses(
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked records"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of each run"),
@@ -79,7 +72,8 @@ TRACE: Final = _clauses(
     _NO_ATTACK,
     _AGAIN,
     ("NIST SP 800-226", "implementation: noise, sensitivities, accounting", "Result; Findings"),
-    ("NIST SP 800-226", "implementation: floating point, seeds", "not tested"),
+    ("NIST SP 800-226", "implementation: seeds", "not tested"),
+    _FLOATING_POINT,
     _SIDE_CHANNELS,
 )
 """Of a traced training."""
@@ -98,6 +92,37 @@ EXPLANATION: Final = _clauses(
     _SIDE_CHANNELS,
 )
 """Of an explained violation."""
+
+
+def released(
+    sections: Collection[str], *, has_holdout: bool, has_command: bool
+) -> tuple[Clause, ...]:
+    """Of an audit of a released table, whose sections depend on what it was given.
+
+    Args:
+        sections: Titles of the sections that its report has.
+        has_holdout: Whether rows were compared with a hold-out.
+        has_command: Whether a command repeats it.
+    """
+
+    def at(*titles: str) -> str:
+        return "; ".join(title for title in titles if title in sections) or "not tested"
+
+    anonymeter = at("Singling out, linkability and inference by anonymeter")
+    guessing = at("Guessing a value from all others") if has_holdout else anonymeter
+    return _clauses(
+        ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
+        (
+            *("ISO/IEC 27559, 8.2.3", "adversarial testing"),
+            at("Recognising training rows", "Copies", "Extremes and rare values", "Rare values"),
+        ),
+        _AGAIN if has_command else (*_AGAIN[:2], "not possible: a table was in memory"),
+        ("NIST SP 800-226", "meaning of epsilon", at("Bound on epsilon")),
+        ("ICO, anonymisation", "motivated intruder", "not tested"),
+        ("ICO, anonymisation", "singling out", anonymeter),
+        ("ICO, anonymisation", "linkability", anonymeter),
+        ("ICO, anonymisation", "inference", guessing),
+    )
 
 
 def standards(clauses: tuple[Clause, ...]) -> Block:

@@ -135,6 +135,8 @@ class GameOutcome(ABC):
     """Why `dpaudit explain` does not open such an audit; empty if it does."""
     names_leaks: ClassVar[bool] = False
     """Whether the features that carry the deciding attack are searched for."""
+    names_rows: ClassVar[bool] = False
+    """Whether its report names attacked rows of the table, as well as that of the target."""
     has_threshold: ClassVar[bool] = True
     """Whether the deciding attack guesses by one threshold, whose errors are counted."""
 
@@ -175,6 +177,10 @@ class GameOutcome(ABC):
     @abstractmethod
     def models(self, audit: Scored) -> tuple[str, str]:
         """What was trained, for a table of settings: what it is called, and how many."""
+
+    def parts(self, audit: Scored) -> str | None:
+        """How many shadow models trained the attacks and how many were scored, in a sentence."""
+        return None
 
     def failed(self, error: str) -> str | None:
         """That its only training failed, in one sentence; None if there are several."""

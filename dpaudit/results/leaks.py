@@ -11,7 +11,7 @@ from dpaudit.results.record import Leak
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check
 
 LEAKS_NAMED: Final = 3
-"""Features that one sentence names."""
+"""Features, or groups of them, that one sentence names."""
 LEAKS_LISTED: Final = 5
 """Features, or groups of them, that a table lists."""
 NEGLIGIBLE: Final = 0.01
@@ -68,7 +68,7 @@ def in_order(leaks: Sequence[Leak]) -> list[Leak]:
 
 def leak_reason(leaks: Sequence[Leak], checks: Sequence[Check]) -> str:
     """Where the leak of a violation is."""
-    names = "; ".join(feature(leak) for leak in leaks[:LEAKS_NAMED])
+    names = "; ".join(top_leaks(leaks))
     return {
         Carrier.WHOLE_OUTPUT: f"the leak is in {WHOLE_OUTPUT}",
         Carrier.MANY: f"{MANY}: {names}",
@@ -77,10 +77,19 @@ def leak_reason(leaks: Sequence[Leak], checks: Sequence[Check]) -> str:
     }[carrier(leaks, checks)]
 
 
+def top_leaks(leaks: Sequence[Leak]) -> tuple[str, ...]:
+    """The first features as every sentence names them; the table of a report begins with these."""
+    return tuple(group.name for group in grouped(leaks)[:LEAKS_NAMED])
+
+
 def feature(leak: Leak) -> str:
     """A feature's name: "max(Age)", or "rows equal to the target (Age & Sex)"."""
-    gap = " " if " " in leak.feature else ""
-    return f"{leak.feature}{gap}({leak.column})"
+    return _in_words(leak.feature, leak.column)
+
+
+def _in_words(feature: str, columns: str) -> str:
+    gap = " " if " " in feature else ""
+    return f"{feature}{gap}({columns})"
 
 
 class LeakGroup(NamedTuple):
@@ -103,7 +112,7 @@ def grouped(leaks: Sequence[Leak]) -> tuple[LeakGroup, ...]:
     """Groups what leaks, the most important first.
 
     Categories of one column are a group, and so is one statistic of several columns. Features of
-    importance 0 are left out where others have some: those say the same.
+    negligible importance are left out where others have more: those say the same.
 
     Args:
         leaks: The features, in order.
@@ -111,7 +120,7 @@ def grouped(leaks: Sequence[Leak]) -> tuple[LeakGroup, ...]:
     Returns:
         The groups, in the order of their first features.
     """
-    some = [leak for leak in leaks if leak.importance > 0.0]
+    some = [leak for leak in leaks if leak.importance >= NEGLIGIBLE]
     groups: dict[tuple[str, str], list[Leak]] = {}
     for leak in some or leaks:
         is_share = leak.feature.startswith(_SHARE)
@@ -137,4 +146,4 @@ def _group_name(group: Sequence[Leak]) -> str:
     if first.feature.startswith(_SHARE):
         return f"{first.column}, {len(group)} categories"
     columns = listed([leak.column for leak in group], LEAKS_NAMED)
-    return f"{first.feature}: {columns}"
+    return _in_words(first.feature, columns)

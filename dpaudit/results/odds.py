@@ -37,8 +37,9 @@ def changed_odds(claim: Claim, proved: float | None) -> str:
     if proved is None or not isinstance(claim, PrivacyClaim) or claim.epsilon > math.log(_LARGEST):
         return ""
     return (
-        f"; the claim caps the change in odds at a factor of {odds(claim.epsilon, up=True)}"
-        f"{but_for(claim)}, and we measured at least {odds(proved, up=False)}"
+        "; some outputs change the odds that a record was in the table by a factor of at least "
+        f"{odds(proved, up=False)}, where the claim allows {odds(claim.epsilon, up=True)}"
+        f"{but_for(claim)}"
     )
 
 

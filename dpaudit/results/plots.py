@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.errors import InputError, MissingExtraError, SettingsError
-from dpaudit.formatting import percent, rounded, rounded_down
+from dpaudit.formatting import percent, rounded, rounded_down, score_text
 from dpaudit.model.choices import FigureName, member_named
 from dpaudit.model.claim import NoClaim
 from dpaudit.results.curves import (
@@ -290,7 +290,7 @@ def _scores(result: AuditRecord, ax: Axes) -> None:
     )
     ax.stairs(outside, bins.edges, color=_OUT, linewidth=2, label=words.outside)
     if threshold is not None:
-        label = f"threshold: {rounded(threshold.value)}"
+        label = f"threshold: {score_text(threshold.value)}"
         ax.axvline(threshold.value, color=_INK, linestyle="--", linewidth=1.2, label=label)
     ax.set_ylim(bottom=0.0)
     ax.set(xlabel="membership score", ylabel=f"% of {words.units}")

@@ -52,6 +52,7 @@ class RecordsOutcome(GameOutcome):
         scores="A high score means that a shadow model was probably trained with the record, a low "
         "one without it. The better the attack, the less the two overlap.",
     )
+    names_rows = True
     unexplained = "an audit of many records: explain attacks one; audit without `records`"
 
     name: Literal["many records"] = "many records"

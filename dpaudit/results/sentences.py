@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol
@@ -34,6 +35,7 @@ SCHEMA_INFERRED: Final = (
 PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )
+CONFIDENTIAL: Final = "This report points at single rows of the table: treat it as confidential."
 JUDGED_BEFORE: Final = (
     "Its shadow models were judged before, so its bound holds at no confidence of its own"
 )
@@ -129,9 +131,11 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
             f"{claim} This audit shows that it does not hold: an attacker who sees "
             f"{(result.access or Access.OUTPUT).in_words} learns more than the claim allows. "
             f"{true}{in_odds(result)}.",
+            f"Do not rely on {_relied_on(result.claim, claimed)} for tables of this generator, "
+            "those already released included.",
             *explained,
             *probes_alarm(result),
-            power(result),
+            _beyond(result),
         )
     if result.verdict is Verdict.CONSISTENT:
         return (
@@ -187,9 +191,9 @@ def relation(neighbours: Neighbours) -> str:
 def compared_bound(result: AuditRecord) -> tuple[str, ...]:
     """What the Clopper-Pearson bound is next to the one that decides, in a few sentences.
 
-    By itself it holds at the confidence of its share of the error probability: the threshold of its
-    counts was fixed on other trials. The larger of two such bounds holds only at the sum of both
-    shares, unless they fail together, as it and the exact one do.
+    It holds at the confidence of its share of the error probability: the threshold of its counts
+    was fixed on other trials. The larger of two such bounds holds only at the sum of both shares,
+    unless they fail together, as it and the exact one do.
     """
     entry, counts = result.decided_by, result.counts
     if entry is None:
@@ -203,11 +207,16 @@ def compared_bound(result: AuditRecord) -> tuple[str, ...]:
         else f"the {entry.label} rule was chosen before these trials were scored, and the larger "
         "of two bounds does not hold at the confidence of each"
     )
+    corrected = result.multiplicity.hypotheses
+    too = f", is corrected for {corrected} attacks too," if corrected > 1 else ""
+    guessed = guesses(result, entry)
+    weighed = "" if guessed is None else f" ({guessed})"
     return (
-        f"{_capital(differ(entry))}. The Clopper-Pearson bound is the one that other audits "
+        f"{_capital(entry.label)} {entry.short}{weighed}, {CLOPPER_PEARSON.label} "
+        f"{CLOPPER_PEARSON.short}. The Clopper-Pearson bound is the one that other audits "
         f"report. It is computed from the errors of the deciding attack at its threshold (FNR "
-        f"{counts.false_negatives}/{counts.n_in}, FPR {counts.false_positives}/{counts.n_out}) and "
-        f"holds at {percent(round(1.0 - error, 12))} confidence by itself. It does not decide: "
+        f"{counts.false_negatives}/{counts.n_in}, FPR {counts.false_positives}/{counts.n_out})"
+        f"{too} and holds at {percent(round(1.0 - error, 12))} confidence. It does not decide: "
         f"{because}.",
     )
 
@@ -215,6 +224,24 @@ def compared_bound(result: AuditRecord) -> tuple[str, ...]:
 def differ(entry: BoundEntry) -> str:
     """Why a bound differs from the Clopper-Pearson one, in one line."""
     return f"{entry.label} {entry.short}, {CLOPPER_PEARSON.label} {CLOPPER_PEARSON.short}"
+
+
+def guesses(result: AuditRecord, entry: BoundEntry) -> str | None:
+    """The guesses from which a bound of the deciding attack is computed; None of other bounds."""
+    found = next((one.guesses for one in result.attacks if one.name == result.attack), None)
+    if found is None or entry.key is not ValidBound.FAIR_COIN:
+        return None
+    made = sum(found.made)
+    abstains = f", abstains on {found.trials - made}" if found.trials > made else ""
+    return f"{sum(found.right)} of {made} right{abstains}"
+
+
+def reaches_limit(result: AuditRecord) -> bool:
+    """Whether the bound is all that this many models can prove, as the attack made no error."""
+    if not result.proved or result.power is None:
+        return False
+    errors = result.counts and result.counts.false_negatives + result.counts.false_positives
+    return not errors and math.isclose(result.proved, result.power.max_provable)
 
 
 def _without_claim(result: AuditRecord) -> tuple[str, ...]:
@@ -285,6 +312,31 @@ def power(result: AuditRecord) -> str:
     if isinstance(result.claim, NoClaim):
         return f"{_capital(limit)}."
     return f"This audit {detects_from(result.power, result.claim)}; {limit}."
+
+
+def _beyond(result: AuditRecord) -> str:
+    """How much more than the bound the truth may be, in one sentence."""
+    noun = result.claim.quantity.noun
+    if reaches_limit(result):
+        return (
+            "The attack made no error, so the bound is all that this many "
+            f"{_unit(result)} can prove: the true {noun} may be much larger."
+        )
+    if result.power is None:
+        return power(result)
+    limit = rounded_down(result.power.max_provable)
+    return f"No audit of this size proves more than {limit}; the true {noun} may be larger."
+
+
+def _unit(result: AuditRecord) -> str:
+    return "shadow models" if result.game.has_threshold else result.game.words.units
+
+
+def _relied_on(claim: Claim, claimed: str) -> str:
+    """What a claim promises, in a few words."""
+    if claim.quantity is Quantity.FACTOR:
+        return "this privacy curve"
+    return f"{claim.quantity.noun} {claimed}"
 
 
 def as_clearly(quantity: Quantity) -> str:

@@ -22,13 +22,13 @@ from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
 from dpaudit.results.leaks import (
-    LEAKS_NAMED,
     MANY,
     NO_FEATURE,
     WHOLE_OUTPUT,
     Carrier,
     carrier,
     feature,
+    top_leaks,
 )
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import FRESH_TRIALS, Verdict
@@ -137,16 +137,21 @@ def _bound(result: AuditRecord) -> list[Row]:
     if entry is None or result.verdict is Verdict.INVALID:
         return []
     text = f"{rounded_down(result.proved)} ({entry.label})"
-    compared = result.clopper_pearson
+    at_limit, compared = sentences.reaches_limit(result), result.clopper_pearson
+    if at_limit:
+        text += f", all that {_size(result)} can prove"
     if compared is None:
         text += f"; no Clopper-Pearson bound: {result.game.no_clopper_pearson}"
     else:
-        text += f", Clopper-Pearson {rounded_down(compared)}"
-    if result.power is not None:
+        text += f"{';' if at_limit else ','} Clopper-Pearson {rounded_down(compared)}"
+    if result.power is not None and not at_limit:
         text += f"; at most {rounded_down(result.power.max_provable)} with {_size(result)}"
     if compared in (None, result.proved):
         return [Row("bound", text)]
-    return [Row("bound", text), Row("method", sentences.differ(entry))]
+    guessed = sentences.guesses(result, entry)
+    if guessed is None:
+        return [Row("bound", text), Row("method", sentences.differ(entry))]
+    return [Row("bound", text), Row("guesses", f"{guessed} ({entry.label})")]
 
 
 def _size(result: AuditRecord) -> str:
@@ -170,7 +175,7 @@ def _leak(result: AuditRecord) -> list[Row]:
     carried = carrier(result.leaks, result.checks)
     if carried in (Carrier.WHOLE_OUTPUT, Carrier.NONE):
         return [Row("leak", WHOLE_OUTPUT if carried is Carrier.WHOLE_OUTPUT else NO_FEATURE)]
-    first, *others = [feature(leak) for leak in result.leaks[:LEAKS_NAMED]]
+    first, *others = top_leaks(result.leaks)
     text = f"{MANY}: {first}" if carried is Carrier.MANY else first
     for other in others:
         if LABEL_WIDTH + len(text) + len(other) + 2 <= TERMINAL_WIDTH:  # whole names only

@@ -48,9 +48,9 @@ class TwoWorldsOutcome(GameOutcome):
         units="trials",
         inside="trained with the target",
         outside="trained without the target",
-        panels="Distribution in the two worlds",
+        panels="Models with the target and without it",
         scores="A high score means that a shadow model was probably trained with the target, a low "
-        "one without it. The better the attack, the less the two worlds overlap.",
+        "one without it. The better the attack, the less the two overlap.",
     )
     names_leaks = True
 
@@ -95,11 +95,31 @@ class TwoWorldsOutcome(GameOutcome):
         counts = audit.counts
         if counts is None or audit.attack is None:
             return None
+        trained = self._trained(audit)
+        by = "" if trained is None else f"; {trained} models trained it"
         return (
             f"{clipped(printable(audit.attack), 20)}: AUC {auc_text(audit.auc)}, "
             f"FNR {counts.false_negatives}/{counts.n_in}, "
-            f"FPR {counts.false_positives}/{counts.n_out}"
+            f"FPR {counts.false_positives}/{counts.n_out}{by}"
         )
+
+    def parts(self, audit: Scored) -> str | None:
+        """Those of either part; none of a sequential audit, which trains its attacks as it goes."""
+        counts, trained = audit.counts, self._trained(audit)
+        if counts is None or trained is None:
+            return None
+        return (
+            f"Of {sum(audit.shadow_models.values())} shadow models {trained} trained the attacks "
+            f"and {counts.n_in + counts.n_out} were scored: {counts.n_in} with the target (FNR is "
+            f"of these) and {counts.n_out} without it (FPR)."
+        )
+
+    def _trained(self, audit: Scored) -> int | None:
+        """Models that trained the attacks and were not scored; None if that is no fixed number."""
+        if audit.counts is None or self.sequential is not None:
+            return None
+        rest = sum(audit.shadow_models.values()) - audit.counts.n_in - audit.counts.n_out
+        return rest if rest > 0 else None
 
     def models(self, audit: Scored) -> tuple[str, str]:
         """Shadow models of each world."""

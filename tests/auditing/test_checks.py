@@ -15,6 +15,8 @@ from dpaudit.auditing.checks import (
     check_replay,
     failure_reasons,
 )
+from dpaudit.auditing.controls import auc_by_chance
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
 from dpaudit.auditing.two_worlds.checks import (
     TrialCounts,
@@ -24,8 +26,10 @@ from dpaudit.auditing.two_worlds.checks import (
     check_randomness,
     first_finished,
 )
+from dpaudit.auditing.two_worlds.controls import first_control_settings, judged
 from dpaudit.bounds import Counts, Direction, EpsilonGuarantee, Threshold
 from dpaudit.bounds.table import ValidBound
+from dpaudit.bounds.threshold import auc
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
@@ -267,3 +271,42 @@ def test_permutations_are_the_same_some_at_a_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(checks, "PERMUTED_NUMBERS", 333)
     assert check_repeats(outcomes, rng(0)) == whole
     assert "p = " in whole.detail
+
+
+def test_an_auc_by_chance_lies_in_limits_that_narrow_with_the_trials() -> None:
+    rng = np.random.default_rng(0)
+    low, high = auc_by_chance(7, 7)
+    member = np.arange(14) < 7
+    drawn = np.array([auc(rng.random(14), member) for _ in range(2000)])
+    assert 0.92 < np.mean((low <= drawn) & (drawn <= high)) < 0.98
+    assert auc_by_chance(700, 700)[0] > 0.45
+    assert auc_by_chance(1, 1) == (0.0, 1.0)
+
+
+def test_a_small_control_that_reaches_its_limit_says_so() -> None:
+    settings = first_control_settings(audit_settings(shadow_models=100))
+    scored = settings.game.scored
+    found = Evaluation(
+        counts=Counts(0, 0, scored // 2, scored - scored // 2),
+        threshold=Threshold(0.0, Direction.HIGHER),
+        guesses=None,
+        bounds={ValidBound.EXACT: 0.45},
+        auc=1.0,
+        scores=np.zeros(scored),
+        scorer=None,  # type: ignore[arg-type]
+    )
+    caught = judged(Role.POSITIVE_CONTROL, found, settings.game, highest=0.45)
+    assert caught.passed
+    assert f"{scored} of {scored} scored models right, the most that so few can prove" in (
+        caught.detail
+    )
+    short = judged(Role.POSITIVE_CONTROL, found, settings.game, highest=0.6)
+    assert short.passed
+    assert "the most that" not in short.detail
+    nothing = judged(
+        Role.NULL_CONTROL,
+        found._replace(bounds={ValidBound.EXACT: 0.0}),
+        settings.game,
+        highest=0.45,
+    )
+    assert "AUC 1.000, by chance 0." in nothing.detail

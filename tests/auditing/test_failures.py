@@ -215,7 +215,7 @@ def test_small_controls_say_so_and_one_that_does_not_pass_is_run_in_full(
     small = {**FAST, "shadow_models": 28}
     result = audit_by_keywords("null", table, **small)
     assert result.controls is not None
-    assert "with 14 trials" in result.controls.null.detail
+    assert "14 models instead of the 60 of a full control" in result.controls.null.detail
     small["attacks"] = (SeesNothing(),)
     result = audit_by_keywords(
         "null", table, progress=lambda event: counts.update([event.role]), **small

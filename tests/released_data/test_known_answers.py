@@ -306,13 +306,30 @@ def test_without_a_holdout_the_page_says_what_can_be_known_and_what_to_do_next(
     assert re.match(r"INCONCLUSIVE: \d+ of \d+ synthetic rows equal a training row", found.headline)
     page = found.to_html()
     header = page.partition("</header>")[0]
-    assert "What can be known from these two tables" in header
-    assert "whether they were memorised or occur by chance" in header
-    assert "hold-out rows</text>" not in header
+    assert "A hold-out is a table of real rows of the same population" in header
+    assert "treat it as confidential" in header
+    assert "<svg" not in page
+    assert "training rows (" in page
     after = page.partition("<h2>Next step</h2>")[2]
+    assert re.search(r"\d+ synthetic rows equal a real row: do not release this table", after)
     assert "--holdout" in after.partition("</section>")[0]
     assert "dpaudit split" in after.partition("</section>")[0]
     assert found.reproduce is not None
     words = shlex.split(found.reproduce)
     assert words[:4] == ["dpaudit", "audit-data", "--synthetic", "my synthetic.csv"]
     assert words[-2:] == ["--seed", "3"]
+    assert str(found).endswith("dpaudit split --data table.csv --to split")
+    assert str(found).count("Not tested") == 1
+
+
+def test_the_sections_that_standards_name_are_on_the_page(
+    proved: dpaudit.ReleasedDataResult,
+) -> None:
+    for found in (proved, dpaudit.audit_data(LEAKY, SPLIT.train, seed=3)):
+        text = found.to_markdown()
+        titles = set(re.findall(r"^## (.+)$", text, re.MULTILINE))
+        _, _, rest = text.partition("## Standards")
+        answers = [row.split("|")[3].strip() for row in re.findall(r"^\| .+", rest, re.MULTILINE)]
+        named = {one for answer in answers[1:] for one in answer.split("; ")}
+        assert "Copies" in named
+        assert named - {"not tested", "not possible: a table was in memory"} <= titles

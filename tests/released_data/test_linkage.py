@@ -2,13 +2,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpaudit.formatting import percent
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.released_data import linkage as module
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding
 from dpaudit.released_data.copies import ClosestDistances
 from dpaudit.released_data.linkage import Linkage, find_linkage
-from dpaudit.released_data.report import linkage_blocks
+from dpaudit.released_data.report import NO_HOLDOUT, linkage_blocks
 from dpaudit.released_data.tables import ReleasedTables, load_released
 from dpaudit.results.structure import Block
 
@@ -83,8 +84,28 @@ def test_without_a_holdout_everything_is_counted_and_nothing_proved() -> None:
     found = linkage(tables(copying(0.5), holdout=False))
     assert found.proved == ()
     assert found.copies.exact.records.train.found == 300
-    text = "".join(one.paragraphs[0] for one in linkage_blocks(found))
-    assert "Without a hold-out, nothing shows how many there would be by chance." in text
+    blocks = by_title(found)
+    assert NO_HOLDOUT in blocks["Copies"].paragraphs[0]
+    assert "the first 10 of 300, in their order (row 0 is the" in blocks["Copies"].paragraphs[1]
+    assert NO_HOLDOUT in blocks["Rare"].paragraphs[0]
+    for block in blocks.values():
+        assert block.table is not None
+        assert "-" not in {cell for row in block.table.rows for cell in row}
+        assert not {"hold-out", "at least"} & set(block.table.header)
+
+
+def test_without_a_holdout_guesses_are_compared_with_the_baseline() -> None:
+    found = linkage(tables(copying(0.5), holdout=False))
+    [block] = [one for one in linkage_blocks(found) if one.title.startswith("Guessing")]
+    assert block.table is not None
+    for *_, baseline, train, word in block.table.rows:
+        gain = float(train.removesuffix(" %")) - float(baseline.removesuffix(" %"))
+        assert word == "more" if gain > 10 else word in ("more", "no more")
+        assert gain > 0 or word == "no more"
+    gains = [one.right.train.rate - one.baseline for one in found.inference]
+    assert block.table.rows[0][3] == percent(
+        round(found.inference[int(np.argmax(gains))].right.train.rate, 3)
+    )
 
 
 def by_title(found: Linkage) -> dict[str, Block]:
@@ -93,11 +114,23 @@ def by_title(found: Linkage) -> dict[str, Block]:
 
 def test_the_report_says_what_was_found() -> None:
     blocks = by_title(linkage(tables(copying(0.05))))
-    assert list(blocks) == ["Copies", "Extremes", "Guessing", "Distance", "Singling"]
+    assert list(blocks) == ["Copies", "Extremes", "Guessing", "Distance"]
     assert blocks["Copies"].table is not None
     assert blocks["Copies"].table.rows[0][:3] == ("exact", "30 of 600", "0 of 600")
-    assert "This table passes, although leaks are proved above." in blocks["Distance"].paragraphs[0]
-    assert blocks["Singling"].command == "dpaudit env create anonymeter"
+    assert (
+        "this table would pass, although leaks are proved above"
+        in (blocks["Distance"].paragraphs[0])
+    )
+    assert (
+        "30 of 600 synthetic rows equal a training row; 30 of 600 training rows that"
+        in (blocks["Copies"].paragraphs[0])
+    )
+    assert (
+        "the first 10 of 30, the least likely by chance first (row 0 is the"
+        in (blocks["Copies"].paragraphs[1])
+    )
+    assert blocks["Guessing"].table is not None
+    assert blocks["Guessing"].table.header[3:] == ("train", "hold-out", "at least")
     for block in blocks.values():
         for row in block.table.rows if block.table else ():
             assert len("  ".join(row)) <= 74

@@ -353,6 +353,12 @@ def test_reports_and_the_command_say_the_same(tmp_path: Path) -> None:
     assert page_html(replay_page(record)) == page_html(replay_page(record))
     assert record.date is not None
     assert record.date in page_markdown(replay_page(record))
+    shown = {
+        target: "treat it as confidential"
+        in page_markdown(replay_page(replace(record, target=target)))
+        for target in ("row:5", "record:FILE")
+    }
+    assert shown == {"row:5": True, "record:FILE": False}
     assert max(map(len, str(record).splitlines())) <= 80
 
 

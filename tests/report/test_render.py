@@ -19,6 +19,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.figures import draw
 from dpaudit.report.render import render_html, render_markdown, write_reports
 from dpaudit.results.curves import claim_region, largest_tpr
+from dpaudit.results.document import to_document
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.structure import Picture
@@ -256,7 +257,41 @@ def test_an_invalid_audit_proves_nothing(record_of: Make) -> None:
 
 
 def test_violation_names_the_leak(record_of: Make) -> None:
-    assert "The leak is in max(STDs_number)." in Outline(render_html(record_of())).words
+    words = Outline(render_html(record_of())).words
+    assert "The leak is in max(STDs_number); rows equal to the target (Age)." in words
+
+
+def test_a_report_says_where_the_models_went_and_which_row_was_attacked(
+    record_of: Make, example: dict[str, Any]
+) -> None:
+    text = render_markdown(record_of(generator={**example["generator"], "source": "4d2a"}))
+    assert (
+        "Of 400 shadow models 160 trained the attacks and 240 were scored: 120 with the target "
+        "(FNR is of these) and 120 without it (FPR)." in text
+    )
+    assert "| Digest of its source | 4d2a |" in text
+    chosen = render_markdown(record_of(target={"choice": "farthest", "row": 6}))
+    assert "The target 'farthest' is row 6 of this table." in chosen
+    assert "treat it as confidential" in chosen
+    named = render_markdown(record_of(target={"choice": "row:6", "row": 6}))
+    assert "is row 6 of this table" not in named
+    assert "confidential" not in render_markdown(
+        record_of(target={"choice": "record:FILE", "row": None})
+    )
+
+
+def test_standards_claim_nothing_that_was_not_tested(record_of: Make) -> None:
+    rows = render_markdown(record_of()).splitlines()
+    untested = [row for row in rows if "floating point" in row or row.startswith("| ICO")]
+    assert len(untested) == 3
+    assert all("| not tested" in row for row in untested)
+
+
+def test_a_threshold_that_floating_point_keeps_from_0_is_0(record_of: Make) -> None:
+    dust = {"value": -2.2e-16, "direction": "higher"}
+    record = record_of()
+    attacks = [{**to_document(one), "threshold": dust} for one in record.attacks]
+    assert "| ≥ 0 |" in render_markdown(record_of(attacks=attacks))
 
 
 def test_an_audit_that_never_ran_shows_no_pictures_and_says_why(never_run: AuditRecord) -> None:

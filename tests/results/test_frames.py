@@ -53,7 +53,7 @@ def test_a_notebook_shows_the_head_of_the_report_and_no_foreign_markup(
     shown = result._repr_html_()
     assert shown.startswith("<div ")
     assert "<strong>VIOLATION</strong>" in shown
-    assert "change in odds" in shown
+    assert "change the odds" in shown
     assert "runs/&lt;b&gt;/report.html" in shown
     foreign = record_of(reasons=["<script>alert(1)</script>\x1b[2J"])
     hostile = AuditResult.of(foreign, folder=None)._repr_html_()

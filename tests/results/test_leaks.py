@@ -38,14 +38,16 @@ def test_features_in_words() -> None:
 def test_an_important_feature_is_named() -> None:
     leaks = (leak("A", 0.2, 0.3), leak("B", 0.0, 0.5))
     assert carrier(leaks) is Carrier.FEATURES
-    assert leak_reason(leaks, ()) == "the leak is in max(A); max(B)"
+    assert leak_reason(leaks, ()) == "the leak is in max(A)"  # B adds nothing to it
+    both = (*leaks, Leak(feature="min", column="B", importance=0.02, separation=0.1))
+    assert leak_reason(in_order(both), ()) == "the leak is in max(A); min(B)"
 
 
 def test_features_that_repeat_each_other_are_listed_by_separation() -> None:
     assert carrier(ALIKE) is Carrier.MANY
     assert in_order(ALIKE[::-1]) == list(ALIKE)
     reason = leak_reason(ALIKE, ())
-    assert reason == "many features each separate the worlds: max(A); max(B); max(C)"
+    assert reason == "many features each separate the worlds: max(A, B, C)"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_an_output_that_ignores_the_seed_is_named_as_that() -> None:
 
 def test_summary_and_reports_say_what_the_reason_says(record_of: Make) -> None:
     many = record_of(leaks=documents(*ALIKE))
-    expected = "leak      many features each separate the worlds: max(A); max(B); max(C)"
+    expected = "leak      many features each separate the worlds: max(A, B, C)"
     assert expected in summary_lines(many)
     frozen = record_of(leaks=documents(*ALIKE), checks=[to_document(FROZEN)])
     assert "leak      the whole output, which the seed does not change" in summary_lines(frozen)
@@ -82,7 +84,8 @@ def test_summary_and_reports_say_what_the_reason_says(record_of: Make) -> None:
 
 def test_separation_stands_beside_importance_where_it_is_known(record_of: Make) -> None:
     text = render_markdown(record_of(leaks=documents(leak("A", 0.21, 0.48))))
-    assert "| max(A) | 0.21 | 0.48 |" in text
+    assert "| Feature | AUC lost without it | AUC of it alone |" in text
+    assert "| max(A) | 0.21 | 0.980 |" in text
     unknown = documents(leak("A", 0.21, None))
     assert "separation" not in unknown[0]
     assert from_document(Leak, unknown[0]).separation is None

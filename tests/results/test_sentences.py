@@ -11,7 +11,14 @@ import pytest
 
 from dpaudit.game.target import Exposure, Fact
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import EXPOSURES_NAMED, claim_and_proof, exposed, headline, lead
+from dpaudit.results.sentences import (
+    EXPOSURES_NAMED,
+    claim_and_proof,
+    exposed,
+    headline,
+    lead,
+    reaches_limit,
+)
 
 Make = Callable[..., AuditRecord]
 
@@ -69,12 +76,24 @@ def test_the_opening_of_a_violation_ends_in_the_odds(record_of: Make) -> None:
     assert lead(record_of()) == (
         "The generator claims (1, 1e-05)-differential privacy. This audit shows that it does not "
         "hold: an attacker who sees synthetic rows alone learns more than the claim allows. With "
-        "95 % confidence the true epsilon is at least 3.21; the claim caps the change in odds at a "
-        "factor of 2.72, apart from outputs of total probability 1e-05, and we measured at least "
-        "24.7.",
-        "This audit detects epsilon 1.76 with 80 % power; no audit of this size proves more than "
-        "4.38.",
+        "95 % confidence the true epsilon is at least 3.21; some outputs change the odds that a "
+        "record was in the table by a factor of at least 24.7, where the claim allows 2.72, apart "
+        "from outputs of total probability 1e-05.",
+        "Do not rely on epsilon 1 for tables of this generator, those already released included.",
+        "No audit of this size proves more than 4.38; the true epsilon may be larger.",
     )
+
+
+def test_a_bound_at_its_limit_reads_as_a_limit_and_not_as_the_truth(record_of: Make) -> None:
+    no_error = {"false_negatives": 0, "false_positives": 0, "n_in": 120, "n_out": 120}
+    perfect = record_of(proved=4.38, max_provable_epsilon=4.38, counts=no_error)
+    assert lead(perfect)[-1] == (
+        "The attack made no error, so the bound is all that this many shadow models can prove: the "
+        "true epsilon may be much larger."
+    )
+    assert reaches_limit(perfect)
+    assert not reaches_limit(record_of())
+    assert not reaches_limit(record_of(proved=0.0, max_provable_epsilon=0.0, counts=no_error))
 
 
 def test_the_opening_of_a_consistent_audit_says_what_it_would_have_detected(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dpaudit.results.document import to_document
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.results.sentences import compared_bound, headline
@@ -29,7 +30,7 @@ def test_summary_of_a_violation(record_of: Make) -> None:
         "          teachers",
         "bound     3.21 (exact), Clopper-Pearson 2.58; at most 4.38 with 400 models",
         "method    exact tests both counts at once, Clopper-Pearson bounds each rate",
-        "attack    groundhog: AUC 0.981, FNR 3/120, FPR 1/120",
+        "attack    groundhog: AUC 0.981, FNR 3/120, FPR 1/120; 160 models trained it",
         "leak      max(STDs_number); rows equal to the target (Age)",
         "power     detects epsilon 1.76 with 80 % power",
         "checks    null and positive control passed, 1 of 1 checks",
@@ -158,10 +159,23 @@ def test_the_clopper_pearson_bound_stands_next_to_the_one_that_decides(record_of
         "bound: 0.52 (fair coin), Clopper-Pearson 0.71; at most 4.38 with 400 models",
         "method: fair coin weighs each guess, Clopper-Pearson bounds each rate",
     ]
+    attack, *_ = coins.attacks
+    guesses = {"right": [0, 97], "made": [0, 98], "trials": 240}
+    weighed = record_of(
+        bounds=dict(coins.bounds or {}),
+        proved=0.52,
+        verdict="consistent",
+        attacks=[{**to_document(attack), "guesses": guesses}],
+        multiplicity={"rule": "bonferroni", "hypotheses": 3},
+    )
+    assert "guesses: 97 of 98 right, abstains on 142 (fair coin)" in facts(weighed)
+    [told] = compared_bound(weighed)
+    assert "Fair coin weighs each guess (97 of 98 right, abstains on 142)" in told
+    assert "is corrected for 3 attacks too, and holds at 95 % confidence" in told
     assert headline(coins).startswith("CONSISTENT")
     [said] = compared_bound(coins)
     assert "FNR 3/120, FPR 1/120" in said
-    assert "holds at 95 % confidence by itself. It does not decide: the fair coin rule was" in said
+    assert "and holds at 95 % confidence. It does not decide: the fair coin rule was" in said
     equal = record_of(bounds={**NO_BOUND, "fair_coin": 0.0, "clopper_pearson": 0.0}, proved=0.0)
     assert not [line for line in facts(equal) if line.startswith("method")]
     assert not [line for line in facts(record_of(verdict="invalid")) if "bound:" in line]
@@ -171,7 +185,7 @@ def test_an_audit_that_could_stop_says_how_much_of_the_error_it_has(record_of: M
     bounds = {**NO_BOUND, "exact": 0.4, "clopper_pearson": 0.3, "sequential": 0.5}
     at_cap = {"name": "two worlds", "sequential": {**STOPPED["sequential"], "stopped_early": False}}
     [said] = compared_bound(record_of(bounds=bounds, proved=0.5, game=at_cap))
-    assert "holds at 97.5 % confidence by itself" in said
+    assert "holds at 97.5 % confidence" in said
     early = record_of(bounds={**NO_BOUND, "sequential": 1.03}, proved=1.03, game=STOPPED)
     assert facts(early)[1] == (
         "bound: 1.03 (sequential); no Clopper-Pearson bound: the audit stopped early; at most 4.38 "

@@ -8,11 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dpaudit.auditing.checks import (
+    EVERY_TRIAL_FINISHED,
     SIGNIFICANCE,
     Replay,
     check_repeats,
     check_replay,
     failure_reasons,
+    order_detail,
 )
 from dpaudit.auditing.conclusion import conclude, recorded_bounds
 from dpaudit.auditing.drift import drift_p_value
@@ -176,7 +178,7 @@ def _failures(findings: RecordsFindings) -> Check:
     name = "failed trials"
     failed = np.array([not end.finished for end in findings.outcomes])
     if not failed.any():
-        return Check(name, True, "every trial finished", Consequence.NOTED)
+        return Check(name, True, EVERY_TRIAL_FINISHED, Consequence.NOTED)
     detail = f"{int(failed.sum())} of {len(failed)} trials failed; nothing is guessed on them"
     smallest = 1.0
     for had in findings.included[[end.trial.number for end in findings.outcomes]].T:
@@ -200,7 +202,7 @@ def _randomness(outcomes: Sequence[StoredOutcome]) -> Check:
         detail = "too few trials finished to tell whether different seeds give different tables"
         return Check("seeds compared", False, detail, Consequence.NOTED)
     if first != second:
-        detail = "two models of one table with different seeds differ"
+        detail = "two models of one table with different seeds differ: the output is not a constant"
         return Check(DIFFERENT_SEEDS, True, detail, Consequence.NOTED)
     detail = "two models of one table with different seeds gave attacks the same features"
     return Check(DIFFERENT_SEEDS, False, detail, Consequence.NOTED)
@@ -210,6 +212,4 @@ def _order(best: RecordsEvaluation) -> Check:
     """Whether the mean odds of a model drift with the order of the models (Kendall's rank test)."""
     p_value = drift_p_value(best.odds.mean(axis=1))
     passed = p_value >= SIGNIFICANCE
-    what = "do not drift" if passed else "drift"
-    detail = f"scores of {best.name} {what} with the order of the trials (p = {p_value:.2g})"
-    return Check("trial order", passed, detail)
+    return Check("trial order", passed, order_detail(f"scores of {best.name}", passed, p_value))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.checks import SIGNIFICANCE
+from dpaudit.auditing.checks import EVERY_TRIAL_FINISHED, SIGNIFICANCE, order_detail
 from dpaudit.auditing.drift import drift_p_value
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
 from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
@@ -54,7 +54,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
         [of[world] for world in World] for of in (counts.failed, counts.run)
     )
     if n_in + n_out == 0:
-        return Check("failed trials", True, "every trial finished", Consequence.NOTED)
+        return Check("failed trials", True, EVERY_TRIAL_FINISHED, Consequence.NOTED)
     detail = f"{n_in} of {run_in} trials failed in world in and {n_out} of {run_out} in world out"
     before, after = rounded_down(highest), rounded_down(left)
     if after != before:
@@ -110,9 +110,7 @@ def check_order(scores: FloatArray, member: BoolArray, positions: FloatArray, na
     p_values = [drift_p_value(scores[planned][member[planned] == world]) for world in (True, False)]
     p_value = min(1.0, 2 * min(p_values))
     passed = p_value >= SIGNIFICANCE
-    what = "do not drift" if passed else "drift"
-    detail = f"scores of {name} {what} with the order of the trials (p = {p_value:.2g})"
-    return Check("trial order", passed, detail)
+    return Check("trial order", passed, order_detail(f"scores of {name}", passed, p_value))
 
 
 def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
@@ -127,9 +125,8 @@ def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
         detail = "too few trials finished to tell whether different seeds give different tables"
         return Check("seeds compared", False, detail, Consequence.NOTED)
     if any(len(tables) > 1 for tables in seen.values()):
-        return Check(
-            DIFFERENT_SEEDS, True, "different seeds give different tables", Consequence.NOTED
-        )
+        detail = "different seeds give different tables: the output is not a constant"
+        return Check(DIFFERENT_SEEDS, True, detail, Consequence.NOTED)
     if seen[World.IN] == seen[World.OUT]:
         detail = "every model gave the same table, in both worlds: the output is a constant"
     else:
@@ -178,7 +175,11 @@ def check_agreement(
     )
     forecast = guarantee.clopper_pearson(counts, confidence=confidence)
     if evaluation.proved > 0 or forecast <= CONTRADICTION * highest:
-        return Check("AUC and bound", True, "AUC and bound agree")
+        detail = (
+            "AUC and bound agree: the scored models do not differ in kind from those that trained "
+            "the attack"
+        )
+        return Check("AUC and bound", True, detail)
     detail = (
         f"the AUC is {evaluation.auc:.3f} and yet nothing is proved: scores moved between the "
         "fitting and the scored part, so the threshold does not fit"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Final
 
@@ -12,6 +13,7 @@ from dpaudit.auditing.controls import (
     CONFIDENCE,
     CONTROLS,
     ControlWords,
+    auc_by_chance,
     judge,
     unfinished,
 )
@@ -20,6 +22,7 @@ from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
 from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.formatting import auc_text
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import PrivacyClaim
@@ -125,18 +128,26 @@ def judged(
     """
     if best is None:
         return unfinished(role, "too few of its trials finished", highest=highest)
+    counts = best.counts
+    scored = counts.n_in + counts.n_out
+    right = scored - counts.false_negatives - counts.false_positives
+    perfect = right == scored and math.isclose(best.proved, highest)
+    most = ", the most that so few can prove" if perfect else ""
+    low, high = auc_by_chance(counts.n_in, counts.n_out)
     words = ControlWords(
-        hidden="nothing was found in a generator that ignores its data",
+        hidden="nothing was found in a generator that ignores its data: AUC "
+        f"{auc_text(best.auc)}, by chance {low:.2f} to {high:.2f} in 95 % of cases",
         found="a generator that ignores its data seems to leak ({bound}): the two worlds differ "
         "in more than the record",
-        caught="a generator that copies the target was caught",
+        caught=f"a generator that copies the target was caught: {right} of {scored} scored models "
+        f"right{most}",
         missed="a generator that copies the target was not caught ({bound}): these attacks cannot "
         "see this target",
     )
     if not game.is_full:
         small = (
-            f"; with {game.shadow_models} trials, fewer than in a large audit: only a "
-            "gross fault would show"
+            f"; {game.shadow_models} models instead of the {len(World) * TRIALS_PER_WORLD} of a "
+            "full control show gross faults only"
         )
         words = ControlWords(*(said + small for said in words))
     return judge(role, best.proved, auc=best.auc, highest=highest, words=words)
