@@ -19,6 +19,7 @@ from dpaudit.cli.console import (
     resumable,
 )
 from dpaudit.errors import InputError
+from dpaudit.formatting import Row, row_lines
 
 if TYPE_CHECKING:
     from dpaudit.auditing.progress_bar import ConsoleProgress
@@ -113,11 +114,11 @@ def frontier(
     if json:
         output.print(found.to_json(), end="")
     elif quiet:
-        output.print(str(found).partition("\n\n")[0])
+        output.print(found.headline)
     else:
-        output.print(str(found))
-        output.print(f"report: {out / FRONTIER_FILES[1]}")
-        output.print(f"reproduce: {found.reproduce}")
+        report = Row("report", str(out / FRONTIER_FILES[1]), whole=True)
+        again = Row("reproduce", found.reproduce, whole=True)
+        output.print("\n".join([str(found), *row_lines([report, again])]))
     code = exit_code(found.verdict, fail_on)
     if code is ExitCode.PASS and found.failures and fail_on is not FailOn.NEVER:
         code = ExitCode.INCONCLUSIVE
