@@ -12,6 +12,7 @@ import typer
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.audit import Table
+from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.formatting import (
@@ -71,6 +72,7 @@ def bisect(
     ] = FailOn.INCONCLUSIVE,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Audits release after release of a library and says where the verdict changes.
 
@@ -80,6 +82,7 @@ def bisect(
     The same command resumes. The exit code is that of the worst release; one that was not audited
     counts as inconclusive.
     """
+    del help_all  # its callback has answered
     from dpaudit.auditing.bisection import audit_releases, gravest_verdict
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.external.environments import releases_between

@@ -65,7 +65,9 @@ def history(
     try:
         inside = [path for path in folder.iterdir() if (path / RESULT_FILE).is_file()]
     except OSError as error:
-        raise InputError(f"{folder} cannot be read: {io_reason(error)}") from None
+        raise InputError(
+            f"{folder} cannot be read: {io_reason(error)}; give a folder of two run folders or more"
+        ) from None
     if len(inside) < 2:
         count = "only one finished run" if inside else "no finished runs"
         raise InputError(f"{folder} holds {count}: give a folder of two run folders or more")

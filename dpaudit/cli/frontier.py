@@ -9,6 +9,7 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options, task_options
+from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import (
     ExitCode,
     FailOn,
@@ -77,12 +78,14 @@ def frontier(
     ] = FailOn.VIOLATION,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Audits generators at several epsilons, and measures what their tables are good for.
 
     The same command resumes; more generators or epsilons may be added in the same folder.
     Exits with 3 if a point failed or an audit is invalid, unless another one found a violation.
     """
+    del help_all  # its callback has answered
     from dpaudit.frontiers.plan import FrontierSettings
     from dpaudit.frontiers.run import FRONTIER_FILES, run_frontier
     from dpaudit.usefulness.run import UtilitySettings

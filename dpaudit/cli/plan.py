@@ -12,7 +12,9 @@ import typer
 from dpaudit.auditing.games import size_keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
+from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import guarded, results
+from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -58,44 +60,62 @@ def plan(
     generator: Annotated[
         str | None,
         typer.Argument(
-            metavar="[GENERATOR]", help="Take the claim from it; needs --data.", show_default=False
+            metavar="[GENERATOR]",
+            help="Generator whose claim counts; needs --data.",
+            show_default=False,
         ),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(metavar="FILE", help="As for audit.", show_default=False)
+        str | None,
+        option(
+            metavar="FILE",
+            help="Table of GENERATOR: CSV (also .gz), Parquet, or sample:breast-cancer.",
+            shown=False,
+            panel=Panel.INPUT,
+        ),
     ] = None,
     schema: options.SchemaFile = None,
     detect: Annotated[
         float | None,
         typer.Option(
             metavar="E",
-            help="How many models (or canaries) prove a true epsilon (mu, rho, curve factor) of E?",
+            help="Leak to detect, in the unit of the claim: how large must the audit be?",
             show_default=False,
         ),
     ] = None,
     tpr: Annotated[
         float | None,
-        typer.Option(metavar="T", help="... or an attack of this power,", show_default=False),
+        typer.Option(
+            metavar="T",
+            help="True positive rate of the attack to detect instead; with --fpr.",
+            show_default=False,
+        ),
     ] = None,
     fpr: Annotated[
         float | None,
-        typer.Option(metavar="F", help="... at this false-positive rate?", show_default=False),
+        typer.Option(
+            metavar="F", help="False positive rate of that attack; with --tpr.", show_default=False
+        ),
     ] = None,
     seconds_per_model: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Time of one model, for the cost.", show_default=False),
+        typer.Option(
+            metavar="S", help="Training time of one model, to compute the cost.", show_default=False
+        ),
     ] = None,
     time_one: Annotated[
         bool,
-        typer.Option("--time-one", help="Train one model of GENERATOR to know the cost."),
+        typer.Option("--time-one", help="Train one model of GENERATOR to measure the cost."),
     ] = False,
     jobs: options.Jobs = None,
     json: options.Json = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Says what an audit can prove and what it costs; trains nothing (or one model, to time it).
 
     With --one-run: what one training with so many canaries can prove.
     """
+    del help_all  # its callback has answered
     from dpaudit.auditing.games import sizing_of
 
     if jobs is not None and jobs < 1:

@@ -184,7 +184,7 @@ def test_slips_are_answered_before_anything_is_written(record_of: Make, tmp_path
         ("compare", run, other, "--out", "x.pdf"): "must end in one of",
         ("compare", run, other, "--out", str(tmp_path / "no" / "x.md")): "give another --out",
         ("history", str(tmp_path / "a")): "only one finished run",
-        ("history", str(tmp_path / "none")): "cannot be read",
+        ("history", str(tmp_path / "none")): "give a folder of two run folders or more",
     }
     for words, error in said.items():
         ended = CliRunner().invoke(app, list(words))
