@@ -38,6 +38,35 @@ if TYPE_CHECKING:
 
 _MEGABYTE = 10**6
 
+Detect = Annotated[
+    float | None,
+    typer.Option(
+        metavar="E",
+        help="Leak to detect, in the unit of the claim: how large must the audit be?",
+        show_default=False,
+    ),
+]
+TruePositiveRate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T",
+        help="True positive rate of the attack to detect instead; with --fpr.",
+        show_default=False,
+    ),
+]
+FalsePositiveRate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="F", help="False positive rate of that attack; with --tpr.", show_default=False
+    ),
+]
+SecondsPerModel = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S", help="Training time of one model, to compute the cost.", show_default=False
+    ),
+]
+
 
 @guarded
 @options.takes_settings(
@@ -75,34 +104,10 @@ def plan(
         ),
     ] = None,
     schema: options.SchemaFile = None,
-    detect: Annotated[
-        float | None,
-        typer.Option(
-            metavar="E",
-            help="Leak to detect, in the unit of the claim: how large must the audit be?",
-            show_default=False,
-        ),
-    ] = None,
-    tpr: Annotated[
-        float | None,
-        typer.Option(
-            metavar="T",
-            help="True positive rate of the attack to detect instead; with --fpr.",
-            show_default=False,
-        ),
-    ] = None,
-    fpr: Annotated[
-        float | None,
-        typer.Option(
-            metavar="F", help="False positive rate of that attack; with --tpr.", show_default=False
-        ),
-    ] = None,
-    seconds_per_model: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", help="Training time of one model, to compute the cost.", show_default=False
-        ),
-    ] = None,
+    detect: Detect = None,
+    tpr: TruePositiveRate = None,
+    fpr: FalsePositiveRate = None,
+    seconds_per_model: SecondsPerModel = None,
     time_one: Annotated[
         bool,
         typer.Option("--time-one", help="Train one model of GENERATOR to measure the cost."),
