@@ -8,7 +8,7 @@ import re
 import sysconfig
 import textwrap
 import traceback
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from types import TracebackType
 from typing import Any, Final, NamedTuple
@@ -240,12 +240,41 @@ def labelled(label: str, text: str, *, width: int = LABEL_WIDTH) -> list[str]:
     return wrapped(text, first=f"{visible(label):<{width}}", rest=" " * width)
 
 
+class Row(NamedTuple):
+    """A fact and its label: one row of a result on a terminal.
+
+    Attributes:
+        label: Its label.
+        fact: The fact.
+        whole: Whether it stays on one line, however long: a command or a path to be copied.
+    """
+
+    label: str
+    fact: str
+    whole: bool = False
+
+
+def row_lines(rows: Iterable[Row]) -> list[str]:
+    """Rows as lines of a terminal: labels in one column, facts in the other."""
+    lines = []
+    for label, fact, whole in rows:
+        if whole:
+            lines.append(f"{visible(label):<{LABEL_WIDTH}}{printable(fact)}")
+        else:
+            lines += labelled(label, fact)
+    return lines
+
+
+def headed(headline: str, rows: Iterable[Row]) -> list[str]:
+    """A result for a terminal: its headline, then a label and a fact in each row."""
+    return [*wrapped(headline, rest="  "), "", *row_lines(rows)]
+
+
 def aligned(
     rows: Sequence[Sequence[str]],
     *,
     numeric: Collection[int] = (),
     indent: str = "",
-    most: int | None = TERMINAL_WIDTH,
 ) -> list[str]:
     """Rows in columns, one line each, in which nothing steers the terminal.
 
@@ -255,15 +284,13 @@ def aligned(
         rows: All of one length; the first may be a header.
         numeric: Columns whose cells stand to the right.
         indent: What every line begins with.
-        most: Characters in a line; None leaves lines as long as they are.
     """
     if not rows:
         return []
     table = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    if most is not None:
-        others = sum(len(_GAP) + width for width in widths[1:])
-        widths[0] = min(widths[0], most - len(indent) - others)
+    others = sum(len(_GAP) + width for width in widths[1:])
+    widths[0] = min(widths[0], TERMINAL_WIDTH - len(indent) - others)
     lines, above = [], ""
     for row in table:
         if len(row[0]) > widths[0]:

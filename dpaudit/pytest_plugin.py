@@ -428,7 +428,7 @@ def _before(config: pytest.Config, key: str) -> Baseline | None:
 
 def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
     from dpaudit.model.claim import NoClaim
-    from dpaudit.results.sentences import detects_from
+    from dpaudit.results.phrases import detects_from
 
     unclaimed = isinstance(result.claim, NoClaim)
     claimed = None if unclaimed else result.claim.value

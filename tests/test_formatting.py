@@ -11,6 +11,7 @@ import pytest
 
 from dpaudit.errors import RegistryError
 from dpaudit.formatting import (
+    Row,
     aligned,
     clipped,
     counted,
@@ -18,6 +19,7 @@ from dpaudit.formatting import (
     duration,
     error_line,
     error_text,
+    headed,
     labelled,
     listed,
     located,
@@ -159,6 +161,16 @@ def test_a_table_fits_and_a_long_name_stands_above_its_rows() -> None:
     assert max(map(len, lines)) <= 80
     assert [line.split() for line in lines[2:4]] == [["1"], ["23"]]
     assert lines[-1].startswith(" b     ")
-    whole = aligned(rows, most=None)
-    assert [line.split()[0] for line in whole] == ["name", name, name, "b"]
     assert aligned([]) == []
+
+
+def test_rows_stand_below_a_headline_and_a_command_stays_whole() -> None:
+    command = "dpaudit audit " + "--option value " * 10 + "end"
+    rows = [Row("bound", "word " * 20), Row("next", command, whole=True), Row("\x1b[2J", "a\nb")]
+    lines = headed("VIOLATION  " + "word " * 20, rows)
+    at = lines.index("")
+    assert [line[:2] for line in lines[1:at]] == ["  "]
+    assert [line[:10] for line in lines[at + 1 : -1]] == ["bound     ", " " * 10, "next      "]
+    assert lines[-2] == f"next      {command}"
+    assert lines[-1].endswith("[2J      a b")
+    assert all(len(line) <= 80 for line in lines if command not in line)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from dpaudit.auditing.settings import MOST_MODELS, AuditSettings, ShadowModelSettings
 from dpaudit.bounds import guarantee_of
+from dpaudit.formatting import Row
 from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import Claim
 from dpaudit.results.verdict import Power
@@ -96,8 +97,9 @@ class Sizing:
         attacks: How many there are.
         most: The largest size that `needed` looks at.
         cost: Its cost as far as known before a model is timed, in words; may be empty.
-        details: Lines about other factors; they name settings in backquotes.
-        advice: A line about what to do with it; may be empty.
+        details: Rows about other factors; they name settings in backquotes.
+        table: Lines of a second table; may be empty.
+        advice: How to go on, in words; may be empty.
         document: Further entries for JSON.
     """
 
@@ -110,7 +112,8 @@ class Sizing:
     attacks: int
     most: int = MOST_PLANNED
     cost: str = ""
-    details: Sequence[str] = ()
+    details: Sequence[Row] = ()
+    table: Sequence[str] = ()
     advice: str = ""
     document: Mapping[str, Any] = field(default_factory=dict)
 

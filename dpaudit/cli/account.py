@@ -14,7 +14,7 @@ import typer
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import aligned, percent, rounded_up, wrapped
+from dpaudit.formatting import Row, aligned, counted, headed, percent, rounded_up, row_lines
 from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.claim import Neighbours
 
@@ -199,8 +199,8 @@ def _entry(row: Prospect) -> dict[str, Any]:
 
 
 def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> None:
-    output = results()
-    budget = "" if question.epsilon is None else f"budget: epsilon {question.epsilon:g}, "
+    from dpaudit.results.phrases import relation
+
     shares = [f"{100 * each.consensus:.4g} %" for each in rows[0].qualities]
     table = [("mechanism", "labels", "noise", "epsilon", "proof", *shares, "")]
     for row in rows:
@@ -210,15 +210,33 @@ def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]
         right = (f"{_floor(each.right):.3f}" for each in row.qualities)
         mark = "coin flip" if row.near_coin_flips else ""
         table.append((plan.mechanism, str(plan.labels), *cost, row.proof, *right, mark))
+    budget = "" if question.epsilon is None else f"epsilon {question.epsilon:g}, "
+    facts = [
+        Row("budget", f"{budget}delta {question.delta:g}, {relation(Neighbours.ADD_REMOVE)}"),
+        Row("teachers", str(question.teachers)),
+        Row("noise", "in votes: standard deviation (gaussian), Laplace scale (others)"),
+        Row("right", f"{', '.join(shares)}: how often a label is right if so many teachers agree"),
+    ]
     lines = [
-        f"{budget}delta {question.delta:g}; {question.teachers} teachers, add-remove neighbours",
-        f"{', '.join(shares)}: how often a label is right if so many teachers agree",
+        *headed(_headline(question, rows), facts),
         "",
         *aligned(table, numeric={1, 2, 3, *range(5, 5 + len(shares))}),
     ]
     for warning in warnings:
-        lines += ["", *wrapped(f"warning: {warning}")]
-    output.print("\n".join(lines))
+        lines += ["", *row_lines([Row("warning", warning)])]
+    results().print("\n".join(lines))
+
+
+def _headline(question: _Question, rows: Sequence[Prospect]) -> str:
+    """What a budget buys, or what labels cost."""
+    if question.epsilon is None:
+        least = min(rows, key=lambda row: row.plan.epsilon)
+        cost = f"epsilon {rounded_up(least.plan.epsilon)} with {least.plan.mechanism} noise"
+        cost += ", the least" if len(rows) > 1 else ""
+        return f"ACCOUNT  {counted(least.plan.labels, 'label')} cost {cost}"
+    useful = [row.plan.labels for row in rows if not row.near_coin_flips]
+    bought = counted(max(useful), "label") if useful else "no labels"
+    return f"ACCOUNT  epsilon {question.epsilon:g} pays for {bought} better than coin flips"
 
 
 def _floor(probability: float) -> float:

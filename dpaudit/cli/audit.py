@@ -22,7 +22,7 @@ from dpaudit.cli.console import (
 )
 from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
-from dpaudit.formatting import LABEL_WIDTH
+from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import EngineName
 
 if TYPE_CHECKING:
@@ -152,25 +152,22 @@ def audit(
     elif quiet:
         output.print(headline(result))
     else:
-        _show(result, folder)
-        output.print(f"{'reproduce':<{LABEL_WIDTH}}{spec.reproduce}")
+        _show(result, folder, spec.reproduce)
     raise typer.Exit(ExitCode.PASS if exit_zero else code)
 
 
-def _show(result: AuditResult, folder: Path) -> None:
-    """Prints a result, where its report is, and what to do next."""
+def _show(result: AuditResult, folder: Path, reproduce: str) -> None:
+    """Prints a result, where its report is, what to do next, and the command that repeats it."""
     from dpaudit.results.advice import next_step
     from dpaudit.results.result import report_row
-    from dpaudit.results.summary import Row, row_lines
 
-    output = results()
-    output.print(str(result))
-    label, place = report_row(folder)
-    output.print(f"{label:<{LABEL_WIDTH}}{place}")
     step = next_step(result, run=str(folder))
-    if step.command:  # whole, to be copied
-        output.print(f"{'next':<{LABEL_WIDTH}}{step.command}")
-    rows = [Row("next", "" if step.command else step.why), Row("cost", step.cost)]
-    rows += [Row("then", then) for then in step.then]
-    for line in row_lines(row for row in rows if row.fact):
-        output.print(line)
+    rows = [
+        report_row(folder),
+        Row("next", step.command or step.why, whole=bool(step.command)),
+        Row("cost", step.cost),
+        *(Row("then", then) for then in step.then),
+        Row("reproduce", reproduce, whole=True),
+    ]
+    lines = row_lines(row for row in rows if row.fact)
+    results().print("\n".join([str(result), *lines]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_module
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +12,18 @@ import typer
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.audit import Table
+from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
 from dpaudit.errors import RegistryError, SettingsError
-from dpaudit.formatting import aligned, did_you_mean, duration, percent, rounded_down, wrapped
+from dpaudit.formatting import (
+    Row,
+    aligned,
+    did_you_mean,
+    duration,
+    headed,
+    percent,
+    rounded_down,
+)
 
 if TYPE_CHECKING:
     from dpaudit.auditing.bisection import AuditedRelease, ReleasedSubject
@@ -64,6 +72,7 @@ def bisect(
     ] = FailOn.INCONCLUSIVE,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Audits release after release of a library and says where the verdict changes.
 
@@ -73,6 +82,7 @@ def bisect(
     The same command resumes. The exit code is that of the worst release; one that was not audited
     counts as inconclusive.
     """
+    del help_all  # its callback has answered
     from dpaudit.auditing.bisection import audit_releases, gravest_verdict
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.external.environments import releases_between
@@ -105,10 +115,9 @@ def bisect(
     if json:
         output.print(json_module.dumps(_document(subject.package, found), indent=2))
     else:
-        if not quiet:
-            for line in _table(found, percent(settings.confidence)):
-                output.print(line)
-        output.print(_conclusion(found))
+        headline = f"BISECT  {_conclusion(found)}"
+        lines = [headline] if quiet else _lines(headline, found, percent(settings.confidence))
+        output.print("\n".join(lines))
     raise typer.Exit(exit_code(gravest_verdict(found), fail_on))
 
 
@@ -143,22 +152,17 @@ def _subject(
     )
 
 
-def _table(releases: Sequence[AuditedRelease], confidence: str) -> list[str]:
-    """A line for each release: version, verdict, what was proved, seconds; then why some failed."""
-    rows = [("release", "verdict", "proved", "training")]
+def _lines(headline: str, releases: Sequence[AuditedRelease], confidence: str) -> list[str]:
+    """The conclusion, then a line for each release, and why some were not audited."""
+    table = [("release", "verdict", "bound", "training")]
     for one in releases:
-        if one.result is None:
-            rows.append((one.version, one.ending, "", ""))
-        else:
-            proved, seconds = rounded_down(one.result.proved), duration(one.result.seconds)
-            rows.append((one.version, one.ending, proved, seconds))
-    why = [f"{one.version}: {one.reason}" for one in releases if one.reason]
-    reasons = (wrapped(reason, rest="  ") for reason in why)
-    return [
-        *aligned(rows, numeric={2, 3}),
-        *chain.from_iterable(reasons),
-        f"each at {confidence} confidence by itself",
-    ]
+        numbers = ("", "")
+        if one.result is not None:
+            numbers = rounded_down(one.result.proved), duration(one.result.seconds)
+        table.append((one.version, one.ending, *numbers))
+    rows = [Row("bounds", f"each holds at {confidence} confidence by itself")]
+    rows += [Row("failed", f"{one.version}: {one.reason}") for one in releases if one.reason]
+    return [*headed(headline, rows), "", *aligned(table, numeric={2, 3})]
 
 
 def _conclusion(releases: Sequence[AuditedRelease]) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from dpaudit.bounds import attack_confidence, guarantee_of
-from dpaudit.bounds.table import entries_for
-from dpaudit.formatting import rounded
+from dpaudit.bounds.table import BOUNDS, entries_for
+from dpaudit.formatting import Row, aligned, headed, percent, rounded, rounded_down
 from dpaudit.model.choices import Assumption
 from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import EpsilonClaim
 from dpaudit.results.game import AttackOutcome, Evidence
+from dpaudit.results.phrases import claim_and_relation
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
 
@@ -74,23 +75,21 @@ class Asked:
         return NoProof.POST_HOC if self.post_hoc else None
 
     @property
-    def heading(self) -> str:
-        """Delta and confidence of the bounds, in at most two lines."""
+    def shared(self) -> str:
+        """How the error probability is shared, and at which delta the bounds hold."""
         run = self.result
-        shared = f"corrected for {run.multiplicity.hypotheses} attack(s)"
-        if run.game.may_stop:
-            shared += ", half for each bound"
-        line = f"{self._about(self.delta)}, confidence {self.confidence:g}, {shared}"
-        if not self.post_hoc:
-            return line
-        own = f"{self._about(delta_of(run))}, confidence {run.confidence:g}"
-        return f"{line}\nchosen after the run, which was made for {own}"
+        at = f"{percent(self.confidence)} confidence{self._at(self.delta)}"
+        attacks = run.multiplicity.hypotheses
+        shared = "" if attacks == 1 else f", shared by {attacks} attacks"
+        return f"{at}{shared}{', half for each bound' if run.game.may_stop else ''}"
 
-    def _about(self, delta: float | None) -> str:
-        """The quantity of the bounds, or their delta if that is epsilon."""
-        if delta is None:
-            return f"on {self.result.claim.quantity.noun}"
-        return f"delta {rounded(delta)}"
+    @property
+    def own(self) -> str:
+        """What the run itself was made for."""
+        return f"{percent(self.result.confidence)} confidence{self._at(delta_of(self.result))}"
+
+    def _at(self, delta: float | None) -> str:
+        return "" if delta is None else f" at delta {rounded(delta)}"
 
 
 def delta_of(run: AuditRecord) -> float | None:
@@ -147,3 +146,23 @@ def _row(
         "valid": why_not is None,
         "reason": why_not and why_not.value,
     }
+
+
+def lines_of(asked: Asked, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The bounds of a run for a terminal: the largest that is proved, then all of them."""
+    claim = asked.result.claim
+    quantity, noun = claim.quantity.value, claim.quantity.noun
+    labels = {entry.key.value: entry.label for entry in BOUNDS}
+    table = [("attack", "bound", noun, "")]
+    for row in rows:
+        label = labels.get(row["method"], row["method"])
+        table.append((row["attack"], label, rounded_down(row[quantity]), row["reason"] or ""))
+    facts = [Row("claim", claim_and_relation(claim)), Row("bounds", asked.shared)]
+    if asked.post_hoc:
+        facts.append(Row("post hoc", f"chosen after the run, which was made for {asked.own}"))
+    proved = [row for row in rows if row["valid"] and row[quantity] is not None]
+    found = "none of these numbers is a proof"
+    if proved:
+        most = max(proved, key=lambda row: row[quantity])
+        found = f"{noun} at least {rounded_down(most[quantity])} ({most['attack']})"
+    return [*headed(f"BOUNDS  {found}", facts), "", *aligned(table, numeric={2})]

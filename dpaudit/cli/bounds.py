@@ -10,7 +10,6 @@ import typer
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import InputError, SettingsError
-from dpaudit.formatting import aligned, rounded_down
 from dpaudit.model.choices import Assumption
 
 
@@ -42,7 +41,7 @@ def bounds(
     view, and prove nothing. Estimates are for comparison with other tools: they may exceed the true
     epsilon more often than the confidence admits.
     """
-    from dpaudit.cli.bound_rows import Asked, delta_of, rows_of
+    from dpaudit.cli.bound_rows import Asked, delta_of, lines_of, rows_of
     from dpaudit.results.result import AuditResult
 
     result = AuditResult.load(run_folder)
@@ -72,10 +71,4 @@ def bounds(
         }
         output.print(json_module.dumps(found, indent=2))
         return
-    output.print(asked.heading)
-    quantity = result.claim.quantity.value
-    table = [("attack", "method", quantity, "")]
-    for row in rows:
-        value, reason = rounded_down(row[quantity]), row["reason"] or ""
-        table.append((row["attack"], row["method"], value, reason))
-    output.print("\n".join(aligned(table, numeric={2})))
+    output.print("\n".join(lines_of(asked, rows)))

@@ -9,7 +9,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, messages, results
-from dpaudit.formatting import wrapped
+from dpaudit.formatting import Row, counted, duration, row_lines, wrapped
 
 bugs = typer.Typer(
     add_completion=False,
@@ -25,16 +25,23 @@ def listed(context: typer.Context) -> None:
     """Lists real privacy bugs of released software; `run ID` proves one."""
     if context.invoked_subcommand is not None:
         return
-    from dpaudit.bugs.bug import known_bugs
+    from dpaudit.bugs.bug import Status, known_bugs
 
-    output = results()
-    for bug in known_bugs().values():
-        output.print(f"{bug.id}: {bug.status}")
-        about = [f"{bug.package} {bug.versions}", bug.flaw, f"source: {bug.source}"]
-        if bug.case is not None:
-            about.append(f"twin: {bug.case.twin.account}")
-        for text in (*about, *([bug.note] if bug.note else [])):
-            output.print("\n".join(wrapped(text, first="  ", rest="    ")))
+    found = known_bugs().values()
+    counts = {status: sum(bug.status is status for bug in found) for status in Status}
+    named = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
+    lines = wrapped(f"BUGS  {counted(len(found), 'privacy bug')} of released software: {named}")
+    for bug in found:
+        rows = [
+            Row("release", f"{bug.package} {bug.versions}"),
+            Row("flaw", bug.flaw),
+            Row("source", bug.source),
+            Row("twin", "" if bug.case is None else bug.case.twin.account),
+            Row("note", bug.note),
+        ]
+        lines += ["", f"{bug.id}: {bug.status}", *row_lines(row for row in rows if row.fact)]
+    lines += ["", *row_lines([Row("next", "dpaudit bugs run ID proves one of them")])]
+    results().print("\n".join(lines))
 
 
 @bugs.command("run")
@@ -70,12 +77,16 @@ def run(
             on_step=(lambda step: None) if quiet else errors.print,
             on_progress=progress,
         )
-    output = results()
+    good = all(side.as_expected for side in sides)
+    found = "AS EXPECTED" if good else "NOT AS EXPECTED"
+    lines = wrapped(f"{found}  {bug.id}: {bug.flaw}", rest="  ")
     for side in sides:
-        output.print(f"{side.name}: {side.account}")
-        output.print(f"  {headline(side.result)} ({side.seconds:.0f} s)")
-        if not side.as_expected:
-            output.print(f"  NOT AS EXPECTED: {SIDES[side.name].upper()}")
-    if not all(side.as_expected for side in sides):
-        raise typer.Exit(ExitCode.VIOLATION)
-    output.print(f"{bug.id}: as expected")
+        rows = [
+            Row(side.name, side.account),
+            Row("verdict", headline(side.result)),
+            Row("expected", "" if side.as_expected else str(SIDES[side.name])),
+            Row("time", duration(side.seconds)),
+        ]
+        lines += ["", *row_lines(row for row in rows if row.fact)]
+    results().print("\n".join(lines))
+    raise typer.Exit(ExitCode.PASS if good else ExitCode.VIOLATION)

@@ -14,7 +14,7 @@ from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, results, write_asked
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason
-from dpaudit.formatting import aligned, wrapped
+from dpaudit.formatting import Row, listed, row_lines
 
 if TYPE_CHECKING:
     from dpaudit.comparison import Comparison, Reference
@@ -66,7 +66,9 @@ def history(
     try:
         inside = [path for path in folder.iterdir() if (path / RESULT_FILE).is_file()]
     except OSError as error:
-        raise InputError(f"{folder} cannot be read: {io_reason(error)}") from None
+        raise InputError(
+            f"{folder} cannot be read: {io_reason(error)}; give a folder of two run folders or more"
+        ) from None
     if len(inside) < 2:
         count = "only one finished run" if inside else "no finished runs"
         raise InputError(f"{folder} holds {count}: give a folder of two run folders or more")
@@ -83,6 +85,7 @@ def _show(
     json: bool,
 ) -> None:
     from dpaudit.comparison import compare as compared
+    from dpaudit.comparison.render import comparison_lines
     from dpaudit.results.result import AuditResult
 
     for file in out:
@@ -99,8 +102,10 @@ def _show(
     if json:
         output.print(comparison.to_json(), end="")
     else:
-        for line in _lines(comparison):
-            output.print(line)
+        asked = (
+            Row("report", listed(out)) if out else Row("next", "--out FILE.html writes a report")
+        )
+        output.print("\n".join([*comparison_lines(comparison), *row_lines([asked])]))
     raise typer.Exit(ExitCode.PASS)
 
 
@@ -158,20 +163,3 @@ def _written(comparison: Comparison, file: Path) -> str:
             return standalone(draw_forest(comparison))
         case _:
             return comparison.to_json()
-
-
-def _lines(comparison: Comparison) -> list[str]:
-    """The runs as a table without their generators, which stand in what differs below it."""
-    from dpaudit.comparison.render import COMPARED, comparison_lines, comparison_table, finding
-
-    table = comparison_table(comparison)
-    rows = [(run, *cells) for run, _, *cells in (table.header, *table.rows)]
-    numeric = {at - 1 for at in table.numeric}
-    return [
-        *aligned(rows, numeric=numeric),
-        *wrapped(COMPARED),
-        "",
-        *comparison_lines(comparison),
-        "",
-        f"{finding(comparison)}.",
-    ]

@@ -11,6 +11,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, messages, results, resumable, write_asked
+from dpaudit.formatting import Row, headed, row_lines
 
 if TYPE_CHECKING:
     from dpaudit.results.result import AuditResult
@@ -55,21 +56,21 @@ def demo(
     from dpaudit.comparison import compare
     from dpaudit.comparison.render import comparison_page
     from dpaudit.report.render import page_html
-    from dpaudit.results.result import REPORT_FILE
+    from dpaudit.results.result import report_row
     from dpaudit.results.sentences import headline
 
     output, found = results(), {}
     for toy in _TOYS:
-        output.print(f"{toy.name}: {toy.known}")
         found[toy.name] = _audited(toy.name, out / toy.name, jobs=jobs, quiet=quiet)
-        output.print(f"  {headline(found[toy.name])}")
-        output.print(f"  report: {out / toy.name / REPORT_FILE}")
+        rows = [Row("toy", f"{toy.name} {toy.known}"), report_row(out / toy.name)]
+        output.print("\n".join([*headed(headline(found[toy.name]), rows), ""]))
     page = out / "compare.html"
     again = shlex.join(["dpaudit", "compare", *(str(out / toy.name) for toy in _TOYS)])
     compared = comparison_page(compare(found, reproduce=again))
     write_asked(page, page_html(compared), option="out")
-    output.print(f"side by side: {page}")
-    output.print("your own: dpaudit audit my_generator.py:Gan --data table.csv --epsilon 1")
+    own = "dpaudit audit my_generator.py:Gan --data table.csv --epsilon 1"
+    rows = [Row("both", str(page), whole=True), Row("next", own, whole=True)]
+    output.print("\n".join(row_lines(rows)))
     if open_report and sys.stdout.isatty():
         typer.launch(page.resolve().as_uri())
 

@@ -15,7 +15,7 @@ import typer
 
 from dpaudit.cli.console import ExitCode, guarded, results
 from dpaudit.errors import RegistryError, RunFolderError
-from dpaudit.formatting import aligned
+from dpaudit.formatting import Row, counted, headed
 from dpaudit.versions import versions
 
 
@@ -31,9 +31,13 @@ def doctor() -> None:
     """Checks this installation: versions, plugins, workers, disk."""
     output = results()
     findings = list(_findings())
-    rows = [("ok" if finding.good else "PROBLEM", finding.text) for finding in findings]
-    output.print("\n".join(aligned(rows, most=None)))
-    if not all(finding.good for finding in findings):
+    problems = sum(not finding.good for finding in findings)
+    found = "READY  this installation can run audits"
+    if problems:
+        found = f"NOT READY  {counted(problems, 'problem')} in {len(findings)} checks"
+    rows = [Row("ok" if finding.good else "PROBLEM", finding.text) for finding in findings]
+    output.print("\n".join(headed(found, rows)))
+    if problems:
         raise typer.Exit(ExitCode.USAGE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Annotated
 
 import typer
@@ -16,7 +17,7 @@ from dpaudit.external.environments import (
     read_built,
     remove_environments,
 )
-from dpaudit.formatting import aligned, did_you_mean
+from dpaudit.formatting import Row, aligned, counted, did_you_mean, headed
 
 env = typer.Typer(
     add_completion=False,
@@ -41,22 +42,25 @@ def list_environments() -> None:
     """Lists environments: of anonymeter, of registered libraries, and what else is in the cache."""
     from dpaudit.bugs.bug import known_environments
 
-    rows = []
+    rows, folders = [("environment", "state")], set()
     known = {one.folder: one.name for one in _registered().values()}
     of_bugs = {one.folder for one in known_environments()}
-    for folder, name in {**known, **existing_environments()}.items():
+    for folder, name in sorted({**known, **existing_environments()}.items(), key=itemgetter(1)):
         built = read_built(folder)
+        folders.add(str(folder.parent))
         if built is not None:
-            state = f"Python {built.python_version}, {len(built.packages)} packages; {folder}"
+            state = f"Python {built.python_version}, {counted(len(built.packages), 'package')}"
             if folder not in known and folder not in of_bugs and "@" not in name:
-                state = f"of older pins; {folder}"
+                state = f"of older pins: dpaudit env remove {name}"
         elif folder.exists():
-            state = f"not complete: it is being made, or was interrupted; {folder}"
+            state = "not complete: it is being made, or was interrupted"
         else:
-            state = f"not there; run: dpaudit env create {name}"
+            state = f"missing: dpaudit env create {name}"
         rows.append((name, state))
-    for line in aligned(sorted(rows), most=None):
-        results().print(line)
+    ready = sum(read_built(folder) is not None for folder in known)
+    found = f"ENVIRONMENTS  {ready} of {len(known)} libraries are ready"
+    kept = [Row("folder", folder, whole=True) for folder in sorted(folders)]
+    results().print("\n".join([*headed(found, kept), "", *aligned(rows)]))
 
 
 @env.command()

@@ -9,6 +9,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
+from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import EngineName
 
 Suspects = Annotated[
@@ -84,9 +85,9 @@ def explain(
     if json:
         output.print(explanation.to_json(), end="")
     elif quiet:
-        output.print(explanation.conclusion)
+        output.print(explanation.headline)
     else:
         output.print(str(explanation))
-        output.print(f"report: {inquiry.report}")
-        output.print(f"reproduce: {explanation.reproduce}")
+        rows = [("report", str(inquiry.report)), ("reproduce", explanation.reproduce)]
+        output.print("\n".join(row_lines(Row(*row, whole=True) for row in rows)))
     raise typer.Exit(ExitCode.PASS if explanation.removed_by else ExitCode.INCONCLUSIVE)

@@ -9,6 +9,7 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options, task_options
+from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import (
     ExitCode,
     FailOn,
@@ -19,6 +20,7 @@ from dpaudit.cli.console import (
     resumable,
 )
 from dpaudit.errors import InputError
+from dpaudit.formatting import Row, row_lines
 
 if TYPE_CHECKING:
     from dpaudit.auditing.progress_bar import ConsoleProgress
@@ -76,12 +78,14 @@ def frontier(
     ] = FailOn.VIOLATION,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Audits generators at several epsilons, and measures what their tables are good for.
 
     The same command resumes; more generators or epsilons may be added in the same folder.
     Exits with 3 if a point failed or an audit is invalid, unless another one found a violation.
     """
+    del help_all  # its callback has answered
     from dpaudit.frontiers.plan import FrontierSettings
     from dpaudit.frontiers.run import FRONTIER_FILES, run_frontier
     from dpaudit.usefulness.run import UtilitySettings
@@ -113,11 +117,11 @@ def frontier(
     if json:
         output.print(found.to_json(), end="")
     elif quiet:
-        output.print(str(found).partition("\n\n")[0])
+        output.print(found.headline)
     else:
-        output.print(str(found))
-        output.print(f"report: {out / FRONTIER_FILES[1]}")
-        output.print(f"reproduce: {found.reproduce}")
+        report = Row("report", str(out / FRONTIER_FILES[1]), whole=True)
+        again = Row("reproduce", found.reproduce, whole=True)
+        output.print("\n".join([str(found), *row_lines([report, again])]))
     code = exit_code(found.verdict, fail_on)
     if code is ExitCode.PASS and found.failures and fail_on is not FailOn.NEVER:
         code = ExitCode.INCONCLUSIVE

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.console import guarded, messages, results
-from dpaudit.formatting import aligned
+from dpaudit.formatting import labelled
 from dpaudit.model.choices import WorstCase
 
 
@@ -50,8 +50,10 @@ def list_registered(
             }
         else:
             entries = _registered(GENERATORS, _summary)
-        for line in aligned([*entries.items()], indent="  ", most=None):
-            output.print(line)
+        width = max(map(len, entries), default=0) + 4
+        for name, account in entries.items():
+            for line in labelled(f"  {name}", account, width=width):
+                output.print(line)
 
 
 def _registered(group: str, account: Callable[[object], str]) -> dict[str, str]:

@@ -21,12 +21,33 @@ _EXAMPLES: Final = (
     "dpaudit audit my.py:Gan --schema t.json --epsilon 1 --worst-case opposite",
     "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --one-run --canaries 200",
 )
-_BRIEF: Final = (
-    *("generator", "data", "schema", "parameters", "epsilon", "delta"),
-    *("effort", "shadow_models", "target", "attacks", "sequential", "one_run"),
-    *("confidence", "seed", "jobs", "out", "fail_on", "json", "quiet", "help_all"),
+_COMMON: Final = ("data", "schema", "epsilon", "delta", "attacks", "confidence", "json", "help_all")
+_AUDIT: Final = (
+    *_COMMON,
+    *("generator", "parameters", "effort", "shadow_models", "target", "sequential", "one_run"),
+    *("seed", "jobs", "out", "fail_on", "quiet"),
 )
 """Options of `audit` that a first audit needs; `--help-all` lists the others, too."""
+_PLAN: Final = (
+    *_COMMON,
+    *("generator", "parameters", "detect", "time_one", "seconds_per_model", "effort"),
+    *("shadow_models", "sequential", "one_run", "canaries", "records", "jobs"),
+)
+_REPLAY: Final = (
+    *_COMMON,
+    *("generator", "parameters", "target", "targets", "replays", "public_coins", "samplers"),
+    *("hand_over", "rows", "seed", "html", "quiet"),
+)
+_FRONTIER: Final = (
+    *_COMMON,
+    *("generators", "epsilons", "test", "label", "repeats", "classifier", "target"),
+    *("shadow_models", "seed", "jobs", "out", "fail_on", "quiet"),
+)
+_BISECT: Final = (
+    *_COMMON,
+    *("name", "versions", "parameters", "effort", "shadow_models", "target", "seed", "jobs"),
+    *("out", "fail_on", "quiet", "python"),
+)
 
 
 class Commands(LazyGroup):
@@ -36,7 +57,11 @@ class Commands(LazyGroup):
         "Audit a generator": {
             "demo": Command("demo", "demo", "Two toy audits in a minute: one finds a violation."),
             "plan": Command(
-                "plan", "plan", "Size, cost and minimum detectable epsilon of an audit.", True
+                "plan",
+                "plan",
+                "Size, cost and minimum detectable epsilon of an audit.",
+                True,
+                brief=_PLAN,
             ),
             "audit": Command(
                 "audit",
@@ -44,15 +69,21 @@ class Commands(LazyGroup):
                 "Empirical epsilon of a generator, from shadow models.",
                 True,
                 _EXAMPLES,
-                _BRIEF,
+                _AUDIT,
             ),
             "replay": Command(
-                "replay", "replay", "Exact privacy loss of Python code, line by line.", True
+                "replay",
+                "replay",
+                "Exact privacy loss of Python code, line by line.",
+                True,
+                brief=_REPLAY,
             ),
             "probe": Command("probe", "probe", "Cheap black-box checks in a handful of fits."),
             "trace": Command("trace", "trace", "Checks of a PATE-like generator's training."),
             "utility": Command("utility", "utility", "Utility compared with noise and real data."),
-            "frontier": Command("frontier", "frontier", "Privacy and utility at several epsilons."),
+            "frontier": Command(
+                "frontier", "frontier", "Privacy and utility at several epsilons.", brief=_FRONTIER
+            ),
             "audit-labels": Command(
                 "audit_labels",
                 "audit_labels",
@@ -76,7 +107,7 @@ class Commands(LazyGroup):
         },
         "Released libraries": {
             "env": Command("env", "env", "Pinned environments: list, create, remove."),
-            "bisect": Command("bisect", "bisect", "One audit of each release."),
+            "bisect": Command("bisect", "bisect", "One audit of each release.", brief=_BISECT),
             "bugs": Command("bugs", "bugs", "Real privacy bugs and their proofs."),
             "check-worker": Command(
                 "check_worker", "check_worker", "Conformance of a worker to dpaudit-worker/1."

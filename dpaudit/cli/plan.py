@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -11,18 +12,23 @@ import typer
 from dpaudit.auditing.games import size_keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
+from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import guarded, results
+from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import (
+    Row,
     aligned,
     counted,
     duration,
+    headed,
     percent,
     rounded,
     rounded_down,
     rounded_up,
+    row_lines,
 )
-from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
+from dpaudit.model.claim import Neighbours, Quantity
 from dpaudit.model.currencies import Claim
 
 if TYPE_CHECKING:
@@ -31,6 +37,35 @@ if TYPE_CHECKING:
 
 
 _MEGABYTE = 10**6
+
+Detect = Annotated[
+    float | None,
+    typer.Option(
+        metavar="E",
+        help="Leak to detect, in the unit of the claim: how large must the audit be?",
+        show_default=False,
+    ),
+]
+TruePositiveRate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T",
+        help="True positive rate of the attack to detect instead; with --fpr.",
+        show_default=False,
+    ),
+]
+FalsePositiveRate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="F", help="False positive rate of that attack; with --tpr.", show_default=False
+    ),
+]
+SecondsPerModel = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S", help="Training time of one model, to compute the cost.", show_default=False
+    ),
+]
 
 
 @guarded
@@ -54,44 +89,38 @@ def plan(
     generator: Annotated[
         str | None,
         typer.Argument(
-            metavar="[GENERATOR]", help="Take the claim from it; needs --data.", show_default=False
-        ),
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="FILE", help="As for audit.", show_default=False)
-    ] = None,
-    schema: options.SchemaFile = None,
-    detect: Annotated[
-        float | None,
-        typer.Option(
-            metavar="E",
-            help="How many models (or canaries) prove a true epsilon (mu, rho, curve factor) of E?",
+            metavar="[GENERATOR]",
+            help="Generator whose claim counts; needs --data.",
             show_default=False,
         ),
     ] = None,
-    tpr: Annotated[
-        float | None,
-        typer.Option(metavar="T", help="... or an attack of this power,", show_default=False),
+    data: Annotated[
+        str | None,
+        option(
+            metavar="FILE",
+            help="Table of GENERATOR: CSV (also .gz), Parquet, or sample:breast-cancer.",
+            shown=False,
+            panel=Panel.INPUT,
+        ),
     ] = None,
-    fpr: Annotated[
-        float | None,
-        typer.Option(metavar="F", help="... at this false-positive rate?", show_default=False),
-    ] = None,
-    seconds_per_model: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Time of one model, for the cost.", show_default=False),
-    ] = None,
+    schema: options.SchemaFile = None,
+    detect: Detect = None,
+    tpr: TruePositiveRate = None,
+    fpr: FalsePositiveRate = None,
+    seconds_per_model: SecondsPerModel = None,
     time_one: Annotated[
         bool,
-        typer.Option("--time-one", help="Train one model of GENERATOR to know the cost."),
+        typer.Option("--time-one", help="Train one model of GENERATOR to measure the cost."),
     ] = False,
     jobs: options.Jobs = None,
     json: options.Json = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Says what an audit can prove and what it costs; trains nothing (or one model, to time it).
 
     With --one-run: what one training with so many canaries can prove.
     """
+    del help_all  # its callback has answered
     from dpaudit.auditing.games import sizing_of
 
     if jobs is not None and jobs < 1:
@@ -196,50 +225,85 @@ def _document(
     }
 
 
-def _claim_text(claim: Claim) -> str:
-    if isinstance(claim, PrivacyClaim):
-        return f"epsilon {claim.epsilon:g}, delta {claim.delta:g}"
-    return claim.in_words
-
-
 def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
-    output, unit = results(), sizing.unit.replace("_", " ")
-    noun = claim.quantity.noun
-    suffix = "_epsilon" if claim.quantity is Quantity.EPSILON else ""
+    lines = headed(_headline(sizing, claim), _rows(sizing, claim, settings, cost))
+    lines += ["", *aligned(_table(sizing, claim), numeric={0, 1, 2, 3})]
+    if sizing.table:
+        lines += ["", *sizing.table]
+    lines += ["", *row_lines(_next(sizing, settings))]
+    results().print("\n".join(lines))
+
+
+def _suffix(claim: Claim) -> str:
+    """What the keys of rows about epsilon end in."""
+    return "_epsilon" if claim.quantity is Quantity.EPSILON else ""
+
+
+def _headline(sizing: Sizing, claim: Claim) -> str:
+    """The answer: how many models a leak takes, or which leak this audit detects."""
+    from dpaudit.results.phrases import detects_from
+    from dpaudit.results.verdict import Power
+
+    unit, noun = sizing.unit.replace("_", " "), claim.quantity.noun
     if sizing.needed is not None:
         size, purpose = sizing.needed
-        count = f"not with up to {sizing.most:,}" if size is None else f"about {size:,}"
-        output.print(f"80 % power against {purpose}: {count} {unit}")
-    output.print(f"claim: {_claim_text(claim)}; confidence {settings.confidence:g}, {sizing.of}")
-    output.print("")
-    table = [(unit, sizing.scored, "upper limit", "detects (80 % power)", "")]
-    for row in sizing.rows:
-        caught = row[f"detectable{suffix}"]
-        shown = "no leak" if caught is None else f"{noun} >= {rounded_up(caught)}"
-        mark = "<- asked" if row[sizing.unit] == sizing.asked else ""
-        sizes = str(row[sizing.unit]), str(row[sizing.scored])
-        table.append((*sizes, rounded_down(row[f"max_provable{suffix}"]), shown, mark))
-    for line in aligned(table, numeric={0, 1, 2}):
-        output.print(line)
-    output.print("")
-    if cost is not None:
-        for line in cost.lines:
-            output.print(line)
-    else:
-        known = sizing.cost or "cost: time one model with --time-one, or give --seconds-per-model"
-        output.print(known)
-    if claim.quantity is Quantity.FACTOR:
-        from dpaudit.results.sentences import CURVE_FACTOR
+        if size is None:
+            return (
+                f"PLAN  no audit of up to {sizing.most:,} {unit} detects {purpose} with 80 % power"
+            )
+        return f"PLAN  about {size:,} {unit} detect {purpose} with 80 % power"
+    row, audit = sizing.asked_row, f"PLAN  an audit with {sizing.asked:,} {unit}"
+    limit = row[f"max_provable{_suffix(claim)}"]
+    if limit <= claim.value:
+        return f"{audit} cannot decide: it proves at most {noun} {rounded_down(limit)}"
+    reached = Power(limit, row[f"detectable{_suffix(claim)}"], row["detectable_gaussian"])
+    return f"{audit} {detects_from(reached, claim)}"
 
-        output.print(f"{CURVE_FACTOR}.")
-    if sizing.asked_row[f"max_provable{suffix}"] <= claim.value:
-        output.print("too few: even a perfect attack could not prove more than the claim")
-    for line in sizing.details:
-        output.print(options.spelled(line, options=("data",)).replace("`", ""))
+
+def _rows(
+    sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
+) -> Iterator[Row]:
+    from dpaudit.results.phrases import CURVE_FACTOR, claim_and_relation
+
+    yield Row("claim", claim_and_relation(claim))
+    if claim.quantity is Quantity.FACTOR:
+        yield Row("factor", CURVE_FACTOR)
+    yield Row("bounds", f"{percent(settings.confidence)} confidence, {sizing.of}")
+    if sizing.asked_row[f"max_provable{_suffix(claim)}"] <= claim.value:
+        yield Row("too small", "even an attack without errors could not prove more than the claim")
+    for label, fact, _ in sizing.details:
+        yield Row(label, options.spelled(fact, options=("data",)).replace("`", ""))
+    if cost is not None:
+        yield from cost.rows
+    else:
+        unknown = "not known: --time-one trains one model, or give --seconds-per-model"
+        yield Row("cost", sizing.cost or unknown)
+
+
+def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
+    """What audits of several sizes can prove."""
+    unit, noun, suffix = sizing.unit, claim.quantity.noun, _suffix(claim)
+    table = [(unit.replace("_", " "), sizing.scored, "upper limit", f"minimum detectable {noun}")]
+    for row in sizing.rows:
+        sizes = str(row[unit]), str(row[sizing.scored])
+        limit, detected = row[f"max_provable{suffix}"], row[f"detectable{suffix}"]
+        table.append((*sizes, rounded_down(limit), rounded_up(detected)))
+    asked = [row[unit] == sizing.asked for row in sizing.rows]
+    marks = ["", *("this audit" if one else "" for one in asked)]
+    return [(*row, mark) for row, mark in zip(table, marks, strict=True)]
+
+
+def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
+    if sizing.needed is None:
+        yield Row("next", f"--detect E says how many {sizing.unit.replace('_', ' ')} a leak takes")
+    elif sizing.needed.size is not None:
+        option = f"--{sizing.unit.replace('_', '-')} {sizing.needed.size}"
+        yield Row("next", f"dpaudit audit with {option}")
     error = percent(round(1.0 - settings.confidence, 12))
-    output.print(f"after another audit: a fresh --seed; {error} error adds to what that one spent")
+    again = f"after another audit: a fresh --seed; {error} error adds to what that one spent"
+    yield Row("then", again)
     if sizing.advice:
-        output.print(options.spelled(sizing.advice))
+        yield Row("then", options.spelled(sizing.advice))
 
 
 class AuditCost(NamedTuple):
@@ -249,13 +313,13 @@ class AuditCost(NamedTuple):
         seconds: Wall time of the whole audit, its controls included.
         trained: Number of trainings by kind, as in the JSON document.
         memory: Bytes that one worker takes, of as many as there are jobs; None if not known.
-        lines: The cost in words.
+        rows: The same in words.
     """
 
     seconds: float
     trained: dict[str, int]
     memory: int | None
-    lines: tuple[str, ...]
+    rows: tuple[Row, ...]
 
 
 def timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> ModelCost:
@@ -300,19 +364,15 @@ def cost_of(
     if planned.repeats:
         trained.append(counted(planned.repeats, "repeat"))
     about = "at most about" if planned.at_most else "about"
-    lines = [
-        f"cost: {about} {duration(total)} for {', '.join(trained)} and {planned.controls} controls",
-        f"      ({each})",
-        *_memory_lines(one, workers),
-    ]
+    what = f"{', '.join(trained)} and {planned.controls} controls"
+    rows = [Row("cost", f"{about} {duration(total)} for {what} ({each})"), *_memory(one, workers)]
     parts = {name: getattr(planned, name) for name in ("models", "repeats", "controls")}
-    return AuditCost(total, parts, one.memory, tuple(lines))
+    return AuditCost(total, parts, one.memory, tuple(rows))
 
 
-def _memory_lines(one: ModelCost, workers: int) -> list[str]:
+def _memory(one: ModelCost, workers: int) -> list[Row]:
     if one.memory is None:
         return []
-    size = f"{one.memory / _MEGABYTE:,.0f} MB"
-    if workers == 1:
-        return [f"memory: about {size} for the worker process"]
-    return [f"memory: about {size} for each of {workers} worker processes"]
+    size = f"about {one.memory / _MEGABYTE:,.0f} MB"
+    each = "for the worker process" if workers == 1 else f"for each of {workers} worker processes"
+    return [Row("memory", f"{size} {each}")]

@@ -8,6 +8,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.audit import Table
+from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
 
 PublicCoins: TypeAlias = Annotated[
@@ -81,11 +82,13 @@ def replay(
     markdown: options.Markdown = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Runs Python code in both worlds with the same noisy answers: its exact privacy loss.
 
     Needs no change of its code and some 26 fits.
     """
+    del help_all  # its callback has answered
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.plugins.samplers import sampler_of
     from dpaudit.replaying.report import replay_page

@@ -11,7 +11,7 @@ import typer
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, results, write_asked
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import wrapped
+from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import FigureName
 
 Inches = Annotated[
@@ -49,7 +49,7 @@ def report(
     Figures are drawn by matplotlib: pip install 'dpaudit[plot]'.
     """
     from dpaudit.report.render import write_reports
-    from dpaudit.results.result import REPORT_FILE, AuditResult
+    from dpaudit.results.result import AuditResult, report_row
 
     result = AuditResult.load(run_folder)
     assert result.folder is not None  # it was loaded from one
@@ -65,9 +65,8 @@ def report(
         if json:
             output.print(json_module.dumps(said, indent=2))
         else:
-            for name, words in said.items():
-                for line in wrapped(words, first=f"{name}: "):
-                    output.print(line)
+            rows = [Row(name, words) for name, words in said.items()]
+            output.print("\n".join(row_lines(rows)))
         raise typer.Exit(ExitCode.PASS)
     for name, value in (("out", out), ("width", width), ("height", height)):
         if value is not None:
@@ -76,6 +75,5 @@ def report(
     if json:
         output.print(result.to_json(), end="")
     else:
-        output.print(str(result))
-        output.print(f"report: {result.folder / REPORT_FILE}")
+        output.print("\n".join([str(result), *row_lines([report_row(result.folder)])]))
     raise typer.Exit(ExitCode.PASS)

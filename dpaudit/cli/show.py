@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,14 @@ import typer
 
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import RegistryError
-from dpaudit.formatting import did_you_mean
+from dpaudit.formatting import (
+    Row,
+    aligned,
+    did_you_mean,
+    headed,
+    one_line,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from dpaudit.external.libraries import Library
@@ -35,12 +43,12 @@ def show(
     output = results()
     bound = next((entry for entry in BOUNDS if name == entry.key.value), None)
     if bound is not None:
-        output.print(name)
-        output.print(bound.account)
+        rows = [Row("label", bound.label), Row("kind", bound.account)]
+        output.print("\n".join(headed(name, rows)))
         return
     value = _find(name)
-    output.print(name)
-    output.print(inspect.getdoc(value) or "(no description)")
+    output.print(f"{name}\n")
+    output.print("\n".join(_reflowed(inspect.getdoc(value) or "(no description)")))
     parameters = [
         parameter
         for parameter in inspect.signature(value).parameters.values()  # type: ignore[arg-type]  # a class or function
@@ -57,19 +65,34 @@ def _show_method(library: Library, method: str) -> None:
 
     library.check_method(method)
     account = adapter_account(library.adapter, library.methods[method])
-    output = results()
-    output.print(f"{library.name}:{method}")
-    output.print(account.summary or "(no description)")
-    output.print(library.account)
+    rows = [Row("method", account.summary or "(no description)"), Row("library", library.account)]
+    results().print("\n".join(headed(f"{library.name}:{method}", rows)))
     _show_parameters(account.parameters)
 
 
 def _show_parameters(defaults: Mapping[str, str | None]) -> None:
-    output = results()
-    output.print("")
-    output.print("parameters (-p key=value):" if defaults else "takes no parameters")
-    for name, default in defaults.items():
-        output.print(f"  {name}: {'required' if default is None else f'default {default}'}")
+    rows = [("parameter (-p NAME=VALUE)", "default")]
+    rows += [(name, "required" if of is None else of) for name, of in defaults.items()]
+    results().print("\n".join(["", *(aligned(rows) if defaults else ["takes no parameters"])]))
+
+
+def _reflowed(docstring: str) -> list[str]:
+    """A docstring in lines of a terminal: source is wider. Entries of a section keep their own."""
+    lines, block = list[str](), list[str]()
+    for line in [*docstring.splitlines(), ""]:
+        indent = len(line) - len(line.lstrip())
+        first = len(block[0]) - len(block[0].lstrip()) if block else 0
+        heads = len(block) == 1 and re.fullmatch(r"\w+:", block[0]) is not None
+        goes_on = block and line and (indent > first or not indent) and not heads
+        if not goes_on:
+            if block:
+                lines += wrapped(one_line(" ".join(block)), first=" " * first, rest=" " * 2 * first)
+            block = []
+            if not line:
+                lines.append("")
+        if line:
+            block.append(line)
+    return lines[:-1]
 
 
 def _find(name: str) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -34,7 +35,6 @@ def trace(
     from dpaudit.trace.page import trace_page
 
     require_folders(html=html, markdown=markdown)
-    errors = messages()
     report = traced(
         generator,
         data,
@@ -42,13 +42,8 @@ def trace(
         parameters=options.built_with(parameter, epsilon, delta),
         rows=rows,
         seed=seed,
-        on_progress=None if quiet else errors.print,
+        on_progress=None if quiet else messages().print,
     )
     write_pages(trace_page(report), html=html, markdown=markdown)
-    show(report, json=json, quiet=quiet)
-    if report.schema_inferred and not (json or quiet):
-        errors.print(
-            "note: bounds and categories were inferred from the table, so bounds-from-data "
-            "finds less; give a public schema with --schema"
-        )
+    show(report, json=json, quiet=quiet, text=partial(options.spelled, options=("schema",)))
     raise typer.Exit(ExitCode.VIOLATION if report.violated else ExitCode.PASS)

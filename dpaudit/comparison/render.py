@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 
 from dpaudit.comparison.compare import ChangedPart, ComparedRun, Comparison, Reference, RunChanges
-from dpaudit.formatting import auc_text, clipped, counted, printable, rounded_down, wrapped
+from dpaudit.formatting import (
+    Row,
+    aligned,
+    auc_text,
+    clipped,
+    counted,
+    printable,
+    rounded_down,
+    row_lines,
+    wrapped,
+)
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim
 from dpaudit.report.figures import (
@@ -35,7 +45,7 @@ HEADER = (
 )
 _NUMERIC = frozenset({2, 3, 4, 5, 6, 7})
 COMPARED = (
-    "CP is the Clopper-Pearson bound, which other audits report. It does not decide: it limits "
+    "CP is the Clopper-Pearson bound that other audits report. It does not decide: it limits "
     "each error rate at one threshold by itself, while the deciding bound tests both at once or "
     "weighs each guess."
 )
@@ -56,17 +66,34 @@ def comparison_table(comparison: Comparison) -> ReportTable:
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
-    """What differs from run to run, for a terminal."""
-    lines = []
-    for step in comparison.changes:
-        lines += wrapped(f"{step.before} -> {step.after}")
-        said = [f"{part}: {what}: {old} -> {new}" for part, what, old, new in step.changes]
-        said = said or ["nothing differs but what was found"]
-        if other_experiment(step):
-            said.append(f"({_OTHER_EXPERIMENT})")
-        for one in said:
-            lines += wrapped(one, first="  ", rest="    ")
-    return lines
+    """The comparison for a terminal: the finding, the runs as a table, and what differs.
+
+    Generators are left out of the table: they stand in what differs.
+    """
+    table = comparison_table(comparison)
+    runs = [(run, *cells) for run, _, *cells in (table.header, *table.rows)]
+    numeric = {at - 1 for at in table.numeric}
+    changed = [row for step in comparison.changes for row in _changed_rows(step)]
+    return [
+        *wrapped(f"{_word(comparison)}  {finding(comparison)}", rest="  "),
+        "",
+        *aligned(runs, numeric=numeric),
+        "",
+        *row_lines([*changed, Row("CP", COMPARED.removeprefix("CP is "))]),
+    ]
+
+
+def _changed_rows(step: RunChanges) -> list[Row]:
+    """What differs between two runs."""
+    said = [f"{what} {new} (was {old})" for _, what, old, new in step.changes]
+    what = "; ".join(said) or "nothing differs but what was found"
+    rows = [Row("changed", f"{step.after}, compared with {step.before}: {what}")]
+    return [*rows, Row("careful", _OTHER_EXPERIMENT)] if other_experiment(step) else rows
+
+
+def _word(comparison: Comparison) -> str:
+    """What a comparison is called in its headline."""
+    return "HISTORY" if comparison.reference is Reference.PREVIOUS else "COMPARISON"
 
 
 def other_experiment(step: RunChanges) -> bool:
@@ -91,7 +118,7 @@ def comparison_page(comparison: Comparison) -> Page:
     command = comparison.reproduce
     return Page(
         verdict=comparison.verdict,
-        word="HISTORY" if is_history else "COMPARISON",
+        word=_word(comparison),
         finding=finding(comparison),
         about=f"Audits of {', '.join(generators)}",
         date=days(audits.values()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -12,9 +12,11 @@ from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit.explain.suspects import TOGETHER
 from dpaudit.formatting import (
+    Row,
+    aligned,
     auc_text,
     duration,
-    labelled,
+    headed,
     percent,
     printable,
     rounded,
@@ -23,6 +25,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results.document import Document
+from dpaudit.results.phrases import claim_and_relation
 from dpaudit.results.record import AuditBrief, AuditRecord
 from dpaudit.results.verdict import Verdict
 
@@ -142,9 +145,9 @@ def _within_claim(limits: Interval, claim: PrivacyClaim) -> bool:
 
 
 EFFECTS = {
-    Effect.REMOVES: "removes it",
+    Effect.REMOVES: "removed",
     Effect.UNPROVED: "not shown",
-    Effect.REMAINS: "still leaks",
+    Effect.REMAINS: "remains",
     Effect.INVALID: "invalid",
 }
 
@@ -199,24 +202,40 @@ class Explanation(Document):
         most = float(rounded_down(self.allowed_auc))
         return f"{rounded(1 - most)} to {rounded(most)}"
 
+    @property
+    def headline(self) -> str:
+        """The conclusion in one line."""
+        word = "EXPLAINED" if self.removed_by else "NOT EXPLAINED"
+        return f"{word}  {self.conclusion}"
+
     def __str__(self) -> str:
-        """The conclusion, each suspect, and the meaning of the words; 80 columns."""
-        width = max(len(one.suspect) for one in self.fixed) + 4
-        lines = wrapped(self.conclusion)
-        lines += wrapped(
-            f"{self.generator} violates epsilon {rounded(self.claim.epsilon)}: bound "
-            f"{rounded_down(self.before.proved)}, AUC {auc_text(self.before.auc)} "
-            f"({self.before.attack}); with one suspect fixed:"
-        )
+        """The conclusion, and the leak with each suspect fixed; 80 columns."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from headed(self.headline, self._rows())
+        yield ""
+        before = rounded_down(self.before.proved), auc_text(self.before.auc)
+        header = ("fixed", "leak", "bound", "AUC", "interval", "time")
+        found = ("nothing", "proved", *before, "", "")
+        yield from aligned([header, found, *map(_table_row, self.fixed)], numeric={2, 3, 5})
         for one in self.fixed:
-            lines += labelled(f"  {one.suspect}", _in_words(one), width=width)
-        lines += wrapped(
-            f"Each bound holds at {percent(self.confidence)} by itself. A fix removes the leak if "
-            "none is proved any more and the limits of the AUC lie within what the claim allows, "
-            f"{self.allowed_limits}, for every attack of this audit; another attack might find "
-            "more. Not shown: none is proved, but those limits are wider."
+            undecided = one.audit.verdict in (Verdict.INVALID, Verdict.INCONCLUSIVE)
+            if undecided and one.audit.reasons:
+                yield from wrapped(f"{one.suspect}: {printable(one.audit.reasons[0])}", rest="  ")
+
+    def _rows(self) -> Iterator[Row]:
+        yield Row("claim", f"{claim_and_relation(self.claim)}; {printable(self.generator)}")
+        models = f"at most {self.shadow_models} shadow models"
+        yield Row("before", f"{self.before.attack} proves the leak with {models}, as for each fix")
+        yield Row("bounds", f"each holds at {percent(self.confidence)} confidence by itself")
+        yield Row(
+            "removed",
+            "no violation is proved any more, and the interval of the AUC of every attack lies "
+            f"within what the claim allows, {self.allowed_limits}",
         )
-        return "\n".join(lines)
+        yield Row("not shown", "no violation is proved, but an interval is wider than that")
+        yield Row("beyond", "an attack that this audit lacks might find more")
 
 
 def removing(fixed: Sequence[FixedAudit]) -> list[FixedAudit]:
@@ -228,8 +247,8 @@ def removing(fixed: Sequence[FixedAudit]) -> list[FixedAudit]:
 def conclusion(before: Before, fixed: Sequence[FixedAudit]) -> str:
     """The cause of a leak, in one sentence."""
     removed = removing(fixed)
-    after = ", ".join(rounded_down(one.audit.proved) for one in removed)
-    bounds = f"bound {rounded_down(before.proved)} -> {after}"
+    after = " and ".join(rounded_down(one.audit.proved) for one in removed)
+    bounds = f"bound {rounded_down(before.proved)} before, {after} after"
     names = {
         effect: " or ".join(one.suspect for one in fixed if one.effect is effect)
         for effect in Effect
@@ -237,27 +256,22 @@ def conclusion(before: Before, fixed: Sequence[FixedAudit]) -> str:
     if [one.suspect for one in removed] == [TOGETHER]:
         if len(fixed) == 1:
             return f"fixing all suspects together removes the leak: {bounds}"
-        return f"no fix that was tried removes the leak alone, all together do: {bounds}"
+        return f"no fix alone removes the leak, all together do: {bounds}"
     if removed:
         suspects = " or ".join(one.suspect for one in removed)
         alone = ", each alone," if len(removed) > 1 else ""
         return f"fixing {suspects}{alone} removes the leak: {bounds}"
     if unproved := names[Effect.UNPROVED]:
         return (
-            f"nothing is shown to remove the leak; with {unproved} fixed it is not proved any "
-            "more, but may be there: try more shadow models"
+            f"no fix is shown to remove the leak; with {unproved} fixed it is no longer proved, "
+            "but not ruled out: try more shadow models"
         )
     if invalid := names[Effect.INVALID]:
-        return f"nothing is shown to remove the leak; with {invalid} fixed the audit is not valid"
-    return "no fix that was tried removes the leak: it is elsewhere"
+        return f"no fix is shown to remove the leak; with {invalid} fixed the audit is invalid"
+    return "no fix that was tried removes the leak: its cause is elsewhere"
 
 
-def _in_words(one: FixedAudit) -> str:
-    words = EFFECTS[one.effect]
-    if one.effect is Effect.INVALID or one.limits is None:
-        return f"{words}: {printable(one.audit.reasons[0])}"
-    words += f": bound {rounded_down(one.audit.proved)}, AUC {auc_text(one.auc)}"
-    words += f" ({rounded(one.limits.low)} to {rounded(one.limits.high)})"
-    if one.effect is Effect.UNPROVED and one.audit.verdict is Verdict.INCONCLUSIVE:
-        words += f"; {printable(one.audit.reasons[0])}"
-    return f"{words}; {duration(one.audit.seconds)}"
+def _table_row(one: FixedAudit) -> tuple[str, ...]:
+    limits = "" if one.limits is None else " to ".join(map(rounded, one.limits))
+    numbers = rounded_down(one.audit.proved), auc_text(one.auc), limits
+    return (one.suspect, EFFECTS[one.effect], *numbers, duration(one.audit.seconds))

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dpaudit.comparison.compare import gravest
-from dpaudit.formatting import aligned, counted, percent, printable, rounded, rounded_down, wrapped
+from dpaudit.formatting import (
+    Row,
+    aligned,
+    counted,
+    percent,
+    printable,
+    rounded,
+    rounded_down,
+    row_lines,
+    wrapped,
+)
 from dpaudit.results.document import Document, Positive, Probability, Whole, document_schema
 from dpaudit.results.record import AuditBrief
 from dpaudit.results.structure import ReportTable
@@ -17,6 +27,7 @@ HEADER: Final = ("generator", "claim", "bound", "limit", "AUROC", "interval", "v
 _NUMERIC = frozenset({1, 2, 3, 4, 5})
 AUDIT_FOLDER: Final = "audit"
 """The run folder of a point's audit, in its folder."""
+_AS_NOISE: Final = "as noise"
 
 
 class MeanScore(NamedTuple):
@@ -129,6 +140,11 @@ class Frontier(Document):
         return gravest([point.audit.verdict for point in self.points if point.audit])
 
     @property
+    def headline(self) -> str:
+        """The finding in one line."""
+        return f"FRONTIER  {finding(self)}"
+
+    @property
     def failures(self) -> tuple[str, ...]:
         """Every failure, with its point."""
         return tuple(
@@ -153,12 +169,16 @@ def frontier_table(frontier: Frontier) -> ReportTable:
 
 
 def frontier_lines(frontier: Frontier) -> list[str]:
-    """The table and its properties."""
+    """The frontier for a terminal: the finding, the points as a table, and what they are."""
     table = frontier_table(frontier)
-    said = [f"{finding(frontier)}.", *notes(frontier)]
-    said += [f"Failed: {reason}" for reason in frontier.failures]
-    lines = [*aligned((table.header, *table.rows), numeric=table.numeric), ""]
-    return [*lines, *(part for one in said for part in wrapped(one))]
+    rows = [*_note_rows(frontier), *(Row("failed", one) for one in frontier.failures)]
+    return [
+        *wrapped(frontier.headline, rest="  "),
+        "",
+        *aligned((table.header, *table.rows), numeric=table.numeric),
+        "",
+        *row_lines(rows),
+    ]
 
 
 def finding(frontier: Frontier) -> str:
@@ -182,36 +202,57 @@ def finding(frontier: Frontier) -> str:
 
 def notes(frontier: Frontier) -> tuple[str, ...]:
     """Notes on the numbers, one or two sentences each."""
+    return tuple(row.fact for row in _note_rows(frontier))
+
+
+def _note_rows(frontier: Frontier) -> list[Row]:
+    """The notes, each labelled by what it is about."""
     audits = sum(point.audit is not None for point in frontier.points)
     chance = 1.0 - frontier.confidence**audits
     low, high = frontier.noise.low, frontier.noise.high
     test = "a part held out" if frontier.test_source is None else printable(frontier.test_source)
     found = [
-        f"AUROC is the mean of {counted(len(frontier.classifiers), 'classifier')} trained on "
-        f"{frontier.rows} synthetic rows and tested on {frontier.test_rows} real ones ({test}), of "
-        f"which {frontier.positive_test_rows} are positive: {frontier.noise.mean:.3f} "
-        f"({low:.3f} to {high:.3f}) for noise, {frontier.real:.3f} for real data. ~: not "
-        "distinguishable from noise.",
-        f"Each bound and interval holds at {percent(frontier.confidence)} confidence, separately. "
-        "Bounds are lower bounds on epsilon; the limit is the bound of an attack without errors, "
-        "so an audit says nothing about a claim beyond it.",
+        Row(
+            "AUROC",
+            f"Mean AUROC of {counted(len(frontier.classifiers), 'classifier')} trained on "
+            f"{frontier.rows} synthetic rows and tested on {frontier.test_rows} real ones ({test}),"
+            f" of which {frontier.positive_test_rows} are positive. Real data reaches "
+            f"{frontier.real:.3f}, noise {frontier.noise.mean:.3f} ({low:.3f} to {high:.3f}).",
+        )
     ]
-    if audits > 1:
+    if any(point.utility and not point.utility.beats_noise for point in frontier.points):
         found.append(
-            f"Of {audits} independent audits of generators that keep their claims, one or more "
-            f"would be flagged with probability {percent(round(chance, 2))} at most."
+            Row("noise", f'"{_AS_NOISE}": an AUROC not significantly above that of noise.')
         )
     found.append(
-        "Utility is measured on real rows, which no claim covers: this report is for those who may "
-        "see the table. Generators had the part that is not held out there, and all of the table "
-        "in audits."
-        if frontier.test_source is None
-        else "Utility is measured on real rows, which no claim covers: this report is for those "
-        "who may see the tables."
+        Row(
+            "bounds",
+            f"Each bound and interval holds at {percent(frontier.confidence)} confidence, "
+            "separately. Bounds are lower bounds on epsilon; the limit is the bound of an attack "
+            "without errors, so an audit says nothing about a claim beyond it.",
+        )
     )
+    if audits > 1:
+        found.append(
+            Row(
+                "several",
+                f"Of {audits} independent audits of generators that keep their claims, one or more "
+                f"would be flagged with probability {percent(round(chance, 2))} at most.",
+            )
+        )
+    covered = "Utility is measured on real rows, which no claim covers: this report is for those"
+    held_out = (
+        "who may see the table. Generators had the part that is not held out there, and all of the "
+        "table in audits."
+    )
+    whose = "who may see the tables." if frontier.test_source is not None else held_out
+    found.append(Row("readers", f"{covered} {whose}"))
     if frontier.schema_inferred:
-        found.append("Bounds and categories were read off the table, which no claim covers.")
-    return tuple(found)
+        inferred = (
+            "Bounds and categories were inferred from the table itself, which no claim covers."
+        )
+        found.append(Row("warning", inferred))
+    return found
 
 
 def _row(point: FrontierPoint) -> tuple[str, ...]:
@@ -222,7 +263,7 @@ def _row(point: FrontierPoint) -> tuple[str, ...]:
         bounds = (claimed, proved, rounded_down(audit.max_provable))
     useful = ("-", "-")
     if utility is not None:
-        mark = "" if utility.beats_noise else " ~"
+        mark = "" if utility.beats_noise else f" {_AS_NOISE}"
         _, low, high = utility.auroc
         useful = (f"{utility.auroc.mean:.3f}{mark}", f"{low:.3f} to {high:.3f}")
     verdict = "failed" if audit is None else str(audit.verdict)

@@ -17,11 +17,12 @@ import numpy as np
 
 from dpaudit.bounds import Counts, exact, gdp, max_provable, upper_limits
 from dpaudit.formatting import (
+    Row,
+    headed,
     printable,
     rounded,
     rounded_down,
     rounded_up,
-    wrapped,
 )
 from dpaudit.labels.settings import LabelAuditSettings
 from dpaudit.labels.vote_pair import RunSize, VotePair, choose_cuts, detectable_leak
@@ -31,7 +32,7 @@ from dpaudit.plugins.protocols import IntArray, World
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
 from dpaudit.results.document import Document
-from dpaudit.results.summary import Row, row_lines
+from dpaudit.results.phrases import claim_and_relation, detects_from
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 from dpaudit.seeds import Stream
 
@@ -239,12 +240,13 @@ class LabelAudit(Document):
 
     def __str__(self) -> str:
         """The verdict, then a label and a fact in each row; 80 columns."""
-        return "\n".join([*wrapped(self.headline, rest="  "), "", *row_lines(self._rows())])
+        return "\n".join(headed(self.headline, self._rows()))
 
     def _rows(self) -> Iterator[Row]:
         claim, counts = self.claim, self.counts
-        name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
-        yield Row("claim", printable(f"{name}; {claim.source}"))
+        name = claim_and_relation(claim)
+        source, _, _ = claim.source.partition("; ")  # the JSON document has all of it
+        yield Row("claim", printable(f"{name}; {source}"))
         highest = rounded_down(self.max_provable_epsilon)
         yield Row(
             "bound",
@@ -252,8 +254,8 @@ class LabelAudit(Document):
         )
         yield Row(
             "attack",
-            f'guesses "in" from {self.attack.guesses_in_from} labels {self.attack.telling_label} '
-            f"on: FNR {counts.false_negatives}/{counts.n_in}, FPR "
+            f"guesses member if {self.attack.guesses_in_from} or more labels are "
+            f"{self.attack.telling_label}: FNR {counts.false_negatives}/{counts.n_in}, FPR "
             f"{counts.false_positives}/{counts.n_out}",
         )
         votes_in, votes_out = self.votes[World.IN], self.votes[World.OUT]
@@ -266,4 +268,4 @@ class LabelAudit(Document):
         leak = self.leak_of_the_table
         shown = "unlimited" if leak is None else rounded_up(leak)
         yield Row("exact", f"the leak of these votes, computed from the vote table, is {shown}")
-        yield Row("power", sentences.detects_from(self.power, claim))
+        yield Row("power", detects_from(self.power, claim))

@@ -116,7 +116,7 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
     name = path.name.lower()
     table = _parquet(path) if name.endswith((".parquet", ".pq")) else _csv(path, schema)
     if table.empty:
-        raise DataError(f"{path} has no rows below its header")
+        raise DataError(f"{path} has no rows below its header: give a table with records")
     return table
 
 
@@ -136,9 +136,13 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
     try:
         document = parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise SchemaError(f"schema {path} cannot be read: {io_reason(error)}") from None
+        raise SchemaError(
+            f"schema {path} cannot be read: {io_reason(error)}; give a JSON file of dpaudit or SDV"
+        ) from None
     except ValueError as error:
-        raise SchemaError(f"schema {path} is not JSON: {error}") from None
+        raise SchemaError(
+            f"schema {path} is not JSON: {error}; give a JSON file of dpaudit or SDV"
+        ) from None
     if not isinstance(document, dict):
         raise SchemaError(f"schema {path}: expected a JSON object with columns")
     try:

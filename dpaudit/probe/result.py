@@ -8,7 +8,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from dpaudit.formatting import (
+    Row,
     counted,
+    headed,
     listed,
     percent,
     printable,
@@ -19,6 +21,8 @@ from dpaudit.formatting import (
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
 from dpaudit.results.document import OPTIONAL, Document
+from dpaudit.results.phrases import claim_and_relation
+from dpaudit.results.sentences import NOT_EVIDENCE
 
 Number = float | str | bool
 _INDENT = "  "
@@ -162,41 +166,28 @@ class ProbeReport(Document):
 
     @property
     def headline(self) -> str:
-        """The counts in one line; if no probe judged the generator, the reason."""
+        """The finding in one line; if no probe judged the generator, the reason."""
         if not self.ran:
             broken = self.of(ProbeStatus.FAILED)
             why = broken or self.of(ProbeStatus.NOT_APPLICABLE)
             reasons = listed(dict.fromkeys(printable(one.evidence) for one in why), most=2)
             how = f"{counted(len(broken), 'probe')} failed" if broken else "no probe applies"
-            return f"{self.generator}: NOTHING WAS PROBED, {how}: {reasons}"
+            return f"NOTHING PROBED  {how}: {reasons}"
         alarms = self.of(ProbeStatus.ALARM)
-        count = {severity: sum(r.severity is severity for r in alarms) for severity in Severity}
-        flagged = [counted(n, severity) for severity, n in count.items() if n]
         passed, failed = len(self.of(ProbeStatus.PASSED)), len(self.of(ProbeStatus.FAILED))
-        rest = [f"{passed} passed", f"{failed} failed" if failed else ""]
-        skipped = len(self.of(ProbeStatus.NOT_APPLICABLE))
-        rest.append(f"{skipped} not applicable" if skipped else "")
-        words = ", ".join(filter(None, [", ".join(flagged) or "no alarm", *rest]))
-        return f"{self.generator}: {words} ({self.fits} fits)"
+        rest = f"{passed} passed{f', {failed} failed' if failed else ''}"
+        if not alarms:
+            return f"NO ALARM  {counted(passed, 'probe')} {rest.partition(' ')[2]}; {NOT_EVIDENCE}"
+        count = {severity: sum(r.severity is severity for r in alarms) for severity in Severity}
+        flagged = ", ".join(counted(n, severity) for severity, n in count.items() if n)
+        return f"ALARM  {counted(len(alarms), 'probe')} found {flagged}; {rest}"
 
     def __str__(self) -> str:
         """The report in 80 columns: alarms first, then failed, passed, inapplicable probes."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield from wrapped(self.headline)
-        claim = self.claim
-        watched = f", {self.target} watched" if self.target else ""
-        yield from wrapped(
-            f"held to epsilon {rounded(claim.epsilon)}, delta {claim.delta:g}, {claim.neighbours}; "
-            f"{self.records} records{watched}; the probability that any probe flags a generator "
-            f"that keeps this is at most {percent(round(1.0 - self.confidence, 12))}"
-        )
-        if self.schema_inferred:
-            yield from wrapped(
-                "bounds and categories were inferred from the table, which no claim covers; the "
-                "probes treat them as public, and widen them"
-            )
+        yield from headed(self.headline, self._rows())
         for result in self.of(ProbeStatus.ALARM):
             yield ""
             yield f"{result.severity.upper()} {result.id}"
@@ -218,8 +209,24 @@ class ProbeReport(Document):
             for result in results:
                 line = f"{result.id}: {printable(result.evidence)}"
                 yield from wrapped(line, first=_INDENT, rest=_INDENT * 2)
-        yield ""
-        yield "No alarm is no evidence of privacy: for that there is `dpaudit audit`."
+
+    def _rows(self) -> Iterator[Row]:
+        where = f"{self.generator} on {self.source}, {counted(self.records, 'record')}"
+        yield Row("probed", printable(f"{where}; {self.fits} fits"))
+        yield Row("claim", claim_and_relation(self.claim))
+        if self.target:
+            yield Row("target", f"{self.target} was watched")
+        error = percent(round(1.0 - self.confidence, 12))
+        yield Row("chance", f"at most {error} of any alarm for a generator that keeps its claim")
+        if self.schema_inferred:
+            yield Row("warning", "bounds and categories were inferred from the table itself")
+        if self.ran:
+            yield Row("next", self._next())
+
+    def _next(self) -> str:
+        if self.of(ProbeStatus.ALARM):
+            return "repair what the alarms name; `dpaudit audit` measures what it leaks"
+        return "`dpaudit audit` measures the empirical epsilon; probes only look for known faults"
 
 
 def chance(result: ProbeResult) -> str:

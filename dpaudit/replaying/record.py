@@ -9,13 +9,15 @@ from typing import Any, NamedTuple, cast
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import (
+    Row,
     aligned,
     duration,
-    labelled,
+    headed,
     percent,
     rounded,
     rounded_down,
     rounded_up,
+    row_lines,
     wrapped,
 )
 from dpaudit.model.currencies import Claim
@@ -24,6 +26,7 @@ from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.features import MovedFeature
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.results.document import OPTIONAL, Document
+from dpaudit.results.phrases import claim_and_relation
 from dpaudit.results.verdict import Verdict
 
 
@@ -184,37 +187,22 @@ class ReplayRecord(Document):
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield from wrapped(self.headline, rest="  ")
-        yield ""
-        yield from labelled("claim", f"{self.claim.in_words}, {self.claim.neighbours}")
-        yield from labelled("bound", self.bound_text)
-        if self.computed is not None:
-            yield from labelled("computed", self.computed_text)
-        yield from labelled("target", self.target)
-        if self.detectable is not None:
-            yield from labelled("power", self.power_text)
-        yield from labelled(
-            "fits",
-            f"{self.fits} in {duration(self.seconds)}, {rounded(self.seconds_a_fit)} s for a pair",
-        )
-        for reason in self.reasons[0 if self.verdict is not Verdict.INCONCLUSIVE else 1 :]:
-            yield from labelled("why", reason)
+        yield from headed(self.headline, self._rows())
         if self.parting is not None:
             yield ""
             yield from wrapped(
                 f"The worlds part at {self.parting.place or 'the synthetic rows'}: "
                 f"{self.parting.meaning}."
             )
-            if self.parting.outside:
-                yield from labelled("in", self.parting.inside)
-                yield from labelled("out", self.parting.outside)
-            else:
-                yield from labelled("rows", self.parting.inside)
+            yield from row_lines(_parted(self.parting))
         if self.features:
-            yield from labelled(
-                "rows", f"the record moves {', '.join(map(str, self.features[:3]))}"
+            moved = ", ".join(map(str, self.features[:3]))
+            yield from row_lines(
+                [
+                    Row("rows", f"the record moves {moved}"),
+                    Row("next", "prove it from rows: `dpaudit audit --after-replay FILE`"),
+                ]
             )
-            yield from labelled("next", "prove it from rows: `dpaudit audit --after-replay FILE`")
         if self.ledger:
             yield ""
             yield from ledger_lines(self.ledger)
@@ -223,6 +211,19 @@ class ReplayRecord(Document):
             yield "not followed"
             for one in self.not_followed[:10]:
                 yield from wrapped(f"{one.place}: {one.why}", first="  ", rest="    ")
+
+    def _rows(self) -> Iterator[Row]:
+        yield Row("claim", claim_and_relation(self.claim))
+        yield Row("bound", self.bound_text)
+        if self.computed is not None:
+            yield Row("computed", self.computed_text)
+        yield Row("target", self.target)
+        if self.detectable is not None:
+            yield Row("power", self.power_text)
+        pair = f"{rounded(self.seconds_a_fit)} s for a pair"
+        yield Row("fits", f"{self.fits} in {duration(self.seconds)}, {pair}")
+        for reason in self.reasons[0 if self.verdict is not Verdict.INCONCLUSIVE else 1 :]:
+            yield Row("why", reason)
 
     @property
     def bound_text(self) -> str:
@@ -252,6 +253,13 @@ class ReplayRecord(Document):
         delta = getattr(self.claim, "delta", None)
         at = f" at delta {delta:g}" if delta else ""
         return f"epsilon {rounded(self.computed)}{at}: all steps at the distances that were seen"
+
+
+def _parted(found: PartingFound) -> list[Row]:
+    """What each world does where they part."""
+    if found.outside:
+        return [Row("in", found.inside), Row("out", found.outside)]
+    return [Row("rows", found.inside)]
 
 
 def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:

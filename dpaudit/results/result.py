@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
-from dpaudit.formatting import clipped, printable, rounded_down
+from dpaudit.formatting import Row, clipped, printable, rounded_down, row_lines
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results import sentences, summary
 from dpaudit.results.document import completed, document_schema, from_document
@@ -69,7 +69,7 @@ class AuditResult(AuditRecord):
 
     def __repr__(self) -> str:
         facts = [summary.attack_row(self), *self._report_row()]
-        lines = [sentences.headline(self), *summary.row_lines(facts)]
+        lines = [sentences.headline(self), *row_lines(facts)]
         return "\n  ".join(["<AuditResult", *lines]) + ">"
 
     def _repr_html_(self) -> str:
@@ -191,9 +191,9 @@ class AuditResult(AuditRecord):
     def failure_message(self) -> str:
         """Everything needed to understand and repeat this audit, in plain lines."""
         lines = summary.failure_lines(self, folder=self.folder)
-        return "\n".join([*lines, *summary.row_lines(self._report_row())])
+        return "\n".join([*lines, *row_lines(self._report_row())])
 
-    def _report_row(self) -> list[summary.Row]:
+    def _report_row(self) -> list[Row]:
         return [] if self.folder is None else [report_row(self.folder)]
 
     def save(self, folder: str | Path) -> None:
@@ -289,9 +289,9 @@ def _typed(frame: pd.DataFrame, *, text: list[str]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(numbers, float))
 
 
-def report_row(folder: Path) -> summary.Row:
+def report_row(folder: Path) -> Row:
     """Where the report of a run is."""
-    return summary.Row("report", printable(str(folder / REPORT_FILE)))
+    return Row("report", str(folder / REPORT_FILE), whole=True)
 
 
 def _notebook_html(result: AuditRecord, *, report: Path | None) -> str:

@@ -18,9 +18,15 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.target import Exposure, Fact
 from dpaudit.model.choices import EXPOSING, FARTHEST, Access
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity
+from dpaudit.model.claim import NoClaim, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.results.odds import in_odds
+from dpaudit.results.phrases import (
+    CURVE_FACTOR,
+    NOTHING_DETECTED,
+    detects,
+    detects_from,
+)
 from dpaudit.results.record import AuditBrief, AuditRecord, ProbeAlarm
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
@@ -39,14 +45,10 @@ CONFIDENTIAL: Final = "This report points at single rows of the table: treat it 
 JUDGED_BEFORE: Final = (
     "Its shadow models were judged before, so its bound holds at no confidence of its own"
 )
-CURVE_FACTOR: Final = (
-    "A curve factor of t means that the curve holds only with all its epsilons multiplied by t"
-)
 EXPOSES_NOTHING: Final = "no record alone has an extreme or unique value, so the farthest"
 EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""
 CLOPPER_PEARSON: Final = next(one for one in BOUNDS if one.key is ValidBound.CLOPPER_PEARSON)
-_NOTHING_DETECTED = "detects no leak with 80 % power"
 _MOST_DIGITS = 15
 _POINTS_NAMED = 3
 
@@ -178,14 +180,6 @@ def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
         f"{printable(name)}: with {percent(worst.confidence)} confidence the true "
         f"{worst.claim.quantity.noun} is at least {proved}{in_odds(worst)}.",
     )
-
-
-def relation(neighbours: Neighbours) -> str:
-    """How the tables of both worlds differ: "add or remove one record"."""
-    return {
-        Neighbours.ADD_REMOVE: "add or remove one record",
-        Neighbours.REPLACE_ONE: "replace one record",
-    }[neighbours]
 
 
 def compared_bound(result: AuditRecord) -> tuple[str, ...]:
@@ -401,7 +395,7 @@ def too_small_reason(max_provable: float, unit: SampleUnit, quantity: Quantity) 
 
 def poor_power_reason(detectable: float | None, unit: SampleUnit, quantity: Quantity) -> str:
     """Why the verdict is inconclusive: only a leak far above the claim would be detected."""
-    reached = _NOTHING_DETECTED
+    reached = NOTHING_DETECTED
     if detectable is not None:
         reached = f"detects only {quantity.noun} {rounded_up(detectable)} with 80 % power"
     return f"cannot decide: {reached}; {_larger(unit)}"
@@ -416,8 +410,8 @@ def consistent_reason(
     detectable: float, detectable_gaussian: float | None, quantity: Quantity
 ) -> str:
     """Why the verdict is consistent, and of which leaks that says something."""
-    detects = _detects(quantity, detectable, detectable_gaussian)
-    return f"no violation found; this audit {detects}; it is {NOT_EVIDENCE}"
+    reached = detects(quantity, detectable, detectable_gaussian)
+    return f"no violation found; this audit {reached}; it is {NOT_EVIDENCE}"
 
 
 def claim_and_proof(claimed: Claim, bound: float | None) -> ClaimAndProof:
@@ -492,19 +486,8 @@ def _but(result: Conclusion) -> str:
     """The caveat of "no violation found": an alarm of a probe, and what would have been found."""
     count = len(result.probe_alarms)
     alarm = f", but {counted(count, 'probe')} raised an alarm" if count else ""
-    detects = "" if result.power is None else f"{detects_from(result.power, result.claim)}; "
-    return f"{alarm}; {detects}{NOT_EVIDENCE}"
-
-
-def detects_from(power: Power, claim: Claim) -> str:
-    """The smallest leak that an audit detects: "detects epsilon 1.5 with 80 % power"."""
-    _, least, gaussian = power
-    return _NOTHING_DETECTED if least is None else _detects(claim.quantity, least, gaussian)
-
-
-def _detects(quantity: Quantity, least: float, gaussian: float | None) -> str:
-    beside = "" if gaussian is None else f" (Gaussian leak: {rounded_up(gaussian)})"
-    return f"detects {quantity.noun} {rounded_up(least)} with 80 % power{beside}"
+    reached = "" if result.power is None else f"{detects_from(result.power, result.claim)}; "
+    return f"{alarm}; {reached}{NOT_EVIDENCE}"
 
 
 def _undisputed(result: Conclusion) -> bool:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from dpaudit.formatting import (
     LABEL_WIDTH,
     TERMINAL_WIDTH,
+    Row,
     counted,
-    labelled,
+    headed,
     printable,
     rounded,
     rounded_down,
-    wrapped,
+    row_lines,
 )
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
-from dpaudit.model.claim import NoClaim, PrivacyClaim
+from dpaudit.model.claim import NoClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
 from dpaudit.results.leaks import (
@@ -30,17 +29,11 @@ from dpaudit.results.leaks import (
     feature,
     top_leaks,
 )
+from dpaudit.results.phrases import claim_and_relation, detects_from, relation
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import FRESH_TRIALS, Verdict
 
 _LEAKS_IN_FAILURE = 5
-
-
-class Row(NamedTuple):
-    """A fact about an audit, and its label: one row on a terminal."""
-
-    label: str
-    fact: str
 
 
 def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
@@ -66,13 +59,7 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
         facts.append(Row("warning", "these trials were judged before; the report says where"))
     if result.schema.inferred:
         facts.append(Row("warning", "bounds and categories were inferred from the table itself"))
-    return [Row(label, printable(fact)) for label, fact in facts]
-
-
-def row_lines(facts: Iterable[Row]) -> Iterator[str]:
-    """Rows as lines of a terminal: labels in one column, facts in the other."""
-    for label, fact in facts:
-        yield from labelled(label, fact)
+    return [row._replace(fact=printable(row.fact)) for row in facts]
 
 
 def summary_lines(result: AuditRecord, *, folder: Path | None = None) -> list[str]:
@@ -82,8 +69,7 @@ def summary_lines(result: AuditRecord, *, folder: Path | None = None) -> list[st
         result: The record of the audit.
         folder: Its run folder, if it is kept.
     """
-    headline = wrapped(sentences.headline(result), rest="  ")
-    return [*headline, "", *row_lines(rows(result, folder=folder))]
+    return headed(sentences.headline(result), rows(result, folder=folder))
 
 
 def failure_lines(result: AuditRecord, *, folder: Path | None = None) -> list[str]:
@@ -121,14 +107,11 @@ def _alarms(result: AuditRecord) -> list[Row]:
 
 def _claim(result: AuditRecord) -> Row:
     claim = result.claim
-    relation = sentences.relation(claim.neighbours)
     if isinstance(claim, NoClaim):
-        return Row("claim", f"none; bounds are at delta {rounded(claim.delta)}, {relation}")
-    name = claim.in_words
-    if isinstance(claim, PrivacyClaim):
-        name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
+        about = f"none; bounds are at delta {rounded(claim.delta)}"
+        return Row("claim", f"{about}, {relation(claim.neighbours)}")
     source, _, _ = claim.source.partition("; ")  # the report has all of it
-    return Row("claim", f"{name}, {relation}; {source}")
+    return Row("claim", f"{claim_and_relation(claim)}; {source}")
 
 
 def _bound(result: AuditRecord) -> list[Row]:
@@ -188,7 +171,7 @@ def _power(result: AuditRecord) -> list[Row]:
         return [Row("models", result.game.early_end)]
     if result.power is None or isinstance(result.claim, NoClaim):
         return []
-    return [Row("power", sentences.detects_from(result.power, result.claim))]
+    return [Row("power", detects_from(result.power, result.claim))]
 
 
 def _checks(result: AuditRecord) -> Row:

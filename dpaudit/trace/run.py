@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
 from dpaudit.errors import RegistryError
-from dpaudit.formatting import counted, wrapped
+from dpaudit.formatting import Row, counted, headed, printable, wrapped
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.model.tables import load
@@ -166,28 +165,48 @@ class TraceReport(Document):
 
     @property
     def headline(self) -> str:
-        """The counts in one line."""
-        counts = ", ".join(counted(self.count(one), one.value) for one in Severity)
-        return (
-            f"{self.generator}: {counts}; {len(self.checked)} more checks passed, "
-            f"{len(self.not_checked)} could not be made"
-        )
+        """The finding in one line."""
+        passed = counted(len(self.checked), "check")
+        rest = f"{len(self.not_checked)} could not be made"
+        if not self.findings:
+            word = "NO FINDING" if self.checked else "NOTHING CHECKED"
+            return f"{word}  {passed} of the training passed, {rest}"
+        counts = {one: self.count(one) for one in Severity}
+        named = ", ".join(counted(n, one.value) for one, n in counts.items() if n)
+        word = self.findings[0].severity.upper()
+        return f"{word}  {named} in the training; {passed} passed, {rest}"
 
     def __str__(self) -> str:
-        """The report in 80 columns: the findings, the checks that could not run, and the counts."""
-        blocks = [
-            (
-                f"{found.severity.value.upper()} {found.id}",
-                *_indented(f"{found.evidence}."),
-                *_indented(f"correct: {found.correct}"),
-                *_indented(f"see {found.reference}"),
-            )
-            for found in self.findings
-        ]
+        """The report in 80 columns: the finding, each deviation, and what could not be checked."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from headed(self.headline, self._rows())
+        for found in self.findings:
+            yield ""
+            yield f"{found.severity.value.upper()} {found.id}"
+            yield from _indented(f"{found.evidence}.")
+            yield from _indented(f"Correct: {found.correct}.")
+            yield from _indented(f"See {found.reference}.")
         if self.not_checked:
-            reasons = (_indented(f"{id_}: {why}") for id_, why in self.not_checked.items())
-            blocks.append(("NOT CHECKED", *chain.from_iterable(reasons)))
-        return "\n\n".join("\n".join(block) for block in [*blocks, wrapped(self.headline)])
+            yield ""
+            yield "not checked:"
+        for why in dict.fromkeys(self.not_checked.values()):
+            ids = ", ".join(id_ for id_, reason in self.not_checked.items() if reason == why)
+            yield from _indented(f"{why}: {ids}")
+
+    def _rows(self) -> Iterator[Row]:
+        yield Row("traced", printable(f"{self.generator} on {self.source}, seed {self.seed}"))
+        if self.schema_inferred:
+            yield Row(
+                "warning",
+                "bounds and categories were inferred from the table, so bounds-from-data finds "
+                "less; give a public schema with `schema`",
+            )
+        if self.findings:
+            yield Row("next", "repair the training, then trace it again")
+        else:
+            yield Row("next", "`dpaudit audit` measures the empirical epsilon")
 
 
 def summarise(

@@ -35,17 +35,18 @@ def test_the_table_fits_a_terminal_and_says_what_spends_and_what_is_right() -> N
     assert done.exit_code == ExitCode.PASS, done.output
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[0] == "budget: epsilon 1, delta 1e-05; 100 teachers, add-remove neighbours"
-    assert re.split(r"  +", lines[3]) == [
+    assert lines[0] == "ACCOUNT  epsilon 1 pays for 1000 labels better than coin flips"
+    assert lines[2] == "budget    epsilon 1, delta 1e-05, add or remove one record"
+    assert re.split(r"  +", lines[7]) == [
         *("mechanism", "labels", "noise", "epsilon", "proof", "80 %", "95 %")
     ]
-    rows = [line.split() for line in lines[4:16]]
+    rows = [line.split() for line in lines[8:20]]
     assert [row[:2] for row in rows] == [
         [mechanism, str(labels)] for mechanism in Mechanism for labels in (10, 100, 1000, 10000)
     ]
     assert rows[1] == ["gaussian", "100", "32.36", "1", "rdp", "0.823", "0.917"]
-    assert "coin flip" in lines[7]
-    assert "warning: near coin flips" in done.stdout
+    assert "coin flip" in lines[11]
+    assert "warning   near coin flips" in done.stdout
 
 
 def test_one_document_with_everything_the_table_says() -> None:
@@ -154,8 +155,8 @@ def test_given_noise_has_a_price_by_every_proof() -> None:
         assert plan["proof"] == method
         assert plan["scale"] == 32.358
     lines = account(*words).stdout.splitlines()
-    assert lines[0] == "delta 1e-05; 100 teachers, add-remove neighbours"
-    assert lines[4].split()[:5] == ["gaussian", "100", "32.36", "1", "rdp"]
+    assert lines[0] == "ACCOUNT  100 labels cost epsilon 1 with gaussian noise"
+    assert lines[8].split()[:5] == ["gaussian", "100", "32.36", "1", "rdp"]
 
 
 def test_labels_without_noise_are_not_free() -> None:

@@ -17,7 +17,7 @@ from dpaudit.auditing import bisection
 from dpaudit.auditing.bisection import AuditedRelease, gravest_verdict, verdict_changes
 from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.bugs.bug import Bug, Case, Release, Status
-from dpaudit.cli.bisect import _conclusion, _table
+from dpaudit.cli.bisect import _conclusion, _lines
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.external import environments
@@ -96,17 +96,17 @@ def test_the_release_that_stopped_leaking_is_found(
     words = ("toy:rows", "--versions", "1.1..1.3", *files, *AUDIT, "--no-probe")
     first = bisect(*words, "--out", str(tmp_path / "runs"))
     assert first.exit_code == 1, first.output
-    head, *rows, why, note, last = first.stdout.splitlines()
-    assert why.startswith("1.3: ")
-    assert head.split() == ["release", "verdict", "proved", "training"]
+    said, table = first.stdout.rsplit("\n\n", 1)
+    head, *rows = table.splitlines()
+    assert said.startswith("BISECT  the verdict changes between 1.1 (violation) and 1.2 (")
+    assert head.split() == ["release", "verdict", "bound", "training"]
     assert [row.split()[:2] for row in rows] == [
         ["1.1", "violation"],
         ["1.2", "consistent"],
         ["1.3", "not"],
     ]
-    assert "pip finds no lost_library" in why
-    assert note == "each at 95 % confidence by itself"
-    assert last.startswith("the verdict changes between 1.1 (violation) and 1.2 (")
+    assert "pip finds no lost_library" in " ".join(said.split())
+    assert "\nbounds    each holds at 95 % confidence by itself\nfailed    1.3: " in said
 
     again = bisect(*words, "--out", str(tmp_path / "runs"), "--json", "--fail-on", "never")
     assert again.exit_code == 0, again.output
@@ -174,7 +174,9 @@ def test_a_bug_is_looked_for_in_other_releases(
     words = ("toy-copies", "--versions", "1.1..1.2", "--jobs", "1", "--out", str(tmp_path / "runs"))
     found = bisect(*words, "-q")
     assert found.exit_code == 1, found.output
-    assert found.stdout == ("the verdict changes between 1.1 (violation) and 1.2 (consistent)\n")
+    assert found.stdout == (
+        "BISECT  the verdict changes between 1.1 (violation) and 1.2 (consistent)\n"
+    )
     result = AuditResult.load(tmp_path / "runs" / "1.1")
     assert result.versions["toy@1.1: toylib"] == "1.1"
     refused = bisect(*words, "--epsilon", "2")
@@ -256,8 +258,10 @@ def test_what_is_said_of_releases(record_of: Callable[..., AuditRecord]) -> None
     assert _conclusion(made(good, good)) == "the verdict never changes: consistent"
     assert _conclusion(made(None, good)) == "only one release was audited: consistent"
     assert _conclusion(made(None)) == "no release could be audited"
-    lines = _table(some, "95 %")
-    assert [lines[2], lines[6]] == ["1.1      not audited", "1.1: it cannot be installed"]
+    lines = _lines("BISECT  changed", some, "95 %")
+    assert lines[0] == "BISECT  changed"
+    assert "failed    1.1: it cannot be installed" in lines
+    assert "1.1      not audited" in lines
     assert gravest_verdict(some) is Verdict.VIOLATION
     assert gravest_verdict(made(good, None)) is Verdict.INCONCLUSIVE
     assert gravest_verdict(made(good, unknown)) is Verdict.INCONCLUSIVE

@@ -90,7 +90,9 @@ def test_at_the_cap_each_bound_has_half_of_the_error(run: Path) -> None:
     assert rows["sequential"]["epsilon"] == 0.25
     assert all(rows[m]["valid"] for m in ("exact", "clopper_pearson", "sequential"))
     assert rows["exact"]["reason"] is None
-    assert spoken(run)[0].endswith("corrected for 2 attack(s), half for each bound")
+    lines = spoken(run)
+    assert lines[0].startswith("BOUNDS  epsilon at least 0.726 ")
+    assert ", shared by 2 attacks, half for each bound" in " ".join(" ".join(lines).split())
 
 
 def test_a_fixed_run_keeps_the_whole_of_the_error(run: Path) -> None:
@@ -116,7 +118,9 @@ def test_what_is_chosen_after_the_run_is_not_a_proof(
     sequential = found["rows"]["sequential"]
     assert (sequential["epsilon"], sequential["reason"]) == (None, "cannot be recomputed")
     lines = spoken(run, *words)
-    assert lines[1] == "chosen after the run, which was made for delta 1e-05, confidence 0.95"
+    assert lines[0] == "BOUNDS  none of these numbers is a proof"
+    said = " ".join(" ".join(lines).split())
+    assert "chosen after the run, which was made for 95 % confidence at delta 1e-05" in said
     assert any(line.endswith("cannot be recomputed") for line in lines)
     from_counts = 2 * sum(entry.valid for entry in entries_for(Observed.COUNTS))  # two attacks
     assert stopped_early or sum("post hoc, not a proof" in line for line in lines) == from_counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -284,15 +285,20 @@ def test_list_show_doctor() -> None:
     for name in ("pate-gan", "copycat", "groundhog", "query-target", "exact"):
         assert name in listed
     assert dpaudit("list", "attacks").stdout.count("groundhog") >= 4
-    cases = dpaudit("list", "worst-cases").stdout.splitlines()
-    assert [line.split()[0] for line in cases] == ["opposite", "one-hot", "narrow", "mst", "mixed"]
+    cases = re.findall(r"^  (\S+)", dpaudit("list", "worst-cases").stdout, re.M)
+    assert cases == ["opposite", "one-hot", "narrow", "mst", "mixed"]
+    assert max(map(len, listed.splitlines())) <= 80
     shown = dpaudit("show", "pate-gan").stdout
-    assert "teachers: default 50" in shown
+    assert re.search(r"^teachers +50$", shown, re.M)
+    assert max(map(len, shown.splitlines())) <= 80
     assert dpaudit("show", "pate-gam").exit_code == ExitCode.USAGE
     for entry in BOUNDS:  # whatever `list bounds` lists
-        assert dpaudit("show", entry.key.value).stdout == f"{entry.key.value}\n{entry.account}\n"
+        shown = dpaudit("show", entry.key.value).stdout
+        assert shown.startswith(f"{entry.key.value}\n\nlabel     {entry.label}\n")
+        assert entry.account in " ".join(shown.split())
     doctor = dpaudit("doctor")
     assert doctor.exit_code == ExitCode.PASS, doctor.output
+    assert doctor.stdout.startswith("READY  this installation can run audits\n")
     assert "PROBLEM" not in doctor.stdout
 
 
@@ -346,7 +352,7 @@ def test_bounds_are_recomputed_from_a_run_without_training() -> None:
         entry.key.value for entry in from_counts
     }
     spoken = dpaudit("bounds", "run", "--confidence", "0.99").stdout
-    assert "confidence 0.99, corrected for 1 attack(s)" in spoken
+    assert "99 % confidence" in spoken
     assumed = [entry for entry in from_counts if not entry.valid and entry.assumption is None]
     assert spoken.count("estimate, not a proof") == len(assumed) >= 2
     assert "delta" in dpaudit("bounds", "run", "--delta", "2").stderr

@@ -11,13 +11,20 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpaudit.cli.main import app
+from dpaudit.cli.main import Commands, app
 from dpaudit.cli.options import built_with
 from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
 
 TWO_SCREENS = 80
 WIDTH = 80
+
+
+@pytest.mark.parametrize("command", [name for part in Commands.sections.values() for name in part])
+def test_the_help_of_a_command_shows_20_options_at_most(command: str) -> None:
+    lines = CliRunner().invoke(app, [command, "--help"]).stdout.splitlines()
+    assert sum(line.startswith("  -") for line in lines) <= 20
+    assert max(map(len, lines)) <= WIDTH
 
 
 def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_examples() -> None:

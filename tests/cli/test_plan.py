@@ -97,9 +97,9 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
 
 @pytest.mark.ci
 def test_plan_says_what_a_further_audit_takes() -> None:
-    lines = dpaudit("plan", "--epsilon", "1", "--confidence", "0.99").stdout.splitlines()
-    assert "after another audit: a fresh --seed; 1 % error adds to what that one spent" in lines
-    assert "to add models while looking: --sequential from the start, 1 % in all" in lines
+    said = " ".join(dpaudit("plan", "--epsilon", "1", "--confidence", "0.99").stdout.split())
+    assert "after another audit: a fresh --seed; 1 % error adds to what that one spent" in said
+    assert "to add models later, audit with --sequential from the start: 1 % error in all" in said
     one = dpaudit("plan", "--epsilon", "1", "--one-run").stdout
     assert "a fresh --seed" in one
     assert "--sequential" not in one
@@ -146,8 +146,9 @@ def test_plan_answers_the_other_way_round_too() -> None:
     )
     assert 2.5 < json.loads(found.stdout)["detectable_epsilon"] <= 3
     weak = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.003")
-    first = weak.stdout.splitlines()[0]  # the answer, before the table
-    assert first.startswith("80 % power against TPR 0.5, FPR 0.003: about ")
+    first, _, _ = weak.stdout.partition("\n\n")  # the answer, before the table
+    assert first.startswith("PLAN  about ")
+    assert first.endswith("shows with TPR 0.5,\n  FPR 0.003 with 80 % power")
     assert "belong together" in dpaudit("plan", "--epsilon", "1", "--tpr", "0.5").stderr
     assert "above the claim" in dpaudit("plan", "--epsilon", "1", "--detect", "0.5").stderr
 
@@ -158,14 +159,14 @@ def test_an_attack_that_no_size_helps_is_said(whole: bool, monkeypatch: pytest.M
     if not whole:
         monkeypatch.setattr(two_worlds, "MOST_PLANNED", 2_000)  # what is said stays
     hopeless = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.5")
-    assert hopeless.stdout.splitlines()[0].endswith(": not with up to 100,000 shadow models")
+    assert hopeless.stdout.startswith("PLAN  no audit of up to 100,000 shadow models detects ")
 
 
 def test_plan_times_one_training_and_no_more() -> None:
     done = dpaudit("plan", "null", "--data", "table.csv", "--time-one")
     assert "for 400 models" in done.stdout
     if sys.platform == "linux":
-        memory = re.search(r"^memory: about ([0-9,]+) MB for .* worker process", done.stdout, re.M)
+        memory = re.search(r"^memory +about ([0-9,]+) MB for .* worker process", done.stdout, re.M)
         assert memory is not None
         assert 50 < int(memory[1].replace(",", "")) < 2000
     assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
@@ -221,8 +222,8 @@ def test_a_one_run_audit_is_planned_by_its_canaries(delta: str) -> None:
     assert planned(*claim, "--canaries", str(needed))["detectable_epsilon"] <= 2
     assert planned(*claim, "--canaries", str(needed - 5))["detectable_epsilon"] > 2
     spoken = dpaudit("plan", *claim, "--canaries", "500", "--detect", "2").stdout.splitlines()
-    assert spoken[0] == f"80 % power against a true epsilon of 2: about {needed} canaries"
-    assert any(line.split()[:2] == ["500", "500"] and "<- asked" in line for line in spoken)
+    assert spoken[0] == f"PLAN  about {needed} canaries detect a true epsilon of 2 with 80 % power"
+    assert any(line.split()[:2] == ["500", "500"] and "this audit" in line for line in spoken)
 
 
 @pytest.mark.ci
@@ -239,7 +240,7 @@ def test_a_one_run_plan_agrees_with_its_audit() -> None:
 def test_the_one_training_is_timed() -> None:
     words = ("null", "--data", "table.csv", "--one-run", "--canaries", "30", "--time-one")
     spoken = " ".join(dpaudit("plan", *words).stdout.split())
-    assert re.search(r"cost: about .+ for one model and 2 controls \(.+ s the model, ", spoken)
+    assert re.search(r"cost about .+ for one model and 2 controls \(.+ s the model, ", spoken)
     assert planned(*words)["trainings"] == {"models": 1, "repeats": 0, "controls": 2}
     if sys.platform == "linux":
         assert "for the worker process" in spoken
@@ -250,7 +251,7 @@ def test_a_sequential_audit_is_planned_to_its_end() -> None:
     usual, in_turn = planned(*claim), planned(*claim, "--sequential")
     assert in_turn["max_provable_epsilon"] < usual["max_provable_epsilon"]
     spoken = dpaudit("plan", *claim, "--sequential", "--seconds-per-model", "3600").stdout
-    assert "cost: at most about" in spoken
+    assert "cost      at most about" in spoken
 
 
 @pytest.mark.ci
@@ -285,9 +286,9 @@ def test_a_large_epsilon_names_the_audits_that_can_decide(words: tuple[str, ...]
     assert done.exit_code == 0, done.output
     assert all(len(line) <= 80 for line in done.stdout.splitlines()), done.stdout
     [line] = [line for line in done.stdout.splitlines() if "--records" in line]
-    assert line == "can decide: 400 models with --records 64: up to 8.21 provable,"
-    assert "dpaudit replay" in done.stdout
-    assert "cannot: --access released makes attacks stronger" in done.stdout
+    assert line.startswith("instead   400 models with --records 64 detect epsilon ")
+    assert "instead   dpaudit replay" in done.stdout
+    assert "not       --access released: it makes attacks stronger" in done.stdout
     named = audit_settings(records=64, shadow_models=400)
     reached = records_power(named, PrivacyClaim(epsilon=8.0, delta=1e-5))
     assert reached.max_provable > 8.0
@@ -297,4 +298,4 @@ def test_a_large_epsilon_names_the_audits_that_can_decide(words: tuple[str, ...]
 
 def test_where_one_record_is_enough_no_other_audit_is_named() -> None:
     done = CliRunner().invoke(app, ["plan", "--epsilon", "1", "--detect", "3"])
-    assert "can decide" not in done.stdout
+    assert "instead" not in done.stdout

@@ -173,9 +173,11 @@ def test_compare_on_the_command_line(
     ended = CliRunner().invoke(app, ["compare", *map(str, folders), *asked])
     assert ended.exit_code == 0
     lines = ended.stdout.splitlines()
-    assert lines[1].split()[:3] == ["v1", "1", "0.2"]
-    assert lines[2].split()[-1] == "violation"
-    assert "  generator: lib: 1.0 -> 1.1" in lines
+    assert lines[0] == "COMPARISON  1 of 2 runs violates its claim"
+    assert lines[3].split()[:3] == ["v1", "1", "0.2"]
+    assert lines[4].split()[-1] == "violation"
+    assert any(line.startswith("changed   v2, compared with v1: ") for line in lines)
+    assert "lib 1.1 (was 1.0)" in " ".join(ended.stdout.split())
     assert max(map(len, lines)) <= 80
     assert all(file.stat().st_size > 0 for file in files)
     picture = ElementTree.fromstring(files[2].read_text())
@@ -209,7 +211,7 @@ def test_slips_are_answered_before_anything_is_written(record_of: Make, tmp_path
         ("compare", run, other, "--out", "x.pdf"): "must end in one of",
         ("compare", run, other, "--out", str(tmp_path / "no" / "x.md")): "give another --out",
         ("history", str(tmp_path / "a")): "only one finished run",
-        ("history", str(tmp_path / "none")): "cannot be read",
+        ("history", str(tmp_path / "none")): "give a folder of two run folders or more",
     }
     for words, error in said.items():
         ended = CliRunner().invoke(app, list(words))

@@ -132,7 +132,7 @@ def test_a_library_is_audited_by_name(
     assert missing.exit_code == 2
     assert missing.stderr.endswith("which is not there yet; run: dpaudit env create toy\n")
     assert "Rows of the table (run: dpaudit env create toy)" in run("list", "libraries").stdout
-    assert "not there; run: dpaudit env create toy\n" in run("env", "list").stdout
+    assert "missing: dpaudit env create toy\n" in run("env", "list").stdout
 
     made = run("env", "create", "toy")
     assert made.exit_code == 0, made.output
@@ -312,8 +312,8 @@ def test_a_library_is_probed(toy: Library, home: Path) -> None:
 def test_methods_are_shown_without_their_library(toy: Library) -> None:
     shown = run("show", "toy:rows")
     assert shown.exit_code == 0, shown.output
-    assert shown.stdout.startswith("toy:rows\nHands out the rows of the table")
-    assert shown.stdout.endswith("parameters (-p key=value):\n  loud: default False\n")
+    assert shown.stdout.startswith("toy:rows\n\nmethod    Hands out the rows of the table")
+    assert shown.stdout.endswith("  default\nloud                       False\n")
     assert "toy is a library: name one of its methods" in run("show", "toy").stderr
     assert "has no class Gone" in run("show", "toy:gone").stderr
     assert "did you mean 'toy'" in run("show", "toyy").stderr

@@ -199,13 +199,14 @@ def test_lines_fit_a_terminal_and_say_what_matters(
 ) -> None:
     lines = str(found[0]).splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[1].endswith(":Rows")
+    assert lines[0].startswith("FRONTIER  3 of ")
+    assert lines[3].endswith(":Rows")
     text = " ".join(lines)
     assert re.search(r"3 of [56] points violate their claim", text)
     assert "1 failed" in text
-    assert "violation" in lines[2]
-    assert lines[4].endswith(":Unclaimed")
-    assert "~" in lines[5]
+    assert "violation" in lines[4]
+    assert lines[6].endswith(":Unclaimed")
+    assert " as noise " in lines[7]
     assert "flagged with probability 26 % at most" in text  # 1 - .95 ** 6
 
 
@@ -223,10 +224,10 @@ def test_methods_of_one_library_keep_their_names(
         lines.index(name)
         for name in ("some-library:mst,defaults=public", "some-library:aim,bins=9")
     ]
-    assert at == [3, 6]
-    assert all(line.startswith("marginals ") for line in lines[1:3])
-    assert all(line.startswith("      ") for line in (*lines[4:6], *lines[7:9]))
-    assert "mean of 1 classifier trained" in " ".join(lines)
+    assert at == [5, 8]
+    assert all(line.startswith("marginals ") for line in lines[3:5])
+    assert all(line.startswith("      ") for line in (*lines[6:8], *lines[9:11]))
+    assert "Mean AUROC of 1 classifier trained" in " ".join(lines)
 
 
 def test_the_picture_has_every_point_at_its_place(
@@ -271,7 +272,7 @@ def test_a_point_whose_audit_failed_is_shown_as_such(
 ) -> None:
     point = replace(found[0].points[0], audit=None, failures=("audit: no",))
     broken = replace(found[0], points=(point,))
-    assert "failed" in str(broken).splitlines()[2]
+    assert "failed" in str(broken).splitlines()[4]
     assert "no audit" in draw_frontier(broken)
     assert "no point could be audited" in str(broken)
     assert broken.verdict is Verdict.INVALID
@@ -343,7 +344,7 @@ def test_the_command_ends_with_what_was_found(tmp_path: Path) -> None:
     again = [*words, toy("Rows"), "--epsilons", "0.1", "--fail-on", "never"]
     shown = CliRunner().invoke(app, again)
     assert shown.exit_code == 0
-    assert f"report: {tmp_path / 'out' / 'frontier.html'}" in shown.stdout
+    assert f"report    {tmp_path / 'out' / 'frontier.html'}\n" in shown.stdout
     failed = CliRunner().invoke(app, [*words, toy("Poor"), "--epsilons", "1", "-q"])
     assert failed.exit_code == 3
     assert failed.stderr == ""
@@ -353,7 +354,7 @@ def test_the_command_ends_with_what_was_found(tmp_path: Path) -> None:
 
 
 def test_the_command_has_an_option_for_every_choice_of_the_audit() -> None:
-    shown = CliRunner().invoke(app, ["frontier", "--help"]).stdout
+    shown = CliRunner().invoke(app, ["frontier", "--help-all"]).stdout
     for name in AUDIT_CHOICES:
         assert REPEATABLE.get(name, f"--{name.replace('_', '-')}") in shown
 

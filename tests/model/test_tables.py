@@ -48,7 +48,7 @@ def refused(error: type[InputError], path: str | Path) -> str:
         ("empty.csv", "", "No columns"),
         ("blank.csv", "\n\n", "No columns"),
         ("commas.csv", ",,\n1,2,3\n", "header names no columns"),
-        ("header.csv", "a,b\n", "no rows below its header"),
+        ("header.csv", "a,b\n", "no rows below its header: give a table with records"),
         ("object.csv", json.dumps({"a": [1, 2]}), "JSON"),
         ("pretty.csv", json.dumps({"a": [1, 2]}, indent=1), "JSON"),
         ("list.csv", "[\n1,\n2\n]", "JSON"),

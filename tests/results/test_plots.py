@@ -187,7 +187,7 @@ def test_the_command_writes_a_figure_and_says_its_caption(record_of: Make, tmp_p
     asked = ["report", str(run), "--figure", "claim", "-o", str(file), "--width", "4"]
     done = CliRunner().invoke(app, asked)
     assert (done.exit_code, done.stderr) == (0, "")
-    assert "caption: pate-gan: claimed epsilon 1" in done.stdout
+    assert "caption   pate-gan: claimed epsilon 1" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if str(file) not in line)
     assert b"<svg" in file.read_bytes()
     assert not (run / "report.html").exists()

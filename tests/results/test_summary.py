@@ -19,7 +19,7 @@ Make = Callable[..., AuditRecord]
 
 def facts(record: AuditRecord, *, folder: Path | None = None) -> list[str]:
     """The rows of a terminal before they are wrapped, each as "label: fact"."""
-    return [f"{label}: {fact}" for label, fact in rows(record, folder=folder)]
+    return [f"{label}: {fact}" for label, fact, _ in rows(record, folder=folder)]
 
 
 def test_summary_of_a_violation(record_of: Make) -> None:

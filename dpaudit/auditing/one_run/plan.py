@@ -19,6 +19,7 @@ from dpaudit.auditing.plan import (
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import one_run_in_turn, one_run_in_turn_detectable
 from dpaudit.errors import SettingsError
+from dpaudit.formatting import Row, counted
 from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.results.verdict import POWER, Power
 
@@ -109,11 +110,11 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
         asked=asked,
         rows=rows_of(row, {asked, *(size for size in ALTERNATIVES if size <= most)}),
         needed=needed,
-        of=f"one training, {attacks} attacks",
+        of=f"{counted(attacks, 'attack')} on one training",
         attacks=attacks,
         most=MOST_PLANNED,
-        cost="cost: one training; its controls train nothing",
-        details=(_interference_line(lost),),
+        cost="one training; its controls train nothing",
+        details=(_interference_row(lost),),
         document={"interference": lost},
     )
 
@@ -129,8 +130,8 @@ def _interference(table: Table, settings: AuditSettings[OneRun], claim: EpsilonC
     return interference(view_of(table, chosen, rows=rows, neighbours=claim.neighbours))
 
 
-def _interference_line(lost: float | None) -> str:
+def _interference_row(lost: float | None) -> Row:
     if lost is None:
-        return "interference: as if no canary disturbed another; GENERATOR and `data` say more"
-    said = f"{100.0 * lost:.0f} % of what marginals say of a coin is lost to other canaries"
-    return f"interference: {said}"
+        return Row("canaries", "taken not to disturb one another; GENERATOR and `data` say more")
+    share = f"{100.0 * lost:.0f} %"
+    return Row("canaries", f"others hide {share} of what marginals reveal about a canary's coin")

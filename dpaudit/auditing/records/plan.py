@@ -32,7 +32,7 @@ from dpaudit.bounds import (
     coin_provable,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import aligned, counted, rounded_down, rounded_up
+from dpaudit.formatting import Row, aligned, counted, rounded_down, rounded_up, row_lines
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.results.verdict import POWER, Power
@@ -210,8 +210,8 @@ def what_decides_instead(
     *,
     attacks: tuple[str | AnyAttack, ...],
     confidence: float,
-) -> tuple[str, ...]:
-    """Which audits can decide where shadow models with one record cannot, one a line.
+) -> tuple[Row, ...]:
+    """Which audits can decide where shadow models with one record cannot, one a row.
 
     With k records per model the limit is that of k times as many coins; a stronger attacker raises
     no limit.
@@ -224,7 +224,7 @@ def what_decides_instead(
         confidence: Likewise.
 
     Returns:
-        The lines; none where an audit of one record of a size that is listed is large enough.
+        The rows; none where an audit of one record of a size that is listed is large enough.
     """
     claim, models = require_on_epsilon(subject.claim, method="`records`"), of_one.asked
     needed = of_one.needed
@@ -235,7 +235,7 @@ def what_decides_instead(
 
     target = largest_detectable(claim) if question.detect is None else question.detect
     rows = subject.table_rows
-    lines = []
+    found = []
     for records in _RECORDS_TRIED:
         too_many = rows is not None and records > LARGEST_SHARE * rows
         if too_many or claim.neighbours is not Neighbours.ADD_REMOVE:
@@ -243,16 +243,20 @@ def what_decides_instead(
         game = ManyRecords(attacks=attacks, shadow_models=models, records=records)
         reached = power(AuditSettings(game=game, confidence=confidence), claim)
         if reached.detectable is not None and reached.detectable <= target:
-            lines += [
-                f"can decide: {models} models with `records={records}`: up to "
-                f"{rounded_down(reached.max_provable)} provable,",
-                f"  epsilon >= {rounded_up(reached.detectable)} caught; less if these records hide "
-                "one another",
-            ]
+            found.append(
+                Row(
+                    "instead",
+                    f"{models} models with `records={records}` detect epsilon "
+                    f"{rounded_up(reached.detectable)} with 80 % power and prove at most "
+                    f"{rounded_down(reached.max_provable)}; less if these records hide one another",
+                )
+            )
             break
-    lines.append("can decide: `dpaudit replay`, of Python code: the exact privacy loss, no guesses")
-    lines.append('cannot: `access="released"` makes attacks stronger, the limit stays')
-    return tuple(lines)
+    found += [
+        Row("instead", "`dpaudit replay` computes the exact privacy loss of Python code"),
+        Row("not", '`access="released"`: it makes attacks stronger but leaves the limit as it is'),
+    ]
+    return tuple(found)
 
 
 def sizing(
@@ -291,9 +295,9 @@ def sizing(
         asked=game.shadow_models,
         rows=rows_by_models(settings, claim, power),
         needed=needed,
-        of=f"{len(game.attacks)} attack(s), {game.records} records",
+        of=f"{counted(len(game.attacks), 'attack')} on {counted(game.records, 'record')} per model",
         attacks=len(game.attacks),
-        details=("", *_lines(choices, game)),
+        table=tuple(_lines(choices, game)),
         document={"records": [_document(one) for one in choices]},
     )
 
@@ -310,22 +314,21 @@ def _document(one: Caught) -> dict[str, Any]:
 def _lines(found: Sequence[Caught], game: ManyRecords) -> Iterator[str]:
     """A table of the leak that each number of records detects, with the best number."""
     models = game.shadow_models
-    yield f"mu of a Gaussian leak of every record that {models} models catch with 80 % power:"
-    table = [("records", "guesses", "each shifts its own statistic", "all shift one", "")]
+    yield f"Gaussian leak of every record, in mu, that {models} models detect with 80 % power:"
+    table = [("records", "guesses", "each in its own statistic", "all in one", "")]
     for one in found:
-        mark = "<- asked" if one.records == game.records else ""
+        mark = "this audit" if one.records == game.records else ""
         sizes = str(one.records), str(one.guesses)
         table.append((*sizes, _shown(one.apart), _shown(one.together), mark))
     yield from aligned(table, numeric={0, 1, 2, 3})
     apart = most_sensitive({one.records: one.apart for one in found})
     together = most_sensitive({one.records: one.together for one in found})
     if apart is not None:
-        yield ""
-        best = f"best: {counted(apart, 'record')} if each shifts its own statistic"
+        best = f"{counted(apart, 'record')} if each leaks in its own statistic"
         if together is not None:
-            best += f", {counted(together, 'record')} if all shift one"
-        yield best
+            best += f", {counted(together, 'record')} if all leak in one"
+        yield from row_lines([Row("best", best)])
 
 
 def _shown(mu: float | None) -> str:
-    return "no leak" if mu is None else f">= {rounded_up(mu)}"
+    return "none" if mu is None else rounded_up(mu)

@@ -26,7 +26,7 @@ from dpaudit.bounds import (
     coin_provable,
     guarantee_of,
 )
-from dpaudit.formatting import percent
+from dpaudit.formatting import counted, percent
 from dpaudit.model.currencies import Claim
 from dpaudit.results.verdict import POWER, Power
 
@@ -181,13 +181,13 @@ def sizing(
         asked=game.shadow_models,
         rows=rows_by_models(settings, claim, power),
         needed=needed,
-        of=f"{len(game.attacks)} attack(s)",
+        of=counted(len(game.attacks), "attack"),
         attacks=len(game.attacks),
-        advice=f"to add models while looking: `sequential` from the start, {error} in all",
+        advice=f"to add models later, audit with `sequential` from the start: {error} error in all",
     )
 
 
 def _purpose(detect: float | None, assumed: AssumedAttack, claim: Claim) -> str:
     if detect is not None:
         return f"a true {claim.quantity.noun} of {detect:g}"
-    return f"TPR {assumed.tpr:.3g}, FPR {assumed.fpr:.3g}"
+    return f"a leak that an attack shows with TPR {assumed.tpr:.3g}, FPR {assumed.fpr:.3g}"
