@@ -74,8 +74,8 @@ def _verdict(report: ProbeReport) -> Verdict:
 def _headline(report: ProbeReport) -> tuple[str, str]:
     """The first words of the heading and the rest."""
     if not report.ran:
-        _, word, why = report.headline.partition("NOTHING WAS PROBED")
-        return word, why.removeprefix(", ")
+        word, _, why = report.headline.partition("  ")
+        return word, why
     if report.violations:
         ids = [one.id for one in report.violations]
         raise_ = "raises" if len(ids) == 1 else "raise"

@@ -177,7 +177,7 @@ def test_what_found_nothing_or_could_not_judge_is_no_violation(record_of: Make) 
     calm = probe_page(replace(probes, probes=probes.probes[1:]))
     assert (calm.verdict, calm.word) == (Verdict.CONSISTENT, "NO ALARM")
     unfit = probe_page(replace(probes, probes=probes.probes[2:]))
-    assert (unfit.verdict, unfit.word) == (Verdict.INCONCLUSIVE, "NOTHING WAS PROBED")
+    assert (unfit.verdict, unfit.word) == (Verdict.INCONCLUSIVE, "NOTHING PROBED")
     assert unfit.finding == "no probe applies: seen"
     found_none = replace(
         explanation(AuditBrief.of(record_of())),
