@@ -142,7 +142,7 @@ def test_a_model_that_lacks_what_its_generator_promises_fails_its_trials() -> No
     assert "no method parameters" in result.failure_reasons[0].error
 
 
-@pytest.mark.parametrize("access", ["model", "released"])
+@pytest.mark.parametrize("access", [pytest.param("model", marks=pytest.mark.ci), "released"])
 @pytest.mark.parametrize(
     "gan",
     [

@@ -94,7 +94,10 @@ MANY = {
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (LEAKING | {"shadow_models": 20}, LEAKING | {"shadow_models": 60}),
+        pytest.param(
+            *(LEAKING | {"shadow_models": 20}, LEAKING | {"shadow_models": 60}),
+            marks=pytest.mark.ci,
+        ),
         pytest.param(
             *(LEAKING, LEAKING | {"sequential": True, "shadow_models": 60}), marks=pytest.mark.ci
         ),

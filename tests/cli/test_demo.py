@@ -13,6 +13,7 @@ from dpaudit.cli.main import app
 from dpaudit.results.record import AuditRecord
 
 
+@pytest.mark.ci
 def test_the_demo_tells_the_toy_that_keeps_its_promise_from_the_one_that_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

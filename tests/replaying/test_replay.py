@@ -24,6 +24,8 @@ from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.report import replay_html, replay_markdown
 from dpaudit.results.verdict import Verdict
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 
 def table() -> pd.DataFrame:
     """A table whose last record is alone in the last cell."""

@@ -141,7 +141,7 @@ def test_each_switch_alone_is_found_alone(switch: Switch) -> None:
 @pytest.mark.parametrize(
     "generator",
     [
-        SwitchedPateGan(schema=SCHEMA),
+        pytest.param(SwitchedPateGan(schema=SCHEMA), marks=pytest.mark.ci),
         pytest.param(PateGan(schema=SCHEMA), marks=pytest.mark.ci),
         PateGanMarginals(schema=SCHEMA),
     ],
