@@ -69,7 +69,7 @@ def test_null_is_consistent_with_bound_0(table: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "models"), [(3.0, 60), pytest.param(1.0, 200, marks=pytest.mark.ci)]
+    ("epsilon", "models"), [(1.2, 100), pytest.param(1.0, 200, marks=pytest.mark.ci)]
 )
 def test_randomised_response_is_consistent_at_its_epsilon_and_not_below(
     table: pd.DataFrame, epsilon: float, models: int
@@ -275,7 +275,7 @@ def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd
 def test_same_call_same_document_and_another_seed_another(
     table: pd.DataFrame, tmp_path: Path, jobs: int
 ) -> None:
-    few = {**FAST, "shadow_models": 16}
+    few = {**FAST, "shadow_models": 20}
     first = audit_by_keywords(
         "randomised-response", table, out=tmp_path / "a", **{**few, "jobs": jobs}
     )
@@ -329,7 +329,7 @@ class _DataDependent:
 
 
 def test_a_data_dependent_claim_counts_as_the_larger_of_both_worlds(table: pd.DataFrame) -> None:
-    few = {**FAST, "shadow_models": 16}
+    few = {**FAST, "shadow_models": 20}
     result = audit_by_keywords(_DataDependent(), table, **few)
     assert result.claimed_epsilon == 3.0
     assert "in either world" in result.claim.source

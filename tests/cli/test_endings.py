@@ -104,10 +104,7 @@ def ended(folder: Path, words: list[str], **options: object) -> subprocess.Compl
 
 @pytest.mark.parametrize(
     "what",
-    [
-        pytest.param(what, marks=[pytest.mark.ci] if what in ALIKE else [])
-        for what in HOSTILE
-    ],
+    [pytest.param(what, marks=[pytest.mark.ci] if what in ALIKE else []) for what in HOSTILE],
 )
 def test_a_generator_that_ends_or_breaks_the_program_is_one_line(
     folder: Path, program: Program, what: str
