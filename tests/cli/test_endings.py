@@ -64,7 +64,6 @@ HOSTILE = {
 
 ALIKE = {
     "exits on import",
-    "becomes another program",
     "leaves when built",
     "leaves when checked",
     "leaves when asked for its claim",
