@@ -237,6 +237,13 @@ def test_what_was_judged_later_does_not_count_and_what_was_found_stays(tmp_path:
     assert not fresh(tmp_path / "second", shadow_models=30).passed
 
 
+def test_what_was_found_before_an_interruption_stays(tmp_path: Path) -> None:
+    fresh(tmp_path / "first")
+    assert not fresh(tmp_path / "second", shadow_models=30, judged=False).passed
+    shutil.rmtree(tmp_path / "first")
+    assert not fresh(tmp_path / "second", shadow_models=30).passed
+
+
 def test_a_run_without_a_result_was_not_judged(tmp_path: Path) -> None:
     fresh(tmp_path / "first")
     os.remove(tmp_path / "first" / "result.json")
