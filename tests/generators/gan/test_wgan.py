@@ -134,6 +134,17 @@ def test_the_loss_is_the_one_of_gulrajani_by_finite_differences() -> None:
     assert float(loss.detach()) == pytest.approx(float(by_hand.detach()), rel=1e-2)
 
 
+def test_where_there_is_no_record_the_critic_learns_from_its_fakes_alone() -> None:
+    one, rng = critics(), np.random.default_rng(2)
+    fakes = torch.from_numpy(with_ones(rng.random((5, 3)))[None, :5])
+    nobody = torch.from_numpy(with_ones(rng.random((0, 3)))[[0] * 5][None])
+    loss = critic_loss(
+        one, nobody, fakes, torch.full((1, 5), 0.25), penalty=10.0, inputs=3, layer=None
+    )
+    by_hand = scores(one, fakes, None).mean()
+    assert float(loss.detach()) == pytest.approx(float(by_hand.detach()), rel=1e-5)
+
+
 def test_a_model_discloses_what_its_critic_says_of_a_record() -> None:
     data = two_groups(41)
     generator = WganGp(schema=SCHEMA, **SMALL)
