@@ -112,6 +112,15 @@ def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture(scope="module")
+def worlds() -> Iterator[None]:
+    """Replays of a file share the processes of both worlds: starting those takes the longest."""
+    from shared_worlds import shared_worlds
+
+    with shared_worlds():
+        yield
+
+
+@pytest.fixture(scope="module")
 def program() -> Iterator[Program]:
     """`dpaudit` in processes of their own that start quickly."""
     from program import forked_programs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,7 @@ def _contents(blocks: Sequence[Block]) -> list[str]:
     return [block.title for block in blocks if block.level is Level.SECTION]
 
 
+@cache  # else every report compiles the templates again
 def _environment(
     *, autoescape: bool, finalize: Callable[[object], object] | None = None
 ) -> Environment:

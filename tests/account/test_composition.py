@@ -67,6 +67,7 @@ def test_renyi_and_convolved_costs_match_the_reference_vectors(
         assert pld == pytest.approx(row["single_noise_lap1_pld"], abs=1e-3)
 
 
+@pytest.mark.ci
 def test_tight_costs_lie_between_the_lower_bound_and_the_reference(
     sequences: list[dict[str, Any]],
 ) -> None:

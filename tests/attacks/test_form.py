@@ -272,5 +272,5 @@ def test_a_generator_that_sorts_is_caught() -> None:
 
 
 def test_where_the_worlds_do_not_differ_nothing_is_found() -> None:
-    # 300 models are scored: the standard error of the AUC under the null is .033.
-    assert held_out(600, sorts=False) == pytest.approx(0.5, abs=0.12)
+    # 150 models are scored: the standard error of the AUC under the null is .047.
+    assert held_out(300, sorts=False) == pytest.approx(0.5, abs=0.17)

@@ -205,7 +205,7 @@ def canonical(rows: list[Row], schema: Schema) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("schema", [MIXED, DISCRETE], ids=["mixed", "discrete"])
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 70])
+@pytest.mark.parametrize("n", [1, 2, *(pytest.param(n, marks=pytest.mark.ci) for n in (3, 8)), 70])
 def test_a_stack_agrees_with_plain_loops_and_with_each_table_alone(schema: Schema, n: int) -> None:
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -304,7 +304,9 @@ def every_attack(schema: Schema, n: int) -> list[tuple[BatchAttack, GameView]]:
 
 
 @pytest.mark.parametrize(("schema", "n"), SHAPES, ids=IDS)
-@pytest.mark.parametrize("block", [1, 2**11, 2**17, 2**24])
+@pytest.mark.parametrize(
+    "block", [1, *(pytest.param(2**n, marks=pytest.mark.ci) for n in (11, 17)), 2**24]
+)
 def test_a_table_does_not_depend_on_the_others_by_a_bit(
     schema: Schema, n: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,7 @@ def spec_of(generator: object, **settings: Any) -> Any:
 
 
 def test_rows_alone_are_harmless() -> None:
-    result = audited(Hidden())
+    result = audited(Hidden(), shadow_models=60)
     assert result.verdict == "consistent"
     assert result.access is None
     assert "access" not in to_document(result)
@@ -77,6 +77,7 @@ def test_an_honest_count_is_not_flagged() -> None:
     assert result.controls.positive.passed
 
 
+@pytest.mark.ci
 def test_noisy_counts_are_attacked_where_they_are_released() -> None:
     toy = LaplaceHistogram(schema=schema_of_bits(), column="a", epsilon=1.0)
     result = audited(toy, access="released")
@@ -142,7 +143,7 @@ def test_a_model_that_lacks_what_its_generator_promises_fails_its_trials() -> No
     assert "no method parameters" in result.failure_reasons[0].error
 
 
-@pytest.mark.parametrize("access", ["model", "released"])
+@pytest.mark.parametrize("access", [pytest.param("model", marks=pytest.mark.ci), "released"])
 @pytest.mark.parametrize(
     "gan",
     [

@@ -234,7 +234,8 @@ def kill_at_random_moments(
     assert not payloads(run)
 
 
-@pytest.mark.parametrize("kills", [1, *(pytest.param(n, marks=pytest.mark.ci) for n in (2, 5))])
+@pytest.mark.ci
+@pytest.mark.parametrize("kills", [1, 2, 5])
 def test_kills_lose_no_trial_and_change_no_number(
     program: Program, table: Path, whole: Path, kills: int
 ) -> None:

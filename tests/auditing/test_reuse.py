@@ -94,7 +94,10 @@ MANY = {
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (LEAKING | {"shadow_models": 20}, LEAKING | {"shadow_models": 60}),
+        pytest.param(
+            *(LEAKING | {"shadow_models": 20}, LEAKING | {"shadow_models": 60}),
+            marks=pytest.mark.ci,
+        ),
         pytest.param(
             *(LEAKING, LEAKING | {"sequential": True, "shadow_models": 60}), marks=pytest.mark.ci
         ),
@@ -230,6 +233,13 @@ def test_what_was_judged_later_does_not_count_and_what_was_found_stays(tmp_path:
     fresh(tmp_path / "first")
     fresh(tmp_path / "second", shadow_models=30)
     assert fresh(tmp_path / "first").passed
+    shutil.rmtree(tmp_path / "first")
+    assert not fresh(tmp_path / "second", shadow_models=30).passed
+
+
+def test_what_was_found_before_an_interruption_stays(tmp_path: Path) -> None:
+    fresh(tmp_path / "first")
+    assert not fresh(tmp_path / "second", shadow_models=30, judged=False).passed
     shutil.rmtree(tmp_path / "first")
     assert not fresh(tmp_path / "second", shadow_models=30).passed
 

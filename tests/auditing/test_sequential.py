@@ -58,7 +58,7 @@ def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path)
 def test_a_sequential_audit_resumes_with_the_same_numbers(
     table: pd.DataFrame, tmp_path: Path, jobs: int
 ) -> None:
-    options = {**FAST, "sequential": True, "shadow_models": 60}
+    options = {**FAST, "sequential": True, "shadow_models": 40}
     first = audit_by_keywords("null", table, out=tmp_path, **options)
     again = audit_by_keywords("null", table, out=tmp_path, **options)
     together = audit_by_keywords("null", table, **{**options, "jobs": jobs})

@@ -86,6 +86,7 @@ def test_as_many_models_as_many_records_need_are_enough_and_fewer_are_not(record
         assert (found is not None and found <= 2.0) is enough
 
 
+@pytest.mark.ci
 def test_many_records_do_not_flag_randomised_response_at_the_claim() -> None:
     honest_audits = Simulated(models=24, records=6, seed=8)
     honest_audits.stated = honest_audits.stated._replace(detectable=CLAIM.epsilon)

@@ -152,7 +152,12 @@ def test_limits_agree_with_brute_force(trade_off: TradeOff, counts: Counts) -> N
 
 
 @pytest.mark.parametrize(
-    ("trade_off", "level"), [(of, level) for of, levels in LEVELS.items() for level in levels]
+    ("trade_off", "level"),
+    [
+        pytest.param(of, level, marks=[pytest.mark.ci] if of == CONCENTRATED else [])
+        for of, levels in LEVELS.items()
+        for level in levels
+    ],
 )
 @pytest.mark.parametrize("size", SIZES)
 def test_no_attack_on_a_kept_claim_proves_more_too_often(

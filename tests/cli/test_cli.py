@@ -93,6 +93,7 @@ def test_a_second_look_at_the_same_trials_is_inconclusive_and_a_fresh_seed_is_pr
     assert "warning: these trials" not in fresh.output
 
 
+@pytest.mark.ci
 def test_a_worst_case_needs_no_table_and_its_command_gives_the_same_result() -> None:
     import shlex
 

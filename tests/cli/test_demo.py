@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from dpaudit.auditing import entry
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.cli import demo
 from dpaudit.cli.main import app
 from dpaudit.results.record import AuditRecord
 
 
+@pytest.mark.ci
 def test_the_demo_tells_the_toy_that_keeps_its_promise_from_the_one_that_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -26,6 +29,24 @@ def test_the_demo_tells_the_toy_that_keeps_its_promise_from_the_one_that_does_no
     page = (folder / "compare.html").read_text()
     assert "laplace-histogram" in page
     assert (folder / "copycat" / "report.html").is_file()
+
+
+def test_both_toys_are_audited_and_shown_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_of: Callable[..., AuditRecord]
+) -> None:
+    asked = []
+
+    def run_audit(spec: TwoWorldSpec, folder: Path, **_: object) -> AuditRecord:
+        asked.append((spec.generator.name, spec.settings.game.shadow_models, folder))
+        return record_of()
+
+    monkeypatch.setattr(entry, "run_audit", run_audit)
+    ended = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "-q"])
+    assert ended.exit_code == 0, ended.output
+    toys = ("laplace-histogram", "copycat")
+    assert asked == [(name, demo.MODELS, tmp_path / name) for name in toys]
+    assert all(f"report: {tmp_path / name}" in ended.stdout for name in toys)
+    assert (tmp_path / "compare.html").is_file()
 
 
 def test_a_page_that_cannot_be_written_is_wrong_use(

@@ -209,6 +209,7 @@ def test_row_order_is_a_suspect_of_any_generator(folder: Path, plain: None) -> N
     assert result.stdout.splitlines()[-1].startswith("reproduce dpaudit explain first --shadow")
 
 
+@pytest.mark.ci
 def test_two_leaks_are_gone_only_when_both_are_fixed(folder: Path, plain: None) -> None:
     assert audit("own.py:Leaky", "-p", "first=true", "-p", "label=false", out="two").exit_code == 1
     explanation = explain("two", shadow_models=100, jobs=1)

@@ -232,7 +232,8 @@ def test_progress_counts_what_is_there(tmp_path: Path) -> None:
     assert [(p.done, p.total, p.failed) for p in seen] == [(4, 6, 0), (5, 6, 0), (6, 6, 0)]
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path, jobs: int) -> None:
     killer, quitter = TRIALS[0], TRIALS[7]
     lethal = Lethal(kills=frozenset({seed_of(killer)}), exits=frozenset({seed_of(quitter)}))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.errors import DataError, SettingsError, TargetError
@@ -71,6 +71,7 @@ rows = st.tuples(
 
 
 @given(st.lists(rows, min_size=2, max_size=8, unique=True), st.data())
+@settings(max_examples=40)
 def test_add_remove_worlds_differ_in_the_target_alone(drawn: list, data: st.DataObject) -> None:
     table = SCHEMA.canonical(pd.DataFrame(drawn, columns=SCHEMA.names))
     row = data.draw(st.integers(0, len(table) - 1))
@@ -88,6 +89,7 @@ def test_add_remove_worlds_differ_in_the_target_alone(drawn: list, data: st.Data
 
 
 @given(st.lists(rows, min_size=3, max_size=8, unique=True), st.data())
+@settings(max_examples=40)
 def test_replace_one_worlds_differ_in_one_place(drawn: list, data: st.DataObject) -> None:
     *kept, last = drawn
     table = SCHEMA.canonical(pd.DataFrame(kept, columns=SCHEMA.names))

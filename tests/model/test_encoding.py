@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.errors import SchemaError
@@ -80,6 +80,7 @@ rows = st.tuples(
 
 
 @given(st.lists(rows, max_size=8))
+@settings(max_examples=40)
 def test_round_trip(drawn: list) -> None:
     data = SCHEMA.canonical(pd.DataFrame(drawn, columns=SCHEMA.names))
     matrix = encode(data, SCHEMA)
@@ -93,6 +94,7 @@ def test_round_trip(drawn: list) -> None:
 
 
 @given(st.lists(rows, max_size=8))
+@settings(max_examples=40)
 def test_values_and_table_are_two_forms_of_the_same(drawn: list) -> None:
     data = SCHEMA.canonical(pd.DataFrame(drawn, columns=SCHEMA.names))
     values = values_of_table(data, SCHEMA)

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.errors import SchemaError
@@ -221,6 +221,7 @@ rows = st.tuples(
 
 
 @given(st.lists(rows, min_size=1, max_size=6), st.data())
+@settings(max_examples=40)
 def test_dtypes_follow_from_the_schema_alone_whichever_row_is_dropped(
     drawn: list, data: st.DataObject
 ) -> None:

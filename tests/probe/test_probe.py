@@ -128,7 +128,10 @@ def test_each_leak_is_found_and_nothing_else(leak: str) -> None:
 @pytest.mark.parametrize(
     "toy", [toys.Toy, toys.Rounded, toys.AnswersAboutMaximum, toys.SeededWhenSampled]
 )
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize(
+    "neighbours",
+    [Neighbours.REPLACE_ONE, pytest.param(Neighbours.ADD_REMOVE, marks=pytest.mark.ci)],
+)
 def test_honest_toys_are_not_flagged(toy: type[toys.Toy], neighbours: Neighbours) -> None:
     report = probe(
         toy(schema=SCHEMA),

@@ -23,6 +23,8 @@ from dpaudit.replaying.record import ReplayRecord
 from dpaudit.results.verdict import Verdict
 from samples import game_view
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 SCHEMA = dpaudit.Schema.from_document(parted.SCHEMA)
 
 

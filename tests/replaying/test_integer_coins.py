@@ -15,6 +15,8 @@ import pytest
 import dpaudit
 from dpaudit.results.verdict import Verdict
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 SCHEMA = dpaudit.Schema.from_document(
     {"columns": [{"name": "x", "kind": "integer", "lower": 0, "upper": 40}]}
 )

@@ -269,6 +269,16 @@ def test_steps_of_several_laws_are_composed_by_their_losses() -> None:
 
 
 @pytest.mark.parametrize("base", World)
+def test_steps_that_rule_out_a_world_each_count_nothing_together(base: World) -> None:
+    """Infinite losses of either sign have no sum, and so prove nothing."""
+    uniform = laws.Uniform(np.ones(1))
+    noisy = [step([1], [0.5], [1.9], uniform), step([0.5], [1], [1.9], uniform, 1)]
+    transcript = Transcript(noisy=noisy, released=[np.array([0, 1])])
+    assert [one.value for one in losses(transcript)] == [np.inf, -np.inf]
+    assert measured(transcript, base) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("base", World)
 def test_where_the_worlds_part_the_loss_is_infinite_but_where_replay_alone_ends(
     base: World,
 ) -> None:

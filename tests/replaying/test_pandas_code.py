@@ -12,6 +12,8 @@ import pytest
 import dpaudit
 from dpaudit.results.verdict import Verdict
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 CELLS = 4
 SCHEMA = dpaudit.Schema.from_document(
     {"columns": [{"name": "a", "kind": "integer", "lower": 0, "upper": CELLS - 1}]}

@@ -25,6 +25,8 @@ from dpaudit.replaying.report import replay_page
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.verdict import Verdict
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 
 def table() -> pd.DataFrame:
     """A table whose last record is alone in the last cell."""

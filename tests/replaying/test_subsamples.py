@@ -18,6 +18,8 @@ from dpaudit.replaying.subsamples import follows_coins, other_orders, with_other
 from dpaudit.replaying.transcript import Site, Toss, Transcript
 from dpaudit.results.verdict import Verdict
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 SCHEMA = dpaudit.Schema.from_document(
     {
         "columns": [

@@ -336,6 +336,7 @@ def test_whole_audits_that_flag_honest_generators_are_a_problem() -> None:
     assert audits.problems(found, at_least=300) == []
 
 
+@pytest.mark.ci
 def test_a_generator_that_reveals_more_than_it_claims_is_above() -> None:
     lie = audits.Case(
         path="here",

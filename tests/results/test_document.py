@@ -15,7 +15,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit import AuditResult, Verdict
@@ -183,6 +183,7 @@ FITS = jsonschema.Draft202012Validator(result_schema())
 
 
 @given(RECORDS)
+@settings(max_examples=40)
 def test_any_record_comes_back_from_its_document(record: AuditRecord) -> None:
     document = AuditResult.of(record, folder=None).to_document()
     text = json.dumps(document, allow_nan=False)

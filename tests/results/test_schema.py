@@ -19,6 +19,8 @@ NAMES = [field.name for field in fields(AuditRecord)]
 OPTIONAL = {"access", "date", "detectable_gaussian", "fresh", "probes", "reach", "replay"}
 """Absent where it is not known, or where none was run."""
 
+FITS = jsonschema.Draft202012Validator(result_schema())
+
 
 def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(result_schema())
@@ -36,15 +38,15 @@ def test_its_keys_are_the_fields_of_the_result_in_order() -> None:
 def test_the_example_and_an_audit_that_never_ran_fit(
     example: dict[str, Any], never_run: AuditRecord
 ) -> None:
-    jsonschema.validate(example, result_schema())
-    jsonschema.validate(AuditResult.of(never_run, folder=None).to_document(), result_schema())
+    FITS.validate(example)
+    FITS.validate(AuditResult.of(never_run, folder=None).to_document())
 
 
 @pytest.mark.parametrize("key", ["schema_version", *(n for n in NAMES if n not in OPTIONAL)])
 def test_every_key_is_required(key: str, example: dict[str, Any]) -> None:
     del example[key]
     with pytest.raises(jsonschema.ValidationError, match=f"'{key}' is a required property"):
-        jsonschema.validate(example, result_schema())
+        FITS.validate(example)
 
 
 NO_BOUNDS = dict.fromkeys(key.value for key in ValidBound)
@@ -70,7 +72,7 @@ COUNTS = {"false_negatives": 3, "false_positives": 1, "n_in": 120, "n_out": 120}
 )
 def test_the_schema_refuses(change: dict[str, Any], example: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**example, **change}, result_schema())
+        FITS.validate({**example, **change})
 
 
 def test_bounds_have_every_valid_bound_of_the_table_and_no_estimate() -> None:

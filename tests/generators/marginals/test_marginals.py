@@ -261,7 +261,9 @@ def test_without_noise_the_tree_is_the_heaviest() -> None:
 # the claim
 
 
-@pytest.mark.parametrize("structure", [Structure.LABEL, Structure.INDEPENDENT])
+@pytest.mark.parametrize(
+    "structure", [pytest.param(Structure.LABEL, marks=pytest.mark.ci), Structure.INDEPENDENT]
+)
 def test_the_cells_of_a_record_are_a_normal_score_shifted_by_mu(structure: Structure) -> None:
     mu = 0.7
     generator = Marginals(schema=MIXED, tree=structure, mu=mu)

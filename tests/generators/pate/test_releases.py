@@ -59,7 +59,7 @@ def _agrees(drawn: list[int], weight: Callable[[int], float]) -> bool:
     return bool(chisquare(counts, [*(expected[x] for x in common), rest]).pvalue > TINY)
 
 
-@pytest.mark.parametrize("scale", [0.7, 5.25])
+@pytest.mark.parametrize("scale", [pytest.param(0.7, marks=pytest.mark.ci), 5.25])
 def test_noise_has_the_distribution_that_is_accounted_for(scale: float) -> None:
     bits = RandomBits(3, "test")
     laplace = [discrete_laplace(scale, bits) for _ in range(4000)]

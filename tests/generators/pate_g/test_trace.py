@@ -90,7 +90,11 @@ def all_rows(rows: Any, *, teachers: int, key: bytes) -> tuple[IndexArray, ...]:
 
 
 @pytest.mark.parametrize(
-    ("cells", "id_"), [(by_position, "partition-by-position"), (all_rows, "partition-all-rows")]
+    ("cells", "id_"),
+    [
+        pytest.param(by_position, "partition-by-position", marks=pytest.mark.ci),
+        (all_rows, "partition-all-rows"),
+    ],
 )
 def test_teachers_on_the_wrong_rows_are_named(
     cells: Any, id_: str, monkeypatch: pytest.MonkeyPatch

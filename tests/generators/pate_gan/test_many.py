@@ -127,7 +127,10 @@ class Witness:
         pytest.param(published(30), numbers(), marks=pytest.mark.ci),
         pytest.param(small(rounds=30), people(), marks=pytest.mark.ci),
         (small(replay=False, teacher_hidden=(), student_hidden=(), **PRIVATE), people()),
-        (small(generator_hidden=(), teacher_hidden=(3, 17), batch=7), people(5)),
+        pytest.param(
+            *(small(generator_hidden=(), teacher_hidden=(3, 17), batch=7), people(5)),
+            marks=pytest.mark.ci,
+        ),
     ],
     ids=["published", "default", "private", "odd"],
 )

@@ -27,7 +27,13 @@ GENERATORS |= {
 GENERATORS["plain"] = SwitchedPateGan(schema=PEOPLE, teachers=3, iterations=2)
 
 
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.ci] if name.startswith("plain and") else [])
+        for name in GENERATORS
+    ],
+)
 def test_a_model_is_the_same_alone_and_in_any_batch(name: str) -> None:
     generator, data = GENERATORS[name], people()
     jobs = [

@@ -99,6 +99,7 @@ def test_ages_of_updated_are_spread_out(generated: Generated) -> None:
         assert np.mean((lowest <= found) & (found <= highest)) >= 0.75
 
 
+@pytest.mark.ci
 def test_ages_of_smartnoise_are_spread_out(generated: Generated) -> None:
     ages = generated(Models("smartnoise", 16))["Age"]
     assert ages.std(axis=1).mean() == pytest.approx(14.0, abs=2.0)
@@ -116,6 +117,7 @@ def test_the_record_shows_in_means_and_maxima_of_updated(generated: Generated) -
         assert without[column].max() <= lower
 
 
+@pytest.mark.ci
 def test_maxima_of_borealis(generated: Generated) -> None:
     highest = generated(Models("borealis", 64))["STDs_N_diagnosis"].max(axis=1)
     # Measured: 3 in 23 of 31 models; of 64 that is 47, by chance from 37 to 57.

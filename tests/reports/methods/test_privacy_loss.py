@@ -22,7 +22,9 @@ SCHEMA = Schema(
 )
 
 
-@pytest.mark.parametrize("dimensions", [2, 10, 50])
+@pytest.mark.parametrize(
+    "dimensions", [*(pytest.param(n, marks=pytest.mark.ci) for n in (2, 50)), 10]
+)
 @pytest.mark.parametrize(
     ("mean", "scale", "low", "high"),
     # Limits are those that docs/utility.md states, as factors of the closed form.
