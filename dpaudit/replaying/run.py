@@ -41,6 +41,13 @@ from dpaudit.replaying.guarantee import (
     replay_guarantee,
 )
 from dpaudit.replaying.identified import WorldsIdentified, worlds_identified
+from dpaudit.replaying.influence import (
+    Suspect,
+    has_influence,
+    other_answers,
+    same_steps,
+    suspects,
+)
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.ledger import computed_epsilon, ledger
@@ -62,7 +69,7 @@ from dpaudit.replaying.subsamples import (
     with_other_rows,
 )
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
+from dpaudit.replaying.transcript import NoisyStep, PartKind, Question, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
 
@@ -74,6 +81,8 @@ _HANDED: Final = 8
 """Pairs of synthetic tables used to find features that the record moves."""
 _CHECKED: Final = 2
 """Replays with the largest losses are run again to look for excuses for a violation."""
+_CHANGED: Final = 20
+"""Most answers that are changed to see whether they have an influence on what is released."""
 _OTHER_COINS: Final = 2
 """Number of redraws of the coins to see whether the released answers depend on them."""
 _OF_ROWS: Final = 0.1
@@ -110,6 +119,7 @@ class _Found:
     rows_differ: bool = False
     kept: bool | None = None
     loose: Site | None = None
+    idle: tuple[Site, ...] = ()
     heard: bool = False
     identified: WorldsIdentified | None = None
     verdict: Verdict = Verdict.INCONCLUSIVE
@@ -351,7 +361,7 @@ def _replayed(
         confidence=_shared(guarantee, confidence).counted,
         rng=setting.worlds.rng("plan", 0),
     )
-    counted = []
+    plays: list[Played] = []
     orders = [
         Order(
             _FIRST + number,
@@ -368,7 +378,8 @@ def _replayed(
         found.seconds.append(played.transcript.seconds)
         found.fits += 2
         found.rows_differ |= _differ(played)
-        counted.append(played.transcript)
+        plays.append(played)
+    counted = [one.transcript for one in plays]
     judged = _judged(setting, found, plan, counted)
     found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
     if judged.above and found.control is None and (found.heard or setting.public_coins):
@@ -376,15 +387,20 @@ def _replayed(
         for place in largest[:_CHECKED]:
             if found.coins_matter is None and found.loose is None and not found.unheard:
                 _excuses(setting, orders[place], counted[place], found, say)
-    parted = _parting(found.pilot, counted)
+    above, parted = judged.above, _parting(found.pilot, counted)
     found.verdict, found.reasons = _verdict(
-        found, counted, above=judged.above, parted=parted, public_coins=setting.public_coins
+        found, counted, above=above, parted=parted, public_coins=setting.public_coins
     )
+    if found.verdict is Verdict.VIOLATION and not found.fixed:
+        judged = _resting(setting, found, plan, orders, plays, say)
+        found.verdict, found.reasons = _verdict(
+            found, counted, above=above, parted=parted, public_coins=setting.public_coins
+        )
     if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
         found.identified = _identified(setting, guarantee, found, say)
     partings = [one.parting for one in (found.pilot, *counted) if one.parting is not None]
     differ = any(one.is_difference for one in partings)
-    if setting.hand_over and found.control is None and (judged.above or differ):
+    if setting.hand_over and found.control is None and (above or differ):
         found.features = _moved(setting, found, say)
     return _concluded(setting, found, judged, counted, time.monotonic() - started)
 
@@ -596,7 +612,7 @@ def _excuses(
         what = "other coins" if changed.coins else "another seed"
         say(f"replay {order.number - _FIRST + 1} again, with {what}")
         found.fits += 2
-        if _same_steps(transcript, _play(setting, changed).transcript):
+        if same_steps(transcript, _play(setting, changed).transcript):
             continue
         if changed.coins:
             found.coins_matter = transcript.coin_before
@@ -607,22 +623,60 @@ def _excuses(
         _is_subsample(setting, order, transcript, found, say)
 
 
-def _same_steps(first: Transcript, second: Transcript) -> bool:
-    if len(first.noisy) != len(second.noisy) or len(first.choices) != len(second.choices):
-        return False
-    noisy = all(
-        one.site == two.site
-        and same(one.before.inside, two.before.inside)
-        and same(one.before.outside, two.before.outside)
-        for one, two in zip(first.noisy, second.noisy, strict=True)
-    )
-    choices = all(
-        one.site == two.site
-        and same(one.table.inside, two.table.inside)
-        and same(one.table.outside, two.table.outside)
-        for one, two in zip(first.choices, second.choices, strict=True)
-    )
-    return noisy and choices and first.parting == second.parting
+def _resting(
+    setting: _Setting,
+    found: _Found,
+    plan: DrawPlan,
+    orders: Sequence[Order],
+    counted: Sequence[Played],
+    say: Callable[[str], None],
+) -> _Judged:
+    """What answers prove that have an influence on what is released.
+
+    Changes the answers that raise a loss, one question at a time and the largest first, until those
+    with an influence exceed the claim by themselves, or `_CHANGED` were changed and all have one.
+    """
+    shown: frozenset[Question] = frozenset()
+    tried: set[frozenset[Question]] = set()
+    idle: list[Site] = []
+    transcripts = [one.transcript for one in counted]
+    whole = _judged(setting, found, plan, transcripts)
+    judged = _judged(setting, found, plan, transcripts, shown=shown)
+    rng = setting.worlds.rng("other answers", 0)
+    for place in np.argsort(-np.abs(whole.replays.losses), kind="stable"):
+        lost = losses(settled(transcripts[place]), used=found.used)
+        for one in suspects(lost):
+            if judged.above or len(tried) >= _CHANGED:
+                break
+            if one.keys in tried:
+                continue
+            tried.add(one.keys)
+            if _has_influence(setting, orders[place], counted[place], one, rng, found, say):
+                shown |= one.keys
+                judged = _judged(setting, found, plan, transcripts, shown=shown)
+            else:
+                idle.append(one.site)
+    if not judged.above and not idle:
+        return whole
+    found.idle = () if judged.above else tuple(dict.fromkeys(idle))
+    return judged
+
+
+def _has_influence(
+    setting: _Setting,
+    order: Order,
+    played: Played,
+    one: Suspect,
+    rng: np.random.Generator,
+    found: _Found,
+    say: Callable[[str], None],
+) -> bool:
+    for given in other_answers(played.transcript, one.keys, rng):
+        say(f"replay {order.number - _FIRST + 1} again, with other answers at {one.site}")
+        found.fits += 2
+        if has_influence(played, _play(setting, order._replace(given=given))):
+            return True
+    return False
 
 
 class _Judged(NamedTuple):
@@ -640,11 +694,17 @@ class _Judged(NamedTuple):
 
 
 def _judged(
-    setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript]
+    setting: _Setting,
+    found: _Found,
+    plan: DrawPlan,
+    counted: Sequence[Transcript],
+    *,
+    shown: frozenset[Question] | None = None,
 ) -> _Judged:
     guarantee = replay_guarantee(setting.spec.claim)
     measures = [
-        measured(one, plan.base_of(number), used=found.used) for number, one in enumerate(counted)
+        measured(one, plan.base_of(number), used=found.used, shown=shown)
+        for number, one in enumerate(counted)
     ]
     replays = Replays(
         np.asarray([one for one, _ in measures]), np.asarray([one for _, one in measures])
@@ -858,6 +918,11 @@ def _doubts(
         yield (
             "what is released changes with the seed although all answers and coins are equal: "
             "there is randomness that replay does not hear, and it may protect"
+        )
+    if found.idle:
+        yield (
+            f"nothing was seen to change with the answers at {', '.join(map(str, found.idle))}; "
+            "the loss of the other answers does not exceed the claim"
         )
     if found.loose is not None:
         yield (

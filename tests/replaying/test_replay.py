@@ -111,6 +111,43 @@ def test_too_little_noise_is_a_violation_at_its_line() -> None:
         record.assert_no_violation()
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("IdleCoin", "fell ="),
+        ("EqualSides", "of_the_last"),
+        ("IdleChoice", "rng.choice"),
+        ("IdleNumber", "text ="),
+        ("OneLineOfCoins", "fell ="),
+    ],
+)
+def test_an_answer_without_influence_is_no_violation(name: str, code: str) -> None:
+    record = replayed(name)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert f"with the answers at {line_of(name, code)};" in record.reasons[0]
+    assert record.proved is not None
+    assert record.proved <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("UnequalSides", 2.0), ("OneLineOfUsedCoins", 2.0)])
+def test_an_answer_with_influence_counts(name: str, epsilon: float) -> None:
+    record = replayed(name, replays=6)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved == pytest.approx(epsilon)
+
+
+def test_an_answer_without_influence_excuses_no_other_one() -> None:
+    record = replayed("IdleNumberOfALeak")
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved == pytest.approx(2.0)
+
+
+def test_a_place_that_one_world_cannot_draw_has_no_limit() -> None:
+    record = replayed("DrawnByCounts")
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved is None
+
+
 def test_places_drawn_without_replacement_cost_the_product_of_their_probabilities() -> None:
     record = replayed("TwoOfThemByCounts", replays=20)
     assert record.verdict is Verdict.VIOLATION, str(record)
