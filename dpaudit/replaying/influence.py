@@ -85,7 +85,7 @@ def other_answers(
 def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:
     """An answer of a step whose noise is that many scales."""
     law = step.laws[0]
-    noise = law.width * scales
+    noise = (law.width + np.abs(step.before.shift)) * scales
     if isinstance(law, Bounded):
         noise = np.clip(noise, *law.ends)
     noise = np.where(np.isfinite(law.log_density(noise)), noise, -noise)  # of one side only

@@ -83,6 +83,8 @@ _CHECKED: Final = 2
 """Replays with the largest losses are run again to look for excuses for a violation."""
 _CHANGED: Final = 20
 """Most answers that are changed to see whether they have an influence on what is released."""
+_MANY_ROWS: Final = 50_000
+"""So many synthetic rows show a small influence that a few rounded ones hide."""
 _OTHER_COINS: Final = 2
 """Number of redraws of the coins to see whether the released answers depend on them."""
 _OF_ROWS: Final = 0.1
@@ -302,8 +304,10 @@ def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
         )
 
 
-def _play(setting: _Setting, order: Order, *, alike: World | None = None) -> Played:
-    """One replay; with the table of one world in both, if asked.
+def _play(
+    setting: _Setting, order: Order, *, alike: World | None = None, rows: int | None = None
+) -> Played:
+    """One replay; with the table of one world in both or another number of rows, if asked.
 
     If the order has rows, both worlds have the same table except for those rows.
     """
@@ -313,7 +317,9 @@ def _play(setting: _Setting, order: Order, *, alike: World | None = None) -> Pla
     if order.rows:
         rng = setting.worlds.rng("other records", order.number)
         tables[World.OUT] = with_other_rows(tables[World.OUT], order.rows, rng)
-    return setting.worlds.play(tables, rows=setting.rows, order=order, place=_place_of(setting))
+    return setting.worlds.play(
+        tables, rows=rows or setting.rows, order=order, place=_place_of(setting)
+    )
 
 
 def _worst(
@@ -671,11 +677,17 @@ def _has_influence(
     found: _Found,
     say: Callable[[str], None],
 ) -> bool:
-    for given in other_answers(played.transcript, one.keys, rng):
-        say(f"replay {order.number - _FIRST + 1} again, with other answers at {one.site}")
-        found.fits += 2
-        if has_influence(played, _play(setting, order._replace(given=given))):
-            return True
+    """Whether anything changes with some answers; if not, in many more rows."""
+    same_answers = order._replace(given=played.transcript.given)
+    for rows in (setting.rows, max(setting.rows, _MANY_ROWS)):
+        if rows > setting.rows:
+            found.fits += 2
+            played = _play(setting, same_answers, rows=rows)
+        for given in other_answers(played.transcript, one.keys, rng):
+            say(f"replay {order.number - _FIRST + 1} again, with other answers at {one.site}")
+            found.fits += 2
+            if has_influence(played, _play(setting, order._replace(given=given), rows=rows)):
+                return True
     return False
 
 
