@@ -749,7 +749,7 @@ class _Match:
         both = np.isfinite(logs[0]) & np.isfinite(logs[1])
         lone = np.any(np.isfinite(logs[0]) ^ np.isfinite(logs[1]))
         apart = np.abs(logs[0][both] - logs[1][both])
-        largest = np.inf if lone else float(np.max(apart, initial=0.0))
+        largest = np.inf if lone else count * float(np.max(apart, initial=0.0))
         if not same(shares[0], shares[1]):
             self._depends()
             self.transcript.choices.append(
@@ -810,10 +810,10 @@ class _Match:
         self.transcript.given[key] = under
         p, other = below
         with np.errstate(divide="ignore", invalid="ignore"):
-            gain = np.where(p > 0, np.log(p) - np.log(other), 0.0)
-            loss = np.where(p < 1, np.log1p(-p) - np.log1p(-other), 0.0)
+            gain = np.where(np.maximum(p, other) > 0, np.log(p) - np.log(other), 0.0)
+            loss = np.where(np.minimum(p, other) < 1, np.log1p(-p) - np.log1p(-other), 0.0)
             logs = [np.where(under, np.log(one), np.log1p(-one)) for one in below]
-        largest = np.max(np.abs(np.concatenate([gain, loss])), initial=0.0)
+        largest = np.sum(np.maximum(np.abs(gain), np.abs(loss)))
         if not same(below[0], below[1]):
             self._depends()
             self.transcript.choices.append(

@@ -76,8 +76,9 @@ class ReplayRecord(Document):
         claim: The claim under replay.
         proved: The lower limit on the quantity of the claim that the counted replays prove; null if
             it is unlimited, because a loss is infinite.
-        computed: Epsilon of the observed steps, at the claim's delta and the observed distances;
-            null if the cost of a step is unknown.
+        computed: Cost of the observed steps in the quantity of the claim, at the observed
+            distances; null if the cost of a step is unknown.
+        computed_note: Why it is null, or below what is proved; else null.
         confidence: One-sided confidence of the bound.
         replays: Replays that were counted.
         fits: Total number of fits, including the control and the pilot.
@@ -114,6 +115,7 @@ class ReplayRecord(Document):
     claim: Claim
     proved: float | None
     computed: float | None
+    computed_note: str | None
     confidence: float
     replays: int
     fits: int
@@ -188,8 +190,7 @@ class ReplayRecord(Document):
         yield ""
         yield from labelled("claim", f"{self.claim.in_words}, {self.claim.neighbours}")
         yield from labelled("bound", self.bound_text)
-        if self.computed is not None:
-            yield from labelled("computed", self.computed_text)
+        yield from labelled("computed", self.computed_text)
         yield from labelled("target", self.target)
         if self.detectable is not None:
             yield from labelled("power", self.power_text)
@@ -248,10 +249,13 @@ class ReplayRecord(Document):
     @property
     def computed_text(self) -> str:
         """What the steps cost together, in words."""
-        assert self.computed is not None
+        if self.computed is None:
+            return f"not known: {self.computed_note}"
         delta = getattr(self.claim, "delta", None)
         at = f" at delta {delta:g}" if delta else ""
-        return f"epsilon {rounded(self.computed)}{at}: all steps at the distances that were seen"
+        cost = f"{self.claim.quantity} {rounded(self.computed)}{at}"
+        note = "" if self.computed_note is None else f"; {self.computed_note}"
+        return f"{cost}: all steps at the distances that were seen{note}"
 
 
 def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from dpaudit.errors import ReplayError, SchemaError, SettingsError
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerStart
+from dpaudit.formatting import percent
 from dpaudit.game.payload import search_path
 from dpaudit.game.target import Target, exposing_first
 from dpaudit.model.schema import Schema
@@ -50,7 +51,7 @@ from dpaudit.replaying.influence import (
 )
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.laws import FloatArray
-from dpaudit.replaying.ledger import computed_epsilon, ledger
+from dpaudit.replaying.ledger import Computed, computed, ledger
 from dpaudit.replaying.lockstep import (
     OPPOSITE,
     WORLDS,
@@ -751,7 +752,7 @@ def _concluded(
             f"{found.identified.guesses} fits",
             *reasons,
         )
-    delta = getattr(spec.claim, "delta", None)
+    cost = _computed(setting, found, counted, proved)
     return ReplayRecord(
         verdict=verdict,
         reasons=reasons,
@@ -762,9 +763,8 @@ def _concluded(
         target=_named(spec.target),
         claim=spec.claim,
         proved=None if np.isinf(proved) else proved,
-        computed=_finite(computed_epsilon(pilot, pilot_losses, delta))
-        if delta is not None
-        else None,
+        computed=cost.value,
+        computed_note=cost.note,
         confidence=confidence,
         replays=len(counted),
         fits=found.fits,
@@ -799,8 +799,38 @@ def _own_words(setting: _Setting, replays: int) -> list[str]:
     return words if spec.pair is not None else ["--target", spec.target.choice, *words]
 
 
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else value
+def _computed(
+    setting: _Setting, found: _Found, counted: Sequence[Transcript], proved: float
+) -> Computed:
+    """What the steps cost: of the pilot, or of the replay where they cost most if more is proved.
+
+    A value below what is proved has its reason.
+    """
+    claim, used = setting.spec.claim, found.used
+    cost = computed(found.pilot, losses(found.pilot, used=used), claim)
+    if cost.value is None or proved <= cost.value * (1 + EXACT):
+        return cost
+    known = [settled(one) for one in counted if one.parting is None]
+    values = [computed(one, losses(one, used=used), claim).value for one in known]
+    most = max([cost.value, *(one for one in values if one is not None)])
+    if proved <= most * (1 + EXACT):
+        return Computed(most)
+    return Computed(most, f"below the bound, because {_left_out(setting, found, counted)}")
+
+
+def _left_out(setting: _Setting, found: _Found, counted: Sequence[Transcript]) -> str:
+    """Why the observed steps cost less than is proved."""
+    if found.identified is not None:
+        return "the synthetic rows show more than these steps"
+    if found.fixed:
+        return "noise of a fixed seed is no secret"
+    if any(one.parting is not None for one in counted):
+        return "the two runs part in some replays"
+    every = [losses(settled(one), used=found.used) for one in counted]
+    if any(one.how is How.SELECTED and one.largest is None for own in every for one in own):
+        return "selections count by the outcomes that were drawn"
+    confidence = setting.spec.settings.confidence
+    return f"a bound may exceed the truth in {percent(1 - confidence)} of replays"
 
 
 def _parting(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFound | None:

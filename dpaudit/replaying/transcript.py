@@ -105,7 +105,7 @@ class ChoiceStep:
     Attributes:
         site: Where.
         log_probability: Of each place that was drawn, in each world.
-        largest: The largest ratio of probabilities, as its logarithm, over all places.
+        largest: The largest ratio of probabilities, as its logarithm, over all outcomes.
         table: Probabilities of all places in each world; of coins, that each is below its limit.
         toss: As of `NoisyStep`.
         keys: As of `NoisyStep`.
