@@ -78,7 +78,8 @@ class ReplayRecord(Document):
             it is unlimited, because a loss is infinite.
         computed: Cost of the observed steps in the quantity of the claim, at the observed
             distances; null if the cost of a step is unknown.
-        computed_note: Why it is null, or below what is proved; else null.
+        computed_note: Why it is null, or below what is proved; else null. Absent from results
+            written before it was recorded.
         confidence: One-sided confidence of the bound.
         replays: Replays that were counted.
         fits: Total number of fits, including the control and the pilot.
@@ -115,7 +116,7 @@ class ReplayRecord(Document):
     claim: Claim
     proved: float | None
     computed: float | None
-    computed_note: str | None
+    computed_note: str | None = field(default=None, metadata=OPTIONAL)
     confidence: float
     replays: int
     fits: int
