@@ -82,7 +82,7 @@ _HANDED: Final = 8
 """Pairs of synthetic tables used to find features that the record moves."""
 _CHECKED: Final = 2
 """Replays with the largest losses are run again to look for excuses for a violation."""
-_CHANGED: Final = 20
+_CHANGED: Final = 10
 """Most answers that are changed to see whether they have an influence on what is released."""
 _MANY_ROWS: Final = 50_000
 """So many synthetic rows show a small influence that a few rounded ones hide."""
