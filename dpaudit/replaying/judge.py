@@ -18,10 +18,17 @@ from dpaudit.replaying.guarantee import (
     gaussian_epsilon,
 )
 from dpaudit.replaying.laws import Gaussian, NoiseLaw
-from dpaudit.replaying.loss import How, losses, total
+from dpaudit.replaying.loss import How, Influence, losses, total
 from dpaudit.replaying.mixtures import Expected, Steering, log_mixed, mixed_numbers, steering
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Toss, Transcript
+from dpaudit.replaying.transcript import (
+    NoisyStep,
+    PartKind,
+    Question,
+    Site,
+    Toss,
+    Transcript,
+)
 from dpaudit.results.verdict import POWER
 
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
@@ -64,12 +71,18 @@ class DrawPlan(NamedTuple):
 
 
 def measured(
-    transcript: Transcript, base: World, *, used: Set[Site] = frozenset()
+    transcript: Transcript,
+    base: World,
+    *,
+    used: Set[Site] = frozenset(),
+    shown: frozenset[Question] | None = None,
 ) -> tuple[float, float]:
     """The loss of a transcript towards the world that it was drawn from, and its log weight.
 
-    If the worlds diverge only when the target's own coin is "in", world "in" diverges with the
-    probability of that coin, and otherwise behaves as world "out".
+    If only some answers are shown to have an influence, the loss is the one nearest to 0 that
+    holds whichever of the others have one. If the worlds diverge only when the target's own coin
+    is "in", world "in" diverges with the probability of that coin, and otherwise behaves as world
+    "out".
     """
     parting = transcript.parting
     if parting is not None and parting.kind not in (PartKind.FAILURE, PartKind.UNFOLLOWED):
@@ -80,6 +93,10 @@ def measured(
                 return math.inf, transcript.log_weight + float(np.log(transcript.chance))
     transcript = settled(transcript)
     loss = total(losses(transcript, used=used))
+    if shown is not None and loss != 0:
+        sign = 1 if loss > 0 else -1
+        limit = total(losses(transcript, used=used, influence=Influence(shown, sign)))
+        loss = limit if sign * limit > 0 else 0.0
     if math.isnan(loss):
         loss = 0.0
     return (loss if base is World.IN else -loss), transcript.log_weight

@@ -6,10 +6,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.replaying.guarantee import gaussian_epsilon
 from dpaudit.replaying.laws import (
     Bounded,
@@ -242,48 +244,75 @@ def _largest_bounded(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np
     return largest
 
 
-def computed_epsilon(
-    transcript: Transcript, found: Sequence[StepLoss], delta: float
-) -> float | None:
+class Computed(NamedTuple):
+    """What the observed steps cost together.
+
+    Attributes:
+        value: In the quantity of the claim; None if it is not computed.
+        note: Why it is not, or what it leaves out.
+    """
+
+    value: float | None
+    note: str | None = None
+
+
+def computed(transcript: Transcript, found: Sequence[StepLoss], claim: Claim) -> Computed:
     """The total cost of the observed steps, at the observed distances.
 
-    Exact if the answers' distances do not depend on earlier answers. Pure losses add up; Gaussian
-    ones add up in squares; both together by numerical convolution (dp-accounting).
+    Exact if the answers' distances do not depend on earlier answers. For ε, pure losses add up;
+    Gaussian ones add up in squares; both together by numerical convolution (dp-accounting). For μ
+    and ρ, Gaussian steps alone are known: the root of the sum of squares, and half of that sum.
 
     Args:
         transcript: One replay.
         found: Its losses.
-        delta: The delta of the claim.
-
-    Returns:
-        Epsilon; None if a step has no known largest loss, or the worlds diverge; at a delta above 0
-        also if a released answer has noise that dp-accounting does not know.
+        claim: The claim.
     """
     if transcript.parting is not None:
-        return None
+        return Computed(None, "the two runs part")
     lines = ledger(transcript, found)
-    if delta > 0 and any(
-        one.law not in _COMPOSED and one.counts_as != How.SELECTED and one.l1 > 0 for one in lines
-    ):
-        return None
-    pure = [one.epsilon for one in lines if one.mu is None]
-    if any(one is None for one in pure):
-        return None
+    follows = next((one for one in lines if one.other_scale is not None), None)
+    if follows is not None:
+        return Computed(None, f"the scale of the noise at {follows.place} follows the data")
+    if isinstance(claim, PrivacyClaim):
+        return _computed_epsilon(transcript, found, lines, claim.delta)
+    if not isinstance(claim, GaussianClaim | ConcentratedClaim):
+        return Computed(None, "a privacy curve has no single cost")
+    other = [one.site for one in found if one.how is How.SELECTED and _most(one) > 1e-12]
+    for step in transcript.noisy:
+        is_known = isinstance(step.laws[0], Gaussian | DiscreteGaussian) and step.toss is None
+        counts = any(one.site == step.site and one.how is not How.SELECTED for one in found)
+        if counts and not is_known and np.any(step.before.shift):
+            other.append(step.site)
+    if other:
+        quantity = claim.quantity
+        return Computed(None, f"{other[0]} is no Gaussian step: its {quantity} is not known")
+    square = sum(one.mu**2 for one in lines if one.mu is not None)
+    return Computed(math.sqrt(square) if isinstance(claim, GaussianClaim) else square / 2)
+
+
+def _computed_epsilon(
+    transcript: Transcript, found: Sequence[StepLoss], lines: Sequence[LedgerLine], delta: float
+) -> Computed:
+    for one in lines:
+        if one.mu is None and one.epsilon is None:
+            return Computed(None, f"the largest loss of a step at {one.place} is not known")
+        is_moved = one.counts_as != How.SELECTED and one.l1 > 0
+        if delta > 0 and is_moved and one.law not in _COMPOSED:
+            return Computed(None, f"no accountant knows {one.law} noise ({one.place})")
     mu = math.sqrt(sum(one.mu**2 for one in lines if one.mu is not None))
-    if any(one.other_scale is not None for one in lines):
-        return None
+    if delta == 0 and mu > 0:
+        return Computed(None, "Gaussian noise has no epsilon at delta 0")
     if any(one.sampling is not None for one in lines):
-        return _computed_mixtures(transcript, found, delta)
-    epsilons = [one for one in pure if one is not None and one > 0]
-    if mu == 0:
-        return (
-            float(sum(epsilons))
-            if delta == 0 or not epsilons
-            else _composed(0.0, transcript, found, delta)
-        )
+        value = _computed_mixtures(transcript, found, delta)
+        note = "one coin of the record decides Gaussian and other steps" if value is None else None
+        return Computed(value, note)
+    epsilons = [one.epsilon for one in lines if one.mu is None and one.epsilon]
+    if not epsilons:
+        return Computed(gaussian_epsilon(mu, delta))
     if delta == 0:
-        return math.inf
-    return gaussian_epsilon(mu, delta) if not epsilons else _composed(mu, transcript, found, delta)
+        return Computed(float(sum(epsilons)))
+    return Computed(_composed(mu, transcript, found, delta))
 
 
 def _computed_mixtures(
@@ -308,7 +337,7 @@ def _computed_mixtures(
         return None
     epsilon = _pure_cost(costs, transcript.tosses)
     if delta == 0 or not squares:
-        return math.inf if squares else epsilon
+        return epsilon
     kinds = Counter(
         (round(math.sqrt(square), 9), 1.0 if toss is None else transcript.tosses[toss].chance)
         for toss, square in squares.items()

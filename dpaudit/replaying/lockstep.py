@@ -623,8 +623,8 @@ class _Match:
             what = " and ".join(one["law"] for one in parts[0])
             self._end_unfollowed(site, f"noise of no known law: {what}")
         known: tuple[NoiseLaw, NoiseLaw] = (sides[0], sides[1])
-        chance = self.transcript.chance
-        value, moved, log_weight = self._drawn(self._question("answer", site), before, known)
+        chance, key = self.transcript.chance, self._question("answer", site)
+        value, moved, log_weight = self._drawn(key, before, known)
         where = Site(*parts[0][0]["site"])
         seeds = {part["seed"] for part in parts[0]}
         if not same(before.inside, before.outside):
@@ -642,6 +642,7 @@ class _Match:
             log_weight=log_weight,
             toss=self._toss,
             chance=chance,
+            keys=frozenset({key}),
         )
         for one in drawn:
             self._used[one] = len(self.transcript.noisy)
@@ -748,7 +749,7 @@ class _Match:
         both = np.isfinite(logs[0]) & np.isfinite(logs[1])
         lone = np.any(np.isfinite(logs[0]) ^ np.isfinite(logs[1]))
         apart = np.abs(logs[0][both] - logs[1][both])
-        largest = np.inf if lone else float(np.max(apart, initial=0.0))
+        largest = np.inf if lone else count * float(np.max(apart, initial=0.0))
         if not same(shares[0], shares[1]):
             self._depends()
             self.transcript.choices.append(
@@ -758,6 +759,7 @@ class _Match:
                     largest=largest,
                     table=Pair(shares[0], shares[1]),
                     toss=self._toss,
+                    keys=frozenset({key}),
                 )
             )
         return places
@@ -777,7 +779,7 @@ class _Match:
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = [np.log(one) for one in tables]
                 loss = np.where(tables[base] > 0, logs[base] - logs[1 - base], 0.0)
-                tilted = logs[base] + np.clip(self.order.tilt * loss, -50, 50)
+                tilted = logs[base] + np.clip(self.order.tilt * np.clip(loss, -1e9, 1e9), -50, 50)
             proposal = np.exp(tilted - np.max(tilted))
             proposal /= proposal.sum()
             places = self._rng.choice(len(proposal), size=block, p=proposal)
@@ -808,10 +810,10 @@ class _Match:
         self.transcript.given[key] = under
         p, other = below
         with np.errstate(divide="ignore", invalid="ignore"):
-            gain = np.where(p > 0, np.log(p) - np.log(other), 0.0)
-            loss = np.where(p < 1, np.log1p(-p) - np.log1p(-other), 0.0)
+            gain = np.where(np.maximum(p, other) > 0, np.log(p) - np.log(other), 0.0)
+            loss = np.where(np.minimum(p, other) < 1, np.log1p(-p) - np.log1p(-other), 0.0)
             logs = [np.where(under, np.log(one), np.log1p(-one)) for one in below]
-        largest = np.max(np.abs(np.concatenate([gain, loss])), initial=0.0)
+        largest = np.sum(np.maximum(np.abs(gain), np.abs(loss)))
         if not same(below[0], below[1]):
             self._depends()
             self.transcript.choices.append(
@@ -821,6 +823,7 @@ class _Match:
                     largest=float(largest),
                     table=Pair(below[0], below[1]),
                     toss=self._toss,
+                    keys=frozenset({key}),
                 )
             )
         return ({"under": under.astype(np.uint8)},) * 2
@@ -835,7 +838,8 @@ class _Match:
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = np.where(p > 0, np.log(p) - np.log(other), 0.0)
             loss = np.where(p < 1, np.log1p(-p) - np.log1p(-other), 0.0)
-            odds = np.log(p) - np.log1p(-p) + np.clip(self.order.tilt * (gain - loss), -50, 50)
+            apart = np.clip(gain - loss, -1e9, 1e9)
+            odds = np.log(p) - np.log1p(-p) + np.clip(self.order.tilt * apart, -50, 50)
         q = np.where(p <= 0, 0.0, np.where(p >= 1, 1.0, 1.0 / (1.0 + np.exp(-odds))))
         under = self._rng.random(q.shape) < q
         with np.errstate(divide="ignore"):
@@ -893,7 +897,7 @@ class _Match:
             if np.any(one_step.before.shift):
                 del self._mixed[-1:]
             value, _, log_weight = self._drawn(key, moved, moved_laws)
-        drawn = one_step.drawn
+        drawn, keys = one_step.drawn, one_step.keys if one_step.toss is None else frozenset({key})
         if not np.array_equal(places, np.arange(len(places))) or not np.all(factor == 1):
             drawn = ()  # it is no longer known which noise it contains
         self.transcript.given[key] = value
@@ -906,6 +910,7 @@ class _Match:
             moved=one_step.moved[places] * factor,
             log_weight=log_weight,
             drawn=drawn,
+            keys=keys,
         )
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 

@@ -27,6 +27,7 @@ from dpaudit.replaying.sums import settled, shown
 from dpaudit.replaying.transcript import (
     AnswerSelection,
     NoisyStep,
+    Question,
     Site,
     Toss,
     Transcript,
@@ -61,6 +62,7 @@ class StepLoss(NamedTuple):
             depends on one of the target's own coins, with the target in the sub-sample.
         toss: Number of the target's coin that it depends on; its loss is then the increase over the
             earlier steps that depend on the same coin.
+        keys: The questions whose answers it is the loss of.
     """
 
     site: Site
@@ -68,6 +70,25 @@ class StepLoss(NamedTuple):
     value: float
     largest: float | None = None
     toss: int | None = None
+    keys: frozenset[Question] = frozenset()
+
+
+class Influence(NamedTuple):
+    """What is known to have an influence on what is released.
+
+    Attributes:
+        keys: Questions whose answers have one.
+        sign: 1 for a limit below the loss, -1 for one above it.
+    """
+
+    keys: frozenset[Question]
+    sign: int
+
+    def limited(self, loss: StepLoss) -> StepLoss:
+        """A loss whose answers may have no influence counts only if it makes up for others."""
+        if loss.keys <= self.keys or self.sign * loss.value <= 0:
+            return loss
+        return loss._replace(value=0.0)
 
 
 class _Element(NamedTuple):
@@ -78,15 +99,20 @@ class _Element(NamedTuple):
     value: float
     site: Site
     toss: int | None
+    keys: frozenset[Question]
 
 
-def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[StepLoss]:
+def losses(
+    transcript: Transcript, *, used: Set[Site] = frozenset(), influence: Influence | None = None
+) -> list[StepLoss]:
     """The loss of every step of a transcript.
 
     Args:
         transcript: One replay.
         used: Lines of noise whose answers are known to be used as numbers, whether or not the use
             was observed; if answers are summed, it may be only the sum that is used.
+        influence: What has an influence on what is released, if the limit of the loss is wanted
+            that holds whichever of the other answers have one.
 
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
@@ -109,6 +135,7 @@ def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Ste
             float(np.sum(one.log_probability.shift)),
             one.largest,
             one.toss,
+            one.keys,
         )
         for one in transcript.choices
     ]
@@ -117,15 +144,19 @@ def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Ste
     for group in elements.groups():
         for number in group.numbers:
             counted[number] = How.SELECTED
-        tosses = {one.toss for one in map(elements.__getitem__, group.numbers) if one is not None}
+        members = [one for one in map(elements.__getitem__, group.numbers) if one is not None]
+        tosses = {one.toss for one in members}
         loss = _selected(group, elements) if len(tosses) == 1 else None
         if loss is None:
             for number in group.numbers:
                 counted[number] = How.ASSUMED
         else:
-            found.append(loss._replace(toss=tosses.pop()))
+            keys = frozenset(key for one in members for key in one.keys)
+            found.append(loss._replace(toss=tosses.pop(), keys=keys))
     for step in transcript.noisy:
         found += _of_step(step, elements, counted)
+    if influence is not None:
+        found = [influence.limited(one) for one in found]
     return _mixed(found, transcript.tosses)
 
 
@@ -157,7 +188,8 @@ def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> I
     each = loss_of(step)
     for how, own in ((How.RELEASED, released & ~selected), (How.ASSUMED, ~released & ~selected)):
         if own.any():
-            yield StepLoss(step.site, how, float(np.sum(each[own])), toss=step.toss)
+            loss = float(np.sum(each[own]))
+            yield StepLoss(step.site, how, loss, toss=step.toss, keys=step.keys)
 
 
 def loss_of(step: NoisyStep) -> FloatArray:
@@ -210,7 +242,8 @@ class _Elements:
             return None
         laws = tuple(law.element(place, step.answer.size) for law in step.laws)
         before = (float(step.before.inside[place]), float(step.before.outside[place]))
-        return _Element(before, (laws[0], laws[1]), float(step.answer[place]), step.site, step.toss)
+        value = float(step.answer[place])
+        return _Element(before, (laws[0], laws[1]), value, step.site, step.toss, step.keys)
 
     def groups(self) -> Iterator[AnswerGroup]:
         """Answers with a selection in common, including answers that are also released."""

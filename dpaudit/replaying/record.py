@@ -79,8 +79,10 @@ class ReplayRecord(Document):
         claim: The claim under replay.
         proved: The lower limit on the quantity of the claim that the counted replays prove; null if
             it is unlimited, because a loss is infinite.
-        computed: Epsilon of the observed steps, at the claim's delta and the observed distances;
-            null if the cost of a step is unknown.
+        computed: Cost of the observed steps in the quantity of the claim, at the observed
+            distances; null if the cost of a step is unknown.
+        computed_note: Why it is null, or below what is proved; else null. Absent from results
+            written before it was recorded.
         confidence: One-sided confidence of the bound.
         replays: Replays that were counted.
         fits: Total number of fits, including the control and the pilot.
@@ -117,6 +119,7 @@ class ReplayRecord(Document):
     claim: Claim
     proved: float | None
     computed: float | None
+    computed_note: str | None = field(default=None, metadata=OPTIONAL)
     confidence: float
     replays: int
     fits: int
@@ -249,10 +252,13 @@ class ReplayRecord(Document):
     @property
     def computed_text(self) -> str:
         """What the steps cost together, in words."""
-        assert self.computed is not None
+        if self.computed is None:
+            return f"not known: {self.computed_note}"
         delta = getattr(self.claim, "delta", None)
         at = f" at delta {delta:g}" if delta else ""
-        return f"epsilon {rounded(self.computed)}{at}: all steps at the distances that were seen"
+        cost = f"{self.claim.quantity} {rounded(self.computed)}{at}"
+        note = "" if self.computed_note is None else f"; {self.computed_note}"
+        return f"{cost}: all steps at the distances that were seen{note}"
 
 
 def _parted(found: PartingFound) -> list[Row]:

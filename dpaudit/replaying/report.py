@@ -146,8 +146,7 @@ def _result(record: ReplayRecord) -> Block:
 def _numbers(record: ReplayRecord) -> Iterator[tuple[str, str]]:
     yield ("Claim", f"{record.claim.in_words}, {record.claim.neighbours}")
     yield ("Lower bound", record.bound_text)
-    if record.computed is not None:
-        yield ("Computed", record.computed_text)
+    yield ("Computed", record.computed_text)
     yield ("Record", record.target)
     if record.detectable is not None:
         yield ("Power", record.power_text)

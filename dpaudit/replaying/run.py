@@ -23,6 +23,7 @@ from dpaudit.errors import ReplayError, SchemaError, SettingsError
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerStart
+from dpaudit.formatting import percent
 from dpaudit.game.payload import search_path
 from dpaudit.game.target import Target, exposing_first
 from dpaudit.model.schema import Schema
@@ -40,9 +41,16 @@ from dpaudit.replaying.guarantee import (
     replay_guarantee,
 )
 from dpaudit.replaying.identified import WorldsIdentified, worlds_identified
+from dpaudit.replaying.influence import (
+    Suspect,
+    has_influence,
+    other_answers,
+    same_steps,
+    suspects,
+)
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.laws import FloatArray
-from dpaudit.replaying.ledger import computed_epsilon, ledger
+from dpaudit.replaying.ledger import Computed, computed, ledger
 from dpaudit.replaying.lockstep import (
     OPPOSITE,
     WORLDS,
@@ -61,7 +69,7 @@ from dpaudit.replaying.subsamples import (
     with_other_rows,
 )
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
+from dpaudit.replaying.transcript import NoisyStep, PartKind, Question, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
 from dpaudit.versions import today
@@ -74,6 +82,10 @@ _HANDED: Final = 8
 """Pairs of synthetic tables used to find features that the record moves."""
 _CHECKED: Final = 2
 """Replays with the largest losses are run again to look for excuses for a violation."""
+_CHANGED: Final = 10
+"""Most answers that are changed to see whether they have an influence on what is released."""
+_MANY_ROWS: Final = 50_000
+"""So many synthetic rows show a small influence that a few rounded ones hide."""
 _OTHER_COINS: Final = 2
 """Number of redraws of the coins to see whether the released answers depend on them."""
 _OF_ROWS: Final = 0.1
@@ -110,6 +122,7 @@ class _Found:
     rows_differ: bool = False
     kept: bool | None = None
     loose: Site | None = None
+    idle: tuple[Site, ...] = ()
     heard: bool = False
     identified: WorldsIdentified | None = None
     verdict: Verdict = Verdict.INCONCLUSIVE
@@ -292,8 +305,10 @@ def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
         )
 
 
-def _play(setting: _Setting, order: Order, *, alike: World | None = None) -> Played:
-    """One replay; with the table of one world in both, if asked.
+def _play(
+    setting: _Setting, order: Order, *, alike: World | None = None, rows: int | None = None
+) -> Played:
+    """One replay; with the table of one world in both or another number of rows, if asked.
 
     If the order has rows, both worlds have the same table except for those rows.
     """
@@ -303,7 +318,9 @@ def _play(setting: _Setting, order: Order, *, alike: World | None = None) -> Pla
     if order.rows:
         rng = setting.worlds.rng("other records", order.number)
         tables[World.OUT] = with_other_rows(tables[World.OUT], order.rows, rng)
-    return setting.worlds.play(tables, rows=setting.rows, order=order, place=_place_of(setting))
+    return setting.worlds.play(
+        tables, rows=rows or setting.rows, order=order, place=_place_of(setting)
+    )
 
 
 def _worst(
@@ -351,7 +368,7 @@ def _replayed(
         confidence=_shared(guarantee, confidence).counted,
         rng=setting.worlds.rng("plan", 0),
     )
-    counted = []
+    plays: list[Played] = []
     orders = [
         Order(
             _FIRST + number,
@@ -368,7 +385,8 @@ def _replayed(
         found.seconds.append(played.transcript.seconds)
         found.fits += 2
         found.rows_differ |= _differ(played)
-        counted.append(played.transcript)
+        plays.append(played)
+    counted = [one.transcript for one in plays]
     judged = _judged(setting, found, plan, counted)
     found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
     if judged.above and found.control is None and (found.heard or setting.public_coins):
@@ -376,15 +394,20 @@ def _replayed(
         for place in largest[:_CHECKED]:
             if found.coins_matter is None and found.loose is None and not found.unheard:
                 _excuses(setting, orders[place], counted[place], found, say)
-    parted = _parting(found.pilot, counted)
+    above, parted = judged.above, _parting(found.pilot, counted)
     found.verdict, found.reasons = _verdict(
-        found, counted, above=judged.above, parted=parted, public_coins=setting.public_coins
+        found, counted, above=above, parted=parted, public_coins=setting.public_coins
     )
+    if found.verdict is Verdict.VIOLATION and not found.fixed:
+        judged = _resting(setting, found, plan, orders, plays, say)
+        found.verdict, found.reasons = _verdict(
+            found, counted, above=above, parted=parted, public_coins=setting.public_coins
+        )
     if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
         found.identified = _identified(setting, guarantee, found, say)
     partings = [one.parting for one in (found.pilot, *counted) if one.parting is not None]
     differ = any(one.is_difference for one in partings)
-    if setting.hand_over and found.control is None and (judged.above or differ):
+    if setting.hand_over and found.control is None and (above or differ):
         found.features = _moved(setting, found, say)
     return _concluded(setting, found, judged, counted, time.monotonic() - started)
 
@@ -600,7 +623,7 @@ def _excuses(
         what = "other coins" if changed.coins else "another seed"
         say(f"replay {order.number - _FIRST + 1} again, with {what}")
         found.fits += 2
-        if _same_steps(transcript, _play(setting, changed).transcript):
+        if same_steps(transcript, _play(setting, changed).transcript):
             continue
         if changed.coins:
             found.coins_matter = secret
@@ -611,22 +634,66 @@ def _excuses(
         _is_subsample(setting, order, transcript, found, say)
 
 
-def _same_steps(first: Transcript, second: Transcript) -> bool:
-    if len(first.noisy) != len(second.noisy) or len(first.choices) != len(second.choices):
-        return False
-    noisy = all(
-        one.site == two.site
-        and same(one.before.inside, two.before.inside)
-        and same(one.before.outside, two.before.outside)
-        for one, two in zip(first.noisy, second.noisy, strict=True)
-    )
-    choices = all(
-        one.site == two.site
-        and same(one.table.inside, two.table.inside)
-        and same(one.table.outside, two.table.outside)
-        for one, two in zip(first.choices, second.choices, strict=True)
-    )
-    return noisy and choices and first.parting == second.parting
+def _resting(
+    setting: _Setting,
+    found: _Found,
+    plan: DrawPlan,
+    orders: Sequence[Order],
+    counted: Sequence[Played],
+    say: Callable[[str], None],
+) -> _Judged:
+    """What answers prove that have an influence on what is released.
+
+    Changes the answers that raise a loss, one question at a time and the largest first, until those
+    with an influence exceed the claim by themselves, or `_CHANGED` were changed and all have one.
+    """
+    shown: frozenset[Question] = frozenset()
+    tried: set[frozenset[Question]] = set()
+    idle: list[Site] = []
+    transcripts = [one.transcript for one in counted]
+    whole = _judged(setting, found, plan, transcripts)
+    judged = _judged(setting, found, plan, transcripts, shown=shown)
+    rng = setting.worlds.rng("other answers", 0)
+    for place in np.argsort(-np.abs(whole.replays.losses), kind="stable"):
+        lost = losses(settled(transcripts[place]), used=found.used)
+        for one in suspects(lost):
+            if judged.above or len(tried) >= _CHANGED:
+                break
+            if one.keys in tried:
+                continue
+            tried.add(one.keys)
+            if _has_influence(setting, orders[place], counted[place], one, rng, found, say):
+                shown |= one.keys
+                judged = _judged(setting, found, plan, transcripts, shown=shown)
+            else:
+                idle.append(one.site)
+    if not judged.above and not idle:
+        return whole
+    found.idle = () if judged.above else tuple(dict.fromkeys(idle))
+    return judged
+
+
+def _has_influence(
+    setting: _Setting,
+    order: Order,
+    played: Played,
+    one: Suspect,
+    rng: np.random.Generator,
+    found: _Found,
+    say: Callable[[str], None],
+) -> bool:
+    """Whether anything changes with some answers; if not, in many more rows."""
+    same_answers = order._replace(given=played.transcript.given)
+    for rows in (setting.rows, max(setting.rows, _MANY_ROWS)):
+        if rows > setting.rows:
+            found.fits += 2
+            played = _play(setting, same_answers, rows=rows)
+        for given in other_answers(played.transcript, one.keys, rng):
+            say(f"replay {order.number - _FIRST + 1} again, with other answers at {one.site}")
+            found.fits += 2
+            if has_influence(played, _play(setting, order._replace(given=given), rows=rows)):
+                return True
+    return False
 
 
 class _Judged(NamedTuple):
@@ -644,11 +711,17 @@ class _Judged(NamedTuple):
 
 
 def _judged(
-    setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript]
+    setting: _Setting,
+    found: _Found,
+    plan: DrawPlan,
+    counted: Sequence[Transcript],
+    *,
+    shown: frozenset[Question] | None = None,
 ) -> _Judged:
     guarantee = replay_guarantee(setting.spec.claim)
     measures = [
-        measured(one, plan.base_of(number), used=found.used) for number, one in enumerate(counted)
+        measured(one, plan.base_of(number), used=found.used, shown=shown)
+        for number, one in enumerate(counted)
     ]
     replays = Replays(
         np.asarray([one for one, _ in measures]), np.asarray([one for _, one in measures])
@@ -683,7 +756,7 @@ def _concluded(
             f"{found.identified.guesses} fits",
             *reasons,
         )
-    delta = getattr(spec.claim, "delta", None)
+    cost = _computed(setting, found, counted, proved)
     return ReplayRecord(
         verdict=verdict,
         reasons=reasons,
@@ -694,9 +767,8 @@ def _concluded(
         target=_named(spec.target),
         claim=spec.claim,
         proved=None if np.isinf(proved) else proved,
-        computed=_finite(computed_epsilon(pilot, pilot_losses, delta))
-        if delta is not None
-        else None,
+        computed=cost.value,
+        computed_note=cost.note,
         confidence=confidence,
         replays=len(counted),
         fits=found.fits,
@@ -730,8 +802,38 @@ def _own_words(setting: _Setting, replays: int) -> list[str]:
     return [*setting.spec.pair_options, *words]
 
 
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else value
+def _computed(
+    setting: _Setting, found: _Found, counted: Sequence[Transcript], proved: float
+) -> Computed:
+    """What the steps cost: of the pilot, or of the replay where they cost most if more is proved.
+
+    A value below what is proved has its reason.
+    """
+    claim, used = setting.spec.claim, found.used
+    cost = computed(found.pilot, losses(found.pilot, used=used), claim)
+    if cost.value is None or proved <= cost.value * (1 + EXACT):
+        return cost
+    known = [settled(one) for one in counted if one.parting is None]
+    values = [computed(one, losses(one, used=used), claim).value for one in known]
+    most = max([cost.value, *(one for one in values if one is not None)])
+    if proved <= most * (1 + EXACT):
+        return Computed(most)
+    return Computed(most, f"below the bound, because {_left_out(setting, found, counted)}")
+
+
+def _left_out(setting: _Setting, found: _Found, counted: Sequence[Transcript]) -> str:
+    """Why the observed steps cost less than is proved."""
+    if found.identified is not None:
+        return "the synthetic rows show more than these steps"
+    if found.fixed:
+        return "noise of a fixed seed is no secret"
+    if any(one.parting is not None for one in counted):
+        return "the two runs part in some replays"
+    every = [losses(settled(one), used=found.used) for one in counted]
+    if any(one.how is How.SELECTED and one.largest is None for own in every for one in own):
+        return "selections count by the outcomes that were drawn"
+    confidence = setting.spec.settings.confidence
+    return f"a bound may exceed the truth in {percent(1 - confidence)} of replays"
 
 
 def _parting(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFound | None:
@@ -861,6 +963,11 @@ def _doubts(
         yield (
             "what is released changes with the seed although all answers and coins are equal: "
             "there is randomness that replay does not hear, and it may protect"
+        )
+    if found.idle:
+        yield (
+            f"nothing was seen to change with the answers at {', '.join(map(str, found.idle))}; "
+            "the loss of the other answers does not exceed the claim"
         )
     if found.loose is not None:
         yield (

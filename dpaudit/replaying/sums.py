@@ -18,7 +18,15 @@ from dpaudit.replaying.laws import (
     Share,
     law_of,
 )
-from dpaudit.replaying.transcript import Derived, NoisyStep, Pair, Transcript, flat, numbers_of
+from dpaudit.replaying.transcript import (
+    Derived,
+    NoisyStep,
+    Pair,
+    Question,
+    Transcript,
+    flat,
+    numbers_of,
+)
 
 
 def settled(transcript: Transcript) -> Transcript:
@@ -99,6 +107,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> Nois
     drawn: tuple[int, ...] = ()
     log_weight, site, seed = 0.0, None, None
     tosses: set[int | None] = set()
+    keys: frozenset[Question] = frozenset()
     for ids, factor in derived.parents:
         found = _taken(numbers_of(ids), steps)
         if found is None:
@@ -113,6 +122,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> Nois
             before[world] = before[world] + by * step.before[world][places]
         moved = moved + by * step.moved[places]
         tosses.add(step.toss)
+        keys |= step.keys
         log_weight += 0.0 if step.first in weighed else step.log_weight
         weighed.add(step.first)
         drawn += step.drawn
@@ -144,6 +154,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> Nois
         log_weight=log_weight,
         base=steps[0].base,
         toss=toss,
+        keys=keys,
     )
 
 

@@ -79,6 +79,7 @@ class NoisyStep:
         toss: Number of the target's coin that fell last before it, if there is one.
         chance: That this coin is "in", given the answers before.
         rescaled: Where the answers were multiplied by a value that follows the data.
+        keys: The questions that its answers answer; several for a sum.
     """
 
     site: Site
@@ -94,6 +95,7 @@ class NoisyStep:
     toss: int | None = None
     chance: float = 1.0
     rescaled: Site | None = None
+    keys: frozenset[Question] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +105,10 @@ class ChoiceStep:
     Attributes:
         site: Where.
         log_probability: Of each place that was drawn, in each world.
-        largest: The largest ratio of probabilities, as its logarithm, over all places.
-        table: Probabilities of all places in each world.
+        largest: The largest ratio of probabilities, as its logarithm, over all outcomes.
+        table: Probabilities of all places in each world; of coins, that each is below its limit.
         toss: As of `NoisyStep`.
+        keys: As of `NoisyStep`.
     """
 
     site: Site
@@ -113,6 +116,7 @@ class ChoiceStep:
     largest: float
     table: Pair
     toss: int | None = None
+    keys: frozenset[Question] = frozenset()
 
 
 class ComparedSide(NamedTuple):

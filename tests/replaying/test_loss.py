@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying import laws
 from dpaudit.replaying.guarantee import gaussian_epsilon
 from dpaudit.replaying.judge import measured
 from dpaudit.replaying.laws import NoiseLaw
-from dpaudit.replaying.ledger import computed_epsilon, ledger
+from dpaudit.replaying.ledger import computed, ledger
 from dpaudit.replaying.loss import How, log_first_places, losses, total
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
@@ -244,8 +245,10 @@ def test_the_largest_loss_of_bounded_noise_is_at_a_kink_or_an_end() -> None:
     uniform = laws.Uniform(np.ones(1))
     moved = Transcript(noisy=[step([1], [0.5], [1.2], uniform)], released=[np.array([0])])
     assert ledger(moved, losses(moved))[0].epsilon is None
-    assert computed_epsilon(transcript, lost, 0.0) == pytest.approx(expected)
-    assert computed_epsilon(transcript, lost, 1e-5) is None
+    assert computed(transcript, lost, PrivacyClaim(epsilon=1.0, delta=0.0)).value == pytest.approx(
+        expected
+    )
+    assert computed(transcript, lost, PrivacyClaim(epsilon=1.0, delta=1e-5)).value is None
 
 
 def test_steps_of_several_laws_are_composed_by_their_losses() -> None:
@@ -260,9 +263,9 @@ def test_steps_of_several_laws_are_composed_by_their_losses() -> None:
         noisy=noisy, released=[np.array([0, 1])], selections=[compare(2, threshold, 1)]
     )
     found = losses(transcript)
-    computed = computed_epsilon(transcript, found, 1e-5)
-    assert computed is not None
-    assert gaussian_epsilon(0.5, 1e-5) < computed < gaussian_epsilon(0.5, 1e-5) + 0.5
+    cost = computed(transcript, found, PrivacyClaim(epsilon=1.0, delta=1e-5)).value
+    assert cost is not None
+    assert gaussian_epsilon(0.5, 1e-5) < cost < gaussian_epsilon(0.5, 1e-5) + 0.5
     widest = ledger(transcript, found)
     assert sum(line.share for line in widest) == pytest.approx(1.0)
     assert widest[0].mu == pytest.approx(0.5)

@@ -11,12 +11,13 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
 from dpaudit.bounds.replays import hockey_stick, replayed_epsilon
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying import laws
 from dpaudit.replaying.guarantee import EpsilonReplays
 from dpaudit.replaying.judge import DrawPlan, draw_plan
 from dpaudit.replaying.laws import NoiseLaw
-from dpaudit.replaying.ledger import computed_epsilon, ledger
+from dpaudit.replaying.ledger import computed, ledger
 from dpaudit.replaying.loss import How, losses, total
 from dpaudit.replaying.mixtures import (
     Expected,
@@ -317,7 +318,9 @@ def test_steps_of_one_coin_count_together_and_others_by_themselves() -> None:
     )
     found = losses(transcript)
     assert total(found) == pytest.approx(1.0 + np.log(0.75 + 0.25 * np.exp(2.0)))
-    assert computed_epsilon(transcript, found, 0.0) == pytest.approx(total(found))
+    assert computed(transcript, found, PrivacyClaim(epsilon=1.0, delta=0.0)).value == pytest.approx(
+        total(found)
+    )
     lines = {line.place: line for line in ledger(transcript, found)}
     assert lines["code.py:1"].sampling is None
     assert lines["code.py:2"].sampling == 0.25
@@ -410,6 +413,6 @@ def test_the_computed_epsilon_of_sub_sampled_gaussians_is_that_of_dp_accounting(
     known = pld.from_gaussian_mechanism(
         1.0, sampling_prob=0.1, value_discretization_interval=1e-3
     ).self_compose(10)
-    assert computed_epsilon(transcript, losses(transcript), 1e-5) == pytest.approx(
-        known.get_epsilon_for_delta(1e-5), rel=0.01
-    )
+    assert computed(
+        transcript, losses(transcript), PrivacyClaim(epsilon=1.0, delta=1e-5)
+    ).value == pytest.approx(known.get_epsilon_for_delta(1e-5), rel=0.01)

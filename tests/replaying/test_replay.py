@@ -87,6 +87,49 @@ def test_honest_code_is_consistent_and_what_it_costs_is_known(name: str, at_leas
     assert at_least * (1 - 1e-9) <= record.proved <= 1.0 + 1e-9
     assert not record.not_followed
     assert record.parting is None
+    if record.computed_note is None:
+        assert record.computed is not None
+        assert record.proved <= record.computed * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({"mu": 1.0}, 1.0), ({"rho": 0.5}, 0.5), pytest.param({"mu": 2.0}, 1.0, marks=pytest.mark.ci)],
+)
+def test_gaussian_steps_are_computed_in_the_quantity_of_the_claim(
+    given: dict[str, float], expected: float
+) -> None:
+    record = replayed("GaussianCounts", epsilon=None, delta=None, **given)
+    assert record.computed == pytest.approx(expected)
+    assert record.computed_note is None
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("LaplaceCounts", {"mu": 1.0}, "is no Gaussian step: its mu is not known"),
+        ("ExponentialMechanism", {"mu": 1.0}, "is no Gaussian step: its mu is not known"),
+        ("GaussianCounts", {"epsilon": 1.0, "delta": 0.0}, "no epsilon at delta 0"),
+        ("ScaleByRows", {}, "the scale of the noise at listened.py"),
+        ("NoiseReused", {}, "the two runs part"),
+    ],
+)
+def test_steps_whose_cost_is_not_known_say_why(
+    name: str, given: dict[str, float], said: str
+) -> None:
+    settings = {"epsilon": None, "delta": None, **given} if given else {}
+    record = replayed(name, replays=1, **settings)
+    assert record.computed is None
+    assert record.computed_note is not None
+    assert said in record.computed_note
+    assert record.computed_note in str(record).replace("\n", " ").replace("  ", "")
+
+
+def test_a_computed_cost_is_that_of_the_replay_where_it_is_largest() -> None:
+    record = replayed("TwoOfThemByCounts", replays=20)
+    assert record.proved is not None
+    assert record.computed is not None
+    assert record.proved <= record.computed * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +155,43 @@ def test_too_little_noise_is_a_violation_at_its_line() -> None:
     assert (widest.scale, widest.l1, widest.epsilon) == (0.5, 1.0, pytest.approx(2.0))
     with pytest.raises(AssertionError, match="VIOLATION"):
         record.assert_no_violation()
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("IdleCoin", "fell ="),
+        ("EqualSides", "of_the_last"),
+        ("IdleChoice", "rng.choice"),
+        ("IdleNumber", "text ="),
+        ("OneLineOfCoins", "fell ="),
+    ],
+)
+def test_an_answer_without_influence_is_no_violation(name: str, code: str) -> None:
+    record = replayed(name)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert f"with the answers at {line_of(name, code)};" in record.reasons[0]
+    assert record.proved is not None
+    assert record.proved <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("UnequalSides", 2.0), ("OneLineOfUsedCoins", 2.0)])
+def test_an_answer_with_influence_counts(name: str, epsilon: float) -> None:
+    record = replayed(name, replays=6)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved == pytest.approx(epsilon)
+
+
+def test_an_answer_without_influence_excuses_no_other_one() -> None:
+    record = replayed("IdleNumberOfALeak")
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved == pytest.approx(2.0)
+
+
+def test_a_place_that_one_world_cannot_draw_has_no_limit() -> None:
+    record = replayed("DrawnByCounts")
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved is None
 
 
 def test_places_drawn_without_replacement_cost_the_product_of_their_probabilities() -> None:

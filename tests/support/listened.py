@@ -267,6 +267,85 @@ class TwoOfThemByCounts(TwoOfThem):
     scale = 1.5
 
 
+def of_the_last(counts: Any) -> float:
+    """Of a coin that says whether the last cell is empty, by randomised response of epsilon 1."""
+    return float(np.e / (1.0 + np.e) if counts[-1] > 0 else 1.0 / (1.0 + np.e))
+
+
+class IdleCoin(Counting):
+    """A coin that follows the data and is never looked at."""
+
+    def train(self, counts: Any) -> Any:
+        fell = self.rng.random() < of_the_last(counts)
+        del fell
+        return shares(counts + self.rng.laplace(0.0, 1.0, size=CELLS))
+
+
+class EqualSides(Counting):
+    """A branch with two equal sides."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = shares(counts + self.rng.laplace(0.0, 1.0, size=CELLS))
+        return noisy if self.rng.random() < of_the_last(counts) else noisy + 0.0
+
+
+class UnequalSides(Counting):
+    """The same with two sides that differ."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = shares(counts + self.rng.laplace(0.0, 1.0, size=CELLS))
+        return noisy if self.rng.random() < of_the_last(counts) else noisy[::-1]
+
+
+class OneLineOfCoins(Counting):
+    """Two coins of one line: the first is never looked at, the other one decides."""
+
+    used: ClassVar[bool] = False
+
+    def train(self, counts: Any) -> Any:
+        fell = [bool(self.rng.random() < of_the_last(counts)) for _ in range(2)]
+        return pointing_at(int(fell[1]) + 2 * int(self.used and fell[0]))
+
+
+class OneLineOfUsedCoins(OneLineOfCoins):
+    """The same, both used: epsilon 2."""
+
+    used = True
+
+
+class DrawnByCounts(Counting):
+    """A cell drawn in proportion to the counts: an empty one never is."""
+
+    def train(self, counts: Any) -> Any:
+        return pointing_at(int(self.rng.choice(CELLS, p=counts / counts.sum())))
+
+
+class IdleChoice(Counting):
+    """A cell drawn by the counts and forgotten."""
+
+    def train(self, counts: Any) -> Any:
+        self.rng.choice(CELLS, p=counts / counts.sum())
+        return shares(counts + self.rng.laplace(0.0, 1.0, size=CELLS))
+
+
+class IdleNumber(Counting):
+    """A noisy count in a sentence that nobody reads."""
+
+    def train(self, counts: Any) -> Any:
+        text = f"{counts[-1] + self.rng.laplace(scale=0.2)}"
+        del text
+        return shares(counts + self.rng.laplace(0.0, 1.0, size=CELLS))
+
+
+class IdleNumberOfALeak(HalfTheNoise):
+    """The same beside too little noise."""
+
+    def train(self, counts: Any) -> Any:
+        text = f"{counts[-1] + self.rng.laplace(scale=0.2)}"
+        del text
+        return super().train(counts)
+
+
 class FixedSeed(Counting):
     """The seed is in the code."""
 

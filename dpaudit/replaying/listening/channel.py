@@ -31,11 +31,16 @@ _INSIDE = tuple(
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
+_AS_THEY_ARE = frozenset({str, int, float, bool, type(None)})
+
+
 def packed(message: Dict[str, Any]) -> bytes:
     """A message as bytes: JSON, with arrays as raw bytes behind it."""
     blobs: List[bytes] = []
 
     def plain(value: Any) -> Any:
+        if type(value) in _AS_THEY_ARE:
+            return value
         if isinstance(value, np.ndarray):
             value = np.ascontiguousarray(value)
             blobs.append(value.tobytes())

@@ -725,10 +725,28 @@ def _number(marked: Any) -> Any:
     return found
 
 
+_PLAIN_NUMBERS = frozenset({int, float, np.float64})
+_ARITHMETIC = {"add": "shift", "subtract": "shift", "multiply": "rescale", "true_divide": "rescale"}
+"""What arithmetic of an answer and a plain number is noted as.
+
+After an answer is used as a number, the result of further arithmetic carries no mark: it would say
+nothing new, and loops over released answers are frequent.
+"""
+
+
 def _binary(name: str, *, reflected: bool = False) -> Any:
     ufunc = getattr(np, name)
 
+    kind = _ARITHMETIC.get(name)
+
     def method(self: Any, other: Any) -> Any:
+        is_plain = type(self) is AnswerNumber and type(other) in _PLAIN_NUMBERS
+        if kind is not None and is_plain and world.are_released(self.array.ids) and world.hears:
+            where = site()
+            if where[:2] not in world.asked:
+                world.note(kind, where, other)
+                value = self.array.view(np.ndarray)[()]
+                return ufunc(other, value) if reflected else ufunc(value, other)
         if not isinstance(other, (int, float, np.ndarray, np.generic, list)):
             return NotImplemented
         return ufunc(other, self) if reflected else ufunc(self, other)
@@ -1030,6 +1048,8 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
                 if isinstance(second, Marked)
                 else -np.asarray(second)
             )
+        if not isinstance(first, Marked) and not isinstance(second, Marked):
+            return np.add(first, second, out=None if out is None else plain(out))
         return _added(first, second, out, where)
     if name in ("multiply", "divide", "true_divide") and not (
         isinstance(first, Marked) and isinstance(second, Marked)
@@ -1079,6 +1099,8 @@ def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
     """Answers times a factor: one that differs in both worlds makes other answers of them."""
     if where[:2] not in world.asked:
         world.note("rescale", where, factor)
+        if world.are_released(spread.ids):
+            return content[()]
         return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
     shape = content.shape
     reply = world.ask(
@@ -1176,6 +1198,8 @@ def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
     if out is not None:
         plain(out)[...] = content
         content = plain(out)
+    if where[:2] not in world.asked and world.are_released(ids):
+        return content if out is not None else content[()]
     return _answer(content, ids, factor, offset)
 
 

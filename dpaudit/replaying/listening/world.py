@@ -306,6 +306,13 @@ class ListeningWorld:
             self.released = grown
         return np.arange(start, self.next_answer).reshape(shape)
 
+    def are_released(self, ids: Any) -> bool:
+        """Whether all of these answers are used as numbers already."""
+        if ids.size == 1:
+            first = ids.item()
+            return first < 0 or bool(self.released[first])
+        return bool(np.all(self.released[ids] | (ids < 0)))
+
     def release(self, ids: Any, where: Site) -> None:
         """Records that these answers are used as numbers."""
         flat = np.asarray(ids).ravel()

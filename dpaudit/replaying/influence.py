@@ -1,0 +1,134 @@
+"""Whether answers have an influence on what is released: the same replay with other ones.
+
+A coin whose outcome is never used, or a branch whose two sides do the same, reveals nothing: its
+loss is not part of what is released. The answers that a violation rests on are therefore changed,
+one question at a time, equally in both worlds. If no later step and no row changes, nothing shows
+that they are released.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dpaudit.replaying.laws import Bounded, FloatArray
+from dpaudit.replaying.lockstep import Played, same
+from dpaudit.replaying.loss import StepLoss
+from dpaudit.replaying.transcript import ChoiceStep, NoisyStep, Question, Site, Transcript, flat
+
+_FAR: Final = (10.0, 100.0)
+"""Scales of the noise that another answer has: first what may well happen, then what shows in few
+rows, too."""
+
+
+class Suspect(NamedTuple):
+    """Answers that raise the loss of a replay.
+
+    Attributes:
+        keys: The questions that they answer.
+        site: Where their noise is drawn, or the choice made.
+        loss: How far they raise it.
+    """
+
+    keys: frozenset[Question]
+    site: Site
+    loss: float
+
+
+def suspects(found: Sequence[StepLoss]) -> list[Suspect]:
+    """The answers that raise the loss of a replay, most first.
+
+    Args:
+        found: The losses of its steps.
+    """
+    sign = 1.0 if sum(one.value for one in found) > 0 else -1.0
+    sums: dict[tuple[frozenset[Question], Site], float] = defaultdict(float)
+    for one in found:
+        sums[one.keys, one.site] += sign * one.value
+    raising = [Suspect(keys, site, loss) for (keys, site), loss in sums.items() if loss > 0]
+    return sorted(raising, key=lambda one: -one.loss)
+
+
+def other_answers(
+    transcript: Transcript, keys: Set[Question], rng: np.random.Generator
+) -> Iterator[Mapping[Question, Any]]:
+    """The answers of a replay with some of them changed.
+
+    Numbers have other noise: some elements above the value before it and some below, then the other
+    way, then both farther away. A coin falls on its other side; of places, another one is drawn,
+    a likely or an unlikely one.
+
+    Args:
+        transcript: The replay.
+        keys: The questions whose answers change.
+        rng: Draws the noise.
+
+    Yields:
+        Answers by question.
+    """
+    steps = [(key, step) for step in transcript.noisy for key in step.keys & keys]
+    choices = [(key, one) for one in transcript.choices for key in one.keys & keys]
+    signs = {key: rng.permutation(np.resize([1.0, -1.0], step.answer.size)) for key, step in steps}
+    for far, sign in itertools.product(_FAR, (1.0, -1.0)):
+        numbers = {
+            key: _moved(step, sign * signs[key] * far * rng.uniform(0.5, 1.0))
+            for key, step in steps
+        }
+        places = {key: _another(one, key, transcript.given[key], sign) for key, one in choices}
+        yield {**transcript.given, **numbers, **places}
+
+
+def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:
+    """An answer of a step whose noise is that many scales."""
+    law = step.laws[0]
+    noise = (law.width + np.abs(step.before.shift)) * scales
+    if isinstance(law, Bounded):
+        noise = np.clip(noise, *law.ends)
+    noise = np.where(np.isfinite(law.log_density(noise)), noise, -noise)  # of one side only
+    return step.before.inside + (np.rint(noise) if law.whole else noise)
+
+
+def _another(choice: ChoiceStep, key: Question, drawn: Any, sign: float) -> Any:
+    """Another outcome of a choice."""
+    if key[0] == "coin":
+        moved = flat(choice.table.inside) != flat(choice.table.outside)
+        return np.where(moved, ~drawn, drawn)
+    ranked = np.argsort(-sign * (choice.table.inside + choice.table.outside), kind="stable")
+    return np.where(drawn == ranked[0], ranked[1 % len(ranked)], ranked[0])
+
+
+def has_influence(first: Played, second: Played) -> bool:
+    """Whether a replay with other answers differs in what follows them.
+
+    Args:
+        first: The replay.
+        second: The same with some answers changed.
+    """
+    tables = zip(first.tables, second.tables, strict=True)
+    return not same_steps(first.transcript, second.transcript) or not all(
+        one is two or (one is not None and two is not None and one.equals(two))
+        for one, two in tables
+    )
+
+
+def same_steps(first: Transcript, second: Transcript) -> bool:
+    """Whether two replays have the same values before noise, probabilities and divergence."""
+    if len(first.noisy) != len(second.noisy) or len(first.choices) != len(second.choices):
+        return False
+    noisy = all(
+        one.site == two.site
+        and same(one.before.inside, two.before.inside)
+        and same(one.before.outside, two.before.outside)
+        for one, two in zip(first.noisy, second.noisy, strict=True)
+    )
+    choices = all(
+        one.site == two.site
+        and same(one.table.inside, two.table.inside)
+        and same(one.table.outside, two.table.outside)
+        for one, two in zip(first.choices, second.choices, strict=True)
+    )
+    return noisy and choices and first.parting == second.parting
