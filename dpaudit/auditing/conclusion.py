@@ -62,7 +62,7 @@ def conclude(
     Returns:
         The record.
     """
-    settings, generator, table = audit.settings, audit.generator, audit.table
+    settings, table = audit.settings, audit.table
     if isinstance(claim, NoClaim):
         power = Power(power.max_provable, None)  # the other reasons concern a leak beyond a claim
     decision = decide(
@@ -88,13 +88,7 @@ def conclude(
         **_reach(claim, power if reached else None),
         controls=_both(controls),
         checks=checks,
-        generator=AuditedGenerator(
-            name=generator.name,
-            parameters=generator.parameters,
-            seedable=is_seedable(generator.generator),
-            source=audit.specification["generator"]["source"],
-            fixes=_fixes(generator.generator),
-        ),
+        generator=_generator(audit),
         data=AuditedTable(
             source=table.source,
             rows=len(table.data),
@@ -108,7 +102,19 @@ def conclude(
         seconds=round(seconds, 3),
         reproduce=audit.reproduce,
         fresh=_fresh(audit),
+        replay=audit.replay,
         **own,
+    )
+
+
+def _generator(audit: AuditSpec) -> AuditedGenerator:
+    generator = audit.generator
+    return AuditedGenerator(
+        name=generator.name,
+        parameters=generator.parameters,
+        seedable=is_seedable(generator.generator),
+        source=audit.specification["generator"]["source"],
+        fixes=_fixes(generator.generator),
     )
 
 

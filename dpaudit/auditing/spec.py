@@ -188,6 +188,11 @@ class AuditSpec(ABC):
         """The command that reproduces this result."""
         return self.command_of("audit", self.own_options)
 
+    @property
+    def replay(self) -> str | None:
+        """The command that replays the generator on the same tables; none in most games."""
+        return None
+
     def command_of(self, name: str, own: Sequence[str]) -> str:
         """A command on the same generator, table and claim.
 

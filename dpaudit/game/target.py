@@ -134,7 +134,7 @@ def _exposing(data: pd.DataFrame, schema: Schema) -> Target:
     scores = exposure_scores(holders, len(data))
     if not scores.any():
         far = far_records(data, schema)
-        row = int(far[0]) if len(far) else farthest(data, schema)  # a copy: the game refuses it
+        row = int(far[0]) if len(far) else farthest(data, schema)
         return _row(EXPOSING, row, data)._replace(exposures=(), compared=_compared(data))
     most = np.flatnonzero(scores == scores.max())
     row = int(most[0] if len(most) == 1 else farthest_first(data, schema, most)[0])

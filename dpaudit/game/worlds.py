@@ -127,7 +127,7 @@ def build_game(
         The game.
 
     Raises:
-        TargetError: If the target's record is in both worlds.
+        TargetError: If the replacement equals the target, so that both worlds are the same.
         SettingsError: If fewer than one row is requested.
     """
     others = without(data, () if target.row is None else (target.row,))
@@ -135,6 +135,11 @@ def build_game(
     added, missing = [target.record], {World.IN: None, World.OUT: position}
     if neighbours is Neighbours.REPLACE_ONE:
         assert replacement is not None
+        if copies_of(target.record, replacement, schema):
+            raise TargetError(
+                f"the replacement of the target ({target.choice}) equals it, so both worlds are "
+                "the same: give another"
+            )
         added, missing = [*added, replacement], {World.IN: position + 1, World.OUT: position}
     union = pd.concat([others.iloc[:position], *added, others.iloc[position:]])
     view = GameView(
@@ -146,13 +151,7 @@ def build_game(
         released_facts=released_facts,
         released_effect=released_effect,
     )
-    game = Game(view=view, data=schema.canonical(union), missing=missing)
-    if copies_of(target.record, game.table(World.OUT, 0), schema):
-        raise TargetError(
-            f"the target ({target.choice}) has an identical copy in the table or as its "
-            "replacement, so it is in both worlds: choose another target, or drop duplicate rows"
-        )
-    return game
+    return Game(view=view, data=schema.canonical(union), missing=missing)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -341,6 +341,8 @@ def text_of(finding: str, reasons: Sequence[str], blocks: Sequence[Block]) -> st
         if block.table:
             table = (block.table.header, *block.table.rows)
             lines += aligned(table, numeric=block.table.numeric, indent=_INDENT)
+        if block.command:
+            lines += ["", f"{_INDENT}{_INDENT}{block.command}"]  # whole, to be copied
     return "\n".join(lines)
 
 

@@ -610,7 +610,11 @@ def _excuses(
     the same, coins hide nothing there, and no randomness has been missed.
     """
     changes = [order._replace(seed=2000 + order.number)]
-    if transcript.coin_before is not None and not setting.public_coins:
+    # Noise whose use was not seen is drawn with the coins, and is never public.
+    secret = next((one.site for one in transcript.unfollowed if one.unseen), None)
+    if secret is None and not setting.public_coins:
+        secret = transcript.coin_before
+    if secret is not None:
         changes += [
             order._replace(coins=coins) for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS))
         ]
@@ -621,7 +625,7 @@ def _excuses(
         if same_steps(transcript, _play(setting, changed).transcript):
             continue
         if changed.coins:
-            found.coins_matter = transcript.coin_before
+            found.coins_matter = secret
         else:
             found.unheard = True
         return
@@ -795,8 +799,7 @@ def _own_words(setting: _Setting, replays: int) -> list[str]:
     words = ["--replays", str(replays), *(["--public-coins"] if setting.public_coins else [])]
     for sampler in setting.samplers:
         words += ["--sampler", text_of(sampler)]
-    spec = setting.spec
-    return words if spec.pair is not None else ["--target", spec.target.choice, *words]
+    return [*setting.spec.pair_options, *words]
 
 
 def _finite(value: float | None) -> float | None:

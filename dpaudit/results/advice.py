@@ -15,14 +15,6 @@ from dpaudit.results.verdict import Verdict
 
 EXPLAINED_MODELS: Final = 400
 """Models for each suspect that `explain` fixes, at most, by default."""
-_OF_REPLAY: Final = frozenset(
-    f"--{name}"
-    for name in (
-        *("data", "schema", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "rows"),
-        *("confidence", "seed", "target", "worst-case", "neighbours-file"),
-    )
-) | {"-p"}
-"""Options of an audit that replay takes, too."""
 
 
 class NextStep(NamedTuple):
@@ -109,16 +101,10 @@ def _without_fixes(result: AuditRecord) -> NextStep:
             "the loss comes from, in some 26 fits.",
             "",
         )
-    words, given = [], iter(shlex.split(result.reproduce)[2:])
-    for word in given:
-        if word in _OF_REPLAY:
-            words += [word, next(given)]
-        elif not word.startswith("-") and not words:
-            words.append(word)
     return NextStep(
         "Find out why: a replay names the lines of Python code that the loss comes from, in some "
         "26 fits.",
-        shlex.join(["dpaudit", "replay", *words]),
+        result.replay or "",
     )
 
 

@@ -90,6 +90,7 @@ class TargetOfAudit:
             compared with all others to find the farthest; absent where all were, or none had to be.
         worst_case: The name of the worst case; absent where there is none.
         neighbours_file: The file of the neighbouring table; absent where there is none.
+        repeats: How many other rows equal it, in both worlds; absent where none does.
         tables: Of a worst case or a pair of one's own: what both tables are and why they make a
             valid game; absent where a target was chosen.
     """
@@ -101,6 +102,7 @@ class TargetOfAudit:
     compared: Positive | None = field(default=None, metadata=OPTIONAL)
     worst_case: WorstCase | None = field(default=None, metadata=OPTIONAL)
     neighbours_file: str | None = field(default=None, metadata=OPTIONAL)
+    repeats: Positive | None = field(default=None, metadata=OPTIONAL)
     tables: str | None = field(default=None, metadata=OPTIONAL)
 
 
@@ -358,6 +360,8 @@ class AuditRecord(Document):
         reproduce: The command that repeats the audit.
         fresh: The command of the same audit with the next seed; absent where no command has its
             table or its generator.
+        replay: The command that replays the generator on the same two tables; absent where no
+            command has them.
 
     Raises:
         ValueError: If the verdict needs a number that is missing.
@@ -403,6 +407,7 @@ class AuditRecord(Document):
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     reproduce: str
     fresh: str | None = field(default=None, metadata=OPTIONAL)
+    replay: str | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED):

@@ -374,6 +374,12 @@ def failed_part(result: Conclusion) -> str:
 
 def target(result: AuditRecord) -> str:
     """The target and how it was chosen: "row 3, the most exposed record: sole maximum of age"."""
+    repeats = result.target.repeats
+    others = "" if repeats is None else f"; {counted(repeats, 'other row')} equal to it"
+    return f"{_chosen(result)}{others}"
+
+
+def _chosen(result: AuditRecord) -> str:
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
     if result.game.instead_of_target is not None:
         return result.game.instead_of_target

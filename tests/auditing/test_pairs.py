@@ -8,12 +8,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import typer
 
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.cli.main import app
 from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.explain.run import reopen
 from dpaudit.game.store import Private
@@ -39,6 +41,14 @@ SMALL: dict[str, Any] = {
     "jobs": 1,
     "epsilon": 1.0,
 }
+
+
+def _replay(command: str) -> dict[str, Any]:
+    """What the command of a replay was given; fails where it has no such option."""
+    group: Any = typer.main.get_command(app)
+    _, name, *words = shlex.split(command)
+    given: dict[str, Any] = group.get_command(None, name).make_context(name, words).params
+    return given
 
 
 def spec_of(schema: Schema | str | None = SCHEMA, data: Any = None, **given: Any) -> TwoWorldSpec:
@@ -122,6 +132,10 @@ def test_the_report_says_what_was_built_and_the_command_builds_it_again(files: P
     assert (result.target.worst_case, result.schema.source) == ("narrow", "schema.json")
     assert words[words.index("--schema") + 1] == "schema.json"
     assert not {"--data", "--target"} & set(words)
+    assert result.replay is not None
+    again = _replay(result.replay)
+    assert (again["worst_case"], again["data"]) == (WorstCase.NARROW, None)
+    assert "--target" not in result.replay
     run = reopen(out)
     assert run.audit.settings.game.worst_case is WorstCase.NARROW
     assert run.audit.id == spec_of_run(result, "narrow").id
@@ -150,6 +164,9 @@ def test_a_pair_of_ones_own_is_audited_and_reopened(files: Path) -> None:
     assert (result.target.row, result.target.choice) == (29, "neighbours-file:without.csv")
     assert "--data table.csv" in result.reproduce
     assert "--neighbours-file without.csv" in result.reproduce
+    assert result.replay is not None
+    again = _replay(result.replay)
+    assert (again["data"], again["neighbours_file"]) == ("table.csv", "without.csv")
     run = reopen(Path("run"))
     assert run.audit.target.row == 29
     assert run.result.target.neighbours_file == "without.csv"

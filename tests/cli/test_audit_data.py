@@ -46,6 +46,8 @@ def test_split_train_and_audit(folder: Path) -> None:
     code, out, _ = called("audit-data", *tables, "-q")
     assert code == 3
     assert len(out.splitlines()) == 1
+    code, out, _ = called("audit-data", *tables)
+    assert out.splitlines()[-1].strip().startswith("dpaudit split --data ")  # whole, to be copied
 
 
 def test_what_does_not_fit_is_an_error_in_one_line(folder: Path) -> None:

@@ -135,16 +135,16 @@ def test_a_record_may_be_added_to_any_world_of_replace_one(tmp_path: Path) -> No
     pd.testing.assert_frame_equal(game.view.others, TABLE)
 
 
-def test_duplicates_of_the_target_are_refused(tmp_path: Path) -> None:
+def test_rows_equal_to_the_target_are_in_both_worlds(tmp_path: Path) -> None:
     for row in (1, 3):  # with and without missing values
         twice = SCHEMA.canonical(pd.concat([TABLE, TABLE.iloc[[row]]]))
         assert copies_of(TABLE.iloc[[row]], twice, SCHEMA) == 2
         for choice in (f"row:{row}", "row:7", record_file(tmp_path, TABLE.iloc[[row]])):
-            with pytest.raises(TargetError, match=r"identical copy.*choose another target"):
-                played(choice, data=twice)
-    assert (
-        len(played("row:2", data=twice).table(World.IN, 0)) == 8
-    )  # another's copies do not matter
+            game = played(choice, data=twice)
+            inside, outside = (game.table(world, 0) for world in World)
+            assert (len(inside), len(outside)) == (8, 7)
+            assert copies_of(TABLE.iloc[[row]], inside, SCHEMA) == 2
+            assert copies_of(TABLE.iloc[[row]], outside, SCHEMA) == 1
 
 
 def test_a_replacement_that_equals_the_target_is_refused() -> None:

@@ -81,3 +81,17 @@ def test_counts_cost_what_their_noise_allows(noisy: Callable[..., Any]) -> None:
         assert record.verdict is verdict, str(record)
         assert record.target == "row:39"  # alone in its cell
         assert record.proved == pytest.approx(1.0 / scale)
+
+
+def evaluated(data: pd.DataFrame, rng: np.random.Generator, scale: float) -> Any:
+    frame = pd.DataFrame({"n": counted(data).to_numpy(), "z": rng.laplace(0.0, scale, size=CELLS)})
+    return frame.eval("n + z").tolist()
+
+
+def test_noise_added_out_of_sight_is_secret_and_accuses_nobody() -> None:
+    """The rows alone, given the noise, lose far more than they do when it is secret."""
+    record = dpaudit.replay(
+        Counts(evaluated, 20.0), table(), schema=SCHEMA, epsilon=0.05, rows=5000, replays=6
+    )
+    assert record.verdict is Verdict.INCONCLUSIVE
+    assert "that may be secret" in record.reasons[0]

@@ -16,7 +16,7 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult, result_schema
 
 NAMES = [field.name for field in fields(AuditRecord)]
-OPTIONAL = {"access", "date", "detectable_gaussian", "fresh", "probes", "reach"}
+OPTIONAL = {"access", "date", "detectable_gaussian", "fresh", "probes", "reach", "replay"}
 """Absent where it is not known, or where none was run."""
 
 

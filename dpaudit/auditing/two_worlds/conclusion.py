@@ -83,6 +83,7 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
         compared=target.compared,
         worst_case=audit.settings.game.worst_case,
         neighbours_file=audit.settings.game.neighbours_file,
+        repeats=audit.target_repeats or None,
         tables=None if audit.pair is None else audit.pair.account,
     )
 

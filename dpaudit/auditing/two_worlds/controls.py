@@ -101,6 +101,7 @@ def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:
     offered = {
         "schema": audit.table.schema,
         "target": audit.target.record,
+        "repeats": audit.target_repeats,
         "released_facts": audit.game.view.released_facts,
     }
     built = build(GENERATORS_OF[role], GENERATORS, given={}, offered=offered)

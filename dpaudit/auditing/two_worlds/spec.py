@@ -22,7 +22,7 @@ from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import Table, data_digest
+from dpaudit.model.tables import IN_MEMORY, Table, data_digest
 from dpaudit.plugins.access import released_effect
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
@@ -31,7 +31,7 @@ from dpaudit.plugins.named import (
     named_generator,
     plain_settings,
 )
-from dpaudit.plugins.protocols import Generator
+from dpaudit.plugins.protocols import Generator, World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.plugins.source import source_digest
 from dpaudit.results.record import Selection
@@ -67,6 +67,11 @@ class TwoWorldSpec(AuditSpec):
     def target_row(self) -> int | None:
         """The target's row; None if the table does not hold it."""
         return self.target.row
+
+    @cached_property
+    def target_repeats(self) -> int:
+        """How many other rows equal the target; they are in both worlds."""
+        return copies_of(self.target.record, self.game.table(World.OUT, 0), self.table.schema)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -112,15 +117,27 @@ class TwoWorldSpec(AuditSpec):
     def own_options(self) -> list[str]:
         """The same, as words of the command."""
         game = self.settings.game
-        words = []
-        if game.neighbours_file is not None:
-            words = ["--neighbours-file", game.neighbours_file]
-        elif self.pair is None:
-            words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
+        words = self.pair_options
+        if self.selection is not None:
+            words = ["--target", VULNERABLE]
         if game.access is not Access.OUTPUT:
             words += ["--access", game.access.value]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
         return words + game.words(*_WRITTEN_APART)
+
+    @property
+    def pair_options(self) -> list[str]:
+        """The words of the command that name the two tables: a file of both, or the target."""
+        if self.settings.game.neighbours_file is not None:
+            return ["--neighbours-file", self.settings.game.neighbours_file]
+        return [] if self.pair is not None else ["--target", self.target.choice]
+
+    @property
+    def replay(self) -> str | None:
+        """The command that replays the generator on the same two tables; none if in memory."""
+        if self.table.source == IN_MEMORY:
+            return None
+        return self.command_of("replay", self.pair_options)
 
 
 def build_two_worlds(

@@ -244,6 +244,7 @@ class Copycat(_TargetToy):
         schema: The public schema.
         target: The record that it leaks, a table of one row.
         epsilon: The epsilon that it claims, falsely.
+        repeats: Other rows that equal the target: it was seen if there are more.
         released_facts: Names of the numbers that its models release.
 
     Raises:
@@ -251,6 +252,7 @@ class Copycat(_TargetToy):
         TargetError: If the target is not one record that fits the schema.
     """
 
+    repeats: int = 0
     released_facts: tuple[str, ...] = FACTS
     discloses: ClassVar[tuple[str, ...]] = DISCLOSES
 
@@ -261,7 +263,7 @@ class Copycat(_TargetToy):
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> CopycatModel:
         """Remembers whether the target is in the data."""
-        seen = contains(data, self.target, self.schema)
+        seen = int(equal_rows(data, self.target, self.schema).sum()) > self.repeats
         return CopycatModel(
             schema=self.schema,
             copied=self.target if seen else None,
