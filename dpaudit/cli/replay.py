@@ -85,7 +85,7 @@ def replay(
 ) -> None:
     """Runs Python code in both worlds with the same noisy answers: its exact privacy loss.
 
-    Needs no change of its code and some 26 fits.
+    Needs no change of its code and some 28 fits.
     """
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.plugins.samplers import sampler_of

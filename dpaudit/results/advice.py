@@ -103,7 +103,7 @@ def _without_fixes(result: AuditRecord) -> NextStep:
         )
     return NextStep(
         "Find out why: a replay names the lines of Python code that the loss comes from, in some "
-        "26 fits.",
+        "28 fits.",
         result.replay or "",
     )
 
