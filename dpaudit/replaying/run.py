@@ -374,6 +374,7 @@ def _replayed(
             _FIRST + number,
             plan.base_of(number),
             plan.tilt,
+            plan.widened_in(number),
             steering=plan.steering,
             kept=found.kept,
         )
