@@ -271,7 +271,7 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
     """Replays a generator in a test: `dpaudit.replay`; its record has `assert_no_violation()`.
 
-    About 26 fits of unmodified code detect leaks that an audit of that size cannot. If the call
+    About 28 fits of unmodified code detect leaks that an audit of that size cannot. If the call
     names no `samplers`, those of the project's file are used (`dpaudit.auditing.configuration`).
     """
 

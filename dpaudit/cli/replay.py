@@ -86,7 +86,7 @@ def replay(
 ) -> None:
     """Runs Python code in both worlds with the same noisy answers: its exact privacy loss.
 
-    Needs no change of its code and some 26 fits.
+    Needs no change of its code and some 28 fits.
     """
     del help_all  # its callback has answered
     from dpaudit.plugins.registry import parse_parameters

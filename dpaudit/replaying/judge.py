@@ -44,6 +44,11 @@ _MOST_AIMED: Final = 60.0
 _BISECTIONS: Final = 14
 _PURE_TILT: Final = 30.0
 """For a claim without delta: draws answers where the loss is largest."""
+_WIDENED: Final = (1.0, 10.0, 1.0, 30.0)
+"""For a claim without delta: how many times as wide the noise is in a pair of replays, in turn.
+
+What is rare, such as another winner of a noisy maximum, may lose most.
+"""
 
 
 class DrawPlan(NamedTuple):
@@ -68,6 +73,10 @@ class DrawPlan(NamedTuple):
         """The world whose law a counted replay is drawn from."""
         other = World.OUT if self.base is World.IN else World.IN
         return other if self.in_turn and number % 2 else self.base
+
+    def widened_in(self, number: int) -> float:
+        """As of `lockstep.Order`, of a counted replay."""
+        return _WIDENED[number // 2 % len(_WIDENED)] if self.in_turn else 1.0
 
 
 def measured(

@@ -98,6 +98,11 @@ class NoiseLaw(ABC):
         ratio = self.log_density(value) - self.log_density(value - moved)
         return Drawn(value, np.asarray(np.broadcast_to(ratio, value.shape)))
 
+    def widened(self, times: float, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        """Noise that is so many times as wide, where that can occur."""
+        value = self.sample(rng, shape)
+        return np.where(np.isfinite(self.log_density(times * value)), times * value, value)
+
     def element(self, place: int, size: int) -> NoiseLaw:
         """The law of one element."""
         fields = {

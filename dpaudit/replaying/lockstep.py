@@ -72,6 +72,8 @@ class Order(NamedTuple):
         number: Of the replay; names its streams.
         base: The world whose law the answers are drawn from.
         tilt: How far they are moved towards where the worlds differ most; 0 for not at all.
+        widened: In place of the tilt of noise, how many times as wide it is: for a claim without
+            delta, which a transcript refutes however rare it is. Its weight is not known.
         steering: In place of the tilt, how far answers of sub-samples are moved by the loss so far.
         coins: Which of the replay's coins both worlds share.
         nudged: Lines of noise whose answers are slightly changed in world "out", to see whether
@@ -88,6 +90,7 @@ class Order(NamedTuple):
     number: int
     base: World = World.IN
     tilt: float = 0.0
+    widened: float = 1.0
     steering: Steering | None = None
     coins: int = 0
     nudged: frozenset[Site] = frozenset()
@@ -674,6 +677,9 @@ class _Match:
                 self._mixed.append(gain if np.isfinite(gain) else 0.0)
             value, log_weight = mixed.value, mixed.log_weight
             self.transcript.chance = posterior(self.transcript.chance, mixed.log_ratio)
+        elif self.order.widened != 1.0:
+            noise = known[base].widened(self.order.widened, self._rng, moved.shape)
+            value, log_weight = before[base] + noise, 0.0
         else:
             shift = before.shift if base == 0 else -before.shift
             made = known[base].drawn(shift, self.order.tilt, self._rng)

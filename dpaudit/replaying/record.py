@@ -218,7 +218,7 @@ class ReplayRecord(Document):
     def _rows(self) -> Iterator[Row]:
         yield Row("claim", claim_and_relation(self.claim))
         yield Row("bound", self.bound_text)
-        if self.computed is not None:
+        if self.computed is not None or self.computed_note is not None:
             yield Row("computed", self.computed_text)
         yield Row("target", self.target)
         if self.detectable is not None:

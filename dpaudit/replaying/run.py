@@ -125,6 +125,7 @@ class _Found:
     idle: tuple[Site, ...] = ()
     heard: bool = False
     identified: WorldsIdentified | None = None
+    doubts: tuple[str, ...] = ()
     verdict: Verdict = Verdict.INCONCLUSIVE
     reasons: tuple[str, ...] = ()
     features: tuple[MovedFeature, ...] | None = None
@@ -374,6 +375,7 @@ def _replayed(
             _FIRST + number,
             plan.base_of(number),
             plan.tilt,
+            plan.widened_in(number),
             steering=plan.steering,
             kept=found.kept,
         )
@@ -389,22 +391,20 @@ def _replayed(
     counted = [one.transcript for one in plays]
     judged = _judged(setting, found, plan, counted)
     found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
-    if judged.above and found.control is None and (found.heard or setting.public_coins):
+    if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
-        for place in largest[:_CHECKED]:
+        for place in largest[: _CHECKED if judged.above else 1]:
             if found.coins_matter is None and found.loose is None and not found.unheard:
                 _excuses(setting, orders[place], counted[place], found, say)
     above, parted = judged.above, _parting(found.pilot, counted)
-    found.verdict, found.reasons = _verdict(
-        found, counted, above=above, parted=parted, public_coins=setting.public_coins
-    )
+    _decide(found, counted, above=above, parted=parted, public_coins=setting.public_coins)
     if found.verdict is Verdict.VIOLATION and not found.fixed:
         judged = _resting(setting, found, plan, orders, plays, say)
-        found.verdict, found.reasons = _verdict(
-            found, counted, above=above, parted=parted, public_coins=setting.public_coins
-        )
+        _decide(found, counted, above=above, parted=parted, public_coins=setting.public_coins)
     if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
         found.identified = _identified(setting, guarantee, found, say)
+    if found.verdict is not Verdict.VIOLATION and (found.doubts or found.control is not None):
+        judged = judged._replace(proved=0.0)
     partings = [one.parting for one in (found.pilot, *counted) if one.parting is not None]
     differ = any(one.is_difference for one in partings)
     if setting.hand_over and found.control is None and (above or differ):
@@ -863,6 +863,21 @@ def _not_followed(pilot: Transcript, found: Sequence[Any]) -> tuple[NotFollowed,
     return tuple(dict.fromkeys(listed))
 
 
+def _decide(
+    found: _Found,
+    counted: Sequence[Transcript],
+    *,
+    above: bool,
+    parted: PartingFound | None,
+    public_coins: bool,
+) -> None:
+    """Notes the verdict, and what could excuse a loss."""
+    found.doubts = tuple(_doubts(found, counted, parted, above=above, public_coins=public_coins))
+    found.verdict, found.reasons = _verdict(
+        found, counted, above=above, parted=parted, public_coins=public_coins
+    )
+
+
 def _verdict(
     found: _Found,
     counted: Sequence[Transcript],
@@ -897,10 +912,12 @@ def _verdict(
                 f"what comes after {cut.unfollowed[-1].site} cannot be followed: "
                 f"{cut.unfollowed[-1].why}",
             )
-        return Verdict.CONSISTENT, (_consistent(found),)
-    doubts = list(_doubts(found, counted, parted, public_coins=public_coins))
-    if doubts:
-        return Verdict.INCONCLUSIVE, tuple(doubts)
+        return Verdict.CONSISTENT, (
+            _consistent(found),
+            *(f"nothing is proved, for {one}" for one in found.doubts),
+        )
+    if found.doubts:
+        return Verdict.INCONCLUSIVE, found.doubts
     reason = "the privacy loss of the noisy answers exceeds the claim"
     if found.pilot.tosses:
         reason = f"{reason}, given which other records are in the sub-samples"
@@ -945,9 +962,10 @@ def _doubts(
     counted: Sequence[Transcript],
     parted: PartingFound | None,
     *,
-    public_coins: bool = False,
+    above: bool,
+    public_coins: bool,
 ) -> Iterator[str]:
-    """Possible excuses for a loss above the claim."""
+    """What could excuse a loss: with any of these nothing is proved."""
     open_sites = {
         str(one.site)
         for transcript in (found.pilot, *counted)
@@ -957,7 +975,7 @@ def _doubts(
     if open_sites:
         yield (
             f"how the noisy answers of {', '.join(sorted(open_sites))} are used is not "
-            "followed; if they are released, the loss exceeds the claim"
+            f"followed{'; if they are released, the loss exceeds the claim' if above else ''}"
         )
     if found.unheard:
         yield (
@@ -976,8 +994,8 @@ def _doubts(
         )
     if found.coins_matter is not None:
         yield (
-            f"what is released depends on coins ({found.coins_matter}) that may be secret; if they "
-            "are public, the loss exceeds the claim"
+            f"what is released depends on coins ({found.coins_matter}) that may be secret"
+            f"{'; if they are public, the loss exceeds the claim' if above else ''}"
         )
     unknown = [
         one

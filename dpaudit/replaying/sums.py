@@ -182,7 +182,7 @@ def shares_of(law: NoiseLaw, places: IntArray, size: int) -> list[Share] | None:
     one = np.ones(len(places))
     if isinstance(law, Gaussian):
         return [Share("gaussian", one, scale, one)]
-    if law.name in ("laplace", "gamma"):
+    if law.name in ("laplace", "gamma", "geometric"):
         shape = np.broadcast_to(getattr(law, "shape", 1.0), (size,))[places]
         return [Share(law.name, one * getattr(law, "sign", 1.0), scale, shape)]
     if isinstance(law, GammaDifference):

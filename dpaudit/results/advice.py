@@ -98,12 +98,12 @@ def _without_fixes(result: AuditRecord) -> NextStep:
     if result.data.source == IN_MEMORY:
         return NextStep(
             "Find out why: dpaudit.replay(generator, table) names the lines of Python code that "
-            "the loss comes from, in some 26 fits.",
+            "the loss comes from, in some 28 fits.",
             "",
         )
     return NextStep(
         "Find out why: a replay names the lines of Python code that the loss comes from, in some "
-        "26 fits.",
+        "28 fits.",
         result.replay or "",
     )
 

@@ -97,3 +97,13 @@ def test_noise_added_out_of_sight_is_secret_and_accuses_nobody() -> None:
     )
     assert record.verdict is Verdict.INCONCLUSIVE
     assert "that may be secret" in record.reasons[0]
+
+
+def test_nothing_is_proved_given_noise_that_may_be_secret() -> None:
+    """Below the claim, too: the rows' loss given the noise is no bound."""
+    record = dpaudit.replay(
+        Counts(evaluated, 20.0), table(), schema=SCHEMA, epsilon=1e9, rows=5000, replays=6
+    )
+    assert record.verdict is Verdict.CONSISTENT
+    assert record.proved == 0.0
+    assert record.reasons[1].startswith("nothing is proved, for what is released depends on coins")
