@@ -5,7 +5,9 @@ Table, schema and the number of records are those of the study from outside, rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,15 +27,17 @@ COUNTED: Final = {
     "datasynthesizer:correlated": 20,
     "dpmm:mst": 3,
     "dpmm:priv-bayes": 3,
-    "smartnoise-synth:mwem": 3,
-    "dpmm:aim": 3,
     "smartnoise-synth:mst": 3,
-    "smartnoise-synth:aim": 3,
-    "smartnoise-synth:pategan": 3,
-    "smartnoise-synth:dpctgan": 3,
     "smartnoise-synth:patectgan": 3,
+    "smartnoise-synth:dpctgan": 3,
+    "smartnoise-synth:pategan": 3,
+    "smartnoise-synth:aim": 3,
+    "dpmm:aim": 3,
+    "smartnoise-synth:mwem": 3,
 }
-"""Counted replays of each method: fewer of slow ones."""
+"""Counted replays of each method: fewer of slow ones, which come last."""
+MINUTES: Final = 25
+"""Minutes after which a replay is stopped: its row then says so."""
 
 
 KEPT: Final = (
@@ -70,6 +74,30 @@ SETTINGS: Final = tuple(
 )
 
 
+class ReplayStoppedError(Exception):
+    """A replay took more than its minutes; no error of dpaudit, which a replay would handle."""
+
+
+@contextmanager
+def stopped_after(minutes: float) -> Iterator[None]:
+    """Ends what it encloses after some minutes.
+
+    Raises:
+        ReplayStoppedError: When they are over.
+    """
+
+    def stop(*_: object) -> None:
+        raise ReplayStoppedError(f"stopped after {minutes:g} minutes")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def released_case(setting: Setting, folder: Path | None, *, quick: bool) -> dict[str, Any]:
     """What a replay says of a method; the error where it cannot be replayed."""
     case = CASES[setting.method]
@@ -77,14 +105,15 @@ def released_case(setting: Setting, folder: Path | None, *, quick: bool) -> dict
     table = pd.read_csv(table_file("adult", folder))[list(SCHEMA.names)]
     claim: Mapping[str, Any] = case.claim
     try:
-        record = replay(
-            setting.method,
-            table.head(case.records),
-            schema=SCHEMA,
-            replays=1 if quick else COUNTED[setting.method],
-            parameters={"defaults": setting.defaults},
-            **claim,
-        )
-    except DpauditError as error:
+        with stopped_after(MINUTES):
+            record = replay(
+                setting.method,
+                table.head(case.records),
+                schema=SCHEMA,
+                replays=1 if quick else COUNTED[setting.method],
+                parameters={"defaults": setting.defaults},
+                **claim,
+            )
+    except (DpauditError, ReplayStoppedError) as error:
         return {**found, "error": clipped(str(error), MOST_OF_AN_ERROR)}
     return {**found, "result": kept(record)}
