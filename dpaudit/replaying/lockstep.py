@@ -777,7 +777,7 @@ class _Match:
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = [np.log(one) for one in tables]
                 loss = np.where(tables[base] > 0, logs[base] - logs[1 - base], 0.0)
-                tilted = logs[base] + np.clip(self.order.tilt * loss, -50, 50)
+                tilted = logs[base] + np.clip(self.order.tilt * np.clip(loss, -1e9, 1e9), -50, 50)
             proposal = np.exp(tilted - np.max(tilted))
             proposal /= proposal.sum()
             places = self._rng.choice(len(proposal), size=block, p=proposal)
@@ -835,7 +835,8 @@ class _Match:
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = np.where(p > 0, np.log(p) - np.log(other), 0.0)
             loss = np.where(p < 1, np.log1p(-p) - np.log1p(-other), 0.0)
-            odds = np.log(p) - np.log1p(-p) + np.clip(self.order.tilt * (gain - loss), -50, 50)
+            apart = np.clip(gain - loss, -1e9, 1e9)
+            odds = np.log(p) - np.log1p(-p) + np.clip(self.order.tilt * apart, -50, 50)
         q = np.where(p <= 0, 0.0, np.where(p >= 1, 1.0, 1.0 / (1.0 + np.exp(-odds))))
         under = self._rng.random(q.shape) < q
         with np.errstate(divide="ignore"):

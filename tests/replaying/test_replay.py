@@ -126,6 +126,13 @@ def test_places_drawn_without_replacement_cost_the_product_of_their_probabilitie
     assert min(abs(abs(one) - record.proved) for one in losses) < 1e-9
 
 
+def test_places_that_one_world_alone_can_draw_are_found() -> None:
+    record = replayed("TwoThatAreFilled", replays=20)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved is None
+    assert record.ledger[0].place == line_of("TwoThatAreFilled", "replace=False")
+
+
 def _in_turn(weights: Any, pair: tuple[int, int]) -> float:
     """The probability of two different places, one after the other."""
     first, second = (float(weights[place]) for place in pair)

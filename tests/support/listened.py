@@ -267,6 +267,14 @@ class TwoOfThemByCounts(TwoOfThem):
     scale = 1.5
 
 
+class TwoThatAreFilled(Counting):
+    """Two cells drawn by the exact counts: the last one is empty without the record."""
+
+    def train(self, counts: Any) -> Any:
+        picked = self.rng.choice(CELLS, size=2, replace=False, p=counts / counts.sum())
+        return shares(np.isin(np.arange(CELLS), picked).astype(float))
+
+
 class FixedSeed(Counting):
     """The seed is in the code."""
 
