@@ -1211,14 +1211,12 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
     ):
         return NotImplemented
     if axis is None:
-        flat, axis = marked._changed(np.ravel), 0
+        flat = marked._changed(np.ravel)
     else:
         flat = marked._changed(lambda one: np.moveaxis(one, axis, 0))
     if not len(flat) or len(flat) > 10_000:
         return NotImplemented
-    content = np.add.reduce(
-        marked.view(np.ndarray), axis=None if marked.ndim == 1 else axis, keepdims=keepdims
-    )
+    content = np.add.reduce(marked.view(np.ndarray), axis=axis, keepdims=keepdims)
     if isinstance(marked, NoiseArray):
         if len(flat) > 64:
             return NotImplemented
