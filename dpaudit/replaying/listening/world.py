@@ -161,6 +161,12 @@ class ListeningWorld:
             if len(self._log) >= 20_000:
                 self.ask("notes", where)
 
+    def are_released(self, ids: Any) -> bool:
+        """Whether all of these answers were used as numbers; constants among them count as such."""
+        flat = np.ravel(ids)
+        flat = flat[flat >= 0]
+        return bool(np.all(flat < len(self.released)) and self.released[flat].all())
+
     def equal(self, kind: str, where: Site, value: Any) -> bool:
         """Whether a value is equal in both worlds: assumed if it is only noted."""
         if where[:2] in self.asked:
