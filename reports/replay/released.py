@@ -18,7 +18,7 @@ from dpaudit.formatting import clipped
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.run import replay
 from reports.data import table_file
-from reports.third_party.run import CASES, SCHEMA
+from reports.third_party.run import CASES, SCHEMA, Case
 
 MOST_OF_AN_ERROR: Final = 200
 """Characters of an error that the results keep."""
@@ -32,7 +32,15 @@ COUNTED: Final = {
     "smartnoise-synth:dpctgan": 3,
     "smartnoise-synth:pategan": 3,
     "smartnoise-synth:aim": 3,
+    "diffprivlib:histogram": 10,
+    "diffprivlib:histogramdd": 3,
+    "diffprivlib:gaussian-nb": 10,
+    "privsyn-core:privsyn": 10,
+    "opacus:autoregressive": 3,
     "dpmm:aim": 3,
+    "opendp:fixed": 3,
+    "opendp:mst": 3,
+    "opendp:aim": 3,
     "smartnoise-synth:mwem": 3,
 }
 """Counted replays of each method: fewer of slow ones, which come last."""
@@ -70,7 +78,9 @@ class Setting(NamedTuple):
 
 
 SETTINGS: Final = tuple(
-    Setting(method, defaults) for method in COUNTED for defaults in CASES[method].defaults
+    Setting(method, defaults)
+    for method in COUNTED
+    for defaults in CASES.get(method, Case()).defaults
 )
 
 
@@ -100,7 +110,7 @@ def stopped_after(minutes: float) -> Iterator[None]:
 
 def released_case(setting: Setting, folder: Path | None, *, quick: bool) -> dict[str, Any]:
     """What a replay says of a method; the error where it cannot be replayed."""
-    case = CASES[setting.method]
+    case = CASES.get(setting.method, Case())
     found: dict[str, Any] = {"method": str(setting), "records": case.records}
     table = pd.read_csv(table_file("adult", folder))[list(SCHEMA.names)]
     claim: Mapping[str, Any] = case.claim

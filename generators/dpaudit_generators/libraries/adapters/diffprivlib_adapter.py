@@ -37,7 +37,7 @@ class Histogram(Released):
     def fit(self, data, *, seed):
         """Counts every column: in 10 bins, unless the library is told otherwise."""
         table, self.counted = self.cells.numbers(data), []
-        for name, ends in zip(self.names, self.ranges):
+        for name, ends in zip(self.names, self.ranges, strict=True):
             public = {"range": ends, "bins": self.cells.sizes[name], "random_state": seed}
             given = public if self.is_public else {}
             self.counted.append(
@@ -49,7 +49,7 @@ class Histogram(Released):
         """Each column by itself."""
         rng = np.random.default_rng(seed)
         drawn = [within(edges, places(counts, n, rng), rng) for counts, edges in self.counted]
-        return self.cells.records(dict(zip(self.names, drawn)))
+        return self.cells.records(dict(zip(self.names, drawn, strict=True)))
 
 
 class HistogramDd(Released):
@@ -68,8 +68,8 @@ class HistogramDd(Released):
         """A cell for each record."""
         rng = np.random.default_rng(seed)
         cells = np.unravel_index(places(self.counts.ravel(), n, rng), self.counts.shape)
-        drawn = [within(edges, at, rng) for edges, at in zip(self.edges, cells)]
-        return self.cells.records(dict(zip(self.names, drawn)))
+        drawn = [within(edges, at, rng) for edges, at in zip(self.edges, cells, strict=True)]
+        return self.cells.records(dict(zip(self.names, drawn, strict=True)))
 
 
 class NaiveBayes(Released):
@@ -94,8 +94,9 @@ class NaiveBayes(Released):
         if not self.is_public:
             self.model = models.GaussianNB(epsilon=self.epsilon).fit(inputs, labels)
             return self
-        ends = zip(*(at for name, at in zip(self.names, self.ranges) if name != self.label))
-        self.model = models.GaussianNB(epsilon=self.epsilon, bounds=tuple(ends), random_state=seed)
+        inner = [column for column in self.cells.columns if column["name"] != self.label]
+        ends = tuple(np.transpose([self.cells.bounds(column) for column in inner]))
+        self.model = models.GaussianNB(epsilon=self.epsilon, bounds=ends, random_state=seed)
         self.model.partial_fit(inputs, labels, classes=np.arange(self.cells.sizes[self.label]))
         return self
 

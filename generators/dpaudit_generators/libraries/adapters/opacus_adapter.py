@@ -32,7 +32,7 @@ class Network(torch.nn.Module):
     def forward(self, records):
         """The logits; the last column is not read."""
         known, found = torch.ones(len(records), 1), []
-        for place, (size, part) in enumerate(zip(self.sizes, self.parts)):
+        for place, (size, part) in enumerate(zip(self.sizes, self.parts, strict=True)):
             found.append(part(known))
             cells = torch.nn.functional.one_hot(records[:, place], size).float()
             known = torch.cat([known, cells], dim=1)
