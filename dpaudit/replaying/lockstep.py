@@ -983,8 +983,10 @@ class _Match:
 def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> list[Any]:
     """The probabilities of places in each world."""
     weights = [np.asarray(one["weights"], dtype=float) for one in (inside, outside)]
-    if weights[0].shape != weights[1].shape:
-        values = tuple(f"{len(one)} places" for one in weights)
+    counts = inside["count"], outside["count"]
+    if weights[0].shape != weights[1].shape or counts[0] != counts[1]:
+        pairs = zip(counts, weights, strict=True)
+        values = tuple(f"{count} of {len(one)} places" for count, one in pairs)
         raise _Parted(
             Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
         )
