@@ -38,9 +38,9 @@ COUNTED: Final = {
     "privsyn-core:privsyn": 10,
     "opacus:autoregressive": 3,
     "dpmm:aim": 3,
-    "opendp:fixed": 3,
-    "opendp:mst": 3,
-    "opendp:aim": 3,
+    "opendp:fixed": 1,
+    "opendp:mst": 1,
+    "opendp:aim": 1,
     "smartnoise-synth:mwem": 3,
 }
 """Counted replays of each method: fewer of slow ones, which come last."""
