@@ -100,7 +100,7 @@ def test_aim_refuses_sizes_before_any_training(dpmm: Any, wrong: dict[str, Any])
         dpmm.DpmmAim(schema={"columns": []}, **wrong)
 
 
-COLUMNS = [
+COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "kind": "integer", "lower": 0, "upper": 120},
     {"name": "sex", "kind": "categorical", "categories": ["f", "m"]},
     {"name": "gain", "kind": "continuous", "lower": -1.0, "upper": 1.0},
