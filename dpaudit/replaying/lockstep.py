@@ -60,7 +60,7 @@ ALL_IN: Final = (True,)
 """Outcome of the target's own coins: it is in every sub-sample."""
 
 _ASKABLE: Final = frozenset(
-    {"choose", "coin", "shift", "rescale", "operand", "located", "spend", "zero"}
+    {"choose", "coin", "shift", "rescale", "operand", "located", "spend", "answers", "zero"}
 )
 """Kinds of notes that become questions if their line is asked."""
 
@@ -586,6 +586,10 @@ class _Match:
             self._unfollowed(
                 site, "noise or a coin is put together with data in a way that cannot be followed"
             )
+        elif not equal and inside["what"] == "answers":
+            self._unfollowed(
+                site, "noisy answers are put together with data in a way that cannot be followed"
+            )
         elif not equal and inside["what"] == "operand":
             values = (shown(first), shown(second))
             raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
@@ -862,14 +866,8 @@ class _Match:
         if alike and key not in self.order.given:
             return ({"equal": True},) * 2
         ids = np.asarray([int(one) for one in flat(inside["ids"])])
-        if not alike and self._shows(ids, others):
-            raise _Parted(
-                Parting(
-                    kind=PartKind.REUSED,
-                    sites=(site, site),
-                    values=(shown(others[0]), shown(others[1])),
-                )
-            )
+        if not alike and self._are_known(inside["ids"], outside["ids"]):
+            return ({"known": True},) * 2
         steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
         one_step = next(iter(steps.values())) if len(steps) == 1 else None
         factor, offset = flat(inside["factor"]), flat(inside["offset"])
@@ -920,23 +918,25 @@ class _Match:
         )
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
-    def _shows(self, ids: IntArray, values: tuple[FloatArray, FloatArray]) -> bool:
-        """Whether answers are released already with which these values are put together."""
-        released = self.transcript.are_released(ids)
-        if len(values[0]) == len(values[1]) == len(ids):
-            released &= ~np.isclose(*values, rtol=ROUNDING, atol=0.0, equal_nan=True)
-        return bool(released.any())
+    def _are_known(self, *ids: Any) -> bool:
+        """Whether all of these answers are released: what is made of them and of data is data.
+
+        It costs what is done with it next, if no more noise protects it.
+        """
+        numbers = np.concatenate([np.ravel(one) for one in ids]).astype(np.int64)
+        return bool(self.transcript.are_released(numbers[numbers >= 0]).all())
 
     def _on_rescale(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         """Answers times a factor: where that differs, the noise is of another scale there."""
         by = flat(inside["by"]), flat(outside["by"])
-        values = (shown(by[0]), shown(by[1]))
         alike = same(*by)
         if alike and self._question("rescale", site) not in self.order.given:
             return ({"equal": True},) * 2
         ids = np.asarray([int(one) for one in flat(inside["ids"])])
-        if len(by[0]) != len(by[1]) or self._shows(ids, by):
-            raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
+        if not alike and self._are_known(inside["ids"], outside["ids"]):
+            return ({"known": True},) * 2
+        if len(by[0]) != len(by[1]):
+            self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
         steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
         one_step = next(iter(steps.values())) if len(steps) == 1 else None
         places = ids - (0 if one_step is None else one_step.first)
@@ -993,8 +993,10 @@ class _Match:
 def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> list[Any]:
     """The probabilities of places in each world."""
     weights = [np.asarray(one["weights"], dtype=float) for one in (inside, outside)]
-    if weights[0].shape != weights[1].shape:
-        values = tuple(f"{len(one)} places" for one in weights)
+    counts = inside["count"], outside["count"]
+    if weights[0].shape != weights[1].shape or counts[0] != counts[1]:
+        pairs = zip(counts, weights, strict=True)
+        values = tuple(f"{count} of {len(one)} places" for count, one in pairs)
         raise _Parted(
             Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
         )

@@ -5,7 +5,9 @@ Table, schema and the number of records are those of the study from outside, rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +18,7 @@ from dpaudit.formatting import clipped
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.run import replay
 from reports.data import table_file
-from reports.third_party.run import CASES, SCHEMA
+from reports.third_party.run import CASES, SCHEMA, Case
 
 MOST_OF_AN_ERROR: Final = 200
 """Characters of an error that the results keep."""
@@ -25,15 +27,25 @@ COUNTED: Final = {
     "datasynthesizer:correlated": 20,
     "dpmm:mst": 3,
     "dpmm:priv-bayes": 3,
-    "smartnoise-synth:mwem": 3,
-    "dpmm:aim": 3,
     "smartnoise-synth:mst": 3,
-    "smartnoise-synth:aim": 3,
-    "smartnoise-synth:pategan": 3,
-    "smartnoise-synth:dpctgan": 3,
     "smartnoise-synth:patectgan": 3,
+    "smartnoise-synth:dpctgan": 3,
+    "smartnoise-synth:pategan": 3,
+    "smartnoise-synth:aim": 3,
+    "diffprivlib:histogram": 10,
+    "diffprivlib:histogramdd": 3,
+    "diffprivlib:gaussian-nb": 10,
+    "privsyn-core:privsyn": 10,
+    "opacus:autoregressive": 3,
+    "dpmm:aim": 3,
+    "opendp:fixed": 1,
+    "opendp:mst": 1,
+    "opendp:aim": 1,
+    "smartnoise-synth:mwem": 3,
 }
-"""Counted replays of each method: fewer of slow ones."""
+"""Counted replays of each method: fewer of slow ones, which come last."""
+MINUTES: Final = 25
+"""Minutes after which a replay is stopped: its row then says so."""
 
 
 KEPT: Final = (
@@ -66,25 +78,52 @@ class Setting(NamedTuple):
 
 
 SETTINGS: Final = tuple(
-    Setting(method, defaults) for method in COUNTED for defaults in CASES[method].defaults
+    Setting(method, defaults)
+    for method in COUNTED
+    for defaults in CASES.get(method, Case()).defaults
 )
+
+
+class ReplayStoppedError(Exception):
+    """A replay took more than its minutes; no error of dpaudit, which a replay would handle."""
+
+
+@contextmanager
+def stopped_after(minutes: float) -> Iterator[None]:
+    """Ends what it encloses after some minutes.
+
+    Raises:
+        ReplayStoppedError: When they are over.
+    """
+
+    def stop(*_: object) -> None:
+        raise ReplayStoppedError(f"stopped after {minutes:g} minutes")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def released_case(setting: Setting, folder: Path | None, *, quick: bool) -> dict[str, Any]:
     """What a replay says of a method; the error where it cannot be replayed."""
-    case = CASES[setting.method]
+    case = CASES.get(setting.method, Case())
     found: dict[str, Any] = {"method": str(setting), "records": case.records}
     table = pd.read_csv(table_file("adult", folder))[list(SCHEMA.names)]
     claim: Mapping[str, Any] = case.claim
     try:
-        record = replay(
-            setting.method,
-            table.head(case.records),
-            schema=SCHEMA,
-            replays=1 if quick else COUNTED[setting.method],
-            parameters={"defaults": setting.defaults},
-            **claim,
-        )
-    except DpauditError as error:
+        with stopped_after(MINUTES):
+            record = replay(
+                setting.method,
+                table.head(case.records),
+                schema=SCHEMA,
+                replays=1 if quick else COUNTED[setting.method],
+                parameters={"defaults": setting.defaults},
+                **claim,
+            )
+    except (DpauditError, ReplayStoppedError) as error:
         return {**found, "error": clipped(str(error), MOST_OF_AN_ERROR)}
     return {**found, "result": kept(record)}

@@ -43,6 +43,8 @@ WHOLE: Final = 60
 QUICK: Final = 2
 PARTS: Final = ("honest", "planted", "six", "own", "released", "corpus")
 COUNTED: Final = 20
+CLOSE: Final = 0.05
+"""How far from the claim, as a share of it, a computed epsilon still counts as at it."""
 
 
 def case(mechanism: Mechanism, whole: int) -> dict[str, Any]:
@@ -150,7 +152,7 @@ def _released_row(one: Mapping[str, Any]) -> tuple[object, ...]:
         return one["method"], "–", "–", "–", one["error"], "–", "–"
     found = one["result"]
     proved = "no limit" if found["proved"] is None else f"{found['proved']:.3g}"
-    computed = "–" if found["computed"] is None else f"{found['computed']:.3g}"
+    computed = "–" if found["computed"] is None else _beside(found["computed"], found["claim"])
     widest = "–"
     for line in found["ledger"][:1]:
         widest = f"{line['place']} ({line['law']}, {line['share']:.0%})"
@@ -164,6 +166,13 @@ def _released_row(one: Mapping[str, Any]) -> tuple[object, ...]:
         widest,
         f"{found['fits']} in {found['seconds']:.0f} s",
     )
+
+
+def _beside(computed: float, claim: Mapping[str, Any]) -> str:
+    """The cost of the steps that were seen, and whether it is below, at or above the claim."""
+    share = computed / claim["epsilon"]
+    where = "below" if share < 1 - CLOSE else "at" if share < 1 + CLOSE else "above"
+    return f"{computed:.3g} ({where})"
 
 
 def honest_table(cases: Sequence[dict[str, Any]]) -> str:

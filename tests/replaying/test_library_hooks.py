@@ -88,6 +88,15 @@ def test_noise_among_answers_is_an_answer_to_nothing(heard: Asked) -> None:
     assert heard.released[:3].tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("value", [0.0, 1.0], ids=["noise", "answers"])
+def test_a_sum_over_a_table_is_numpys(heard: Asked, value: float, axis: int | None) -> None:
+    table = steps.added(np.full((2, 3), value), "gaussian", scale=2.0)
+    found = np.sum(table, axis=axis)
+    assert isinstance(found, (marks.Marked, marks.MarkedNumber))
+    assert np.asarray(found) == pytest.approx(np.asarray(table).sum(axis=axis))
+
+
 def test_numpys_own_floats_leave_sums_to_marked_numbers(heard: Asked) -> None:
     answer = np.float64(3.0) + steps.added(0.0, "gaussian", scale=1.0)
     assert isinstance(answer, marks.AnswerNumber)

@@ -346,6 +346,42 @@ class IdleNumberOfALeak(HalfTheNoise):
         return super().train(counts)
 
 
+class TwoThatAreFilled(Counting):
+    """Two cells drawn by the exact counts: the last one is empty without the record."""
+
+    def train(self, counts: Any) -> Any:
+        picked = self.rng.choice(CELLS, size=2, replace=False, p=counts / counts.sum())
+        return shares(np.isin(np.arange(CELLS), picked).astype(float))
+
+
+class SpreadAroundNoisyMean(Counting):
+    """A noisy mean, and the noisy spread around it: what is known of the mean protects nothing."""
+
+    def train(self, counts: Any) -> Any:
+        mean = (self.values.sum() + self.rng.laplace(0.0, 6.0)) / 40
+        limit = max(mean, CELLS - 1 - mean) ** 2
+        spread = ((self.values - mean) ** 2).sum() + self.rng.laplace(0.0, 1000.0)
+        return shares(np.array([1.0, 1.0, 1.0 + limit, 1.0 + abs(float(spread))]))
+
+
+class ClippedAtNoisyLimit(Counting):
+    """Values are cut at a noisy limit before their noisy sum."""
+
+    def train(self, counts: Any) -> Any:
+        limit = 2.0 + counts[0] / 100 + self.rng.laplace(0.0, 0.02)
+        total = np.clip(self.values, 0.0, limit).sum() + self.rng.laplace(0.0, 20.0)
+        return shares(np.array([1.0, 1.0, 1.0, 1.0 + abs(float(total))]))
+
+
+class WeighedByNoisyCount(Counting):
+    """Each value times a noisy count, before their noisy sum: what protects what is not known."""
+
+    def train(self, counts: Any) -> Any:
+        weight = counts[0] + self.rng.laplace(0.0, 2.0)
+        total = (self.values * weight).sum() + self.rng.laplace(0.0, 2000.0)
+        return shares(np.array([1.0, 1.0, 1.0, 1.0 + abs(float(total))]))
+
+
 class FixedSeed(Counting):
     """The seed is in the code."""
 

@@ -849,9 +849,9 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
         "iscomplexobj",
     ):
         return function(*_bare(args), **kwargs)
+    marked = [one for one in args if isinstance(one, (Marked, MarkedNumber))]
+    _checked(marked, [one for one in args if not isinstance(one, (Marked, MarkedNumber))], where)
     used = unmarked_all(args, where)
-    others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
-    _checked(others, where, answers=any(isinstance(_array(one), AnswerArray) for one in args))
     return function(*used, **{key: unmarked(one, where) for key, one in kwargs.items()})
 
 
@@ -986,11 +986,17 @@ def unmarked_all(args: Any, where: Site) -> Any:
     return tuple(unmarked(one, where) for one in args)
 
 
-def _checked(others: Any, where: Site, *, answers: bool) -> None:
-    """Handles data joined with answers, or with noise and coins, which may then protect it."""
+def _checked(marked: Any, others: Any, where: Site) -> None:
+    """Handles data put together with marked arrays, whose noise may then protect it.
+
+    Where all of them are answers that are released already, nothing protects it: it stays data.
+    """
+    answers = [_array(one) for one in marked if isinstance(_array(one), AnswerArray)]
+    if len(answers) == len(marked) and all(world.are_released(one.ids) for one in answers):
+        return
     for one in others:
         if isinstance(one, (np.ndarray, np.generic, float, int)) and not isinstance(one, bool):
-            world.equal("operand" if answers else "spend", where, one)
+            world.equal("spend" if len(answers) < len(marked) else "answers", where, one)
 
 
 # -- operations ----------------------------------------------------------------------------------
@@ -1020,8 +1026,7 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         )
         if found is not NotImplemented:
             return found
-    answers = any(isinstance(one, AnswerArray) for one in marked)
-    _checked([one for one in inputs if not isinstance(one, Marked)], where, answers=answers)
+    _checked(marked, [one for one in inputs if not isinstance(one, Marked)], where)
     used = unmarked_all(inputs, where)
     return getattr(ufunc, method)(*used, **_bare_out(kwargs))
 
@@ -1112,6 +1117,8 @@ def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
         by=np.broadcast_to(np.asarray(factor, dtype=float), shape),
         first=world.next_answer,
     )
+    if reply.get("known"):
+        return _plainly(content)
     if reply["equal"]:
         return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
     content[...] = np.asarray(reply["value"]).reshape(shape)
@@ -1190,6 +1197,8 @@ def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
             other=np.broadcast_to(other, shape).astype(float),
             first=world.next_answer,
         )
+        if reply.get("known"):
+            return _plainly(content, out)
         if not reply["equal"]:
             content = np.asarray(reply["value"]).reshape(shape).astype(content.dtype)
             ids, factor, offset = world.answer_ids(shape), np.ones(shape), np.zeros(shape)
@@ -1201,6 +1210,15 @@ def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
     if where[:2] not in world.asked and world.are_released(ids):
         return content if out is not None else content[()]
     return _answer(content, ids, factor, offset)
+
+
+def _plainly(content: Any, out: Any = None) -> Any:
+    """Data put together with answers that are released already: it is data, without a mark."""
+    if out is None:
+        return content[()]
+    plain(out)[...] = content
+    out._forget()
+    return out
 
 
 def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
@@ -1329,6 +1347,8 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
         # a limit that depends on the data is part of the value before noise
         first = _array(_shifted(first, -np.asarray(plain(second), dtype=float), None, where))
         second = np.zeros(())
+        if not isinstance(first, Marked):
+            return first < second if sign == "<" else first > second
     bare = plain(first) < plain(second) if sign == "<" else plain(first) > plain(second)
     sides: List[Any] = []
     for one in (first, second):

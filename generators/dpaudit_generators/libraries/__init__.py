@@ -47,3 +47,21 @@ dpmm = _library(
     {"priv-bayes": "DpmmPrivBayes", "mst": "DpmmMst", "aim": "DpmmAim"},
 )
 ctgan = _library("ctgan", "ctgan 0.12.1 of SDV: not differentially private", {"ctgan": "SdvCtgan"})
+diffprivlib = _library(
+    "diffprivlib",
+    "diffprivlib 0.6.6 of IBM: generators made of its histograms and naive Bayes",
+    {"histogram": "Histogram", "histogramdd": "HistogramDd", "gaussian-nb": "NaiveBayes"},
+)
+opacus = _library(
+    "opacus",
+    "opacus 1.6.0: an autoregressive network trained by its DP-SGD",
+    {"autoregressive": "Autoregressive"},
+)
+opendp = _library(
+    "opendp",
+    "opendp 0.16.0 with mbi: contingency tables (AIM, MST, fixed marginals)",
+    {"aim": "OpenDpAim", "mst": "OpenDpMst", "fixed": "OpenDpFixed"},
+)
+privsyn_core = _library(
+    "privsyn-core", "privsyn-core 0.1.1: marginals (PrivSyn)", {"privsyn": "PrivSyn"}
+)

@@ -25,6 +25,7 @@ HOOKED: dict[str, str] = {
     "scipy.stats": "scipy_hook",
     "torch": "torch_hook",
     "opacus.optimizers": "opacus_hook",
+    "opendp._internal": "opendp_hook",
     "opendp.core": "opendp_hook",
     "opendp.measurements": "opendp_hook",
     "opendp.combinators": "opendp_hook",

@@ -37,19 +37,41 @@ _SAME = (
     "make_zCDP_to_approxDP",
     "make_approximate",
 )
-_INTERACTIVE = ("make_sequential_composition", "make_adaptive_composition")
+_INTERACTIVE = (
+    "make_sequential_composition",
+    "make_adaptive_composition",
+    "make_fully_adaptive_composition",
+)
 
 
 def install(library: Any) -> None:
     """Wraps the functions that make measurements, and those that invoke them."""
     if library.__name__ == "opendp.core":
-        for name in ("measurement_invoke", "queryable_eval", "measurement_function"):
+        for name, hooked in _INVOKING.items():
             if hasattr(library, name):
-                setattr(library, name, _INVOKING[name](getattr(library, name)))
+                setattr(library, name, hooked(getattr(library, name)))
+        return
+    if library.__name__ == "opendp._internal":
+        library._new_pure_function = _keeping(library._new_pure_function)
         return
     for name, function in list(vars(library).items()):
         if name.startswith("make_") and callable(function) and name != "make_chain_tt":
             setattr(library, name, _remembering(name, function))
+
+
+def _keeping(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Functions of the library that keep the Python function that they were made of.
+
+    The library's own cannot be given a queryable, or a marked array, from Python.
+    """
+
+    @functools.wraps(make)
+    def made(function: Any, *args: Any, **kwargs: Any) -> Any:
+        found = make(function, *args, **kwargs)
+        found.dpaudit_function = function
+        return found
+
+    return made
 
 
 def _remembering(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,6 +122,8 @@ def _release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
         return (lambda _, value: [one(value) for one in parts]) if known else None
     if name in _INTERACTIVE:
         return _answering
+    if name == "make_privacy_filter":
+        return _of(given["odometer"])
     if name in ("make_user_measurement", "make_default_user_measurement"):
         return lambda _, value: given["function"](value)
     return None
@@ -162,7 +186,8 @@ def _chained(measurement: Any, transformation: Any) -> Optional[Release]:
 def _processed(after: Any, measurement: Any) -> Optional[Release]:
     if _of(measurement) is None:
         return None
-    return lambda _, value: after(_bare(measurement(value)))
+    function = getattr(after, "dpaudit_function", after)
+    return lambda _, value: function(_bare(measurement(value)))
 
 
 def _bare(answer: Any) -> Any:
@@ -229,5 +254,6 @@ def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
 _INVOKING: Dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "measurement_invoke": _invoking,
     "queryable_eval": _evaluating,
+    "odometer_queryable_invoke": _evaluating,
     "measurement_function": _telling,
 }
