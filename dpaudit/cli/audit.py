@@ -64,7 +64,7 @@ FailOnOption = Annotated[
     FailOn,
     typer.Option(
         metavar="VERDICT",
-        help="Least severe verdict that fails: violation, inconclusive, never.",
+        help="Exit with an error from this verdict on: violation, inconclusive, never.",
         rich_help_panel=Panel.OUTPUT,
     ),
 ]

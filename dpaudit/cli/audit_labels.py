@@ -50,7 +50,7 @@ def audit_labels(
     seed: options.Seed = LabelAuditSettings.seed,
     confidence: options.Confidence = LabelAuditSettings.confidence,
     fail_on: Annotated[
-        FailOn, typer.Option(help="Least severe verdict that fails.")
+        FailOn, typer.Option(help="Exit with an error from this verdict on.")
     ] = FailOn.INCONCLUSIVE,
     json: options.Json = False,
     quiet: options.Quiet = False,

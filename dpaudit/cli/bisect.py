@@ -68,7 +68,7 @@ def bisect(
         ),
     ] = None,
     fail_on: Annotated[
-        FailOn, typer.Option(help="Least severe verdict of a release that fails.")
+        FailOn, typer.Option(help="A release fails from this verdict on.")
     ] = FailOn.INCONCLUSIVE,
     json: options.Json = False,
     quiet: options.Quiet = False,

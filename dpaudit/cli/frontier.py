@@ -74,7 +74,7 @@ def frontier(
         Path, typer.Option(metavar="DIR", help="Folder of the runs and of the report.")
     ] = Path("runs/frontier"),
     fail_on: Annotated[
-        FailOn, typer.Option(help="Least severe verdict that fails.")
+        FailOn, typer.Option(help="Exit with an error from this verdict on.")
     ] = FailOn.VIOLATION,
     json: options.Json = False,
     quiet: options.Quiet = False,

@@ -18,8 +18,8 @@ _EXAMPLES: Final = (
     "dpaudit audit pate-gan --data sample:breast-cancer --epsilon 1 --delta 1e-5",
     "dpaudit audit my.py:Gan -p hidden=64 --data t.csv --schema t.json --epsilon 1",
     "dpaudit audit my.py:Gan --data t.csv --epsilon 1 --target row:397 --jobs 4",
-    "dpaudit audit my.py:Gan --schema t.json --epsilon 1 --worst-case opposite",
-    "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --one-run --canaries 200",
+    "dpaudit audit my.py:Gan --data t.csv --effort quick",
+    "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --one-run",
 )
 _COMMON: Final = ("data", "schema", "epsilon", "delta", "attacks", "confidence", "json", "help_all")
 _AUDIT: Final = (

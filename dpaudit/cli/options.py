@@ -36,8 +36,8 @@ GeneratorName = Annotated[
     str,
     typer.Argument(
         metavar="GENERATOR",
-        help="A name or LIBRARY:METHOD (see `dpaudit list`), module:attr, file.py:attr, or "
-        "worker:COMMAND.",
+        help="A class with fit(data, *, seed) and sample(n, *, seed): file.py:Gan or module:Gan; "
+        "a name or LIBRARY:METHOD (see `dpaudit list`); or worker:COMMAND.",
         show_default=False,
         autocompletion=registered_generators,
     ),
@@ -58,7 +58,8 @@ SchemaFile = Annotated[
     Path | None,
     option(
         metavar="FILE",
-        help="Public schema of the table (JSON, SDV). Default: inferred.",
+        help="Public schema of the table (JSON, SDV). Default: inferred, which hides leaks "
+        "through bounds.",
         shown=False,
         panel=Panel.INPUT,
     ),
@@ -69,7 +70,7 @@ Parameters = Annotated[
         "-p",
         "--parameter",
         metavar="K=V",
-        help="Parameter of the generator; repeatable.",
+        help="Parameter of the generator's constructor; repeatable.",
         shown=False,
         panel=Panel.INPUT,
     ),
@@ -78,8 +79,8 @@ Epsilon = Annotated[
     float | None,
     option(
         metavar="E",
-        help="Epsilon of the claim. Default: the generator's own; without any, the empirical "
-        "epsilon is the result.",
+        help="Claimed epsilon; the generator's own parameter is -p epsilon=E. Default: the "
+        "generator's claim; without one, the audit measures epsilon.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -88,7 +89,7 @@ Delta = Annotated[
     float | None,
     option(
         metavar="D",
-        help="Delta of the claim. Default: the generator's own, else 0.",
+        help="Claimed delta. Default: the generator's own, else 0 (pure DP).",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -162,13 +163,17 @@ Confidence = Annotated[
 ]
 Seed = Annotated[
     int,
-    option(metavar="S", help="Seed; a fresh one gives fresh models.", panel=Panel.ATTACK),
+    option(
+        metavar="S",
+        help="Seed of all randomness; another one trains fresh models.",
+        panel=Panel.ATTACK,
+    ),
 ]
 Jobs = Annotated[
     int | None,
     option(
         metavar="J",
-        help="Worker processes. Default: one per core.",
+        help="Trainings at once; 1 for a single GPU. Default: one per core.",
         shown=False,
         panel=Panel.MACHINE,
         least=1,
@@ -311,7 +316,11 @@ SETTINGS: dict[str, Any] = {
     ],
     "shadow_models": Annotated[
         int,
-        option(metavar="N", help="Shadow models to train, in all.", panel=Panel.ATTACK),
+        option(
+            metavar="N",
+            help="Shadow models to train, in all; overrides --effort.",
+            panel=Panel.ATTACK,
+        ),
     ],
     "rows": Rows,
     "confidence": Confidence,
