@@ -393,7 +393,8 @@ def _largest(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
             logs.append(log_first_places(places, before, law))
         if few:
             every.append([log_first_places([one], before, law) for one in range(len(before))])
-    most = float(np.max(np.abs(np.subtract(every[0], every[1])))) if few else None
+    with np.errstate(invalid="ignore"):  # winners that are too rare for a number in both worlds
+        most = float(np.nanmax(np.abs(np.subtract(every[0], every[1])))) if few else None
     site = elements[int(first.ids[0])]
     assert site is not None
     return StepLoss(site.site, How.SELECTED, logs[0] - logs[1], most)

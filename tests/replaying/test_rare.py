@@ -22,13 +22,13 @@ SCALE = 0.8
 class Winner:
     """Releases which cell has most records, by noise: another than the first is rare."""
 
-    def __init__(self, law: str) -> None:
-        self.law = law
+    def __init__(self, law: str, scale: float = SCALE) -> None:
+        self.law, self.scale = law, scale
 
     def fit(self, data: pd.DataFrame, *, seed: int) -> Winner:
         """Selects."""
         counts = np.bincount(data["a"], minlength=3).astype(float)
-        noise = getattr(np.random.default_rng(seed), self.law)(0.0, SCALE, size=3)
+        noise = getattr(np.random.default_rng(seed), self.law)(0.0, self.scale, size=3)
         self.winner = int(np.argmax(counts + noise))
         return self
 
@@ -48,6 +48,14 @@ def test_a_rare_winner_is_drawn(law: str) -> None:
         assert record.verdict is verdict, str(record)
         assert record.proved == pytest.approx(1 / SCALE, rel=0.1)
         assert record.proved <= 1 / SCALE + 1e-9
+
+
+def test_winners_that_are_too_rare_for_a_number_accuse_nobody() -> None:
+    record = dpaudit.replay(
+        Winner("gumbel", 0.01), TABLE, schema=SCHEMA, epsilon=100.0, target="row:0", replays=4
+    )
+    assert record.verdict is Verdict.CONSISTENT
+    assert record.proved == 0.0
 
 
 def test_wider_noise_is_possible_noise() -> None:
