@@ -45,7 +45,7 @@ def test_both_toys_are_audited_and_shown_side_by_side(
     assert ended.exit_code == 0, ended.output
     toys = ("laplace-histogram", "copycat")
     assert asked == [(name, demo.MODELS, tmp_path / name) for name in toys]
-    assert all(f"report: {tmp_path / name}" in ended.stdout for name in toys)
+    assert all(f"report    {tmp_path / name}" in ended.stdout for name in toys)
     assert (tmp_path / "compare.html").is_file()
 
 

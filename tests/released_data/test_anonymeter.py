@@ -134,7 +134,7 @@ def test_the_command_line_knows_the_environment(
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     listed = CliRunner().invoke(app, ["env", "list"])
-    assert "run: dpaudit env create anonymeter" in listed.output
+    assert "missing: dpaudit env create anonymeter" in listed.output
     assert "anonymeter==1.1.0" in ENVIRONMENT.requirements
 
 
