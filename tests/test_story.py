@@ -103,7 +103,7 @@ def test_a_shortcut_fails_the_suite_by_name_shows_in_the_baseline_and_can_be_dra
         *(sys.executable, "-m", "dpaudit", "compare", *runs, "--out", "compare.html")
     )
     assert drawn.ret == 0
-    drawn.stdout.fnmatch_lines(["  generator: source code: * -> *"])
+    drawn.stdout.fnmatch_lines(["changed * compared with*", "* source code * (was*"])
     page = (pytester.path / "compare.html").read_text()
     assert "<svg" in page
     assert "1 of 2 runs violates its claim" in page

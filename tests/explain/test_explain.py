@@ -173,7 +173,7 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
     }
     assert found["removed_by"] == ["bounds"]
     assert found["conclusion"].startswith("fixing bounds removes the leak: bound 3.")
-    assert result.stdout.splitlines()[0] == found["conclusion"]
+    assert result.stdout.splitlines()[0] == f"EXPLAINED  {found['conclusion']}"
     assert found["before"]["proved"] > found["claim"]["epsilon"] == 1.0
     assert found["before"]["auc"] == 1.0
     by_name = {one["suspect"]: one for one in found["fixed"]}
@@ -204,7 +204,7 @@ def test_row_order_is_a_suspect_of_any_generator(folder: Path, plain: None) -> N
     result = command("explain", "first", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
     assert "own.py:first_row offers no fixes of its own" in result.stderr
-    assert result.stdout.startswith("fixing row-order removes the leak: bound 3.")
+    assert result.stdout.startswith("EXPLAINED  fixing row-order removes the leak: bound 3.")
     assert "all-together" not in result.stdout
     assert result.stdout.splitlines()[-1].startswith("reproduce dpaudit explain first --shadow")
 
