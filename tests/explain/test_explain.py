@@ -184,7 +184,7 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
         assert one["audit"]["seconds"] > 0
     report = (folder / "run/explain/report.html").read_text()
     assert f"CAUSE FOUND</strong>: {found['conclusion']}".replace("->", "-&gt;") in report
-    assert "bounds fixed: removes it" in report
+    assert "bounds fixed: removed" in report
     assert "| bounds | 0 |" in (folder / "run/explain/report.md").read_text()
     assert "report: run/explain/report.html" in result.stdout
     fixed = dpaudit.AuditResult.load(folder / "run" / by_name["bounds"]["folder"])
