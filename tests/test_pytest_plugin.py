@@ -334,7 +334,6 @@ def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.P
     assert not list(pytester.path.rglob("test_new*/dpaudit-1"))  # before anything is trained
 
 
-@pytest.mark.usefixtures("loaded")
 @pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
 def test_an_audit_that_nothing_has_changed_is_not_run_again(
     pytester: pytest.Pytester, workers: str
@@ -344,7 +343,7 @@ def test_an_audit_that_nothing_has_changed_is_not_run_again(
     others = ("-n", workers)
     for words, trains in ((), True), (others, False), (("--dpaudit-no-cache",), True):
         count.unlink(missing_ok=True)
-        result = pytester.runpytest_inprocess("-W", "error", *words)
+        result = pytester.runpytest_subprocess("-W", "error", *words)
         result.assert_outcomes(passed=1)
         assert count.exists() is trains
         assert ("(from the cache)" in result.stdout.str()) is not trains
