@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import dpaudit
+from dpaudit.model.column import Kind
 from reports import markdown
 from reports.pate_gan_audit.access_settings import WORST, Worst
 from reports.pate_gan_audit.published import DELTA, EPSILON
@@ -37,12 +38,23 @@ class Case(NamedTuple):
     public_coins: bool = False
 
 
+_RESCALED: Final = Worst(
+    columns=96,
+    kind=Kind.CONTINUOUS,
+    others=(0.0, *[0.01] * 15),
+    records=64 * 256 + 1,
+    teachers=256,
+    gamma=0.0012,
+    iterations=20,
+)
+"""Without the target every other value that is not 0 is a hundred times as large: all teachers
+change. Parts of 64 records keep the number of labels, which honest code may show, equal."""
 CASES: Final = (
     Case("original", Worst(records=4, iterations=10), _BOUNDS),
     Case("updated", WORST["updated"], _BOUNDS, public_coins=True),
     Case("synthcity", WORST["synthcity"], _BOUNDS),
     Case("turing", replace(WORST["turing"], iterations=100), {}, public_coins=True),
-    Case("borealis", WORST["borealis"], _BOUNDS, public_coins=True),
+    Case("borealis", _RESCALED, {}, public_coins=True),
     Case("smartnoise", WORST["smartnoise"], {}, public_coins=True),
 )
 

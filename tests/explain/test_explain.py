@@ -186,7 +186,7 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
     assert f"CAUSE FOUND</strong>: {found['conclusion']}".replace("->", "-&gt;") in report
     assert "bounds fixed: removed" in report
     assert "| bounds | 0 |" in (folder / "run/explain/report.md").read_text()
-    assert "report: run/explain/report.html" in result.stdout
+    assert "report    run/explain/report.html" in result.stdout
     fixed = dpaudit.AuditResult.load(folder / "run" / by_name["bounds"]["folder"])
     assert "own.py:Leaky (bounds fixed)" in render_markdown(fixed)
     assert "dpaudit explain run --shadow-models 200" in render_markdown(fixed)
