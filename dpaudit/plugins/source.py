@@ -443,7 +443,7 @@ class Distribution:
         """Top-level names of its modules and packages."""
         if not self.record:
             return frozenset(self.listed.split() or [self.name.replace("-", "_")])
-        tops = {line.partition(b"/")[0].partition(b",")[0] for line in self.record.splitlines()}
+        tops = {line.partition(b"/")[0].partition(b",")[0] for line in self._code}
         return frozenset(top.decode("utf-8", "replace").partition(".")[0] for top in tops)
 
     @property
@@ -462,10 +462,14 @@ class Distribution:
 
         Scripts and byte code are left out, for they differ from one interpreter to the next.
         """
-        lines = [line for line in self.record.splitlines() if not line.startswith(b"..")]
-        code = [line for line in lines if not any(part in line for part in _NOT_CODE)]
-        text = b"\n".join(sorted(code)) + self.metadata.encode()
+        text = b"\n".join(sorted(self._code)) + self.metadata.encode()
         return hashlib.blake2b(text, digest_size=4).hexdigest()
+
+    @property
+    def _code(self) -> list[bytes]:
+        """The lines of its record that name code: a file by itself has its byte code beside it."""
+        lines = [line for line in self.record.splitlines() if not line.startswith(b"..")]
+        return [line for line in lines if not any(part in line for part in _NOT_CODE)]
 
 
 def installed() -> dict[str, Distribution]:

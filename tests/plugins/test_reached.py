@@ -112,6 +112,21 @@ def versions_of(found: Reached) -> Mapping[str, str]:
     return {name: of.partition(" build ")[0] for name, of in found.software.items()}
 
 
+def test_byte_code_of_a_lone_file_is_no_module(
+    tmp_path: Path, install: Installer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every folder of byte code on the path would count, and the first run changes it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    install("mylib")
+    install("user", source="import mylib\n", requires="mylib")
+    record = tmp_path / "site-packages/mylib-1.0.dist-info/RECORD"
+    record.write_text(f"__pycache__/mylib.cpython-311.pyc,,\n{record.read_text()}")
+    before = of_source(tmp_path, "import user\n")
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__/test_mine.cpython-311.pyc").write_bytes(b"compiled")
+    assert of_source(tmp_path, "import user\n") == before
+
+
 @pytest.mark.parametrize(
     "upgrade",
     [
