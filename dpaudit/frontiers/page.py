@@ -27,7 +27,7 @@ from dpaudit.report.figures import (
     bound_marks,
     framed,
 )
-from dpaudit.report.page import Page, Step, in_memory
+from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import FRONTIER
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.record import AuditBrief, days
@@ -90,7 +90,7 @@ def frontier_page(frontier: Frontier) -> Page:
             Block(title="How to read the numbers", items=notes(frontier)),
         ),
         clauses=FRONTIER,
-        reproduce=Step(in_memory(frontier.source), frontier.reproduce),
+        reproduce=again(frontier.source, frontier.reproduce),
         origin=f"dpaudit {__version__} from frontier.json",
         draw=lambda picture: draw_frontier(frontier),
     )

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from dpaudit.formatting import counted, listed, percent, rounded_up
-from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus, chance
 from dpaudit.report.outcomes import CheckEnding, CheckRow, draw_checks
-from dpaudit.report.page import Page, Step, in_memory
+from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import PROBE
 from dpaudit.results.odds import but_for, odds
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
@@ -56,9 +55,7 @@ def probe_page(report: ProbeReport) -> Page:
             _scope(report),
         ),
         clauses=PROBE,
-        reproduce=None
-        if report.reproduce is None
-        else Step(in_memory(report.source), report.reproduce),
+        reproduce=again(report.source, report.reproduce),
         details=(_observed(report),),
         origin=f"dpaudit {__version__} probe",
         draw=lambda picture: draw_checks(rows, title="Outcome of each probe"),
@@ -113,9 +110,7 @@ def _lead(report: ProbeReport) -> Iterator[str]:
 
 def _row(result: ProbeResult) -> CheckRow:
     outcome = {
-        ProbeStatus.ALARM: CheckEnding.VIOLATION
-        if result.severity is Severity.VIOLATION
-        else CheckEnding.FLAW,
+        ProbeStatus.ALARM: CheckEnding.of(result.severity),
         ProbeStatus.PASSED: CheckEnding.PASSED,
     }.get(result.status, CheckEnding.NOT_MADE)
     fits = f", {counted(result.fits, 'fit')}" if result.fits else ""

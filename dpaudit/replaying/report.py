@@ -16,7 +16,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.replaying.record import ReplayRecord, cost
 from dpaudit.report.figures import LETTER, MARGIN, WIDTH, SvgDrawing, framed
-from dpaudit.report.page import Page, Step, in_memory
+from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import REPLAY
 from dpaudit.report.svg import INK, tag, text
 from dpaudit.results.odds import but_for, odds
@@ -50,7 +50,7 @@ def replay_page(record: ReplayRecord) -> Page:
         next_step=Step((_next(record),)),
         findings=(*([bound] if record.ledger else []), *_findings(record)),
         clauses=REPLAY,
-        reproduce=Step(in_memory(record.source), record.reproduce),
+        reproduce=again(record.source, record.reproduce),
         origin=f"dpaudit {record.versions['dpaudit']} replay",
         draw=lambda picture: _bars(record),
     )

@@ -60,7 +60,7 @@ from dpaudit.replaying.lockstep import (
     opened_worlds,
     same,
 )
-from dpaudit.replaying.loss import How, losses
+from dpaudit.replaying.loss import How, StepLoss, losses
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
 from dpaudit.replaying.subsamples import (
     follows_coins,
@@ -399,7 +399,7 @@ def _replayed(
     above, parted = judged.above, _parting(found.pilot, counted)
     _decide(found, counted, above=above, parted=parted, public_coins=setting.public_coins)
     if found.verdict is Verdict.VIOLATION and not found.fixed:
-        judged = _resting(setting, found, plan, orders, plays, say)
+        judged = _resting(setting, found, plan, orders, plays, judged, say)
         _decide(found, counted, above=above, parted=parted, public_coins=setting.public_coins)
     if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
         found.identified = _identified(setting, guarantee, found, say)
@@ -640,6 +640,7 @@ def _resting(
     plan: DrawPlan,
     orders: Sequence[Order],
     counted: Sequence[Played],
+    whole: _Judged,
     say: Callable[[str], None],
 ) -> _Judged:
     """What answers prove that have an influence on what is released.
@@ -651,12 +652,10 @@ def _resting(
     tried: set[frozenset[Question]] = set()
     idle: list[Site] = []
     transcripts = [one.transcript for one in counted]
-    whole = _judged(setting, found, plan, transcripts)
     judged = _judged(setting, found, plan, transcripts, shown=shown)
     rng = setting.worlds.rng("other answers", 0)
     for place in np.argsort(-np.abs(whole.replays.losses), kind="stable"):
-        lost = losses(settled(transcripts[place]), used=found.used)
-        for one in suspects(lost):
+        for one in suspects(losses(transcripts[place], used=found.used)):
             if judged.above or len(tried) >= _CHANGED:
                 break
             if one.keys in tried:
@@ -756,7 +755,7 @@ def _concluded(
             f"{found.identified.guesses} fits",
             *reasons,
         )
-    cost = _computed(setting, found, counted, proved)
+    cost = _computed(setting, found, pilot_losses, counted, proved)
     return ReplayRecord(
         verdict=verdict,
         reasons=reasons,
@@ -803,14 +802,18 @@ def _own_words(setting: _Setting, replays: int) -> list[str]:
 
 
 def _computed(
-    setting: _Setting, found: _Found, counted: Sequence[Transcript], proved: float
+    setting: _Setting,
+    found: _Found,
+    pilot_losses: Sequence[StepLoss],
+    counted: Sequence[Transcript],
+    proved: float,
 ) -> Computed:
     """What the steps cost: of the pilot, or of the replay where they cost most if more is proved.
 
     A value below what is proved has its reason.
     """
     claim, used = setting.spec.claim, found.used
-    cost = computed(found.pilot, losses(found.pilot, used=used), claim)
+    cost = computed(found.pilot, pilot_losses, claim)
     if cost.value is None or proved <= cost.value * (1 + EXACT):
         return cost
     known = [settled(one) for one in counted if one.parting is None]
@@ -829,7 +832,7 @@ def _left_out(setting: _Setting, found: _Found, counted: Sequence[Transcript]) -
         return "noise of a fixed seed is no secret"
     if any(one.parting is not None for one in counted):
         return "the two runs part in some replays"
-    every = [losses(settled(one), used=found.used) for one in counted]
+    every = [losses(one, used=found.used) for one in counted]
     if any(one.how is How.SELECTED and one.largest is None for own in every for one in own):
         return "selections count by the outcomes that were drawn"
     confidence = setting.spec.settings.confidence

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import printable
+from dpaudit.model.severity import Severity
 from dpaudit.report.figures import (
     GREY,
     LEGEND_ROW,
@@ -35,6 +36,11 @@ class CheckEnding(StrEnum):
     FLAW = "bug or note"
     PASSED = "nothing found"
     NOT_MADE = "could not be made"
+
+    @classmethod
+    def of(cls, severity: Severity) -> CheckEnding:
+        """That of a check which found something."""
+        return cls.VIOLATION if severity is Severity.VIOLATION else cls.FLAW
 
 
 _BOXES: Final[dict[CheckEnding, Style]] = {

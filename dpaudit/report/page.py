@@ -80,6 +80,11 @@ def _block(title: str, step: Step) -> Block:
     return Block(title=title, paragraphs=step.said, command=step.command)
 
 
+def again(source: str, command: str | None) -> Step | None:
+    """How to get the same of a table again; None if no command does."""
+    return None if command is None else Step(in_memory(source), command)
+
+
 def in_memory(source: str) -> tuple[str, ...]:
     """What to do before a command on a table that was in memory; nothing of a file."""
     return (f"The table was in memory: write it to {TABLE_FILE} first.",) * (source == IN_MEMORY)

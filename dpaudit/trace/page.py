@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dpaudit.formatting import counted, listed
 from dpaudit.model.severity import Severity
 from dpaudit.report.outcomes import CheckEnding, CheckRow, draw_checks
-from dpaudit.report.page import Page, Step, in_memory
+from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import TRACE
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
@@ -42,9 +42,7 @@ def trace_page(report: TraceReport) -> Page:
             _scope(report),
         ),
         clauses=TRACE,
-        reproduce=None
-        if report.reproduce is None
-        else Step(in_memory(report.source), report.reproduce),
+        reproduce=again(report.source, report.reproduce),
         details=tuple(_details(report)),
         origin=f"dpaudit {__version__} trace",
         draw=lambda picture: draw_checks(rows, title="Checks of each part of the training"),
@@ -99,10 +97,7 @@ def _rows(report: TraceReport) -> tuple[CheckRow, ...]:
     """The outcomes part by part; parts that no check looked at are left out."""
     ended = dict.fromkeys(report.not_checked, CheckEnding.NOT_MADE)
     ended |= dict.fromkeys(report.checked, CheckEnding.PASSED)
-    ended |= {
-        one.id: CheckEnding.VIOLATION if one.severity is Severity.VIOLATION else CheckEnding.FLAW
-        for one in report.findings
-    }
+    ended |= {one.id: CheckEnding.of(one.severity) for one in report.findings}
     rows = []
     for part, ids in PARTS.items():
         outcomes = sorted((ended[id_] for id_ in ids if id_ in ended), key=list(CheckEnding).index)

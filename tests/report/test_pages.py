@@ -170,8 +170,8 @@ def test_every_report_has_the_parts_of_the_frame(pages: Mapping[str, Page]) -> N
 
 def test_what_found_nothing_or_could_not_judge_is_no_violation(record_of: Make) -> None:
     report, probes = trace_report(), probe_report()
-    silent = trace_page(replace(report, findings=(), checked=(), not_checked={}))
-    assert (silent.verdict, silent.word) == (Verdict.INCONCLUSIVE, "NOTHING CHECKED")
+    empty = trace_page(replace(report, findings=(), checked=(), not_checked={}))
+    assert (empty.verdict, empty.word) == (Verdict.INCONCLUSIVE, "NOTHING CHECKED")
     sound = trace_page(replace(report, findings=()))
     assert (sound.verdict, sound.finding) == (Verdict.CONSISTENT, "2 checks passed")
     calm = probe_page(replace(probes, probes=probes.probes[1:]))
@@ -186,7 +186,7 @@ def test_what_found_nothing_or_could_not_judge_is_no_violation(record_of: Make) 
     )
     unexplained = explanation_page(found_none)
     assert (unexplained.verdict, unexplained.word) == (Verdict.INCONCLUSIVE, "CAUSE NOT FOUND")
-    for page in (silent, sound, calm, unfit, unexplained):
+    for page in (empty, sound, calm, unfit, unexplained):
         html = page_html(page)
         assert accessibility_faults(html) == []
         assert "does not hold" not in html

@@ -169,9 +169,9 @@ def test_the_clopper_pearson_bound_stands_next_to_the_one_that_decides(record_of
         multiplicity={"rule": "bonferroni", "hypotheses": 3},
     )
     assert "guesses: 97 of 98 right, abstains on 142 (fair coin)" in facts(weighed)
-    [told] = compared_bound(weighed)
-    assert "Fair coin weighs each guess (97 of 98 right, abstains on 142)" in told
-    assert "is corrected for 3 attacks too, and holds at 95 % confidence" in told
+    [said] = compared_bound(weighed)
+    assert "Fair coin weighs each guess (97 of 98 right, abstains on 142)" in said
+    assert "is corrected for 3 attacks too, and holds at 95 % confidence" in said
     assert headline(coins).startswith("CONSISTENT")
     [said] = compared_bound(coins)
     assert "FNR 3/120, FPR 1/120" in said

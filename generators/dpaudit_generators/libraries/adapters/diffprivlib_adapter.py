@@ -35,7 +35,7 @@ class Histogram(Released):
     """A histogram of every column, each with an equal share of epsilon."""
 
     def fit(self, data, *, seed):
-        """Counts every column: in 10 bins, unless the library is told otherwise."""
+        """Counts every column: in 10 bins, unless bins are given."""
         table, self.counted = self.cells.numbers(data), []
         for name, ends in zip(self.names, self.ranges, strict=True):
             public = {"range": ends, "bins": self.cells.sizes[name], "random_state": seed}
@@ -56,7 +56,7 @@ class HistogramDd(Released):
     """One histogram of all columns: as many cells as the product of their bins."""
 
     def fit(self, data, *, seed):
-        """Counts every cell: 10 bins in each column, unless the library is told otherwise."""
+        """Counts every cell: 10 bins in each column, unless bins are given."""
         bins = list(self.cells.sizes.values())
         public = {"range": self.ranges, "bins": bins, "random_state": seed}
         given = public if self.is_public else {}

@@ -6,6 +6,7 @@ leaves categories out, which the library then finds with a part of epsilon and d
 """
 
 import itertools
+from abc import ABC, abstractmethod
 
 import numpy as np
 import opendp.prelude as dp
@@ -17,7 +18,7 @@ BINS = 10
 dp.enable_features("contrib")
 
 
-class OpenDpTable:
+class OpenDpTable(ABC):
     """A contingency table by one algorithm; the classes below name theirs."""
 
     seedable = False  # the noise is OpenDP's, from the operating system
@@ -32,9 +33,9 @@ class OpenDpTable:
         left_out = any(name not in self.keys for name in named)
         self.claim = {"epsilon": epsilon, "delta": delta if left_out else 0.0}
 
+    @abstractmethod
     def algorithm(self):
-        """As the library has it by default."""
-        raise NotImplementedError
+        """The algorithm that releases the table."""
 
     def fit(self, data, *, seed):
         """Releases the table."""
