@@ -467,7 +467,7 @@ class Distribution:
 
     @property
     def _code(self) -> list[bytes]:
-        """The lines of its record that name code: a file by itself has its byte code beside it."""
+        """The lines of its record that name code; those of byte code do not."""
         lines = [line for line in self.record.splitlines() if not line.startswith(b"..")]
         return [line for line in lines if not any(part in line for part in _NOT_CODE)]
 
