@@ -17,8 +17,16 @@ import numpy as np
 
 from dpaudit.replaying.laws import Bounded, FloatArray
 from dpaudit.replaying.lockstep import Played, same
-from dpaudit.replaying.loss import StepLoss
-from dpaudit.replaying.transcript import ChoiceStep, NoisyStep, Question, Site, Transcript, flat
+from dpaudit.replaying.loss import How, StepLoss
+from dpaudit.replaying.transcript import (
+    ChoiceStep,
+    NoisyStep,
+    PartKind,
+    Question,
+    Site,
+    Transcript,
+    flat,
+)
 
 _FAR: Final = (10.0, 100.0)
 """Scales of the noise that another answer has: first what may well happen, then what shows in few
@@ -32,11 +40,13 @@ class Suspect(NamedTuple):
         keys: The questions that they answer.
         site: Where their noise is drawn, or the choice made.
         loss: How far they raise it.
+        as_numbers: Whether they count by their density, as numbers.
     """
 
     keys: frozenset[Question]
     site: Site
     loss: float
+    as_numbers: bool
 
 
 def suspects(found: Sequence[StepLoss]) -> list[Suspect]:
@@ -49,7 +59,8 @@ def suspects(found: Sequence[StepLoss]) -> list[Suspect]:
     sums: dict[tuple[frozenset[Question], Site], float] = defaultdict(float)
     for one in found:
         sums[one.keys, one.site] += sign * one.value
-    raising = [Suspect(keys, site, loss) for (keys, site), loss in sums.items() if loss > 0]
+    numbers = {(one.keys, one.site) for one in found if one.how is How.RELEASED}
+    raising = [Suspect(*place, loss, place in numbers) for place, loss in sums.items() if loss > 0]
     return sorted(raising, key=lambda one: -one.loss)
 
 
@@ -113,6 +124,19 @@ def has_influence(first: Played, second: Played) -> bool:
         one is two or (one is not None and two is not None and one.equals(two))
         for one, two in tables
     )
+
+
+def differs(transcript: Transcript) -> bool:
+    """Whether the worlds of a replay of one table differ, other than by a failure in one of them.
+
+    Args:
+        transcript: The replay; some answers are not the same in both worlds.
+    """
+    moved = any(not same(*step.before) for step in transcript.noisy)
+    parting = transcript.parting
+    parted = parting is not None and parting.is_difference
+    failed = parting is not None and parting.kind is PartKind.FAILURE
+    return (parted and not failed) or bool(transcript.choices) or moved
 
 
 def same_steps(first: Transcript, second: Transcript) -> bool:

@@ -76,8 +76,10 @@ class Order(NamedTuple):
             delta, which a transcript refutes however rare it is. Its weight is not known.
         steering: In place of the tilt, how far answers of sub-samples are moved by the loss so far.
         coins: Which of the replay's coins both worlds share.
-        nudged: Lines of noise whose answers are slightly changed in world "out", to see whether
-            they are used as numbers.
+        nudged: Lines of noise, or questions, whose answers are slightly changed in world "out", to
+            see whether they are used as numbers.
+        apart: In place of slight changes, how many scales all numbers of each of these answers are
+            moved up in worlds "in" and "out".
         seed: Number of the seed that the generator is handed; that of the replay if None.
         kept: The outcome of a comparison of the target's own coin that means that the target is in
             a sub-sample; None where its coins are like any other.
@@ -93,7 +95,8 @@ class Order(NamedTuple):
     widened: float = 1.0
     steering: Steering | None = None
     coins: int = 0
-    nudged: frozenset[Site] = frozenset()
+    nudged: frozenset[Site | Question] = frozenset()
+    apart: tuple[float, float] | None = None
     seed: int | None = None
     kept: bool | None = True
     falls: tuple[bool, ...] = ALL_IN
@@ -612,10 +615,21 @@ class _Match:
             )
         self._next = inside["first"]
         value = self._answered(site, Pair(flat(before[0]), flat(before[1])), parts)
-        other = value
-        if Site(*parts[0][0]["site"]) in self.order.nudged:
-            other = nudged(value, float(self.transcript.noisy[-1].laws[0].width), self._rng)
-        return tuple({"value": one.reshape(before[0].shape)} for one in (value, other))
+        sides = self._nudged(value, Site(*parts[0][0]["site"]))
+        return tuple({"value": one.reshape(before[0].shape)} for one in sides)
+
+    def _nudged(self, value: FloatArray, site: Site) -> tuple[FloatArray, FloatArray]:
+        """The latest answer in each world: the same, unless the order changes it."""
+        if not self.order.nudged:
+            return value, value
+        step = self.transcript.noisy[-1]
+        if not {site, *step.keys} & self.order.nudged:
+            return value, value
+        width = step.laws[0].width
+        if self.order.apart is None:
+            return value, nudged(value, width, self._rng)
+        first, second = (value + far * width for far in self.order.apart)
+        return first, second
 
     def _answered(self, site: Site, before: Pair, parts: tuple[list[Any], list[Any]]) -> Any:
         """Draws one answer for both worlds and keeps the step."""
@@ -863,7 +877,7 @@ class _Match:
         others = flat(inside["other"]), flat(outside["other"])
         key = self._question("shift", site)
         alike = len(others[0]) == len(others[1]) and same(*others)
-        if alike and key not in self.order.given:
+        if alike and (key not in self.order.given or self.order.nudged):
             return ({"equal": True},) * 2
         ids = np.asarray([int(one) for one in flat(inside["ids"])])
         if not alike and self._are_known(inside["ids"], outside["ids"]):
@@ -930,7 +944,8 @@ class _Match:
         """Answers times a factor: where that differs, the noise is of another scale there."""
         by = flat(inside["by"]), flat(outside["by"])
         alike = same(*by)
-        if alike and self._question("rescale", site) not in self.order.given:
+        key = self._question("rescale", site)
+        if alike and (key not in self.order.given or self.order.nudged):
             return ({"equal": True},) * 2
         ids = np.asarray([int(one) for one in flat(inside["ids"])])
         if not alike and self._are_known(inside["ids"], outside["ids"]):

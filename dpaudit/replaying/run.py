@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -43,6 +44,7 @@ from dpaudit.replaying.guarantee import (
 from dpaudit.replaying.identified import WorldsIdentified, worlds_identified
 from dpaudit.replaying.influence import (
     Suspect,
+    differs,
     has_influence,
     other_answers,
     same_steps,
@@ -84,6 +86,8 @@ _CHECKED: Final = 2
 """Replays with the largest losses are run again to look for excuses for a violation."""
 _CHANGED: Final = 10
 """Most answers that are changed to see whether they have an influence on what is released."""
+_APART: Final = (100.0, 200.0, 400.0)
+"""Scales by which answers are moved to see whether they are rounded or selected from."""
 _MANY_ROWS: Final = 50_000
 """So many synthetic rows show a small influence that a few rounded ones hide."""
 _OTHER_COINS: Final = 2
@@ -123,6 +127,7 @@ class _Found:
     kept: bool | None = None
     loose: Site | None = None
     idle: tuple[Site, ...] = ()
+    coarse: tuple[Site, ...] = ()
     heard: bool = False
     identified: WorldsIdentified | None = None
     doubts: tuple[str, ...] = ()
@@ -592,9 +597,7 @@ def _moves(
     say(f"how the answers of {', '.join(map(str, sorted(sites)))} are used")
     transcript = _play(setting, Order(number, nudged=sites), alike=World.IN).transcript
     found.fits += 2
-    moved = any(not same(*step.before) for step in transcript.noisy)
-    parted = transcript.parting is not None and transcript.parting.is_difference
-    return parted or bool(transcript.choices) or moved
+    return differs(transcript)
 
 
 def _excuses(
@@ -651,6 +654,7 @@ def _resting(
     shown: frozenset[Question] = frozenset()
     tried: set[frozenset[Question]] = set()
     idle: list[Site] = []
+    coarse: list[Site] = []
     transcripts = [one.transcript for one in counted]
     judged = _judged(setting, found, plan, transcripts, shown=shown)
     rng = setting.worlds.rng("other answers", 0)
@@ -661,15 +665,46 @@ def _resting(
             if one.keys in tried:
                 continue
             tried.add(one.keys)
-            if _has_influence(setting, orders[place], counted[place], one, rng, found, say):
+            if not _has_influence(setting, orders[place], counted[place], one, rng, found, say):
+                idle.append(one.site)
+            elif one.as_numbers and not _are_numbers(
+                setting, orders[place], counted[place], one, found, say
+            ):
+                coarse.append(one.site)
+            else:
                 shown |= one.keys
                 judged = _judged(setting, found, plan, transcripts, shown=shown)
-            else:
-                idle.append(one.site)
-    if not judged.above and not idle:
+    if not judged.above and not (idle or coarse):
         return whole
     found.idle = () if judged.above else tuple(dict.fromkeys(idle))
+    found.coarse = () if judged.above else tuple(dict.fromkeys(coarse))
     return judged
+
+
+def _are_numbers(
+    setting: _Setting,
+    order: Order,
+    played: Played,
+    one: Suspect,
+    found: _Found,
+    say: Callable[[str], None],
+) -> bool:
+    """Whether answers are used as numbers, rounded or not, and not only selected from.
+
+    Both worlds have the same table and, except for these answers, the same answers. A slight change
+    shows where numbers are used. Where it does not, they may be rounded: all numbers of an
+    answer are moved far up, by unlike distances. No maximum, order or comparison with a limit
+    follows that.
+    """
+    same_answers = order._replace(given=played.transcript.given, nudged=one.keys)
+
+    def moves(apart: tuple[float, float] | None) -> bool:
+        say(f"replay {order.number - _FIRST + 1} again: are the answers at {one.site} numbers")
+        found.fits += 2
+        changed = _play(setting, same_answers._replace(apart=apart), alike=World.IN)
+        return differs(changed.transcript)
+
+    return moves(None) or all(map(moves, pairwise(_APART)))
 
 
 def _has_influence(
@@ -989,6 +1024,11 @@ def _doubts(
         yield (
             f"nothing was seen to change with the answers at {', '.join(map(str, found.idle))}; "
             "the loss of the other answers does not exceed the claim"
+        )
+    if found.coarse:
+        yield (
+            f"what follows the answers at {', '.join(map(str, found.coarse))} is only selected by "
+            "them, in a way that is not followed; if they are released, the loss exceeds the claim"
         )
     if found.loose is not None:
         yield (
