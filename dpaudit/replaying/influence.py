@@ -32,6 +32,9 @@ _FAR: Final = (10.0, 100.0)
 """Scales of the noise that another answer has: first what may well happen, then what shows in few
 rows, too."""
 
+_NEAR: Final = 4
+"""Times that answers are drawn anew, within a scale of the noise, before they change slightly."""
+
 
 class Suspect(NamedTuple):
     """Answers that raise the loss of a replay.
@@ -91,6 +94,31 @@ def other_answers(
         }
         places = {key: _another(one, key, transcript.given[key], sign) for key, one in choices}
         yield {**transcript.given, **numbers, **places}
+
+
+def near_answers(
+    transcript: Transcript, keys: Set[Question], rng: np.random.Generator
+) -> Iterator[Mapping[Question, Any]]:
+    """The answers of a replay, and those with some numbers drawn anew near the values before noise.
+
+    Where an answer lies in a range that is cut off, a slight change of it shows nothing; where
+    another one lies, it may.
+
+    Args:
+        transcript: The replay.
+        keys: The questions whose answers change.
+        rng: Draws the noise.
+
+    Yields:
+        Answers by question.
+    """
+    yield transcript.given
+    steps = [(key, step) for step in transcript.noisy for key in step.keys & keys]
+    for _ in range(_NEAR):
+        numbers = {
+            key: _moved(step, rng.uniform(-1.0, 1.0, step.answer.size)) for key, step in steps
+        }
+        yield {**transcript.given, **numbers}
 
 
 def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:

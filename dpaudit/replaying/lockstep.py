@@ -527,6 +527,8 @@ class _Match:
             self.transcript.first_coin = site
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
+        elif kind == "tell" and more["told"] == "reused":
+            self._end_unfollowed(site, more["text"])
         elif kind == "tell":
             public = more["told"] == "subsample"
             self.transcript.unfollowed.append(Unfollowed(site, more["text"], public_coins=public))

@@ -46,6 +46,7 @@ from dpaudit.replaying.influence import (
     Suspect,
     differs,
     has_influence,
+    near_answers,
     other_answers,
     same_steps,
     suspects,
@@ -668,7 +669,7 @@ def _resting(
             if not _has_influence(setting, orders[place], counted[place], one, rng, found, say):
                 idle.append(one.site)
             elif one.as_numbers and not _are_numbers(
-                setting, orders[place], counted[place], one, found, say
+                setting, orders[place], counted[place], one, rng, found, say
             ):
                 coarse.append(one.site)
             else:
@@ -686,6 +687,7 @@ def _are_numbers(
     order: Order,
     played: Played,
     one: Suspect,
+    rng: np.random.Generator,
     found: _Found,
     say: Callable[[str], None],
 ) -> bool:
@@ -696,15 +698,17 @@ def _are_numbers(
     answer are moved far up, by unlike distances. No maximum, order or comparison with a limit
     follows that.
     """
-    same_answers = order._replace(given=played.transcript.given, nudged=one.keys)
+    nudged = order._replace(given=played.transcript.given, nudged=one.keys)
 
-    def moves(apart: tuple[float, float] | None) -> bool:
+    def moves(changed: Order) -> bool:
         say(f"replay {order.number - _FIRST + 1} again: are the answers at {one.site} numbers")
         found.fits += 2
-        changed = _play(setting, same_answers._replace(apart=apart), alike=World.IN)
-        return differs(changed.transcript)
+        return differs(_play(setting, changed, alike=World.IN).transcript)
 
-    return moves(None) or all(map(moves, pairwise(_APART)))
+    near = near_answers(played.transcript, one.keys, rng)
+    return any(moves(nudged._replace(given=given)) for given in near) or all(
+        moves(nudged._replace(apart=apart)) for apart in pairwise(_APART)
+    )
 
 
 def _has_influence(

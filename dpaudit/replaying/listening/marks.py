@@ -191,7 +191,7 @@ def answer(
     if noisy.any() and not noisy.all():
         return _answered_in_part(before, parts, noisy, where, out=out, dtype=dtype)
     for part in parts:
-        world.settle(part.ids)
+        world.use_noise(part.ids, where, "answer")
     reply = world.ask(
         "answer",
         where,
@@ -262,7 +262,7 @@ def _used(value: Any, where: Site) -> None:
         world.release(value.ids, where)
     elif isinstance(value, NoiseArray):
         for part in value.parts:
-            world.settle(part.ids)
+            world.use_noise(part.ids, where, "number")
         world.note("draw", where, value.shape)  # from here on it is a coin
     elif value.is_marked and world.kept is not None and np.any(value.state.record):
         world.tell("unfollowed", where, "coins of the records are used as numbers")
@@ -927,9 +927,11 @@ def _moved(function: Any, args: Any, kwargs: Any) -> Any:
     """Applies a function that only moves elements to one marked array or a list of them."""
     first = args[0]
     if isinstance(first, Marked) and first.is_marked:
-        if any(isinstance(one, (Marked, MarkedNumber)) for one in args[1:]):
+        if function.__name__ == "append" or any(
+            isinstance(one, (Marked, MarkedNumber)) for one in args[1:]
+        ):
             return None
-        parts = function(np.zeros(0) if False else first.view(np.ndarray), *args[1:], **kwargs)
+        parts = function(first.view(np.ndarray), *args[1:], **kwargs)
         if isinstance(parts, list):
             count = range(len(parts))
             return [
@@ -1235,7 +1237,7 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
             offset = offset + spread.offset
         else:
             for part in spread.parts:
-                world.settle(part.ids)
+                world.use_noise(part.ids, where, "sum")
                 fresh.append(part.message())
     ids = world.answer_ids(shape)
     world.note(

@@ -78,6 +78,7 @@ class ListeningWorld:
         self._counts: Counter[Any] = Counter()
         self._noise = self.next_answer = 0
         self._settled = np.zeros(0, dtype=bool)
+        self._uses = np.zeros(0, dtype=np.uint8)
         self._drawn_at: List[Tuple[int, int, Site]] = []
         self._told: Set[str] = set()
         self.released = np.zeros(0, dtype=bool)
@@ -100,6 +101,7 @@ class ListeningWorld:
             self._log, self._streams, self._counts = [], {}, Counter()
             self._noise = self.next_answer = 0
             self._settled = np.zeros(0, dtype=bool)
+            self._uses = np.zeros(0, dtype=np.uint8)
             self.released = np.zeros(0, dtype=bool)
             self._drawn_at, self._told = [], set()
             self.recent.clear()
@@ -170,6 +172,24 @@ class ListeningWorld:
             return bool(self.ask("equal", where, what=kind, value=sent)["equal"])
         self.note(kind, where, value)
         return True
+
+    def is_located(self, where: Site, loc: Any, scale: Any) -> bool:
+        """Whether a sampler adds its noise to a value that is equal in both worlds and not 0.
+
+        That is usually a draw after the last answer: a question only if the worlds differ here.
+        """
+        if where[:2] in self.asked:
+            return False
+        nothing = not np.any(loc)
+        self.note("located", where, *((nothing,) if nothing else (loc, scale)))
+        return not nothing
+
+    def is_nothing(self, where: Site, loc: Any) -> bool:
+        """Whether a sampler adds its noise to 0 in both worlds: it is noise alone."""
+        nothing = not np.any(loc)
+        if where[:2] not in self.asked:
+            return nothing
+        return self.equal("zero", where, nothing) and nothing
 
     def tell(self, kind: str, where: Site, text: str) -> None:
         """Reports once per line and fit that a draw cannot be followed, or has a known flaw."""
@@ -296,6 +316,26 @@ class ListeningWorld:
         """Marks some noise as used."""
         self._settled[np.asarray(ids).ravel()] = True
 
+    def use_noise(self, ids: Any, where: Site, use: str) -> None:
+        """Marks some noise as used, and reports noise that is used in two ways.
+
+        Its value is that of this world's own draw. The noise in an answer is another one, so
+        nothing that is made of both can be followed.
+
+        Args:
+            ids: The draws.
+            where: The use.
+            use: "answer" if it is added to a value, "sum" if to an answer, "number" for any other.
+        """
+        self.settle(ids)
+        flat = np.asarray(ids).ravel()
+        if self._uses.size < self._settled.size:
+            self._uses = np.pad(self._uses, (0, self._settled.size - self._uses.size))
+        before, now = self._uses[flat], _USES.index(use)
+        if np.any((before != 0) & ((before != now) | (use == "sum"))):
+            self.tell("reused", where, "noise that is used more than once")
+        self._uses[flat] = now
+
     def answer_ids(self, shape: Tuple[int, ...]) -> Any:
         """Numbers of new answers."""
         size = int(np.prod(shape, dtype=int))
@@ -336,6 +376,7 @@ class _Hush:
         self.quiet.depth -= 1
 
 
+_USES = ("", "answer", "sum", "number")
 _FLOATS = (float, np.float64)
 _FLOAT = struct.Struct("=d")
 

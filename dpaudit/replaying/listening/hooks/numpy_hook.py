@@ -182,9 +182,7 @@ class _Heard:
         if size is None:
             full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
             size = full if full else None
-        if np.any(np.asarray(loc) != 0) and where[:2] not in world.asked:
-            # usually a sampler after the last answer: asked only if the worlds differ here
-            world.note("located", where, loc, scale)
+        if world.is_located(where, loc, scale):
             value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
             return value if size is not None else float(value)
         place = world.rows_shared(where, size)
@@ -193,9 +191,9 @@ class _Heard:
             drawn = np.delete(drawn, place, axis=0)
         content = drawn * scale if size is not None else float(drawn * scale)
         made = marks.noise(content, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
-        if np.any(np.asarray(loc) != 0):
-            return marks.answer(loc, (made if size is not None else made.array).parts, where)
-        return made
+        if world.is_nothing(where, loc):
+            return made
+        return marks.answer(loc, (made if size is not None else made.array).parts, where)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         if not marks.world.hears:

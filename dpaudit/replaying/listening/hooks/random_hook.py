@@ -101,12 +101,11 @@ class HeardRandom(_Plain):
         where, world = site(), marks.world
         loc, scale = (marks.unmarked(one, where) for one in (loc, scale))
         drawn = float(draw(world.stream(where, None)) * scale)
-        if loc == 0:
-            return marks.noise(drawn, law, where, scale=scale, seed=self.dpaudit_seed)
-        if where[:2] not in world.asked:
-            world.note("located", where, loc, scale)
+        if world.is_located(where, loc, scale):
             return drawn + loc
         made = marks.noise(drawn, law, where, scale=scale, seed=self.dpaudit_seed)
+        if world.is_nothing(where, loc):
+            return made
         return marks.answer(loc, made.array.parts, where)
 
     def choices(

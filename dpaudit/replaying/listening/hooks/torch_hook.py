@@ -267,8 +267,7 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) ->
         (one.dtype for one in (mean, std) if isinstance(one, torch.Tensor)), None
     )
     found = _noise(shape, where, scale, dtype)
-    if np.any(loc != 0):
-        found = found + torch.as_tensor(np.broadcast_to(loc, shape).copy()).to(found.dtype)
+    found = found + torch.as_tensor(np.broadcast_to(loc, shape).copy()).to(found.dtype)
     out = kwargs.get("out")
     if out is None:
         return found
@@ -317,8 +316,7 @@ def _of_distribution(law: str) -> Callable[..., Any]:
     def sample(self: Any, sample_shape: Any = ()) -> Any:
         shape = tuple(self._extended_shape(torch.Size(sample_shape)))
         found = _noise(shape, site(), _numbers(self.scale), self.loc.dtype, law)
-        loc = self.loc.expand(shape)
-        return found + loc if np.any(_numbers(loc) != 0) else found
+        return found + self.loc.expand(shape)
 
     return sample
 
@@ -500,7 +498,7 @@ def _spent(marked: Any, where: Site) -> None:
             marks.world.release(one.dpaudit_ids, where)
         else:
             for part in one.dpaudit_parts:
-                marks.world.settle(part.ids)
+                marks.world.use_noise(part.ids, where, "number")
             marks.world.note("draw", where, tuple(one.dpaudit_parts[0].ids.shape))
 
 

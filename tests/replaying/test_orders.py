@@ -1,0 +1,61 @@
+"""Selections that a replay does not follow are no violation; samplers around a count of 0 are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+import listened
+import listened_orders
+from dpaudit.replaying.record import ReplayRecord
+from dpaudit.results.verdict import Verdict
+
+pytestmark = pytest.mark.usefixtures("worlds")
+
+
+def replayed(name: str, **given: Any) -> ReplayRecord:
+    rng = np.random.default_rng(3)
+    cells = np.append(rng.integers(0, listened.CELLS - 1, size=39), listened.CELLS - 1)
+    data = pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
+    settings: dict[str, Any] = {"replays": 3, "target": "row:39", **given}
+    return dpaudit.replay(getattr(listened_orders, name)(), data, **settings)
+
+
+@pytest.mark.parametrize("name", ["ByPartition", "ByTuples", "InPandas", "EqualToLargest"])
+def test_a_selection_that_is_not_followed_is_no_violation(name: str) -> None:
+    record = replayed(name)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "is only selected by them, in a way that is not followed" in str(record.reasons)
+    assert record.proved == 0.0
+
+
+def test_rounded_answers_are_numbers() -> None:
+    record = replayed("RoundedInPandas")
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    "name", ["AroundEachCount", "AroundEachCountInPython", "AroundEachCountInTorch"]
+)
+def test_noise_around_a_count_that_is_0_in_one_world_alone_is_followed(name: str) -> None:
+    record = replayed(name)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.computed == pytest.approx(getattr(listened_orders, name).epsilon, rel=1e-3)
+
+
+def test_too_little_noise_around_such_a_count_is_a_violation() -> None:
+    record = replayed("NotAroundEachCount")
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("name", ["NoiseTakenBack", "NoiseShown"])
+def test_noise_that_is_used_again_is_not_followed(name: str) -> None:
+    record = replayed(name)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "noise that is used more than once" in str(record.reasons)

@@ -1,0 +1,112 @@
+"""Generators that select by noisy scores in styles that a replay does not follow, and one leak."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from listened import CELLS, Counting, pointing_at, shares
+
+
+class Scores(Counting):
+    """Report noisy max; a record may raise every score, for which noise of scale 1 is enough."""
+
+    def train(self, counts: Any) -> Any:
+        above = np.cumsum(counts[::-1])[::-1] + 2.0 * np.arange(CELLS)
+        return pointing_at(int(self.largest(above)))
+
+    def largest(self, scores: Any) -> Any:
+        raise NotImplementedError
+
+
+class ByPartition(Scores):
+    """With a function that only orders."""
+
+    def largest(self, scores: Any) -> Any:
+        return np.argpartition(-(scores + self.rng.laplace(size=CELLS)), 0)[0]
+
+
+class ByTuples(Scores):
+    """One by one, as pairs of score and place."""
+
+    def largest(self, scores: Any) -> Any:
+        return max((one + self.rng.laplace(), at) for at, one in enumerate(scores))[1]
+
+
+class InPandas(Scores):
+    """In a series."""
+
+    def largest(self, scores: Any) -> Any:
+        noisy = pd.Series(scores) + self.rng.laplace(size=CELLS)
+        return noisy.sort_values(ascending=False).index[0]
+
+
+class EqualToLargest(Scores):
+    """By comparison with the largest."""
+
+    def largest(self, scores: Any) -> Any:
+        noisy = scores + self.rng.laplace(size=CELLS)
+        return np.flatnonzero(noisy == noisy.max())[0]
+
+
+class RoundedInPandas(Counting):
+    """Counts with half the noise, rounded where replay has lost sight of them."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = pd.Series(counts.astype(float)) + self.rng.laplace(0.0, 0.5, size=CELLS)
+        return shares(np.rint(noisy.clip(lower=0)).astype(int).to_numpy())
+
+
+class AroundEachCount(Counting):
+    """A sampler adds the noise to each count; a count is 0 in one world alone."""
+
+    scale = 1.0
+
+    def train(self, counts: Any) -> Any:
+        return shares(np.array([self.rng.laplace(one, self.scale) for one in counts]))
+
+
+class NotAroundEachCount(AroundEachCount):
+    """The same with half the noise."""
+
+    scale = 0.5
+
+
+class AroundEachCountInPython(AroundEachCount):
+    """The same with Python's generator."""
+
+    epsilon, delta = 4.3771781, 1e-5
+
+    def train(self, counts: Any) -> Any:
+        return shares(np.array([random.gauss(one, 1.0) for one in counts.tolist()]))
+
+
+class AroundEachCountInTorch(AroundEachCount):
+    """The same with a distribution of torch."""
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        noisy = [torch.distributions.Laplace(float(one), 1.0).sample() for one in counts]
+        return shares(torch.stack(noisy).numpy().astype(float))
+
+
+class NoiseTakenBack(Counting):
+    """The noise is subtracted again from one of the noisy counts."""
+
+    def train(self, counts: Any) -> Any:
+        noise = self.rng.laplace(0.0, 1.0, size=CELLS)
+        noisy = counts + noise
+        return shares(np.append(noisy[:-1], (noisy - noise)[-1]))
+
+
+class NoiseShown(Counting):
+    """The noise is released next to the noisy counts."""
+
+    def train(self, counts: Any) -> Any:
+        noise = self.rng.laplace(0.0, 1.0, size=CELLS)
+        noisy = counts + noise
+        return shares(np.append(noisy[:2], np.abs(noise[2:])))
