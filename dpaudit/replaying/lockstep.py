@@ -330,6 +330,7 @@ class _Match:
         self._next = 0
         self._answers: dict[int, tuple[int, int]] = {}
         self._used: dict[int, int] = {}
+        self._gone: set[int] = set()  # answers that others replace, made of them and of data
         self._mixed: list[float] = []  # losses of answers of sub-samples, towards the base world
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
@@ -525,6 +526,8 @@ class _Match:
             and self.transcript.first_coin is None
         ):
             self.transcript.first_coin = site
+        if self._gone and not self._gone.isdisjoint(flat(more.get("ids", ())).tolist()):
+            self._end_unfollowed(site, "a noisy answer is used, and also put together with data")
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
         elif kind == "tell" and more["told"] == "reused":
@@ -903,6 +906,7 @@ class _Match:
             one_step.before.outside[places] * factor + offset + others[1],
         )
         self._next = inside["first"]
+        self._gone |= set(ids.tolist())
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
         base = WORLDS.index(self.order.base)
         if one_step.toss is None:

@@ -409,7 +409,8 @@ def _replayed(
         _decide(found, counted, above=above, parted=parted, public_coins=setting.public_coins)
     if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
         found.identified = _identified(setting, guarantee, found, say)
-    if found.verdict is not Verdict.VIOLATION and (found.doubts or found.control is not None):
+    unproved = found.doubts or found.control is not None or (judged.above and parted is not None)
+    if found.verdict is not Verdict.VIOLATION and unproved:
         judged = judged._replace(proved=0.0)
     partings = [one.parting for one in (found.pilot, *counted) if one.parting is not None]
     differ = any(one.is_difference for one in partings)
@@ -940,8 +941,12 @@ def _verdict(
         )
     shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
     if not found.heard and parted is not None and not shown:
+        lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
+        heard = (
+            "no noise was heard" if lost is None else f"the noise of {lost.site} was lost sight of"
+        )
         return Verdict.INCONCLUSIVE, (
-            f"no noise was heard, and {parted.meaning}: run a black-box audit (`dpaudit audit`)",
+            f"{heard}, and {parted.meaning}: run a black-box audit (`dpaudit audit`)",
         )
     if not above:
         if parted is not None:

@@ -59,3 +59,9 @@ def test_noise_that_is_used_again_is_not_followed(name: str) -> None:
     record = replayed(name)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
     assert "noise that is used more than once" in str(record.reasons)
+
+
+def test_an_answer_that_is_released_with_and_without_data_is_not_followed() -> None:
+    record = replayed("ResidualShown")
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "a noisy answer is used, and also put together with data" in str(record.reasons)

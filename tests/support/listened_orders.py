@@ -56,8 +56,8 @@ class RoundedInPandas(Counting):
     """Counts with half the noise, rounded where replay has lost sight of them."""
 
     def train(self, counts: Any) -> Any:
-        noisy = pd.Series(counts.astype(float)) + self.rng.laplace(0.0, 0.5, size=CELLS)
-        return shares(np.rint(noisy.clip(lower=0)).astype(int).to_numpy())
+        noisy = pd.Series(counts) + self.rng.laplace(0.0, 0.5, size=CELLS)
+        return shares(noisy.clip(lower=0).round().astype(int).to_numpy())
 
 
 class AroundEachCount(Counting):
@@ -110,3 +110,12 @@ class NoiseShown(Counting):
         noise = self.rng.laplace(0.0, 1.0, size=CELLS)
         noisy = counts + noise
         return shares(np.append(noisy[:2], np.abs(noise[2:])))
+
+
+class ResidualShown(Counting):
+    """The distance of the noisy counts from the exact ones is released next to them."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = counts + self.rng.laplace(0.0, 1.0, size=CELLS)
+        distance = np.abs(noisy - counts)
+        return shares(np.append(np.abs(noisy[:2]), distance[2:]))

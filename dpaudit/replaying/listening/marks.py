@@ -258,13 +258,15 @@ def unmarked(value: Any, where: Site) -> Any:
 
 
 def _used(value: Any, where: Site) -> None:
+    if not value.is_marked:
+        return
     if isinstance(value, AnswerArray):
         world.release(value.ids, where)
     elif isinstance(value, NoiseArray):
         for part in value.parts:
             world.use_noise(part.ids, where, "number")
         world.note("draw", where, value.shape)  # from here on it is a coin
-    elif value.is_marked and world.kept is not None and np.any(value.state.record):
+    elif world.kept is not None and np.any(value.state.record):
         world.tell("unfollowed", where, "coins of the records are used as numbers")
     # the value of any other coin is equal in both worlds as long as its comparisons are
 
