@@ -1,6 +1,6 @@
 """Replays of code whose privacy is known, and of released libraries: what is said and proved.
 
-Usage: python -m reports.replay.run [PART ...] [--data DIR]   (resumes)
+Usage: python -m reports.replay.run [PART ...] [--again CASE ...] [--data DIR]   (resumes)
 
 `honest`: whole replays through `dpaudit.replay`, 20 counted replays each, of mechanisms at exactly
 their claims (20 minutes). `planted`: faults in code that a library could have, one at a time (ten
@@ -210,10 +210,19 @@ def honest_table(cases: Sequence[dict[str, Any]]) -> str:
     return markdown.table(heads, rows) + said
 
 
+def _name(one: Mapping[str, Any]) -> str:
+    """The name of a case in the results: their first field."""
+    return str(next(iter(one.values())))
+
+
 def main(given: Sequence[str] | None = None) -> None:
     """Runs what the results lack; writes the page's tables if they are its own."""
     parser = StudyParser(__file__, __doc__, parts=PARTS, tables=TABLES)
-    run = parser.run_of(parser.parse_args(given))
+    parser.add_argument(
+        "--again", nargs="+", metavar="CASE", help="make only cases that begin so, done or not"
+    )
+    options = parser.parse_args(given)
+    run, again = parser.run_of(options), tuple(options.again or ())
     whole = QUICK if run.quick else WHOLE
     cases: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
         "honest": {one.name: partial(case, one, whole) for one in MECHANISMS},
@@ -231,11 +240,14 @@ def main(given: Sequence[str] | None = None) -> None:
     for part in run.parts:
         path = run.out / f"{part}.json"
         found: list[dict[str, Any]] = json.loads(path.read_text())["cases"] if path.exists() else []
-        done = {next(iter(one.values())) for one in found}
+        names = list(cases[part])
         for name, make in cases[part].items():
-            if name in done:
+            done = any(_name(one) == name for one in found)
+            if not name.startswith(again) if again else done:
                 continue
-            found.append(make())
+            made = make()
+            found = [*(one for one in found if _name(one) != name), made]
+            found.sort(key=lambda one: names.index(_name(one)))
             write_json(path, {"versions": versions(), "counted": COUNTED, "cases": found})
             if run.is_whole:
                 markdown.replace_table(run.home / "README.md", page(run.out))
