@@ -485,8 +485,9 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
         found = _answer_followed(name, function, args, bare, options, known, where)
         if found is not NotImplemented:
             return found
-    hidden = noise is not None or not all(
-        marks.world.are_released(one.dpaudit_answers.ids) for one in marked
+    hidden = noise is not None or any(
+        isinstance(one, AnswerTensor) and not marks.world.are_released(one.dpaudit_answers.ids)
+        for one in marked
     )
     _spent(marked, where)
     if hidden:
