@@ -7,8 +7,9 @@ their claims (20 minutes). `planted`: faults in code that a library could have, 
 minutes). `six`: the published PATE-GANs (a few minutes). `own`: this project's generators (a
 quarter of an hour). `released`: every method of the libraries
 that have an environment (`dpaudit env create LIBRARY`; hours, most of them fits; needs --data).
-`corpus`: real bugs of released software and their twins (an hour). Each writes results/PART.json
-after every case; the tables of README.md are made from all.
+`corpus`: real bugs of released software and their twins (an hour). `reproduced`: what short scripts
+for maintainers print in the same environments (a minute). Each writes results/PART.json after every
+case; the tables of README.md are made from all.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ from reports.replay.planted import FAULTS, Fault, Planted, lines_of
 from reports.replay.planted import SCHEMA as PLANTED
 from reports.replay.planted import table as planted_table
 from reports.replay.released import SETTINGS, released_case
+from reports.replay.reproduced import SCRIPTS, reproduced, reproduced_table
 from reports.replay.six import CASES, replayed, six_table
 from reports.third_party.run import TABLES
 
 WHOLE: Final = 60
 """Whole replays of each mechanism."""
 QUICK: Final = 2
-PARTS: Final = ("honest", "planted", "six", "own", "released", "corpus")
+PARTS: Final = ("honest", "planted", "six", "own", "released", "corpus", "reproduced")
 COUNTED: Final = 20
 CLOSE: Final = 0.05
 """How far from the claim, as a share of it, a computed epsilon still counts as at it."""
@@ -112,6 +114,7 @@ def page(results: Path) -> str:
         "own": own_table,
         "released": released_table,
         "corpus": released_table,
+        "reproduced": reproduced_table,
     }
     files = {part: results / f"{part}.json" for part in made}
     return "\n".join(
@@ -236,6 +239,7 @@ def main(given: Sequence[str] | None = None) -> None:
             str(one): partial(released_case, one, run.data, quick=run.quick) for one in SETTINGS
         },
         "corpus": {str(one): partial(bug_case, one) for one in bug_sides()},
+        "reproduced": {name: partial(reproduced, name) for name in SCRIPTS},
     }
     for part in run.parts:
         path = run.out / f"{part}.json"
