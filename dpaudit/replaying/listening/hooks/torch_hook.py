@@ -125,16 +125,16 @@ _STREAMS = {
 }
 
 
-class Answers(NamedTuple):
+class TensorAnswers(NamedTuple):
     """Which answer each element of a tensor is: `factor * answer + offset`."""
 
     ids: Any
     factor: Any
     offset: Any
 
-    def mapped(self, change: Callable[[Any], Any]) -> Answers:
+    def mapped(self, change: Callable[[Any], Any]) -> TensorAnswers:
         """The same change applied to every array."""
-        return Answers(*(change(np.asarray(one)) for one in self))
+        return TensorAnswers(*(change(np.asarray(one)) for one in self))
 
 
 torch: Any
@@ -229,7 +229,7 @@ def _kept(convert: Callable[..., Any]) -> Callable[..., Any]:
         tensor = convert(known.view(np.ndarray), *args, **kwargs)
         if isinstance(known, marks.NoiseArray):
             return _marked(tensor, known.parts)
-        return _answering(tensor, Answers(known.ids, known.factor, known.offset))
+        return _answering(tensor, TensorAnswers(known.ids, known.factor, known.offset))
 
     return function
 
@@ -254,7 +254,7 @@ def _marked(tensor: Any, parts: Any) -> Any:
     return found
 
 
-def _answering(tensor: Any, answers: Answers) -> Any:
+def _answering(tensor: Any, answers: TensorAnswers) -> Any:
     found = tensor.as_subclass(AnswerTensor)
     found.dpaudit_answers = answers.mapped(lambda one: one.reshape(tuple(tensor.shape)))
     return found
@@ -441,7 +441,7 @@ def _define() -> None:
     class AnswerTensor(base):  # type: ignore[misc, valid-type]
         """Noisy answers whose use is not known yet."""
 
-        dpaudit_answers: Optional[Answers] = None
+        dpaudit_answers: Optional[TensorAnswers] = None
 
         @classmethod
         def __torch_function__(
@@ -627,7 +627,7 @@ def _joined(name: str, function: Any, args: Any, options: Any) -> Any:
             for column in zip(*(one.dpaudit_answers for one in every))
         )
         found = function([_bare(one) for one in every], *rest, **options)
-        return _answering(found, Answers(*fields))
+        return _answering(found, TensorAnswers(*fields))
     if not all(isinstance(one, NoiseTensor) and len(one.dpaudit_parts) == 1 for one in every):
         return None
     parts = [one.dpaudit_parts[0] for one in every]
@@ -685,7 +685,7 @@ def _answer(
     if isinstance(other, torch.Tensor) and other.requires_grad:
         marks.world.release(ids, where)
         return plain + (value - plain).detach()
-    return _answering(value, Answers(ids, made.factor, made.offset))
+    return _answering(value, TensorAnswers(ids, made.factor, made.offset))
 
 
 def _tensor_of(made: Any, like: Any) -> Any:
@@ -695,7 +695,7 @@ def _tensor_of(made: Any, like: Any) -> Any:
 
 
 def _numpy_answers(known: Any) -> Any:
-    """Answers as numpy's."""
+    """TensorAnswers as numpy's."""
     return marks._answer(_numbers(known), *known.dpaudit_answers)
 
 
@@ -732,7 +732,7 @@ def _answer_followed(
     found = function(*bare, **options)
     if np.any(made.ids != np.broadcast_to(known.dpaudit_answers.ids, made.shape)):
         found.copy_(_tensor_of(made, found))  # other answers than before
-    answers = Answers(made.ids, made.factor, made.offset)
+    answers = TensorAnswers(made.ids, made.factor, made.offset)
     if not _in_place(name):
         return _answering(found, answers)
     known.dpaudit_answers = answers
@@ -742,7 +742,7 @@ def _answer_followed(
 def _put_together(
     name: str, options: Any, known: Any, other: Any, where: Site, *, first: bool
 ) -> Any:
-    """Answers times or plus a plain value, as numpy's: other answers if it follows the data."""
+    """TensorAnswers times or plus a plain value, as numpy's: other answers if it follows the data."""
     answers, value = marks._array(_numpy_answers(known)), _numbers(other)
     if name in _PRODUCTS or (name in _QUOTIENTS and first):
         with np.errstate(divide="ignore"):
