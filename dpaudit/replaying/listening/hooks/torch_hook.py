@@ -695,7 +695,7 @@ def _tensor_of(made: Any, like: Any) -> Any:
 
 
 def _numpy_answers(known: Any) -> Any:
-    """TensorAnswers as numpy's."""
+    """Answers as numpy's."""
     return marks._answer(_numbers(known), *known.dpaudit_answers)
 
 
@@ -742,7 +742,7 @@ def _answer_followed(
 def _put_together(
     name: str, options: Any, known: Any, other: Any, where: Site, *, first: bool
 ) -> Any:
-    """TensorAnswers times or plus a plain value, as numpy's: other answers if it follows the data."""
+    """Answers times or plus a plain value, as numpy's: other answers if it follows the data."""
     answers, value = marks._array(_numpy_answers(known)), _numbers(other)
     if name in _PRODUCTS or (name in _QUOTIENTS and first):
         with np.errstate(divide="ignore"):
