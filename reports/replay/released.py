@@ -25,7 +25,7 @@ MOST_OF_AN_ERROR: Final = 200
 COUNTED: Final = {
     "datasynthesizer:independent": 20,
     "datasynthesizer:correlated": 20,
-    "dpmm:mst": 3,
+    "dpmm:mst": 10,
     "dpmm:priv-bayes": 3,
     "smartnoise-synth:mst": 3,
     "smartnoise-synth:patectgan": 3,

@@ -1,14 +1,15 @@
 """Replays of code whose privacy is known, and of released libraries: what is said and proved.
 
-Usage: python -m reports.replay.run [PART ...] [--data DIR]   (resumes)
+Usage: python -m reports.replay.run [PART ...] [--again CASE ...] [--data DIR]   (resumes)
 
 `honest`: whole replays through `dpaudit.replay`, 20 counted replays each, of mechanisms at exactly
 their claims (20 minutes). `planted`: faults in code that a library could have, one at a time (ten
 minutes). `six`: the published PATE-GANs (a few minutes). `own`: this project's generators (a
 quarter of an hour). `released`: every method of the libraries
 that have an environment (`dpaudit env create LIBRARY`; hours, most of them fits; needs --data).
-`corpus`: real bugs of released software and their twins (an hour). Each writes results/PART.json
-after every case; the tables of README.md are made from all.
+`corpus`: real bugs of released software and their twins (an hour). `reproduced`: what short scripts
+for maintainers print in the same environments (a minute). Each writes results/PART.json after every
+case; the tables of README.md are made from all.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ from reports.replay.planted import FAULTS, Fault, Planted, lines_of
 from reports.replay.planted import SCHEMA as PLANTED
 from reports.replay.planted import table as planted_table
 from reports.replay.released import SETTINGS, released_case
+from reports.replay.reproduced import SCRIPTS, reproduced, reproduced_table
 from reports.replay.six import CASES, replayed, six_table
 from reports.third_party.run import TABLES
 
 WHOLE: Final = 60
 """Whole replays of each mechanism."""
 QUICK: Final = 2
-PARTS: Final = ("honest", "planted", "six", "own", "released", "corpus")
+PARTS: Final = ("honest", "planted", "six", "own", "released", "corpus", "reproduced")
 COUNTED: Final = 20
 CLOSE: Final = 0.05
 """How far from the claim, as a share of it, a computed epsilon still counts as at it."""
@@ -112,6 +114,7 @@ def page(results: Path) -> str:
         "own": own_table,
         "released": released_table,
         "corpus": released_table,
+        "reproduced": reproduced_table,
     }
     files = {part: results / f"{part}.json" for part in made}
     return "\n".join(
@@ -210,10 +213,19 @@ def honest_table(cases: Sequence[dict[str, Any]]) -> str:
     return markdown.table(heads, rows) + said
 
 
+def _name(one: Mapping[str, Any]) -> str:
+    """The name of a case in the results: their first field."""
+    return str(next(iter(one.values())))
+
+
 def main(given: Sequence[str] | None = None) -> None:
     """Runs what the results lack; writes the page's tables if they are its own."""
     parser = StudyParser(__file__, __doc__, parts=PARTS, tables=TABLES)
-    run = parser.run_of(parser.parse_args(given))
+    parser.add_argument(
+        "--again", nargs="+", metavar="CASE", help="make only cases that begin so, done or not"
+    )
+    options = parser.parse_args(given)
+    run, again = parser.run_of(options), tuple(options.again or ())
     whole = QUICK if run.quick else WHOLE
     cases: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
         "honest": {one.name: partial(case, one, whole) for one in MECHANISMS},
@@ -227,15 +239,19 @@ def main(given: Sequence[str] | None = None) -> None:
             str(one): partial(released_case, one, run.data, quick=run.quick) for one in SETTINGS
         },
         "corpus": {str(one): partial(bug_case, one) for one in bug_sides()},
+        "reproduced": {name: partial(reproduced, name) for name in SCRIPTS},
     }
     for part in run.parts:
         path = run.out / f"{part}.json"
         found: list[dict[str, Any]] = json.loads(path.read_text())["cases"] if path.exists() else []
-        done = {next(iter(one.values())) for one in found}
+        names = list(cases[part])
         for name, make in cases[part].items():
-            if name in done:
+            done = any(_name(one) == name for one in found)
+            if not name.startswith(again) if again else done:
                 continue
-            found.append(make())
+            made = make()
+            found = [*(one for one in found if _name(one) != name), made]
+            found.sort(key=lambda one: names.index(_name(one)))
             write_json(path, {"versions": versions(), "counted": COUNTED, "cases": found})
             if run.is_whole:
                 markdown.replace_table(run.home / "README.md", page(run.out))

@@ -78,6 +78,8 @@ def line_of(name: str, code: str) -> str:
         ("SharesOfUnlikeScale", 0.6),
         ("TwiceTheAnswer", 1.0),
         ("FirstReleased", 1.0),
+        ("NoiseFirstInTorch", 1.0),
+        ("NoisyMaxInTorch", 0.0),
     ],
 )
 def test_honest_code_is_consistent_and_what_it_costs_is_known(name: str, at_least: float) -> None:
@@ -369,6 +371,20 @@ def test_every_kind_of_torchs_noise_is_heard_at_its_line() -> None:
         if law != "choice":
             assert line.l1 == pytest.approx(1.0)
             assert line.scale == pytest.approx(1.0)
+
+
+def test_a_tensor_of_answers_divided_by_the_number_of_records_has_other_noise() -> None:
+    record = replayed("DividedInTorch", replays=10)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert f"multiplied at {line_of('DividedInTorch', '/=')} by a value that follows data" in str(
+        record.reasons
+    )
+    [line] = record.ledger
+    assert line.scale == pytest.approx(1 / 40)
+    assert line.other_scale == pytest.approx(1 / 39)
+    # Laplace of two scales: no epsilon holds, and one transcript shows more than the claim
+    assert record.proved is not None
+    assert record.proved > 1.0
 
 
 @pytest.mark.slow

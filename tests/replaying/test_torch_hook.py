@@ -88,3 +88,11 @@ def test_noise_that_meets_no_data_is_spent(heard: Asked) -> None:
     assert type(found) is torch.Tensor
     assert not heard.steps
     assert heard.end()["unseen"] == []
+
+
+def test_noise_and_answers_in_one_tensor_are_both_used(heard: Asked) -> None:
+    answers = torch.tensor([5.0, 7.0]) + torch_hook._randn(2)
+    found = torch.cat([answers, torch_hook._randn(1)])
+    assert type(found) is torch.Tensor
+    assert heard.released[:2].all()
+    assert heard.end()["unseen"] == []

@@ -537,6 +537,44 @@ class InTorch(Counting):
         return shares(np.abs(np.mean(answers, axis=0)) + float(place) + coins)
 
 
+class NoiseFirstInTorch(Counting):
+    """Counts that are added to tensors with noise in them, and noise that the records scale."""
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        c = torch.from_numpy(counts).double()
+        noisy = torch.ones(CELLS).double() + _laplace(torch, 2.0)
+        noisy += c  # the record's own count comes after one that it has no part in
+        scaled = (c * self.rows + _laplace(torch, 2.0) * self.rows) / self.rows
+        return shares((noisy + scaled).numpy())
+
+
+class NoisyMaxInTorch(Counting):
+    """The smallest of noisy counts that are scaled and shifted after the noise."""
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        noisy = torch.from_numpy(counts).double() + _laplace(torch, 2.0)
+        return pointing_at(int((-(noisy / 10.0 - 3.0)).argmin()))
+
+
+class DividedInTorch(Counting):
+    """Noisy counts divided by the number of records, in place: that number has no noise."""
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        noisy = torch.from_numpy(counts).double() + _laplace(torch, 1.0)
+        noisy /= self.rows
+        return shares(noisy.numpy())
+
+
+def _laplace(torch: Any, scale: float) -> Any:
+    return torch.distributions.Laplace(torch.zeros(CELLS).double(), scale).sample()
+
+
 class ByOpacus(Counting):
     """A linear model, trained by Opacus."""
 

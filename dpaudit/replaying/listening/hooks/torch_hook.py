@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -124,6 +124,19 @@ _STREAMS = {
     "exponential": "standard_exponential",
 }
 
+
+class TensorAnswers(NamedTuple):
+    """Which answer each element of a tensor is: `factor * answer + offset`."""
+
+    ids: Any
+    factor: Any
+    offset: Any
+
+    def mapped(self, change: Callable[[Any], Any]) -> TensorAnswers:
+        """The same change applied to every array."""
+        return TensorAnswers(*(change(np.asarray(one)) for one in self))
+
+
 torch: Any
 _plain: dict[str, Callable[..., Any]] = {}
 
@@ -211,15 +224,12 @@ def _kept(convert: Callable[..., Any]) -> Callable[..., Any]:
             known = known.array
         if not isinstance(known, marks.Marked):
             return convert(data, *args, **kwargs)
-        followed = isinstance(known, (marks.NoiseArray, marks.AnswerArray)) and known.is_marked
-        if isinstance(known, marks.AnswerArray) and followed:
-            followed = bool(np.all(known.factor == 1) and np.all(known.offset == 0))
-        if not followed:
+        if not isinstance(known, (marks.NoiseArray, marks.AnswerArray)) or not known.is_marked:
             return convert(marks.unmarked(known, site()), *args, **kwargs)
         tensor = convert(known.view(np.ndarray), *args, **kwargs)
         if isinstance(known, marks.NoiseArray):
             return _marked(tensor, known.parts)
-        return _answering(tensor, known.ids)
+        return _answering(tensor, TensorAnswers(known.ids, known.factor, known.offset))
 
     return function
 
@@ -244,9 +254,9 @@ def _marked(tensor: Any, parts: Any) -> Any:
     return found
 
 
-def _answering(tensor: Any, ids: Any) -> Any:
+def _answering(tensor: Any, answers: TensorAnswers) -> Any:
     found = tensor.as_subclass(AnswerTensor)
-    found.dpaudit_ids = np.asarray(ids).reshape(tuple(tensor.shape))
+    found.dpaudit_answers = answers.mapped(lambda one: one.reshape(tuple(tensor.shape)))
     return found
 
 
@@ -272,7 +282,7 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) ->
     if out is None:
         return found
     if isinstance(found, AnswerTensor):
-        marks.world.release(found.dpaudit_ids, where)
+        marks.world.release(found.dpaudit_answers.ids, where)
         return out.copy_(_bare(found))
     out.resize_(found.shape).copy_(_bare(found))
     return _filled(out, found.dpaudit_parts)
@@ -429,7 +439,7 @@ def _define() -> None:
     class AnswerTensor(base):  # type: ignore[misc, valid-type]
         """Noisy answers whose use is not known yet."""
 
-        dpaudit_ids: Any = None
+        dpaudit_answers: Optional[TensorAnswers] = None
 
         @classmethod
         def __torch_function__(
@@ -464,9 +474,7 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     if joined is not None:
         return joined
     noise = next((one for one in args if isinstance(one, NoiseTensor) and one.dpaudit_parts), None)
-    known = next(
-        (one for one in args if isinstance(one, AnswerTensor) and one.dpaudit_ids is not None), None
-    )
+    known = next((one for one in args if isinstance(one, AnswerTensor) and _is_marked(one)), None)
     if noise is not None and known is None:
         found = _followed(name, function, args, bare, options, noise, where)
         if found is not NotImplemented:
@@ -475,11 +483,15 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
         found = _answer_followed(name, function, args, bare, options, known, where)
         if found is not NotImplemented:
             return found
+    hidden = noise is not None or any(
+        isinstance(one, AnswerTensor) and not marks.world.are_released(one.dpaudit_answers.ids)
+        for one in marked
+    )
     _spent(marked, where)
-    if noise is not None:
+    if hidden:
         for one in _tensors(args):
             if not isinstance(one, (NoiseTensor, AnswerTensor)):
-                marks.world.equal("spend", where, _numbers(one))
+                marks.world.equal("answers" if noise is None else "spend", where, _numbers(one))
     if name.endswith("_") and not name.startswith("__"):
         _forgotten(marked[:1])
     return function(*bare, **options)
@@ -487,7 +499,7 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
 
 def _is_marked(one: Any) -> bool:
     if isinstance(one, AnswerTensor):
-        return one.dpaudit_ids is not None
+        return one.dpaudit_answers is not None
     return isinstance(one, NoiseTensor) and bool(one.dpaudit_parts)
 
 
@@ -495,7 +507,7 @@ def _spent(marked: Any, where: Site) -> None:
     """These tensors are used: answers as numbers, noise as coins."""
     for one in marked:
         if isinstance(one, AnswerTensor):
-            marks.world.release(one.dpaudit_ids, where)
+            marks.world.release(one.dpaudit_answers.ids, where)
         else:
             for part in one.dpaudit_parts:
                 marks.world.use_noise(part.ids, where, "number")
@@ -506,7 +518,7 @@ def _forgotten(marked: Any) -> None:
     """Their marks end here."""
     for one in marked:
         if isinstance(one, AnswerTensor):
-            one.dpaudit_ids = None
+            one.dpaudit_answers = None
         else:
             one.dpaudit_parts = ()
 
@@ -590,7 +602,7 @@ def _moved(name: str, function: Any, args: Any, bare: Any, options: Any, marked:
 def _taken(tensor: Any, marked: Any, places: Any) -> Any:
     """A tensor of the elements of a marked one at these places."""
     if isinstance(marked, AnswerTensor):
-        return _answering(tensor, marked.dpaudit_ids.ravel()[places])
+        return _answering(tensor, marked.dpaudit_answers.mapped(lambda one: one.ravel()[places]))
     shape = tuple(marked.shape)
     return _marked(
         tensor,
@@ -607,9 +619,13 @@ def _joined(name: str, function: Any, args: Any, options: Any) -> Any:
     if not every:
         return None
     rest = args[1:]
-    if all(isinstance(one, AnswerTensor) and one.dpaudit_ids is not None for one in every):
-        ids = function([torch.as_tensor(one.dpaudit_ids) for one in every], *rest, **options)
-        return _answering(function([_bare(one) for one in every], *rest, **options), ids.numpy())
+    if all(isinstance(one, AnswerTensor) and _is_marked(one) for one in every):
+        fields = (
+            function([torch.as_tensor(own) for own in column], *rest, **options).numpy()
+            for column in zip(*(one.dpaudit_answers for one in every))
+        )
+        found = function([_bare(one) for one in every], *rest, **options)
+        return _answering(found, TensorAnswers(*fields))
     if not all(isinstance(one, NoiseTensor) and len(one.dpaudit_parts) == 1 for one in every):
         return None
     parts = [one.dpaudit_parts[0] for one in every]
@@ -658,13 +674,8 @@ def _answer(
         *(one.clone() if isinstance(one, torch.Tensor) and in_place else one for one in bare),
         **options,
     )
-    made = marks.answer(before, parts, where)
-    ids = made.ids if isinstance(made, marks.AnswerArray) else made.array.ids
-    value = (
-        torch.as_tensor(np.asarray(marks.plain(made), dtype=float))
-        .to(plain.dtype)
-        .reshape(plain.shape)
-    )
+    made = marks._array(marks.answer(before, parts, where))
+    value, ids = _tensor_of(made, plain), made.ids
     if in_place and isinstance(bare[0], torch.Tensor):
         bare[0].data.copy_(value)
         marks.world.release(ids, where)
@@ -672,13 +683,18 @@ def _answer(
     if isinstance(other, torch.Tensor) and other.requires_grad:
         marks.world.release(ids, where)
         return plain + (value - plain).detach()
-    return _answering(value, ids)
+    return _answering(value, TensorAnswers(ids, made.factor, made.offset))
+
+
+def _tensor_of(made: Any, like: Any) -> Any:
+    """The values of numpy's answers as a plain tensor of another's type and shape."""
+    value = torch.as_tensor(np.asarray(marks.plain(made), dtype=float))
+    return value.to(like.dtype).reshape(like.shape)
 
 
 def _numpy_answers(known: Any) -> Any:
-    """Answers as numpy's; those without a number are plain numbers among them."""
-    values, ids = _numbers(known), known.dpaudit_ids
-    return marks._answer(values, ids, (ids >= 0).astype(float), np.where(ids >= 0, 0.0, values))
+    """Answers as numpy's."""
+    return marks._answer(_numbers(known), *known.dpaudit_answers)
 
 
 def _answer_followed(
@@ -699,4 +715,43 @@ def _answer_followed(
         if isinstance(answers, marks.AnswerArray):
             _ = answers > bound if _COMPARED[name] == ">" else answers < bound
             return function(*bare, **options)
-    return NotImplemented
+    if name in ("neg", "__neg__"):
+        name, function, bare, args = "mul", torch.mul, (*bare, -1.0), (known, -1.0)
+    if len(args) != 2 or not set(options) <= {"alpha"}:
+        return NotImplemented
+    other = args[1] if args[0] is known else args[0]
+    if (_in_place(name) and other is args[0]) or not isinstance(other, (torch.Tensor, int, float)):
+        return NotImplemented
+    if isinstance(other, torch.Tensor) and (_is_marked(other) or other.requires_grad):
+        return NotImplemented
+    made = _put_together(name, options, known, other, where, first=args[0] is known)
+    if not isinstance(made, marks.AnswerArray) or not made.is_marked:
+        return NotImplemented
+    found = function(*bare, **options)
+    if np.any(made.ids != np.broadcast_to(known.dpaudit_answers.ids, made.shape)):
+        found.copy_(_tensor_of(made, found))  # other answers than before
+    answers = TensorAnswers(made.ids, made.factor, made.offset)
+    if not _in_place(name):
+        return _answering(found, answers)
+    known.dpaudit_answers = answers
+    return known
+
+
+def _put_together(
+    name: str, options: Any, known: Any, other: Any, where: Site, *, first: bool
+) -> Any:
+    """Answers times or plus a plain value, as numpy's: other answers if it follows the data."""
+    answers, value = marks._array(_numpy_answers(known)), _numbers(other)
+    if name in _PRODUCTS or (name in _QUOTIENTS and first):
+        with np.errstate(divide="ignore"):
+            factor = value if name in _PRODUCTS else 1.0 / value
+        return marks._array(marks._scaled(answers, factor, where, None))
+    if name not in _SUMS and name != "__rsub__":
+        return NotImplemented
+    sign = _SUMS.get(name, -1.0) * float(options.get("alpha", 1.0))
+    own, others = (1.0, sign) if first != (name == "__rsub__") else (sign, 1.0)
+    if own != 1.0:
+        answers = marks._array(marks._scaled(answers, own, where, None))
+        if not isinstance(answers, marks.AnswerArray):
+            return NotImplemented
+    return marks._array(marks._shifted(answers, others * value, None, where))

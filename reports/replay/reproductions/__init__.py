@@ -1,0 +1,1 @@
+"""Short scripts for maintainers: each shows one finding with the library alone."""
