@@ -28,7 +28,7 @@ class Verdict(StrEnum):
     """No claim was given: the empirical epsilon is the result."""
 
 
-class Bounded(Protocol):
+class ClaimAndBound(Protocol):
     """A claim and what was proved of it."""
 
     @property
@@ -42,7 +42,7 @@ class Bounded(Protocol):
         ...
 
 
-def exceeds_claim(result: Bounded) -> bool:
+def exceeds_claim(result: ClaimAndBound) -> bool:
     """Whether a bound lies above the claim: if not, only a probe can prove a violation."""
     return result.proved is not None and result.proved > result.claim.value
 
