@@ -30,6 +30,8 @@ from reports.command import StudyParser, start, write_json
 from reports.probes.followers import QUESTIONS, Copier, Follower
 
 RUNS, QUICK_RUNS = 200, 1
+SLOW = {"pate-gan-marginals": 40}
+"""Fewer runs, of a generator that takes seconds for one."""
 AT_ONCE = 10
 """Runs between two writes of the results."""
 RECORDS = 150
@@ -145,7 +147,7 @@ def main(given: Sequence[str] | None = None) -> None:
     found = json.loads(path.read_text())["runs"] if path.exists() else {}
     rows: dict[str, list[dict[str, Any]]] = {name: found.get(name, []) for name in GENERATORS}
     for generator in run.parts:
-        wanted = QUICK_RUNS if run.quick else RUNS
+        wanted = QUICK_RUNS if run.quick else SLOW.get(generator, RUNS)
         for seed in range(len(rows[generator]), wanted):
             rows[generator].append(probed(generator, seed))
             if len(rows[generator]) not in (wanted, *range(0, wanted, AT_ONCE)):
