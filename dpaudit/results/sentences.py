@@ -107,7 +107,10 @@ def headline(result: Conclusion) -> str:
     about = noun if isinstance(result.claim, NoClaim) else f"claimed {noun} {claimed}"
     empirical = f"empirical {noun} at least {proved} ({percent(result.confidence)} confidence)"
     if result.verdict is Verdict.VIOLATION:
-        return f"VIOLATION{HEADLINE_GAP}{_by_probe(result)}claimed {noun} {claimed}, {empirical}"
+        named = _by_probe(result)
+        level = f"{percent(result.confidence)} confidence"
+        found = f"{named} (empirical {noun} at least {proved}, {level})" if named else empirical
+        return f"VIOLATION{HEADLINE_GAP}claimed {noun} {claimed}, {found}"
     text = {
         Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
         Verdict.INCONCLUSIVE: f"{about} not decided"
@@ -304,11 +307,12 @@ def _proofs(result: AuditRecord) -> str:
 
 
 def _by_probe(result: Conclusion) -> str:
-    """By which probes a violation is proved that the bound does not prove; empty if it does."""
+    """The probes that prove a violation where the bound does not; empty if it does."""
     names = [one.id for one in proofs_of(result.probe_alarms)]
     if exceeds_claim(result) or not names:
         return ""
-    return f"proved by probe{'s' if len(names) > 1 else ''} {_joined(names)}; "
+    several = len(names) > 1
+    return f"probe{'s' * several} {_joined(names)} prove{'s' * (not several)} a violation"
 
 
 def alarms_named(alarms: Sequence[ProbeAlarm]) -> str:

@@ -273,7 +273,7 @@ def test_what_a_probe_proves_is_a_violation_whatever_the_attacks_prove(
     assert result.reasons[0] == probe_reason(proof)
     assert not [one for one in result.reasons if "no violation" in one]
     assert AuditResult.load(tmp_path / "run") == result
-    with pytest.raises(AssertionError, match="proved by probe constancy-follows-record"):
+    with pytest.raises(AssertionError, match="probe constancy-follows-record proves a violation"):
         result.assert_no_violation()
     with pytest.raises(RunFolderError, match="a probe proved one"):
         reopen(tmp_path / "run")

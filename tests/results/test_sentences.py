@@ -162,8 +162,8 @@ def test_what_a_probe_proves_is_said_after_the_bound_or_instead_of_it(record_of:
     assert any(PROVED in one for one in lead(both)[2:])
     alone = record_of(verdict="violation", proved=0.25, probes=probes_with(PROOF))
     assert headline(alone) == (
-        "VIOLATION  proved by probe seed-ignored; claimed epsilon 1, empirical epsilon at least "
-        "0.25 (95 % confidence)"
+        "VIOLATION  claimed epsilon 1, probe seed-ignored proves a violation (empirical epsilon at "
+        "least 0.25, 95 % confidence)"
     )
     assert PROVED in lead(alone)[0]
     assert "at least 0.25" in lead(alone)[1]
