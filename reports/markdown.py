@@ -66,17 +66,18 @@ def require_filled(text: str, page: str) -> None:
         raise ValueError(f"{page}: {left[0]} was never filled")
 
 
-def replace_table(page: Path, text: str) -> None:
+def replace_table(page: Path, text: str, *, mark: str = MARK) -> None:
     """Writes the table between the two marks of a page.
 
     Args:
         page: The page.
         text: The table in Markdown.
+        mark: What stands before and after it.
 
     Raises:
         ValueError: If the page does not have exactly two marks, or a figure is not filled in.
     """
-    before, _, after = page.read_text(encoding="utf-8").split(MARK)
-    filled = f"{before}{MARK}\n{text}{MARK}{after}"
+    before, _, after = page.read_text(encoding="utf-8").split(mark)
+    filled = f"{before}{mark}\n{text}{mark}{after}"
     require_filled(filled, page.name)
     write_text(page, filled)

@@ -83,7 +83,9 @@ def conclude(
         proved=proved,
         confidence=settings.confidence,
         multiplicity=Correction(
-            rule=settings.game.correction.value, hypotheses=settings.game.hypotheses.count
+            rule=settings.game.correction.value,
+            hypotheses=settings.game.hypotheses.count,
+            probes=settings.game.probes_share or None,
         ),
         **_reach(claim, power if reached else None),
         controls=_both(controls),

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpaudit.auditing.game import Data, SchemaGiven
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec, kind_of
-from dpaudit.auditing.probing import probe_first
+from dpaudit.auditing.probing import probe_first, proves
 from dpaudit.auditing.reuse import check_reuse
 from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.auditing.spec import AuditSpec
@@ -218,7 +218,7 @@ def run_audit(
             reuse = check_reuse(spec, store)
             session = kind.session(spec, store, chosen, limit, on_progress)
             record = _shareable(session.run(reuse), store)
-            record = replace(record, probes=probes, date=_date(folder))
+            record = replace(proves(record, probes), date=_date(folder))
             result = AuditResult.of(record, folder=folder)
             store.ensure_kept()
             result.save(folder)

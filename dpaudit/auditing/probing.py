@@ -1,15 +1,19 @@
-"""Cheap probes from outside before an audit: alarms shown next to the verdict, not part of it.
+"""Cheap probes from outside before an audit, which may prove a violation that no attack sees.
 
-They look for leaks that no attack sees: an audit follows one record and the features of its
-attacks. They have separate random streams, so they change no number of the audit. Their alarms
-decide nothing, so they use none of its error probability.
+An audit follows one record and the features of its attacks; probes insert records of their own, in
+trainings of their own, with random streams of their own. An alarm with the severity of a violation
+contradicts the claim at its p-value (`probe.challenge`), so probes have a share of the error
+probability of the audit (`PROBES_SHARE`), and the bounds have the rest: whatever alarms, a
+generator that keeps its claim is accused with no more than the whole (Boole's inequality).
 """
 
 from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import dataclass
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -28,7 +32,9 @@ from dpaudit.probe.catalogue import PROBES, ProbeSettings
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 from dpaudit.probe.run import run_probes
 from dpaudit.results.document import from_document, to_document
-from dpaudit.results.record import ProbeAlarm, ProbesOutcome
+from dpaudit.results.record import AuditRecord, ProbeAlarm, ProbesOutcome, proofs_of
+from dpaudit.results.sentences import probe_reason
+from dpaudit.results.verdict import Verdict, exceeds_claim
 
 PROBES_FILE: Final = "probes.json"
 """File of a run folder that keeps the results of the probes."""
@@ -36,10 +42,15 @@ MOST_SECONDS: Final = 60.0
 """Time budget of the probes in seconds, estimated from their first trainings."""
 STOPPED_AFTER: Final = 3 * MOST_SECONDS
 """Hard time limit, whatever the estimate."""
-FIRST_PROBES: Final = tuple(
-    one.id
-    for one in PROBES
-    if one.severity is Severity.VIOLATION and one.id != "target-followed"  # which the audit does
+_COSTLIEST: Final = "rows-copied-verbatim"
+FIRST_PROBES: Final = (
+    *(
+        one.id
+        for one in PROBES
+        if one.severity is Severity.VIOLATION
+        and one.id not in ("target-followed", _COSTLIEST)  # the audit itself follows the target
+    ),
+    _COSTLIEST,
 )
 """Probes whose alarm contradicts the claim, in the order they are run."""
 ENOUGH: Final = "the probes have trained a tenth as many models as the audit does"
@@ -74,7 +85,9 @@ def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutco
     if outcome is None:
         outcome = run_errand(_errand(audit), store, jobs=jobs, seconds=STOPPED_AFTER)
         if outcome is None:
-            outcome = _outcome([], confidence=ProbeSettings.confidence, why=STOPPED)
+            outcome = _outcome([], confidence=audit.settings.probes_confidence, why=STOPPED)
+        if outcome.alarms:
+            outcome = replace(outcome, reproduce=_command(audit, outcome.alarms))
         text = json.dumps(to_document(outcome), indent=1) + "\n"
         write_whole(file, text, mode=PRIVATE_FILE)
     return outcome
@@ -89,16 +102,14 @@ class _Probing:
         parameters: Of a generator given by name.
         data: The table.
         schema: Its schema.
-        settings: Of every probe.
-        most_fits: Once this many models are trained, no further probe begins.
+        settings: Of every probe. Once `fits` models are trained, no further probe begins.
     """
 
     generator: bytes
     parameters: dict[str, object]
     data: pd.DataFrame
     schema: Schema
-    settings: dict[str, object]
-    most_fits: int
+    settings: ProbeSettings
 
     def __call__(self) -> ProbesOutcome:
         """Runs one probe after another while they are cheap."""
@@ -110,23 +121,23 @@ class _Probing:
                 generator = pickle.loads(self.generator)
                 for name in FIRST_PROBES:
                     fits = sum(one.fits for one in results)
-                    if fits and (perf_counter() - start) / fits * self.most_fits > MOST_SECONDS:
+                    if fits and (perf_counter() - start) / fits * self.settings.fits > MOST_SECONDS:
                         why = TOO_SLOW
-                    elif fits >= self.most_fits:
+                    elif fits >= self.settings.fits:
                         why = ENOUGH
                     if why is not None:
                         break
                     results.append(self._probe(name, generator))
         except BaseException as error:  # noqa: BLE001 - the generator's, even an exit: as an outcome
             why = f"they ended with {reason_of(error)}"
-        return _outcome(results, confidence=ProbeSettings.confidence, why=why)
+        return _outcome(results, confidence=self.settings.confidence, why=why)
 
     def _probe(self, name: str, generator: object) -> ProbeResult:
         """One probe; its result does not depend on the others."""
         report = run_probes(
             generator,
             self.data,
-            ProbeSettings(only=(name,), fits=self.most_fits, **self.settings),  # type: ignore[arg-type]
+            replace(self.settings, only=(name,)),
             schema=self.schema,
             parameters=self.parameters,
         )
@@ -134,22 +145,59 @@ class _Probing:
 
 
 def _errand(audit: AuditSpec) -> _Probing:
-    settings, row = audit.settings, audit.target_row
     return _Probing(
         generator=pickled(audit.given, name=audit.generator.name),
-        parameters=dict(settings.parameters),
+        parameters=dict(audit.settings.parameters),
         data=audit.table.data,
         schema=audit.table.schema,
-        settings={
-            "epsilon": settings.claim.epsilon,
-            "delta": settings.claim.delta,
-            "neighbours": settings.claim.neighbours,
-            "target": None if row is None else f"row:{row}",
-            "worker_memory": settings.worker_memory,
-            "seed": settings.seed,
-        },
-        most_fits=settings.game.probe_fits,
+        settings=_settings(audit),
     )
+
+
+def _settings(audit: AuditSpec) -> ProbeSettings:
+    settings, row = audit.settings, audit.target_row
+    return ProbeSettings(
+        epsilon=settings.claim.epsilon,
+        delta=settings.claim.delta,
+        neighbours=settings.claim.neighbours,
+        target=None if row is None else f"row:{row}",
+        fits=audit.probe_fits,
+        confidence=settings.probes_confidence,
+        worker_memory=settings.worker_memory,
+        seed=settings.seed,
+    )
+
+
+def _command(audit: AuditSpec, alarms: Sequence[ProbeAlarm]) -> str:
+    """The command that raises the same alarms again and shows what they saw."""
+    settings = replace(_settings(audit), only=tuple(one.id for one in alarms))
+    words = ("dpaudit", "probe", *audit.generator.words, *audit.table.words, *settings.words)
+    return shlex.join(words)
+
+
+def proves(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord:
+    """The record with what the probes found: what one proves makes the verdict a violation.
+
+    It does not where the audit is invalid, scored nothing, has no claim, or has a bound above the
+    claim that was withheld: its verdict and its alarms say so.
+
+    Args:
+        record: What the audit found.
+        probes: What the probes before it found; None if none ran.
+
+    Returns:
+        The record; the proof is a reason, the first one where the bound itself proves nothing.
+    """
+    record = replace(record, probes=probes)
+    reasons = tuple(probe_reason(one) for one in proofs_of(record.probe_alarms))
+    first, *others = record.reasons
+    if not reasons or record.proved is None:
+        return record
+    if record.verdict is Verdict.VIOLATION:
+        return replace(record, reasons=(first, *reasons, *others))
+    if record.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE) and not exceeds_claim(record):
+        return replace(record, verdict=Verdict.VIOLATION, reasons=(*reasons, *others))
+    return record
 
 
 def _outcome(results: list[ProbeResult], *, confidence: float, why: str | None) -> ProbesOutcome:
@@ -158,7 +206,13 @@ def _outcome(results: list[ProbeResult], *, confidence: float, why: str | None) 
 
     return ProbesOutcome(
         alarms=tuple(
-            ProbeAlarm(id=one.id, severity=one.severity, correct=one.correct, p_value=one.p_value)
+            ProbeAlarm(
+                id=one.id,
+                severity=one.severity,
+                correct=one.correct,
+                p_value=one.p_value,
+                shows=_shows(one),
+            )
             for one in results
             if one.status is ProbeStatus.ALARM
         ),
@@ -170,6 +224,14 @@ def _outcome(results: list[ProbeResult], *, confidence: float, why: str | None) 
         fits=sum(one.fits for one in results),
         why_left_out=why,
     )
+
+
+def _shows(alarm: ProbeResult) -> str | None:
+    """What an alarm proves, and which claim that contradicts; None if it proves nothing."""
+    if alarm.severity is not Severity.VIOLATION or alarm.p_value is None:
+        return None
+    described = next(one for one in PROBES if one.id == alarm.id)
+    return f"{described.shows}, which contradicts {described.breaks}"
 
 
 def _stored(file: Path) -> ProbesOutcome | None:

@@ -65,6 +65,9 @@ class GameSwitch(NamedTuple):
 
 MOST_MODELS: Final = 100_000
 """Of an audit; its bounds, and a plan of it, are computed in half a minute."""
+PROBES_SHARE: Final = 0.05
+"""Of the error probability of an audit, for probes before it: bounds lose some 1 % of their value.
+What probes find is certain or nearly so, and is found with a twentieth, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +112,23 @@ class GameSettings(ABC):
         """Models that probes from outside may train before the audit; 0 for no probes."""
         return 0
 
+    @property
+    def probes_share(self) -> float:
+        """The share of the error probability that the probes before the audit have."""
+        return PROBES_SHARE if self.probe_fits else 0.0
+
     def attack_confidence(self, confidence: float) -> float:
-        """Confidence of each attack's bound, from that of all together."""
+        """Confidence of each attack's bound, from that of all together and of the probes."""
         from dpaudit.bounds import attack_confidence
 
-        return attack_confidence(confidence, self.hypotheses.count, sequential=False)
+        return attack_confidence(
+            confidence, self.hypotheses.count, sequential=self.may_stop, others=self.probes_share
+        )
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether the audit may stop early, so that it tests twice."""
+        return False
 
     def plain(self, *left_out: str) -> dict[str, Any]:
         """The choices as JSON, by field.
@@ -268,6 +283,11 @@ class AuditSettings(Generic[GameT]):
     def attack_confidence(self) -> float:
         """Confidence of each attack's bound: of the fixed one, and of the sequential one."""
         return self.game.attack_confidence(self.confidence)
+
+    @property
+    def probes_confidence(self) -> float:
+        """Probability that no probe before the audit accuses a generator that keeps its claim."""
+        return 1.0 - (1.0 - self.confidence) * PROBES_SHARE
 
     def with_game(self, **changed: Any) -> Self:
         """The same audit with other choices of its game.

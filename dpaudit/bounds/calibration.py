@@ -34,8 +34,11 @@ from dpaudit.errors import SettingsError
 
 WEIGHTS = 8
 """Number of weights that a guess can have."""
-_WINSOR = (0.01, 0.1, 0.2, 0.3, 0.4)
-"""Shares of the scores on either side that may count as no more extreme than the others."""
+_WINSOR = (
+    *((share, share) for share in (0.01, 0.1, 0.2, 0.3, 0.4)),
+    *(pair for share in (0.5, 0.7, 0.8, 0.9) for pair in ((share, 0.01), (0.01, share))),
+)
+"""Shares of the lowest and of the highest scores that may count as no more extreme than others."""
 _BY_CHANCE = 2.0
 """A larger share must improve the log likelihood by this much, so it is seldom chosen by chance."""
 _RIDGE = 0.005
@@ -183,15 +186,15 @@ def _log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
     The odds of some mechanisms, such as Laplace noise, stop growing beyond some score. Winsorising
     more of the scores follows them; a line that kept growing would overweight the tails.
     """
-    best, *others = (_fitted_line(scores, member, share) for share in _WINSOR)
+    best, *others = (_fitted_line(scores, member, *shares) for shares in _WINSOR)
     for line in others:
         if line.loss < best.loss - _BY_CHANCE:
             best = line
     return best.calibration
 
 
-def _fitted_line(scores: FloatArray, member: BoolArray, share: float) -> _Line:
-    low, high = (float(edge) for edge in np.quantile(scores, [share, 1.0 - share]))
+def _fitted_line(scores: FloatArray, member: BoolArray, below: float, above: float) -> _Line:
+    low, high = (float(edge) for edge in np.quantile(scores, [below, 1.0 - above]))
     clipped = np.clip(scores, low, high)
     centre, spread = float(clipped.mean()), float(clipped.std())
     if spread <= 1e-12 * max(1.0, abs(centre)):

@@ -77,7 +77,9 @@ def bonferroni(confidence: float, hypotheses: int) -> float:
     return 1.0 - (1.0 - confidence) / _number("hypotheses", hypotheses)
 
 
-def attack_confidence(overall: float, hypotheses: int, *, sequential: bool) -> float:
+def attack_confidence(
+    overall: float, hypotheses: int, *, sequential: bool, others: float = 0.0
+) -> float:
     """Confidence of each bound of an attack, in a running and in a finished audit.
 
     A sequential audit takes two bounds of each attack, the one that holds at any time and the one
@@ -87,14 +89,17 @@ def attack_confidence(overall: float, hypotheses: int, *, sequential: bool) -> f
         overall: Confidence of the audit, in (0, 1).
         hypotheses: Number of hypotheses tested on the scored trials, at least 1.
         sequential: Whether the audit may stop early.
+        others: Share of the error probability that something else has, in [0, 1).
 
     Returns:
-        1 − (1 − overall)/K, or 1 − (1 − overall)/2K if it is sequential.
+        1 − (1 − overall)(1 − others)/K, or 1 − (1 − overall)(1 − others)/2K if it is sequential.
 
     Raises:
         SettingsError: If an argument is out of range.
     """
-    return bonferroni(bonferroni(overall, 2 if sequential else 1), hypotheses)
+    check_confidence(overall)
+    left = 1.0 - (1.0 - overall) * (1.0 - others) if others else overall
+    return bonferroni(bonferroni(left, 2 if sequential else 1), hypotheses)
 
 
 def _number(name: str, value: object) -> int:

@@ -65,6 +65,7 @@ class Asked:
             self.confidence,
             self.result.multiplicity.hypotheses,
             sequential=self.result.game.may_stop,
+            others=self.result.multiplicity.probes or 0.0,
         )
 
     @property

@@ -50,8 +50,8 @@ from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
 from dpaudit.report.render import MARKDOWN_FILE, page_html, page_markdown
 from dpaudit.results.advice import EXPLAINED_MODELS
+from dpaudit.results.record import proofs_of
 from dpaudit.results.result import REPORT_FILE, RESULT_FILE, AuditResult
-from dpaudit.results.verdict import Verdict
 
 FOLDER = "explain"
 """Where the fixed generators' audits go, below the run folder."""
@@ -370,9 +370,15 @@ def reopen(path: Path) -> FinishedRun:
     assert folder is not None  # it was loaded from one
     if result.game.unexplained:
         raise RunFolderError(f"{folder} is {result.game.unexplained}")
-    if result.verdict is not Verdict.VIOLATION:
+    if not result.proves_leak:
+        proved = (
+            "; a probe proved one, and its record names it"
+            if proofs_of(result.probe_alarms)
+            else ""
+        )
         raise RunFolderError(
-            f"{folder} found no violation (verdict: {result.verdict}): there is nothing to explain"
+            f"{folder} has no bound above its claim (verdict: {result.verdict}): there is nothing "
+            f"to explain{proved}"
         )
     if result.data.source == IN_MEMORY:
         raise RunFolderError(

@@ -44,6 +44,12 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     except REFUSALS as error:
         return _refused(f"epsilon {epsilon:.2g}", error)
     own: PrivacyClaim | None = getattr(generator, "claim", None)
+    built_with = getattr(subject.build(), "epsilon", subject.claim.epsilon)
+    if own is None and built_with != subject.claim.epsilon:
+        return NotApplicable(
+            f"it states no claim, and its epsilon of {built_with} is not the claimed "
+            f"{subject.claim.epsilon:g}: it may mean something else"
+        )
     claim = replace(subject.claim, epsilon=epsilon) if own is None else own
     if claim.epsilon > 2.0 * epsilon:
         return Observation(

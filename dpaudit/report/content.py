@@ -63,7 +63,7 @@ from dpaudit.results.sentences import (
     withheld,
 )
 from dpaudit.results.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
-from dpaudit.results.verdict import Verdict
+from dpaudit.results.verdict import Verdict, exceeds_claim
 
 _LONGEST_ERROR = 300
 _SALT = (
@@ -172,6 +172,8 @@ def _what_to_see(result: AuditRecord) -> str:
     """One line below the figure of the claim."""
     noun = result.claim.quantity.noun
     confidence = percent(result.confidence)
+    if result.verdict is Verdict.VIOLATION and not exceeds_claim(result):
+        return "The bar is what the attacks prove; a probe proves more, but not how much."
     if result.verdict is Verdict.VIOLATION:
         return (
             f"The bar ends beyond the claim; the true {noun} lies at or beyond its end "
@@ -189,13 +191,15 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
     claims = not isinstance(result.claim, NoClaim)
     claimed, proved = claim_and_proof(result.claim, result.proved)
     quantity = result.claim.quantity
+    by_probe = result.verdict is Verdict.VIOLATION and not exceeds_claim(result)
+    decides = "" if by_probe else "; decides"
     most, least, gaussian_least = result.power or (None, None, None)
     if claims:
         yield ("Claim", claimed, f"{result.claim.source}")
     yield (
         f"Empirical {quantity.noun}",
         proved,
-        f"lower bound at {percent(result.confidence)} confidence; decides",
+        f"lower bound at {percent(result.confidence)} confidence{decides}",
     )
     for _, entry, value in shown_bounds(result):
         guessed = guesses(result, entry)
@@ -455,10 +459,12 @@ def _probes(result: AuditRecord) -> Iterable[Block]:
         folded=not probes.alarms,
         paragraphs=(
             "Cheap checks from outside change the table or a setting and look whether the output "
-            f"follows; they trained {probes.fits} models of their own. Their alarms are no part of "
-            "the verdict and spend none of its error probability; no alarm is no evidence of "
-            "privacy. The command dpaudit probe, with the same seed, shows what they saw.",
+            f"follows; they trained {probes.fits} models of their own. An alarm of severity "
+            "violation contradicts the claim: they have a share of the error probability "
+            f"({percent(result.multiplicity.probes or 0.0)} of it), and the bounds have the rest. "
+            "No alarm is no evidence of privacy.",
             *([not_run] if not_run else []),
+            *([f"What they saw: {probes.reproduce}"] if probes.reproduce else []),
         ),
         table=ReportTable(
             ("Probe", "Outcome", "Severity", "p-value", "Correct is"), tuple(rows), frozenset({3})

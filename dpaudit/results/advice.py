@@ -11,7 +11,7 @@ from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import withheld
-from dpaudit.results.verdict import Verdict
+from dpaudit.results.verdict import Verdict, exceeds_claim
 
 EXPLAINED_MODELS: Final = 400
 """Models for each suspect that `explain` fixes, at most, by default."""
@@ -74,6 +74,8 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             plan if detect is None else f"{plan} --detect {detect}",
             (_spent(result),),
         )
+    if not exceeds_claim(result):
+        return _by_probe(result)
     if result.game.unexplained:
         return NextStep(
             "Find out why: an audit of one record can be explained, and dpaudit probe changes one "
@@ -91,6 +93,14 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         f"dpaudit explain {shlex.quote(run)}",
         cost=_cost(result),
     )
+
+
+def _by_probe(result: AuditRecord) -> NextStep:
+    """Advice where a probe proved what no attack did."""
+    why = "See what the probe saw, repair it, and audit again with a fresh seed."
+    if result.data.source == IN_MEMORY:
+        return NextStep(f"{why} dpaudit.probe(generator, table) shows it.", "")
+    return NextStep(why, (result.probes and result.probes.reproduce) or "")
 
 
 def _without_fixes(result: AuditRecord) -> NextStep:

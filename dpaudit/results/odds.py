@@ -8,15 +8,15 @@ from dpaudit.formatting import rounded, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
 from dpaudit.results.record import AuditBrief, AuditRecord
-from dpaudit.results.verdict import Verdict
+from dpaudit.results.verdict import Verdict, exceeds_claim
 
 _LARGEST = 1e6
 """Above this, only the order of magnitude of a factor is shown."""
 
 
 def in_odds(result: AuditRecord | AuditBrief) -> str:
-    """How far a violation changes odds, as the end of a sentence; empty of any other verdict."""
-    violated = result.verdict is Verdict.VIOLATION
+    """How far a bound that proves a violation changes odds, as the end of a sentence; or empty."""
+    violated = result.verdict is Verdict.VIOLATION and exceeds_claim(result)
     return changed_odds(result.claim, result.proved) if violated else ""
 
 

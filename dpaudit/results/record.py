@@ -33,7 +33,7 @@ from dpaudit.results.game import AttackOutcome
 from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.records import RecordsOutcome
 from dpaudit.results.two_worlds import TwoWorldsOutcome
-from dpaudit.results.verdict import Check, Power, Verdict
+from dpaudit.results.verdict import Check, Power, Verdict, exceeds_claim
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class TargetOfAudit:
 class ProbeAlarm:
     """What a probe before the audit saw and no generator should do.
 
-    The evidence may quote the table, so it is not here: `dpaudit probe --only ID` gives it.
+    The evidence may quote the table, so it is not here: the probes' own command gives it.
 
     Attributes:
         id: Name of the probe.
@@ -117,21 +117,29 @@ class ProbeAlarm:
         correct: What a correct generator does.
         p_value: Largest probability of such evidence under the claim; null where no chance is
             involved.
+        shows: What it proves and which claim that contradicts; absent if it proves nothing.
     """
 
     id: str
     severity: Severity
     correct: str
     p_value: Probability | None
+    shows: str | None = field(default=None, metadata=OPTIONAL)
+
+
+def proofs_of(alarms: Iterable[ProbeAlarm]) -> tuple[ProbeAlarm, ...]:
+    """Those that prove a violation, the least probable under the claim first."""
+    proofs = [one for one in alarms if one.shows is not None]
+    return tuple(sorted(proofs, key=lambda one: one.p_value or 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbesOutcome:
-    """Results of the probes before the audit, which decide no verdict and spend none of its error.
+    """Results of the probes before the audit, which have a share of its error probability.
 
     Attributes:
         alarms: Their alarms; the probability of any is at most 1 - confidence for a generator that
-            satisfies its claim.
+            satisfies its claim. One that proves something makes the verdict a violation.
         passed: Names of the probes without alarm.
         not_applicable: Names of those that do not apply to this table or this generator.
         failed: Names of those whose trainings failed.
@@ -139,6 +147,7 @@ class ProbesOutcome:
         confidence: Probability of no alarm for a generator that satisfies its claim.
         fits: Models trained; none of them is among the shadow models.
         why_left_out: Why some were not run; absent if all were.
+        reproduce: The command that shows what those with an alarm saw; absent if there was none.
     """
 
     alarms: tuple[ProbeAlarm, ...] = ()
@@ -149,6 +158,7 @@ class ProbesOutcome:
     confidence: Probability
     fits: Whole = 0
     why_left_out: str | None = field(default=None, metadata=OPTIONAL)
+    reproduce: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,10 +170,13 @@ class Correction:
             scored.
         hypotheses: Number by which the error probability is divided; in a sequential audit, half of
             it is for the bounds that hold at any time and half for those at the cap.
+        probes: The share of the error probability that probes before the audit have, the bounds
+            having the rest; absent if they have none.
     """
 
     rule: str
     hypotheses: Positive
+    probes: Probability | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -428,9 +441,10 @@ class AuditRecord(Document):
 
     @property
     def proves_leak(self) -> bool:
-        """Whether a leak is proved: above the claim, or any leak if there is no claim."""
-        measured = self.verdict is Verdict.MEASURED and bool(self.proved)
-        return measured or self.verdict is Verdict.VIOLATION
+        """Whether the bound proves a leak: above the claim, or any leak if there is no claim."""
+        if self.verdict is Verdict.MEASURED:
+            return bool(self.proved)
+        return self.verdict is Verdict.VIOLATION and exceeds_claim(self)
 
     @property
     def decided_by(self) -> BoundEntry | None:

@@ -27,8 +27,8 @@ from dpaudit.results.phrases import (
     detects,
     detects_from,
 )
-from dpaudit.results.record import AuditBrief, AuditRecord, ProbeAlarm
-from dpaudit.results.verdict import Power, SampleUnit, Verdict
+from dpaudit.results.record import AuditBrief, AuditRecord, ProbeAlarm, proofs_of
+from dpaudit.results.verdict import Power, SampleUnit, Verdict, exceeds_claim
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
 """Stands alone in a headline, and after "it is" and "This is" in sentences."""
@@ -106,8 +106,12 @@ def headline(result: Conclusion) -> str:
     unknown = noun if isinstance(result.claim, NoClaim) else f"{noun} {claimed}"
     about = noun if isinstance(result.claim, NoClaim) else f"claimed {noun} {claimed}"
     empirical = f"empirical {noun} at least {proved} ({percent(result.confidence)} confidence)"
+    if result.verdict is Verdict.VIOLATION:
+        named = _by_probe(result)
+        level = f"{percent(result.confidence)} confidence"
+        found = f"{named} (empirical {noun} at least {proved}, {level})" if named else empirical
+        return f"VIOLATION{HEADLINE_GAP}claimed {noun} {claimed}, {found}"
     text = {
-        Verdict.VIOLATION: f"claimed {noun} {claimed}, {empirical}",
         Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
         Verdict.INCONCLUSIVE: f"{about} not decided"
         f"{f'; {empirical}' if _undisputed(result) else ''}",
@@ -130,14 +134,12 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     explained = (f"{CURVE_FACTOR}.",) if result.claim.quantity is Quantity.FACTOR else ()
     if result.verdict is Verdict.VIOLATION:
         return (
-            f"{claim} This audit shows that it does not hold: an attacker who sees "
-            f"{(result.access or Access.OUTPUT).in_words} learns more than the claim allows. "
-            f"{true}{in_odds(result)}.",
+            *_violation(result, claim, true),
             f"Do not rely on {_relied_on(result.claim, claimed)} for tables of this generator, "
             "those already released included.",
             *explained,
             *probes_alarm(result),
-            _beyond(result),
+            *((_beyond(result),) if exceeds_claim(result) else ()),
         )
     if result.verdict is Verdict.CONSISTENT:
         return (
@@ -162,6 +164,20 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     )
 
 
+def _violation(result: AuditRecord, claim: str, true: str) -> tuple[str, ...]:
+    """What shows that a claim does not hold: the bound, or else probes before the audit."""
+    if exceeds_claim(result):
+        return (
+            f"{claim} This audit shows that it does not hold: an attacker who sees "
+            f"{(result.access or Access.OUTPUT).in_words} learns more than the claim allows. "
+            f"{true}{in_odds(result)}.",
+        )
+    return (
+        f"{claim} {_proofs(result)}",
+        f"The attacks, which look at one record, prove less: {_lower(true)}.",
+    )
+
+
 def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
     """The largest violation among several audits in one sentence; none if none violates its claim.
 
@@ -169,7 +185,9 @@ def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
         audits: What they found, by name.
     """
     violations = {
-        name: audit for name, audit in audits.items() if audit.verdict is Verdict.VIOLATION
+        name: audit
+        for name, audit in audits.items()
+        if audit.verdict is Verdict.VIOLATION and exceeds_claim(audit)
     }
     if not violations:
         return ()
@@ -258,25 +276,48 @@ def _without_claim(result: AuditRecord) -> tuple[str, ...]:
 
 def withheld(result: AuditRecord) -> bool:
     """Whether a violation would have been proved on trials that were not judged before."""
-    above = result.proved is not None and result.proved > result.claim.value
-    return above and any(check.withholds for check in result.checks)
+    return exceeds_claim(result) and any(check.withholds for check in result.checks)
 
 
 def probes_alarm(result: AuditRecord) -> tuple[str, ...]:
-    """What the probes before the audit warn of, in one sentence; none if they do not."""
-    if result.probes is None or not result.probe_alarms:
-        return ()
-    rate = percent(round(1 - result.probes.confidence, 12))
+    """What the probes before the audit found in addition to what decides; none if nothing."""
+    violation = result.verdict is Verdict.VIOLATION
+    proofs = proofs_of(result.probe_alarms) if violation else ()
+    others = [one for one in result.probe_alarms if one not in proofs]
+    said = [_proofs(result)] if proofs and exceeds_claim(result) else []
+    if others:
+        named = alarms_named(others)
+        said.append(
+            f"Probes before the audit raised an alarm: {named}. It is no part of the verdict."
+        )
+    return tuple(said)
+
+
+def probe_reason(alarm: ProbeAlarm) -> str:
+    """What an alarm proves, and how improbable that is under the claim."""
     return (
-        f"Probes before the audit raised an alarm: {alarms_named(result)}. Alarms are not part of "
-        f"the verdict; a generator that keeps its claim raises one with probability {rate} at "
-        "most.",
+        f"probe {alarm.id} proves a violation: {alarm.shows}; under that claim the probability "
+        f"of what it saw is at most {rounded_up(alarm.p_value)}"
     )
 
 
-def alarms_named(result: AuditRecord) -> str:
-    """The alarms of probes: "range-follows-record (violation) and seed-ignored (violation)"."""
-    return _joined([f"{alarm.id} ({alarm.severity})" for alarm in result.probe_alarms])
+def _proofs(result: AuditRecord) -> str:
+    """What probes prove, in a sentence each."""
+    return " ".join(f"{_capital(probe_reason(one))}." for one in proofs_of(result.probe_alarms))
+
+
+def _by_probe(result: Conclusion) -> str:
+    """The probes that prove a violation where the bound does not; empty if it does."""
+    names = [one.id for one in proofs_of(result.probe_alarms)]
+    if exceeds_claim(result) or not names:
+        return ""
+    several = len(names) > 1
+    return f"probe{'s' * several} {_joined(names)} prove{'s' * (not several)} a violation"
+
+
+def alarms_named(alarms: Sequence[ProbeAlarm]) -> str:
+    """The alarms of probes: "row-count-leaks (bug) and seed-ignored (violation)"."""
+    return _joined([f"{alarm.id} ({alarm.severity})" for alarm in alarms])
 
 
 def access(result: AuditRecord) -> str:
@@ -492,7 +533,12 @@ def _but(result: Conclusion) -> str:
 
 def _undisputed(result: Conclusion) -> bool:
     """Whether there is a bound that the claim allows; one above it was withheld."""
-    return result.proved is not None and result.proved <= result.claim.value
+    return result.proved is not None and not exceeds_claim(result)
+
+
+def _lower(sentence: str) -> str:
+    """A sentence with its first letter small."""
+    return sentence[0].lower() + sentence[1:]
 
 
 def _capital(label: str) -> str:

@@ -13,6 +13,7 @@ from dpaudit.formatting import (
     printable,
     rounded,
     rounded_down,
+    rounded_up,
     row_lines,
 )
 from dpaudit.game.store import LOG_FILE
@@ -30,7 +31,7 @@ from dpaudit.results.leaks import (
     top_leaks,
 )
 from dpaudit.results.phrases import claim_and_relation, detects_from, relation
-from dpaudit.results.record import AuditRecord
+from dpaudit.results.record import AuditRecord, proofs_of
 from dpaudit.results.verdict import FRESH_TRIALS, Verdict
 
 _LEAKS_IN_FAILURE = 5
@@ -101,8 +102,16 @@ def _why(result: AuditRecord) -> list[Row]:
 
 
 def _alarms(result: AuditRecord) -> list[Row]:
-    """Alarms of probes, which are not part of the verdict."""
-    return [Row("alarm", f"probe {sentences.alarms_named(result)}")] if result.probe_alarms else []
+    """What probes prove, and their other alarms, with the command that shows what they saw."""
+    proofs = proofs_of(result.probe_alarms) if result.verdict is Verdict.VIOLATION else ()
+    others = [one for one in result.probe_alarms if one not in proofs]
+    facts = [
+        Row("probe", f"{one.id}: {one.shows} (p at most {rounded_up(one.p_value)})")
+        for one in proofs
+    ]
+    if others:
+        facts.append(Row("alarm", f"probe {sentences.alarms_named(others)}"))
+    return facts
 
 
 def _claim(result: AuditRecord) -> Row:

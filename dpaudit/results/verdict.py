@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
+
+from dpaudit.model.currencies import Claim
 
 POWER: Final = 0.8
 """Probability of proving a violation that defines the smallest detectable epsilon."""
@@ -24,6 +26,25 @@ class Verdict(StrEnum):
     INVALID = "invalid"
     MEASURED = "measured"
     """No claim was given: the empirical epsilon is the result."""
+
+
+class ClaimAndBound(Protocol):
+    """A claim and what was proved of it."""
+
+    @property
+    def claim(self) -> Claim:
+        """The claim under audit."""
+        ...
+
+    @property
+    def proved(self) -> float | None:
+        """The lower bound on what it limits; None if nothing was scored."""
+        ...
+
+
+def exceeds_claim(result: ClaimAndBound) -> bool:
+    """Whether a bound lies above the claim: if not, only a probe can prove a violation."""
+    return result.proved is not None and result.proved > result.claim.value
 
 
 class Consequence(StrEnum):

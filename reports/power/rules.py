@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,13 +26,25 @@ from dpaudit.bounds import (
 )
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.seeds import Stream
-from reports.calibration.mechanisms import Mechanism
 from reports.calibration.peers import gaussian_estimate
 from reports.calibration.pipeline import FirstFeature, Scored, fixed_on, worlds_of
 from reports.methods.bands import dkw, equal_local_level
 from reports.power import public
 
 CONFIDENCE = 0.95
+
+
+class ScoreModel(Protocol):
+    """What a score is drawn from."""
+
+    @property
+    def delta(self) -> float:
+        """Delta of the claim."""
+        ...
+
+    def seen(self, member: BoolArray, rng: np.random.Generator) -> FloatArray:
+        """The score of each trial; shape (n,)."""
+        ...
 
 
 class Simulated(NamedTuple):
@@ -49,7 +61,7 @@ class Simulated(NamedTuple):
     scores: FloatArray
     member: BoolArray
     fixed: Scored
-    mechanism: Mechanism
+    mechanism: ScoreModel
     rng: np.random.Generator
 
     @property
@@ -58,7 +70,7 @@ class Simulated(NamedTuple):
         return {"delta": self.mechanism.delta, "confidence": CONFIDENCE}
 
 
-def simulate(mechanism: Mechanism, models: int, stream: Stream) -> Simulated:
+def simulate(mechanism: ScoreModel, models: int, stream: Stream) -> Simulated:
     """Draws the worlds and scores of an audit, and fixes its attack.
 
     Args:

@@ -157,7 +157,7 @@ def test_a_perfect_attack_has_the_clopper_pearson_bound_that_published_audits_ha
     mask = np.arange(1000) < 600  # 400 + 200 to fit, 400 of each world to score: published audits
     trials = arrange([list(of) for of in worlds], [mask, mask])
     assert trials is not None
-    settings = audit_settings(shadow_models=2000, attacks=ONE_ATTACK.game.attacks)
+    settings = audit_settings(shadow_models=2000, attacks=ONE_ATTACK.game.attacks, probe=False)
     rng = np.random.default_rng(0)
     evaluation = evaluated(FirstFeature(), trials, delta=1e-5, rng=rng, settings=settings)
     assert evaluation.guesses is not None  # the fair-coin rule decides

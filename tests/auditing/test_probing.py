@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,26 @@ import pandas as pd
 import pytest
 
 from dpaudit.auditing import probing
+from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.one_run.spec import OneRunSpec
-from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, probe_first
+from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, probe_first, proves
 from dpaudit.auditing.reuse import _mark_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.errors import InterruptedRunError
+from dpaudit.errors import InterruptedRunError, RunFolderError
+from dpaudit.explain.run import reopen
 from dpaudit.game import errand as errands
 from dpaudit.game.errand import run_errand
 from dpaudit.game.pool import kill_workers
 from dpaudit.game.store import RunFolder, Salt
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.severity import Severity
 from dpaudit.model.tables import load
 from dpaudit.plugins.registry import carry
-from dpaudit.results.record import ProbesOutcome
+from dpaudit.results.record import AuditRecord, ProbeAlarm, ProbesOutcome, proofs_of
+from dpaudit.results.result import AuditResult
+from dpaudit.results.sentences import probe_reason
+from dpaudit.results.verdict import Verdict
 from dpaudit.versions import versions
 
 
@@ -136,7 +142,9 @@ def test_what_they_see_is_kept_and_depends_neither_on_jobs_nor_on_a_resume(
     one = probed(spec, tmp_path / "one")
     assert one is not None
     assert one.alarms
-    assert all(alarm.p_value is not None and alarm.p_value < 0.01 / 16 for alarm in one.alarms)
+    assert all(
+        alarm.p_value is not None and alarm.p_value < 0.05 * 0.05 / 16 for alarm in one.alarms
+    )
     assert probed(spec, tmp_path / "two", jobs=2) == one
 
     def again(*_: object, **__: object) -> None:
@@ -165,6 +173,7 @@ def test_nothing_that_they_print_or_see_of_the_table_is_kept_but_in_the_log(
     assert set(json.loads((tmp_path / PROBES_FILE).read_text())) <= {
         *("alarms", "passed", "not_applicable", "failed", "left_out", "confidence", "fits"),
         "why_left_out",
+        "reproduce",
     }
     assert (tmp_path / PROBES_FILE).stat().st_mode & 0o077 == 0
 
@@ -201,8 +210,8 @@ def test_slow_trainings_end_them_after_the_first_probe(
 
 def test_they_stop_once_they_have_trained_their_share(table: pd.DataFrame) -> None:
     errand = probing._errand(spec_of(noise, table))
-    assert errand.most_fits == 40
-    found = replace(errand, most_fits=12)()
+    assert errand.settings.fits == 40
+    found = replace(errand, settings=replace(errand.settings, fits=12))()
     assert found.why_left_out == probing.ENOUGH
     assert found.left_out
     assert 12 <= found.fits <= 24
@@ -246,3 +255,60 @@ def test_an_audit_without_probes_judges_the_same_trials_alike(table: pd.DataFram
     assert without.reproduce == f"{with_probes.reproduce} --no-probe"
     salt = Salt("0" * 64)
     assert _mark_of(with_probes, salt) == _mark_of(without, salt)
+
+
+def test_what_a_probe_proves_is_a_violation_whatever_the_attacks_prove(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    """The target is neither the oldest nor the youngest, so that no attack sees it."""
+    row = int(table["age"].rank(method="first").sub(20).abs().idxmin())
+    spec = spec_of(reads_range, table, target=f"row:{row}", attacks=("query-target",))
+    result = run_audit(spec, tmp_path / "run", jobs=1)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.proved is not None
+    assert result.proved <= 1.0
+    assert not result.proves_leak
+    [proof] = proofs_of(result.probe_alarms)
+    assert proof.id == "constancy-follows-record"
+    assert result.reasons[0] == probe_reason(proof)
+    assert not [one for one in result.reasons if "no violation" in one]
+    assert AuditResult.load(tmp_path / "run") == result
+    with pytest.raises(AssertionError, match="probe constancy-follows-record proves a violation"):
+        result.assert_no_violation()
+    with pytest.raises(RunFolderError, match="a probe proved one"):
+        reopen(tmp_path / "run")
+
+
+ALARM = ProbeAlarm(
+    id="seed-ignored", severity=Severity.VIOLATION, correct="", p_value=1e-6, shows="it shows"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "bound", "after"),
+    [
+        ("consistent", 0.5, "violation"),
+        ("inconclusive", 0.5, "violation"),
+        ("inconclusive", 2.0, "inconclusive"),  # withheld: its trials were judged before
+        ("invalid", 0.5, "invalid"),
+        ("violation", 2.0, "violation"),
+    ],
+)
+def test_a_proof_of_a_probe_changes_no_verdict_that_says_the_audit_is_none(
+    before: str, bound: float, after: str, record_of: Callable[..., AuditRecord]
+) -> None:
+    record = record_of(verdict=before, proved=bound, reasons=["first", "second"])
+    note = replace(ALARM, severity=Severity.BUG, shows=None)
+    for alarms, verdict in (((), before), ((note,), before), ((note, ALARM), after)):
+        found = proves(record, ProbesOutcome(alarms=alarms, confidence=0.9975))
+        assert found.verdict == verdict
+        assert found.probe_alarms == alarms
+        proved = ALARM in alarms and after == "violation"
+        assert (probe_reason(ALARM) in found.reasons) == proved
+        assert ("first" in found.reasons) == (verdict == before)
+        assert "second" in found.reasons
+    assert proves(record, None) == record
+    nothing = replace(record, verdict=Verdict.INCONCLUSIVE, proved=None)
+    assert proves(nothing, ProbesOutcome(alarms=(ALARM,), confidence=0.9975)).verdict == (
+        Verdict.INCONCLUSIVE
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,22 @@ def test_other_values_are_refused_by_name(given: dict[str, Any], message: str) -
         audit_settings(**given)
 
 
+def test_probes_before_an_audit_have_their_share_of_the_error_probability() -> None:
+    """All ways to accuse an honest generator together have the whole of it, and no more."""
+    for confidence in (0.9, 0.95, 0.99):
+        settings = audit_settings(confidence=confidence)
+        by_bounds = settings.game.hypotheses.count * (1 - settings.attack_confidence)
+        by_probes = 1 - settings.probes_confidence
+        assert by_bounds + by_probes == pytest.approx(1 - confidence)
+        assert 0 < by_probes < by_bounds / 10
+    assert audit_settings(probe=False).game.probes_share == 0
+    assert audit_settings(shadow_models=200).game.probes_share == 0
+
+
 def test_the_error_probability_is_shared_among_attacks_and_tests() -> None:
-    assert audit_settings().attack_confidence == pytest.approx(1 - 0.05 / 3)
-    assert audit_settings(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
-    selected = audit_settings(sequential=True, multiplicity=Multiplicity.SELECT)
+    alone = partial(audit_settings, probe=False)
+    assert alone().attack_confidence == pytest.approx(1 - 0.05 / 3)
+    assert alone(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
+    selected = alone(sequential=True, multiplicity=Multiplicity.SELECT)
     assert selected.attack_confidence == pytest.approx(1 - 0.05 / 2)
     assert audit_settings(one_run=True).game.hypotheses.count == 3

@@ -26,6 +26,7 @@ from dpaudit.bounds import (
     fair_coin_p_value,
 )
 from dpaudit.bounds.fair_coin import set_aside, weight_reached
+from dpaudit.bounds.threshold import choose_threshold, count_errors
 from dpaudit.errors import SettingsError
 
 DELTA = 1e-5
@@ -191,6 +192,35 @@ def test_odds_follow_the_likelihood_ratio() -> None:
     calibration = choose_calibration(scores, member, trials=100, **LEVEL)
     at = np.array([-1.0, 0.5, 1.5])
     np.testing.assert_allclose(calibration.log_odds(at), at - 0.5, atol=0.06)
+
+
+def shows_in_a_few(member: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Normal noise, raised by 4 in one of three trials with the record."""
+    return rng.normal(size=len(member)) + 4.0 * (member & (rng.random(len(member)) < 1 / 3))
+
+
+def test_odds_stop_falling_where_a_leak_shows_on_one_side_alone() -> None:
+    """Below 1 both worlds have the same noise: the odds are those of not having shown, 2 : 3."""
+    rng = np.random.default_rng(1)
+    member = np.arange(20_000) % 2 == 0
+    calibration = choose_calibration(shows_in_a_few(member, rng), member, trials=100, **LEVEL)
+    odds = calibration.log_odds(np.array([-3.0, -1.0, 0.5, 5.0]))
+    np.testing.assert_allclose(odds[:3], math.log(2 / 3), atol=0.15)
+    assert odds[3] > 3.0
+
+
+def test_guesses_prove_a_leak_on_one_side_as_one_cut_does() -> None:
+    """The cut ignores the other side; a line of odds that went on falling would guess there."""
+    by_coins, by_cut = [], []
+    for seed in range(12):
+        rng = np.random.default_rng([8, seed])
+        fitted, coins = np.arange(160) % 2 == 0, rng.random(240) < 0.5
+        scores, scored = shows_in_a_few(fitted, rng), shows_in_a_few(coins, rng)
+        calibration = choose_calibration(scores, fitted, trials=240, **LEVEL)
+        by_coins.append(fair_coin(*count_guesses(scored, coins, calibration), **LEVEL))
+        cut = choose_threshold(scores, fitted, **LEVEL)
+        by_cut.append(exact(*count_errors(scored, coins, cut), **LEVEL))
+    assert np.median(by_coins) > 0.95 * np.median(by_cut) > 1.0
 
 
 def test_a_guess_is_heavier_the_further_its_odds_are_from_the_margin() -> None:

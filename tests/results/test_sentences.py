@@ -117,27 +117,57 @@ def test_what_was_tried_in_vain_is_said(verdict: str, record_of: Make) -> None:
     assert said not in lead(record_of())
 
 
-@pytest.mark.parametrize("verdict", ["violation", "consistent", "inconclusive", "invalid"])
-def test_an_alarm_of_a_probe_is_said_with_any_verdict_and_is_no_part_of_it(
-    verdict: str, record_of: Make
-) -> None:
-    names = ("seed-ignored", "nothing-random")
-    alarm = {"severity": "violation", "correct": "fresh noise", "p_value": None}
-    probes = {
-        "alarms": [{"id": name, **alarm} for name in names],
+def probes_with(*alarms: dict[str, Any]) -> dict[str, Any]:
+    """Probes before an audit with these alarms, as a result has them."""
+    return {
+        "alarms": list(alarms),
         **{key: [] for key in ("passed", "not_applicable", "failed", "left_out")},
-        "confidence": 0.99,
+        "confidence": 0.9975,
         "fits": 9,
     }
+
+
+BUG = {"id": "row-count-leaks", "severity": "bug", "correct": "n rows", "p_value": None}
+PROOF = {
+    "id": "seed-ignored",
+    "severity": "violation",
+    "correct": "fresh noise",
+    "p_value": 1e-6,
+    "shows": "one record shows, which contradicts the claim under audit",
+}
+PROVED = (
+    "Probe seed-ignored proves a violation: one record shows, which contradicts the claim under "
+    "audit; under that claim the probability of what it saw is at most 1e-06."
+)
+
+
+@pytest.mark.parametrize("verdict", ["violation", "consistent", "inconclusive", "invalid"])
+def test_an_alarm_of_a_probe_that_proves_nothing_is_no_part_of_any_verdict(
+    verdict: str, record_of: Make
+) -> None:
     said = (
-        "Probes before the audit raised an alarm: seed-ignored (violation) and nothing-random "
-        "(violation). Alarms are not part of the verdict; a generator that keeps its claim raises "
-        "one with probability 1 % at most."
+        "Probes before the audit raised an alarm: row-count-leaks (bug). It is no part of the "
+        "verdict."
     )
-    assert said in lead(record_of(verdict=verdict, probes=probes))
-    assert not [one for one in lead(record_of(verdict=verdict)) if "Probes" in one]
-    quiet = record_of(verdict=verdict, probes={**probes, "alarms": []})
-    assert not [one for one in lead(quiet) if "Probes" in one]
+    assert said in lead(record_of(verdict=verdict, probes=probes_with(BUG)))
+    for quiet in (None, probes_with()):
+        assert not [one for one in lead(record_of(verdict=verdict, probes=quiet)) if "robe" in one]
+
+
+def test_what_a_probe_proves_is_said_after_the_bound_or_instead_of_it(record_of: Make) -> None:
+    both = record_of(verdict="violation", probes=probes_with(PROOF, BUG))
+    assert headline(both).startswith(
+        "VIOLATION  claimed epsilon 1, empirical epsilon at least 3.21"
+    )
+    assert any(PROVED in one for one in lead(both)[2:])
+    alone = record_of(verdict="violation", proved=0.25, probes=probes_with(PROOF))
+    assert headline(alone) == (
+        "VIOLATION  claimed epsilon 1, probe seed-ignored proves a violation (empirical epsilon at "
+        "least 0.25, 95 % confidence)"
+    )
+    assert PROVED in lead(alone)[0]
+    assert "at least 0.25" in lead(alone)[1]
+    assert not any("factor" in one or "learns more" in one for one in lead(alone))
 
 
 def test_nothing_was_tried_where_no_attack_was_scored(record_of: Make) -> None:

@@ -116,8 +116,7 @@ class TwoWorlds(ShadowModelSettings):
         fits = self.shadow_models // MODELS_PER_FIT
         return fits if self.probe and fits >= FEWEST_FITS else 0
 
-    def attack_confidence(self, confidence: float) -> float:
-        """As for every game; a sequential audit tests twice."""
-        from dpaudit.bounds import attack_confidence
-
-        return attack_confidence(confidence, self.hypotheses.count, sequential=self.sequential)
+    @property
+    def may_stop(self) -> bool:
+        """Whether it is sequential."""
+        return self.sequential
