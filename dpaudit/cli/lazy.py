@@ -90,7 +90,7 @@ class LazyGroup(SuggestingGroup):
         """Runs the program; wrong words are answered in one line."""
         alone = options.pop("standalone_mode", True)
         try:
-            code = super().main(*args, **options, standalone_mode=False)
+            code = super().main(*args, **{**options, "standalone_mode": False})
         except UsageError as error:
             if not alone:
                 raise
