@@ -48,7 +48,7 @@ _PARTS_OF_ROWS: Final = frozenset(
 
 
 def _counts(value: object) -> bool:
-    return isinstance(value, int | np.integer) and value >= 1
+    return isinstance(value, int | np.integer) and bool(value >= 1)
 
 
 @dataclass(frozen=True, kw_only=True)
