@@ -62,7 +62,7 @@ class Document:
             its meaning, goes, or comes and may not be null: one that may be null is read as null
             from the documents of before.
         called: What a record is called where a file does not hold one.
-        kept_in: Where its documents are, for whoever gives another file.
+        kept_in: Where its documents are, named in errors.
     """
 
     schema_version: ClassVar[int]
