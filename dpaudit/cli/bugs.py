@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import PanelledCommand
 from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.cli.lazy import SuggestingGroup
 from dpaudit.formatting import Row, counted, duration, row_lines, wrapped
 
 bugs = typer.Typer(
+    cls=SuggestingGroup,
     add_completion=False,
     help="Lists real privacy bugs of released software; `run ID` proves one.",
     invoke_without_command=True,
@@ -44,7 +47,7 @@ def listed(context: typer.Context) -> None:
     results().print("\n".join(lines))
 
 
-@bugs.command("run")
+@bugs.command("run", cls=PanelledCommand)
 @guarded
 def run(
     name: Annotated[

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
 
-from dpaudit.cli.exits import EXIT_CODES
+from dpaudit.cli.console import messages
+from dpaudit.cli.exits import EXIT_CODES, ExitCode
 from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
 from dpaudit.formatting import error_text
@@ -25,6 +28,8 @@ _ORDER: Final = (
 """The panels as a help lists them: what a command reads, then what it does, then where and how."""
 _REQUIRED: Final = "  [required]"
 """The usage says so, and a configured command may find the argument in its file."""
+_TYPE: Final = re.compile(r"(?<=[A-Z.]) <[\w\[\]]+>$")
+"""What typer adds to the name of an argument."""
 _PLACES: Final = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
 """The sources of an option's value, in order of precedence."""
 _LONGEST_NAME: Final = 23
@@ -57,6 +62,11 @@ class PanelledCommand(TyperCommand):
 
     brief: frozenset[str] = frozenset()
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words of the usage line; an argument that is needed has no brackets."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [re.sub("[{}]", "", piece).replace("." * 6, "...") for piece in pieces]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes the arguments, then the options, panel by panel."""
         panels: dict[str, list[tuple[str, str]]] = {}
@@ -66,9 +76,9 @@ class PanelledCommand(TyperCommand):
         for one in sorted(listed, key=_rank):
             record = one.get_help_record(ctx)
             if record is not None:
-                name = record[0].ljust(_LONGEST_NAME)
+                name = _TYPE.sub("", record[0]).ljust(_LONGEST_NAME)
                 text = record[1].removesuffix(_REQUIRED)
-                title = next(reversed(panels), _OWN_PANEL) if _is_help(one) else _panel(one)
+                title = _last(panels) if _is_help(one) else _panel(one)
                 panels.setdefault(title, []).append((name, text))
         for title, rows in panels.items():
             with formatter.section(title):
@@ -108,7 +118,8 @@ class ConfiguredCommand(PanelledCommand):
                 options = configured(file).items()
                 ctx.default_map = {name: of for name, of in options if name in known}
         except InputError as error:
-            ctx.fail(error_text(error))
+            messages().print(f"error: {error_text(error)}")
+            raise typer.Exit(ExitCode.USAGE) from None
         rest = super().parse_args(ctx, args)
         _let_effort_win(ctx)
         if file is None:
@@ -124,8 +135,6 @@ class ConfiguredCommand(PanelledCommand):
 
 
 def _say(file: Path, names: list[str]) -> None:
-    from dpaudit.cli.console import messages
-
     keys = ", ".join(names).replace("_", "-")
     messages().print(f"from {os.path.relpath(file)}: {keys}")
 
@@ -149,6 +158,12 @@ def _source(ctx: Any, name: str) -> str:
 def _rank(param: Any) -> int:
     """The place of an option's panel in the help; options of the help itself come last."""
     return len(_ORDER) if _is_help(param) else _ORDER.index(_panel(param))
+
+
+def _last(panels: Mapping[str, object]) -> str:
+    """The panel of the options of the help: the last one with options."""
+    last = next(reversed([*panels]), _ARGUMENTS)
+    return _OWN_PANEL if last == _ARGUMENTS else last
 
 
 def _is_help(param: Any) -> bool:

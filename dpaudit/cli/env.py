@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import PanelledCommand
 from dpaudit.cli.console import guarded, messages, results
+from dpaudit.cli.lazy import SuggestingGroup
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import (
     Environment,
@@ -20,6 +22,7 @@ from dpaudit.external.environments import (
 from dpaudit.formatting import Row, aligned, counted, did_you_mean, headed
 
 env = typer.Typer(
+    cls=SuggestingGroup,
     add_completion=False,
     help="Manages the pinned environments of libraries: lists, creates and removes them.",
     no_args_is_help=True,
@@ -36,7 +39,7 @@ Name = Annotated[
 ]
 
 
-@env.command("list")
+@env.command("list", cls=PanelledCommand)
 @guarded
 def list_environments() -> None:
     """Lists environments: of anonymeter, of registered libraries, and what else is in the cache."""
@@ -63,7 +66,7 @@ def list_environments() -> None:
     results().print("\n".join([*headed(found, kept), "", *aligned(rows)]))
 
 
-@env.command()
+@env.command(cls=PanelledCommand)
 @guarded
 def create(
     name: Name,
@@ -80,7 +83,7 @@ def create(
     results().print(f"{environment.name} {state}: Python {built.python_version}, {built.folder}")
 
 
-@env.command()
+@env.command(cls=PanelledCommand)
 @guarded
 def remove(
     names: Annotated[

@@ -6,6 +6,7 @@ another one needs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
@@ -14,6 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 from dpaudit.cli.command import ConfiguredCommand, PanelledCommand
+from dpaudit.cli.console import messages
+from dpaudit.cli.misuse import UsageError, one_line
 from dpaudit.formatting import did_you_mean
 
 
@@ -37,7 +40,18 @@ class Command(NamedTuple):
     brief: tuple[str, ...] = ()
 
 
-class LazyGroup(TyperGroup):
+class SuggestingGroup(TyperGroup):
+    """Commands by name; a wrong one is answered with a name that is close."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Finds the command that is called."""
+        known = self.list_commands(ctx)
+        if args[0] not in known and args[0][:1] != "-":
+            ctx.fail(f"no such command {args[0]!r}{did_you_mean(args[0], known)}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(SuggestingGroup):
     """Commands by name, listed without being imported.
 
     Attributes:
@@ -72,11 +86,22 @@ class LazyGroup(TyperGroup):
             command.brief = frozenset(found.brief)
         return command
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Finds the command that is called; says which name is close to a wrong one."""
-        if args[0] not in self.known and args[0][:1] != "-":
-            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], list(self.known))}.")
-        return super().resolve_command(ctx, args)
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Runs the program; wrong words are answered in one line."""
+        alone = options.pop("standalone_mode", True)
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except UsageError as error:
+            if not alone:
+                raise
+            if type(error).__name__ == "NoArgsIsHelpError":
+                error.show()
+            else:
+                messages().print(one_line(error))
+            code = error.exit_code
+        if alone:
+            sys.exit(code)
+        return code
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Writes the commands, section by section."""

@@ -27,7 +27,9 @@ class Group(StrEnum):
 
 @guarded
 def list_registered(
-    group: Annotated[Group | None, typer.Argument(help="What to list.", show_default=False)] = None,
+    group: Annotated[
+        Group | None, typer.Argument(metavar="KIND", help="What to list.", show_default=False)
+    ] = None,
 ) -> None:
     """Lists registered generators, attacks and libraries, bounds, and worst cases."""
     from dpaudit.bounds.table import BOUNDS

@@ -89,7 +89,7 @@ def plan(
     generator: Annotated[
         str | None,
         typer.Argument(
-            metavar="[GENERATOR]",
+            metavar="GENERATOR",
             help="Generator whose claim counts; needs --data.",
             show_default=False,
         ),

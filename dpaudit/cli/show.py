@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 @guarded
 def show(
     name: Annotated[
-        str, typer.Argument(help="A generator, an attack, LIBRARY:METHOD, or a bound.")
+        str,
+        typer.Argument(metavar="NAME", help="A generator, an attack, LIBRARY:METHOD, or a bound."),
     ],
 ) -> None:
     """Shows what a generator, an attack or a bound is and which parameters it takes."""

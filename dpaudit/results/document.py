@@ -14,11 +14,18 @@ import json
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, NoReturn, Self
 
+from dpaudit.errors import InputError
+from dpaudit.files import io_reason, parse_json
+from dpaudit.formatting import clipped
+
+_MOST_SHOWN: Final = 200
+"""Characters of what is wrong with a document: it may quote a list of thousands of scores."""
 _ATOMS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -54,9 +61,13 @@ class Document:
         schema_version: Version of the document's shape and its first key; raised when a key changes
             its meaning, goes, or comes and may not be null: one that may be null is read as null
             from the documents of before.
+        called: What a record is called where a file does not hold one.
+        kept_in: Where its documents are, named in errors.
     """
 
     schema_version: ClassVar[int]
+    called: ClassVar[str] = "a result of this command"
+    kept_in: ClassVar[str] = "the JSON that its command printed or wrote"
 
     def to_document(self) -> dict[str, Any]:
         """The JSON document, as a dictionary."""
@@ -65,6 +76,58 @@ class Document:
     def to_json(self) -> str:
         """The document as JSON text."""
         return json.dumps(self.to_document(), indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Reads the record from the JSON that a command printed with `--json`, or wrote.
+
+        A key that came after the document was written, and may be null, is null.
+
+        Args:
+            path: The file.
+
+        Raises:
+            InputError: If there is none, or it is not one that this version can read.
+        """
+        file = Path(path)
+        try:
+            document = parse_json(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+        except OSError as error:
+            raise InputError(
+                f"no result at {file}: {io_reason(error)}; give {cls.kept_in}"
+            ) from None
+        except ValueError:
+            raise InputError(f"{file} is not JSON: give {cls.kept_in}") from None
+        version = document.get("schema_version") if isinstance(document, dict) else None
+        if version != cls.schema_version:
+            raise InputError(
+                f"{file} has schema_version {clipped(repr(version), 20)}, this dpaudit reads "
+                f"{cls.schema_version}: give a result that this version wrote"
+            )
+        return cls._of(document, file)
+
+    @classmethod
+    def _of(cls, document: dict[str, Any], file: Path) -> Self:
+        """The record that a document describes, once it fits the schema."""
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import best_match
+
+        document = completed(cls, document)
+        schema = document_schema(cls, title=cls.__name__)
+        mismatch = best_match(Draft202012Validator(schema).iter_errors(document))
+        if mismatch is not None:
+            while mismatch.context:  # of a value with alternatives: what is wrong with the closest
+                mismatch = best_match(_of_closest(mismatch.context))
+            place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
+            raise InputError(
+                f"{file} is not {cls.called}: {place}: "
+                f"{clipped(mismatch.message, _MOST_SHOWN)}; take the file as dpaudit wrote it"
+            )
+        try:
+            record: Self = from_document(cls, document)
+        except (ValueError, InputError) as error:  # constructors of claims and counts raise both
+            raise InputError(f"{file} is not {cls.called}: {error}") from None
+        return record
 
 
 def to_document(value: object) -> Any:
@@ -161,6 +224,24 @@ def completed(kind: Any, document: Any) -> Any:
     return {name: whole[name] for name in [*(name for name in whole if name not in known), *known]}
 
 
+def _no_number(constant: str) -> NoReturn:
+    """Refuses NaN and the infinities, which Python reads although JSON has none."""
+    raise ValueError(constant)
+
+
+def _of_closest(errors: Sequence[Any]) -> Iterator[Any]:
+    """The errors of one alternative: not of null, nor of a record with other keys or literals."""
+    alternatives: dict[int, list[Any]] = {}
+    for error in errors:
+        if error.schema.get("type") != "null":
+            alternatives.setdefault(error.schema_path[0], []).append(error)
+
+    def strange(found: list[Any]) -> int:
+        return sum(error.validator in ("additionalProperties", "enum") for error in found)
+
+    yield from min(alternatives.values(), key=strange)
+
+
 def is_union(kind: Any) -> bool:
     """Whether a type is a union: of something and None, or of records with different keys."""
     return typing.get_origin(kind) in (typing.Union, types.UnionType)
@@ -171,13 +252,15 @@ def _may_be_null(kind: Any) -> bool:
     return is_union(kind) and type(None) in typing.get_args(kind)
 
 
-def _alternative(records: Sequence[Any], document: Any) -> Any:
-    """The record of a union that a document describes.
+def _alternative(kinds: Sequence[Any], document: Any) -> Any:
+    """The record or atom of a union that a document describes.
 
     Raises:
         ValueError: If it has the keys of none.
     """
-    for record in records:
+    if not isinstance(document, dict):  # JSON writes 1.0 as 1
+        return type(document) if type(document) in kinds else float
+    for record in kinds:
         if _is_of(record, document):
             return record
     raise ValueError(f"keys {', '.join(document)} are of none of the alternatives")

@@ -378,6 +378,8 @@ class AuditRecord(Document):
     """
 
     schema_version = 3
+    called = "the result of an audit"
+    kept_in = "a run folder or its result.json"
 
     verdict: Verdict
     reasons: tuple[str, ...]

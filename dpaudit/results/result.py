@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dpaudit.errors import InputError
-from dpaudit.files import io_reason, parse_json, write_whole
-from dpaudit.formatting import Row, clipped, printable, rounded_down, row_lines
+from dpaudit.files import write_whole
+from dpaudit.formatting import Row, printable, rounded_down, row_lines
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results import sentences, summary
-from dpaudit.results.document import completed, document_schema, from_document
+from dpaudit.results.document import document_schema
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
 
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
-_MOST_SHOWN = 200
-"""Characters of what is wrong with a document: it may quote a list of thousands of scores."""
 _EDGES: Final = {
     Verdict.VIOLATION: "#c4372c",
     Verdict.CONSISTENT: "#2f6ea8",
@@ -204,83 +200,20 @@ class AuditResult(AuditRecord):
         """
         write_whole(Path(folder) / RESULT_FILE, self.to_json())
 
-    @staticmethod
-    def load(path: str | Path) -> AuditResult:
+    @classmethod
+    def load(cls, path: str | Path) -> AuditResult:
         """Reads a result from a run folder or from a `result.json`.
 
         Raises:
             InputError: If there is no result, or it is not one that this version can read.
         """
-        path = Path(path)
-        file = path / RESULT_FILE if os.path.isdir(path) else path
-        try:
-            document = parse_json(file.read_text(encoding="utf-8"), parse_constant=_no_number)
-        except OSError as error:
-            raise InputError(
-                f"no result at {file}: {io_reason(error)}; give a run folder or its {RESULT_FILE}"
-            ) from None
-        except ValueError:
-            raise InputError(
-                f"{file} is not JSON: give a run folder or its {RESULT_FILE}"
-            ) from None
-        version = document.get("schema_version") if isinstance(document, dict) else None
-        if version != AuditRecord.schema_version:
-            raise InputError(
-                f"{file} has schema_version {clipped(repr(version), 20)}, this dpaudit reads "
-                f"{AuditRecord.schema_version}: give a result that this version wrote"
-            )
-        return AuditResult.of(_record(document, file), folder=file.parent)
+        file = Path(path) / RESULT_FILE if os.path.isdir(path) else Path(path)
+        return cls.of(AuditRecord.load(file), folder=file.parent)
 
 
 def result_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `result.json`; a fresh dictionary every time."""
     return document_schema(AuditRecord, title="dpaudit result")
-
-
-def _no_number(constant: str) -> NoReturn:
-    """Refuses NaN and the infinities, which Python reads although JSON has none."""
-    raise ValueError(constant)
-
-
-def _of_closest(errors: Sequence[Any]) -> Iterator[Any]:
-    """The errors of one alternative: not of null, nor of a record with other keys or literals."""
-    alternatives: dict[int, list[Any]] = {}
-    for error in errors:
-        if error.schema.get("type") != "null":
-            alternatives.setdefault(error.schema_path[0], []).append(error)
-
-    def strange(found: list[Any]) -> int:
-        return sum(error.validator in ("additionalProperties", "enum") for error in found)
-
-    yield from min(alternatives.values(), key=strange)
-
-
-def _record(document: dict[str, Any], file: Path) -> AuditRecord:
-    """The record that a document describes, once it fits the schema.
-
-    A key that came after the document was written, and may be null, is null.
-
-    Raises:
-        InputError: If it does not.
-    """
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
-    document = completed(AuditRecord, document)
-    mismatch = best_match(Draft202012Validator(result_schema()).iter_errors(document))
-    if mismatch is not None:
-        while mismatch.context:  # of a value with alternatives: what is wrong with the closest one
-            mismatch = best_match(_of_closest(mismatch.context))
-        place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
-        raise InputError(
-            f"{file} is not the result of an audit: {place}: "
-            f"{clipped(mismatch.message, _MOST_SHOWN)}; take the file as dpaudit wrote it"
-        )
-    try:
-        record: AuditRecord = from_document(AuditRecord, document)
-    except (ValueError, InputError) as error:  # the constructors of claims and counts raise both
-        raise InputError(f"{file} is not the result of an audit: {error}") from None
-    return record
 
 
 def _typed(frame: pd.DataFrame, *, text: list[str]) -> pd.DataFrame:

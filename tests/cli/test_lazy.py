@@ -45,9 +45,3 @@ def test_every_command_is_listed_in_one_line_and_answers() -> None:
         answered = CliRunner().invoke(app, [name, "--help"])
         assert answered.exit_code == 0
         assert f"Usage: dpaudit {name} " in answered.stdout
-
-
-def test_a_mistyped_command_is_answered_with_the_closest() -> None:
-    ended = CliRunner().invoke(app, ["adit"])
-    assert ended.exit_code == 2
-    assert "No such command 'adit' (did you mean 'audit'?)." in ended.stderr

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import operator
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -15,14 +17,17 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import dpaudit
 from dpaudit import AuditResult, Verdict
 from dpaudit.bounds import CoinGuesses, Counts
+from dpaudit.comparison.compare import ComparedRun, Comparison, Reference
+from dpaudit.errors import InputError
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
-from dpaudit.results.document import completed, from_document, to_document
+from dpaudit.results.document import Document, completed, from_document, to_document
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import result_schema
 
@@ -191,3 +196,61 @@ def test_any_record_comes_back_from_its_document(record: AuditRecord) -> None:
     again = from_document(AuditRecord, json.loads(text))
     assert again == record
     assert repr(again) == repr(record)  # the same types, to the enumerations within
+
+
+HOMES = (
+    *("comparison.compare", "explain.explanation", "frontiers.record", "labels.audit"),
+    *("probe.result", "released_data.result", "replaying.record", "results.record"),
+    *("trace.run", "usefulness.report"),
+)
+DOCUMENTS = [
+    kind
+    for home in HOMES
+    for kind in vars(importlib.import_module(f"dpaudit.{home}")).values()
+    if isinstance(kind, type) and issubclass(kind, Document) and kind.__module__.endswith(home)
+]
+
+
+def test_every_document_of_the_package_is_among_those_tested() -> None:
+    package = Path(dpaudit.__file__).parent
+    written = {
+        name
+        for file in package.rglob("*.py")
+        for name in re.findall(r"^class (\w+)\(Document\):", file.read_text("utf-8"), re.MULTILINE)
+    }
+    assert {kind.__name__ for kind in DOCUMENTS} == written
+    assert len(written) == len(HOMES)
+
+
+BY_HAND_DOCUMENTS = {
+    Comparison: st.builds(
+        Comparison,
+        reference=values(Reference),
+        verdict=undecided,
+        runs=st.lists(
+            values(ComparedRun), min_size=2, max_size=2, unique_by=lambda one: one.name
+        ).map(tuple),
+        changes=st.just(()),
+    )
+}
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS, ids=lambda kind: kind.__name__)
+def test_what_a_command_writes_is_read_back(kind: type[Document], tmp_path: Path) -> None:
+    file = tmp_path / "written.json"
+    records = BY_HAND_DOCUMENTS[kind] if kind in BY_HAND_DOCUMENTS else values(kind)
+
+    @given(records)
+    @settings(max_examples=8, suppress_health_check=list(HealthCheck))
+    def comes_back(record: Document) -> None:
+        file.write_text(record.to_json(), encoding="utf-8")
+        assert kind.load(file) == record
+
+    comes_back()
+    wrong = json.loads(file.read_text("utf-8"))
+    for change, message in ((None, "has schema_version"), ({"x": 1}, "is not .*'x'")):
+        file.write_text(json.dumps(wrong | change if change else {}), encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            kind.load(file)
+    with pytest.raises(InputError, match="no result at"):
+        kind.load(tmp_path / "none.json")

@@ -56,6 +56,7 @@ class NetworkStack:
         networks: The networks, k of each of M models; all of one shape.
         rate: Learning rate of Adam.
         betas: Its decay rates.
+        room: Columns that the outputs have room for, if that is more than their width.
         device: Where the networks are placed.
     """
 
@@ -65,16 +66,19 @@ class NetworkStack:
         *,
         rate: float,
         betas: Sequence[float],
+        room: int = 0,
         device: torch.device = _CPU,
     ) -> None:
         first = networks[0]
         self._widths = [first[0].shape[1], *(bias.shape[2] for bias in first[1::2])]
         self._weights = []
         for layer, (inputs, outputs) in enumerate(pairwise(self._widths)):
-            single = layer == len(self._widths) - 2 and outputs == 1  # a critic's
+            last = layer == len(self._widths) - 2
+            columns = padded(max(outputs, room if last else 0))
+            if last and outputs == 1:  # a critic's
+                columns = 1
             weight = np.zeros(
-                (len(networks), len(first[0]), 1 if single else padded(outputs), padded(inputs)),
-                dtype=np.float32,
+                (len(networks), len(first[0]), columns, padded(inputs)), dtype=np.float32
             )
             for mine, plain in zip(weight[:, :, :outputs], networks, strict=True):
                 mine[..., :inputs] = plain[2 * layer].swapaxes(1, 2)

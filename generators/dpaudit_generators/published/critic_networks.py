@@ -60,7 +60,7 @@ class TanhGenerators(NetworkStack):
             betas: Its decay rates.
             ones: Column of ones among the outputs.
         """
-        super().__init__(networks, rate=rate, betas=betas)
+        super().__init__(networks, rate=rate, betas=betas, room=ones)
         for weight, (inputs, outputs) in zip(self._weights, pairwise(self._widths), strict=True):
             weight[:, outputs, inputs] = _SATURATED
         inputs, outputs = self._widths[-2:]

@@ -47,6 +47,10 @@ _PARTS_OF_ROWS: Final = frozenset(
 """Switches that make the size of a refitted teacher's part depend on it."""
 
 
+def _counts(value: object) -> bool:
+    return isinstance(value, int | np.integer) and bool(value >= 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SwitchedPateGan(TracedGenerator[PublishedModel]):
     """PATE-GAN that satisfies its claim, unless deviations of published ones are switched on.
@@ -90,8 +94,8 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
             ("epsilon", 0.0 < self.epsilon < np.inf, "a positive number"),
             ("delta", 0.0 < self.delta < 1.0, "a number in (0, 1)"),
             ("gamma", 0.0 < self.gamma < np.inf, "a positive number"),
-            ("teachers", self.teachers >= 1, "at least 1"),
-            ("iterations", self.iterations >= 1, "at least 1"),
+            ("teachers", _counts(self.teachers), "a whole number, at least 1"),
+            ("iterations", _counts(self.iterations), "a whole number, at least 1"),
         ):
             if not good:
                 raise SettingsError(f"{name} is {getattr(self, name)!r}: use {wanted}")

@@ -119,7 +119,7 @@ def by_autograd(one, settings):
     return [part.detach().numpy() for part in generator]
 
 
-@pytest.mark.parametrize("given", [0, 1, 2])
+@pytest.mark.parametrize("given", [0, 1, 2, 3])  # with 3, records and conditions fill 16 columns
 @pytest.mark.parametrize("law", [Mechanism.GAUSSIAN, Mechanism.LAPLACE])
 def test_weights_are_those_of_autograd(law, given):
     one, settings = subject(given=given), replace(SETTINGS, law=law)
@@ -139,6 +139,7 @@ def test_weights_are_those_of_autograd(law, given):
         ({"n": 4, "width": 3, "given": 0, "k": 2}, 2),
         ({"n": 3, "width": 2, "k": 4}, 1),  # a part is empty
         ({"n": 90, "width": 29, "given": 0, "k": 2}, 45),
+        ({"width": 31}, 16),
     ],
 )
 def test_a_model_is_as_it_would_be_alone(shape, batch):

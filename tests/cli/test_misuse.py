@@ -1,0 +1,109 @@
+"""Words that are no command: one line says what was wrong, where, and which help says more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dpaudit.cli.console import ExitCode
+from dpaudit.cli.main import Commands, app
+
+WRONG = {
+    "audit": "GENERATOR is missing; see dpaudit audit --help",
+    "audit-data": "--synthetic FILE is missing; see dpaudit audit-data --help",
+    "compare": "RUN RUN... is missing; see dpaudit compare --help",
+    "audit null --bogus 3": "no such option --bogus; see dpaudit audit --help-all",
+    "audit null --models 3": (
+        "no such option --models (did you mean '--shadow-models'?); see dpaudit audit --help-all"
+    ),
+    "account --eps 1": (
+        "no such option --eps (did you mean '--epsilon'?); see dpaudit account --help"
+    ),
+    "audit -z7 null": "no such option -z; see dpaudit audit --help-all",
+    "audit null --epsilon x": "--epsilon must be a number, not x; see dpaudit audit --help",
+    "plan --jobs 1.5": "--jobs must be a whole number, not 1.5; see dpaudit plan --help",
+    "audit null --jobs 0": "--jobs must be at least 1, not 0; see dpaudit audit --help",
+    "audit null --fail-on maybe": (
+        "--fail-on: 'maybe' is not one of 'violation', 'inconclusive', 'never'; "
+        "see dpaudit audit --help"
+    ),
+    "list foo": (
+        "KIND: 'foo' is not one of 'generators', 'attacks', 'bounds', 'worst-cases', 'libraries'; "
+        "see dpaudit list --help"
+    ),
+    "audit --data": "--data requires an argument",
+    "audit --quiet=3 null": "--quiet does not take a value",
+    "bounds a b c": "too many arguments: b c; see dpaudit bounds --help",
+    "adit": "no such command 'adit' (did you mean 'audit'?); see dpaudit --help",
+    "env creat x": "no such command 'creat' (did you mean 'create'?); see dpaudit env --help",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_words_are_one_line_and_exit_2(words: str) -> None:
+    ended = CliRunner().invoke(app, words.split(), prog_name="dpaudit")
+    assert ended.exit_code == ExitCode.USAGE
+    assert ended.stdout == ""
+    assert ended.stderr.splitlines() == [f"error: {WRONG[words]}"]
+
+
+def test_a_wrong_value_of_a_variable_names_the_variable() -> None:
+    env = {"DPAUDIT_AUDIT_EPSILON": "x"}
+    ended = CliRunner().invoke(app, ["audit", "null"], env=env, prog_name="dpaudit")
+    assert ended.exit_code == ExitCode.USAGE
+    [line] = ended.stderr.splitlines()
+    assert line.startswith("error: DPAUDIT_AUDIT_EPSILON must be a number, not x; ")
+
+
+def test_a_command_without_words_is_answered_with_its_help() -> None:
+    for words in ([], ["env"]):
+        ended = CliRunner().invoke(app, words, prog_name="dpaudit")
+        assert ended.exit_code == ExitCode.USAGE
+        assert ended.stderr.startswith("Usage: dpaudit ")
+
+
+def every_command() -> dict[str, Any]:
+    """The commands by what is typed, those inside a group included."""
+    group: Any = typer.main.get_command(app)
+    found = {}
+    for name in (name for part in Commands.sections.values() for name in part):
+        one = group.get_command(None, name)
+        inside = getattr(one, "commands", None)
+        found |= {f"{name} {of}": each for of, each in inside.items()} if inside else {name: one}
+    return found
+
+
+def test_every_command_refuses_an_unknown_option_and_a_number_that_is_none() -> None:
+    numbers = 0
+    for name, command in every_command().items():
+        tries = {"--no-such-option-at-all=1": "no such option --no-such-option-at-all"}
+        for one in command.params:
+            kind = getattr(one, "type_descriptor", None)
+            flag = max(one.opts, key=len)
+            if kind is not None and str(kind.annotation).startswith(("<class 'i", "<class 'f")):
+                tries[f"{flag}=many"] = f"{flag} must be a "
+                numbers += 1
+        for word, said in tries.items():
+            ended = CliRunner().invoke(app, [*name.split(), word], prog_name="dpaudit")
+            assert ended.exit_code == ExitCode.USAGE, (name, word)
+            [line] = ended.stderr.splitlines()
+            needs = "is missing; see" in line and word.endswith("many")
+            assert line.startswith(f"error: {said}") or needs, (name, word, line)
+    assert numbers >= 40
+
+
+def test_usage_lines_write_needed_arguments_bare() -> None:
+    for name, command in every_command().items():
+        usage = CliRunner().invoke(app, [*name.split(), "--help"], prog_name="dpaudit").stdout
+        first = usage.splitlines()[0]
+        words = [
+            f"{bare}{'...' * (one.nargs != 1 and not bare.endswith('...'))}"
+            for one in command.params
+            if one.param_type_name == "argument"
+            for bare in [one.metavar if one.required else f"[{one.metavar}]"]
+        ]
+        assert first == " ".join(["Usage: dpaudit", name, "[OPTIONS]", *words])
+        assert " <str>" not in usage
