@@ -12,6 +12,8 @@ import dpaudit
 from dpaudit.replaying import laws
 from dpaudit.results.verdict import Verdict
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 SCHEMA = dpaudit.Schema.from_document(
     {"columns": [{"name": "a", "kind": "integer", "lower": 0, "upper": 2}]}
 )
