@@ -400,8 +400,9 @@ def test_mine(dp_audit):
 
 
 @pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
 def test_a_session_in_github_actions_has_its_audits_in_the_summary_of_the_job(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
     pytester.makepyfile(
@@ -412,7 +413,7 @@ def test_a_session_in_github_actions_has_its_audits_in_the_summary_of_the_job(
     monkeypatch.delenv("CI", raising=False)
     pytester.runpytest_inprocess("test_0.py")
     assert not (pytester.path / "summary.md").exists()
-    pytester.runpytest_inprocess("-n", "1").assert_outcomes(failed=1, passed=2, skipped=1)
+    pytester.runpytest_inprocess("-n", workers).assert_outcomes(failed=1, passed=2, skipped=1)
     lines = (pytester.path / "summary.md").read_text().splitlines()
     assert lines[0] == "### Privacy audits"
     rows = [line for line in lines if line.startswith("| **")]
