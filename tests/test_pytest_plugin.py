@@ -124,6 +124,7 @@ def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> 
     )
 
 
+@pytest.mark.usefixtures("loaded")
 def test_without_a_claim_a_test_has_the_empirical_epsilon(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         HONEST.replace("epsilon=1.0, ", "").replace("result.assert_no_violation()", CALM)
@@ -133,7 +134,7 @@ def test_claim(dp_audit):
     dp_audit(constant, data, **OPTIONS).assert_no_violation()
 """
     )
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -147,12 +148,13 @@ def test_claim(dp_audit):
 CALM = 'assert result.verdict == "measured"; result.assert_epsilon_below(1.0)'
 
 
+@pytest.mark.usefixtures("loaded")
 def test_a_generator_that_raises_is_named_with_its_line_and_the_log_of_its_traceback(
     pytester: pytest.Pytester,
 ) -> None:
     raising = "    raise ValueError('Jane Doe')\n" + " " * 4 + "noise ="
-    pytester.makepyfile(test_it=HONEST.replace("    noise =", raising, 1))
-    result = pytester.runpytest_subprocess()
+    pytester.makepyfile(test_raises=HONEST.replace("    noise =", raising, 1))
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(failed=1)
     said = result.stdout.str()
     found = re.search(r"ValueError at test_\w+\.py:\d+ in constant; tracebacks:[\sE]*(/\S+)", said)
@@ -323,17 +325,18 @@ def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.P
     said = [line for line in jumped.stdout.lines if line.startswith(("REGRESSION", "VIOLATION"))]
     assert said[0].startswith("REGRESSION: the AUC of the attack has risen from ")  # first
     pytester.makepyfile(source.replace("models=60", "models=64"))
-    other = pytester.runpytest_subprocess()
+    other = pytester.runpytest_inprocess()
     other.assert_outcomes(failed=1)
     other.stdout.fnmatch_lines(
         ["NOT COMPARABLE with the baseline: shadow models 60 there and 64 here; *-update"]
     )
     pytester.makepyfile(source.replace("test_leaky", "test_new"))
-    unknown = pytester.runpytest_subprocess()
+    unknown = pytester.runpytest_inprocess()
     unknown.stdout.fnmatch_lines(["*privacy.json has no line for *::test_new*-baseline-update"])
     assert not list(pytester.path.rglob("test_new*/dpaudit-1"))  # before anything is trained
 
 
+@pytest.mark.usefixtures("loaded")
 @pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
 def test_an_audit_that_nothing_has_changed_is_not_run_again(
     pytester: pytest.Pytester, workers: str
@@ -343,7 +346,7 @@ def test_an_audit_that_nothing_has_changed_is_not_run_again(
     others = ("-n", workers)
     for words, trains in ((), True), (others, False), (("--dpaudit-no-cache",), True):
         count.unlink(missing_ok=True)
-        result = pytester.runpytest_subprocess("-W", "error", *words)
+        result = pytester.runpytest_inprocess("-W", "error", *words)
         result.assert_outcomes(passed=1)
         assert count.exists() is trains
         assert ("(from the cache)" in result.stdout.str()) is not trains
@@ -396,8 +399,10 @@ def test_mine(dp_audit):
     assert "VIOLATION test_an_upgrade" in after
 
 
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
 def test_a_session_in_github_actions_has_its_audits_in_the_summary_of_the_job(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
     pytester.makepyfile(
@@ -406,9 +411,9 @@ def test_a_session_in_github_actions_has_its_audits_in_the_summary_of_the_job(
     )
     pytester.makepyfile(test_0="def test_plain():\n    pass\n")
     monkeypatch.delenv("CI", raising=False)
-    pytester.runpytest_subprocess("test_0.py")
+    pytester.runpytest_inprocess("test_0.py")
     assert not (pytester.path / "summary.md").exists()
-    pytester.runpytest_subprocess("-n", "1").assert_outcomes(failed=1, passed=2, skipped=1)
+    pytester.runpytest_inprocess("-n", workers).assert_outcomes(failed=1, passed=2, skipped=1)
     lines = (pytester.path / "summary.md").read_text().splitlines()
     assert lines[0] == "### Privacy audits"
     rows = [line for line in lines if line.startswith("| **")]
@@ -428,6 +433,7 @@ def test_a_long_session_stays_below_what_github_shows() -> None:
     assert "x\\|\\<b\\>" in _markdown([], [("t.py::b", "x|<b>")], [])
 
 
+@pytest.mark.usefixtures("loaded")
 def test_ten_times_too_little_noise_fails_at_the_scale_of_a_pull_request(
     pytester: pytest.Pytester,
 ) -> None:
@@ -461,7 +467,7 @@ def test_enough(dp_audit):
     dp_audit(Counts(1.0), data, **SETTINGS).assert_no_violation()
 """
     )
-    result = pytester.runpytest_subprocess("--durations=5")
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(passed=2, failed=1)
     said = result.stdout.str()
     assert re.search(
@@ -472,7 +478,7 @@ def test_enough(dp_audit):
         r"(VIOLATION|CONSISTENT) \S+::test_too_little", said
     )  # no model was trained
     assert "test_without: VIOLATION" not in said
-    again = pytester.runpytest_subprocess("-k", "enough")
+    again = pytester.runpytest_inprocess("-k", "enough")
     assert "REPLAY" not in again.stdout.str()  # of a result that is known
 
 
@@ -505,7 +511,7 @@ def test_options_without_meaning_are_usage_errors(
 
 def test_a_session_without_audits_is_silent(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_plain():\n    pass\n")
-    result = pytester.runpytest_subprocess("-W", "error")
+    result = pytester.runpytest_inprocess("-W", "error")
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*dpaudit: *")
     result.stderr.no_fnmatch_line("*")
@@ -514,13 +520,13 @@ def test_a_session_without_audits_is_silent(pytester: pytest.Pytester) -> None:
 def test_help_names_the_options_and_each_that_says_what_is_has_an_ini_twin(
     pytester: pytest.Pytester,
 ) -> None:
-    text = pytester.runpytest_subprocess("--help").stdout.str()
+    text = pytester.runpytest_inprocess("--help").stdout.str()
     options = set(re.findall(r"^  --dpaudit-([a-z-]+)", text, re.MULTILINE))
     twins = set(re.findall(r"^  dpaudit_([a-z_]+) \(", text, re.MULTILINE))
     assert options >= {"skip", "only", "slow", "scale", "baseline", "no-cache"}
     settings = {name.removeprefix("no-").replace("-", "_") for name in options}
     assert settings - {"baseline_update"} <= twins
-    pytester.runpytest_subprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])
+    pytester.runpytest_inprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])
 
 
 @pytest.mark.usefixtures("loaded")

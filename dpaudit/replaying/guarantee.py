@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from dpaudit.bounds.replays import hockey_stick, mean_lower, replayed_epsilon
+from dpaudit.bounds.replays import hockey_stick, mean_exceeds, mean_lower, replayed_epsilon
 from dpaudit.errors import ClaimError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
@@ -20,6 +20,7 @@ from dpaudit.replaying.laws import FloatArray
 EXACT: Final = 1e-9
 """A loss exceeds a claim only by more than this rounding error, relative to the claim."""
 _ORDERS: Final = 1.0 + np.geomspace(1e-3, 1e3, 400)
+_REST: Final = _ORDERS * np.log1p(-1 / _ORDERS) - np.log(_ORDERS - 1)
 
 
 class Replays(NamedTuple):
@@ -55,6 +56,11 @@ class ReplayGuarantee(ABC):
     @abstractmethod
     def level_of(self, epsilon: float, divergence: float) -> float:
         """The smallest level whose curve allows this hockey-stick divergence at epsilon."""
+
+    def may_exceed(self, replays: Replays, level: float, *, at: float, confidence: float) -> bool:
+        """Whether `proved` may be above a level; often False where it is not, and sooner known."""
+        del replays, level, at, confidence
+        return True
 
     @property
     def points(self) -> tuple[float, ...]:
@@ -95,6 +101,16 @@ class _AtOneEpsilon(ReplayGuarantee):
         found = mean_lower(hockey_stick(*replays, at), confidence=confidence)
         return self.level_of(at, min(found, 1.0))
 
+    @abstractmethod
+    def allowed(self, epsilon: float, level: float) -> float:
+        """The largest divergence at epsilon that proves no more than a level above 0."""
+
+    def may_exceed(self, replays: Replays, level: float, *, at: float, confidence: float) -> bool:
+        """One test of the divergence, where `proved` searches for the largest that is shown."""
+        allowed = self.allowed(at, level) if level > 0 else 0.0
+        values = hockey_stick(*replays, at)
+        return allowed <= 0 or mean_exceeds(values, allowed, confidence=confidence)
+
 
 @dataclass(frozen=True)
 class GaussianReplays(_AtOneEpsilon):
@@ -121,6 +137,10 @@ class GaussianReplays(_AtOneEpsilon):
             high *= 2
         return float(brentq(excess, 1e-12, high, xtol=1e-12)) if excess(1e-12) < 0 else 0.0
 
+    def allowed(self, epsilon: float, level: float) -> float:
+        """δ(ε) itself."""
+        return gaussian_delta(level, epsilon)
+
 
 @dataclass(frozen=True)
 class ConcentratedReplays(_AtOneEpsilon):
@@ -139,10 +159,14 @@ class ConcentratedReplays(_AtOneEpsilon):
         if divergence <= 0:
             return 0.0
         a = _ORDERS
-        rest = a * np.log1p(-1 / a) - np.log(a - 1)
         # log divergence <= (a-1)(a rho - epsilon) + rest for every order: the largest of the limits
-        limits = ((math.log(divergence) - rest) / (a - 1) + epsilon) / a
+        limits = ((math.log(divergence) - _REST) / (a - 1) + epsilon) / a
         return max(0.0, float(np.max(limits)))
+
+    def allowed(self, epsilon: float, level: float) -> float:
+        """The smallest of what the orders allow."""
+        a = _ORDERS
+        return math.exp(min(float(np.min((a - 1) * (a * level - epsilon) + _REST)), 0.0))
 
 
 @dataclass(frozen=True)
@@ -168,6 +192,15 @@ class CurveReplays(_AtOneEpsilon):
             if one.delta < divergence and one.epsilon > 0
         ]
         return max(factors, default=0.0)
+
+    def allowed(self, epsilon: float, level: float) -> float:
+        """The smallest delta of the points that a larger factor would stand for."""
+        deltas = [
+            one.delta
+            for one in self.claim.points
+            if one.epsilon > 0 and epsilon > level * one.epsilon
+        ]
+        return min(deltas, default=1.0)
 
     @property
     def points(self) -> tuple[float, ...]:

@@ -151,6 +151,11 @@ def draw_plan(
                 for at in range(0, _SIMULATED, 4)
             ]
             for at in guarantee.points:
+                above = [
+                    guarantee.may_exceed(one, best, at=at, confidence=confidence) for one in groups
+                ]
+                if 2 * sum(above) < len(groups):
+                    continue  # nor is the median above the best
                 value = float(
                     np.median(
                         [guarantee.proved(one, at=at, confidence=confidence) for one in groups]

@@ -204,7 +204,7 @@ def test_the_certificate_holds_on_a_grid_ten_times_as_fine(trade_off: TradeOff) 
 
 
 @pytest.mark.parametrize("trade_off", [GAUSSIAN, CONCENTRATED, CURVE])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [(2, 3), *SIZES[1:], pytest.param((3, 4), marks=pytest.mark.ci)])
 def test_more_errors_never_raise_a_limit(trade_off: TradeOff, size: Size) -> None:
     limits = every_limit(trade_off, size)
     slack = 4e-3 * limits.max()

@@ -280,7 +280,7 @@ def test_what_no_one_run_audit_can_be_is_refused(words: Sequence[str], says: str
     assert says in " ".join(done.stderr.split())
 
 
-@pytest.mark.parametrize("words", [(), ("--detect", "12")])
+@pytest.mark.parametrize("words", [(), pytest.param(("--detect", "12"), marks=pytest.mark.ci)])
 def test_a_large_epsilon_names_the_audits_that_can_decide(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(app, ["plan", "--epsilon", "8", "--delta", "1e-5", *words])
     assert done.exit_code == 0, done.output

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from loky import get_reusable_executor
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import AttackError, InterruptedRunError
 from dpaudit.game.engine import run_trials
-from dpaudit.game.flight import BatchLoss, Landing, TrialProgress
+from dpaudit.game.flight import Batch, BatchLoss, Landing, TimeLimit, TrialProgress
 from dpaudit.game.local import LocalEngine, LocalFlight
 from dpaudit.game.payload import PayloadFile
 from dpaudit.game.store import RunFolder
@@ -32,7 +33,15 @@ from dpaudit.game.worlds import Game
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
+from dpaudit.plugins.protocols import (
+    BoolArray,
+    FeatureName,
+    FloatArray,
+    GameView,
+    Job,
+    Scorer,
+    World,
+)
 from program import Program
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
@@ -539,3 +548,117 @@ def test_a_generator_without_a_seed_is_audited_all_the_same(
     replay = checks["same seed, same table"]
     assert replay["passed"] is passed
     assert told in replay["detail"]
+
+
+class Scripted:
+    """An engine whose batches end as a script says, and with outcomes once it has ended."""
+
+    workers = 2
+
+    def __init__(self, script: dict[Batch, list[BatchLoss]]) -> None:
+        self.script = script
+        self.handed: list[tuple[Batch, bool]] = []
+        self.under_way: list[Batch] = []
+
+    @contextmanager
+    def flight(
+        self, payload: Payload, *, folder: Path, log: Path, limit: TimeLimit
+    ) -> Iterator[Scripted]:
+        yield self
+
+    def renewed(self, trials: int) -> Scripted:
+        return self
+
+    def stop(self) -> None:
+        raise AssertionError("nothing is to be stopped")
+
+    def __len__(self) -> int:
+        return len(self.under_way)
+
+    def takes(self, *, suspect: bool) -> bool:
+        return not self.under_way if suspect else len(self.under_way) < 2
+
+    def submit(self, batch: Batch, *, suspect: bool) -> None:
+        self.handed.append((batch, suspect))
+        self.under_way.append(batch)
+
+    def collect(self) -> list[Landing]:
+        batch = self.under_way.pop(0)
+        if losses := self.script.get(batch):
+            return [Landing(batch, loss=losses.pop(0))]
+        return [Landing(batch, tuple(Outcome(trial=t, status=TrialStatus.FINISHED) for t in batch))]
+
+
+def scripted(path: Path, script: dict[Batch, list[BatchLoss]]) -> tuple[Scripted, list[Outcome]]:
+    """What was handed over, and the outcomes of six trials that are trained in threes."""
+    engine = Scripted(script)
+    with opened(path) as folder:
+        run_trials(
+            *(SIX, payload(Uniform()), folder),
+            engine=engine,
+            trial_timeout=2.0,
+            generator=Threes(),
+        )
+        return engine, [folder.outcome(trial) for trial in SIX]
+
+
+SIX = TRIALS[:12:2]
+FIRST, SECOND = tuple(SIX[:3]), tuple(SIX[3:])
+
+
+class Threes:
+    """Trains three models at once."""
+
+    models_at_once = 3
+
+    def batch_key(self, job: Job) -> int:
+        return 0
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> Any:
+        raise NotImplementedError  # the script says what becomes of it
+
+
+def test_a_batch_that_was_late_counts_as_no_death_of_its_trials(tmp_path: Path) -> None:
+    died = [BatchLoss.DIED] * 2
+    engine, found = scripted(tmp_path, {FIRST: [BatchLoss.LATE], (SIX[0],): died})
+    assert [outcome.status for outcome in found] == [TrialStatus.FINISHED] * 6
+    assert [outcome.attempts for outcome in found] == [4, 2, 2, 1, 1, 1]
+    assert {batch for batch, suspect in engine.handed if suspect} == {(one,) for one in FIRST}
+
+
+def test_a_trial_is_a_crash_at_its_third_death_and_late_alone_it_timed_out(tmp_path: Path) -> None:
+    script = {
+        FIRST: [BatchLoss.DIED],
+        (SIX[0],): [BatchLoss.DIED] * 2,
+        (SIX[1],): [BatchLoss.LATE],
+        SECOND: [BatchLoss.STOPPED] * 5,
+    }
+    engine, found = scripted(tmp_path, script)
+    assert [outcome.status for outcome in found] == [
+        TrialStatus.CRASHED,
+        TrialStatus.FAILED,
+        *[TrialStatus.FINISHED] * 4,
+    ]
+    assert found[0].error == "its worker process died in each of 3 attempts"
+    assert found[1].error == "timed out after 2 s"
+    assert [outcome.attempts for outcome in found] == [3, 2, 2, 6, 6, 6]
+    # what was stopped for another's fault is trained together again, and is no suspect
+    assert engine.handed.count((SECOND, False)) == 6
+    assert not any(suspect for batch, suspect in engine.handed if batch == SECOND)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_pool_that_is_given_up_says_who_was_late(late: bool) -> None:
+    nowhere = PayloadFile(path="", digest="", log="", search_path=())
+    flight = LocalFlight(nowhere, workers=1)
+    futures = [Future[list[Outcome]]() for _ in range(3)]
+    flight.batches = dict(zip(futures, [(one,) for one in SIX[:3]], strict=True))
+    outcome = Outcome(trial=SIX[0], status=TrialStatus.FINISHED)
+    futures[0].set_result([outcome])
+    for future in futures[1:]:
+        future.set_exception(BrokenProcessPool("stopped"))
+    lost = [BatchLoss.LATE, BatchLoss.STOPPED] if late else [BatchLoss.DIED] * 2
+    assert flight._given_up(frozenset([(SIX[1],)] if late else [])) == [
+        Landing((SIX[0],), (outcome,)),
+        *(Landing((one,), loss=loss) for one, loss in zip(SIX[1:3], lost, strict=True)),
+    ]

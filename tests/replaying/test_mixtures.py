@@ -228,10 +228,10 @@ def test_steered_transcripts_count_nearly_alike(base: World) -> None:
     "answers",
     [
         [Expected(1.2, 0.1)] * 10,
-        [Expected(0.8, 0.1)] * 10,
+        pytest.param([Expected(0.8, 0.1)] * 10, marks=pytest.mark.ci),
         TEN[:7],
         [*TEN, *TEN[:3]],
-        [Expected(1.0, 0.12)] * 10,
+        pytest.param([Expected(1.0, 0.12)] * 10, marks=pytest.mark.ci),
     ],
     ids=["farther", "nearer", "fewer", "more", "more often"],
 )

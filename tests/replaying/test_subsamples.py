@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,17 @@ import pytest
 import dpaudit
 import listened
 import listened_samples
+from dpaudit.replaying import laws
+from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.lockstep import Order
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.replaying.subsamples import follows_coins, other_orders, with_other_rows
-from dpaudit.replaying.transcript import Site, Toss, Transcript
+from dpaudit.replaying.subsamples import (
+    follows_coins,
+    leaves_no_trace,
+    other_orders,
+    with_other_rows,
+)
+from dpaudit.replaying.transcript import NoisyStep, Pair, Site, Toss, Transcript
 from dpaudit.results.verdict import Verdict
 
 pytestmark = pytest.mark.usefixtures("worlds")
@@ -168,3 +176,54 @@ def test_coins_that_fall_otherwise_must_leave_the_same_number_of_steps() -> None
     tosses = [Toss(Site("code.py", 1, "f"), 0.5, inside=False)]
     assert follows_coins(Transcript(tosses=tosses), Transcript(tosses=tosses))
     assert not follows_coins(Transcript(tosses=tosses), Transcript())
+
+
+def drawn(law: NoiseLaw) -> NoisyStep:
+    """An answer that is moved by the record while its coin is "in"."""
+    return NoisyStep(
+        site=Site("code.py", 2, "f"),
+        first=0,
+        before=Pair(np.ones(1), np.zeros(1)),
+        laws=(law, law),
+        answer=np.array([0.5]),
+        moved=np.zeros(1),
+        log_weight=0.0,
+        base=0,
+        toss=0,
+    )
+
+
+def with_coin(step: NoisyStep, *, inside: bool) -> Transcript:
+    return Transcript(noisy=[step], tosses=[Toss(Site("code.py", 1, "f"), 0.5, inside=inside)])
+
+
+WIDE, NARROW = laws.Gaussian(np.full(1, 2.0)), laws.Gaussian(np.ones(1))
+OTHERS = [NARROW, laws.Laplace(np.full(1, 2.0))]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_coin_decides_what_is_counted_and_never_the_law_of_the_noise(other: NoiseLaw) -> None:
+    first = with_coin(drawn(WIDE), inside=True)
+    still = Pair(np.zeros(1), np.zeros(1))
+    assert follows_coins(first, first)
+    assert follows_coins(first, with_coin(replace(drawn(WIDE), before=still), inside=False))
+    for found in ((other, other), (WIDE, other), (other, WIDE)):
+        assert not follows_coins(first, with_coin(replace(drawn(WIDE), laws=found), inside=True))
+        second = replace(drawn(WIDE), before=still, laws=found)
+        assert not follows_coins(first, with_coin(second, inside=False))
+    # with the coin "out" each world does what world "out" did
+    widened = with_coin(replace(drawn(WIDE), laws=(other, WIDE)), inside=True)
+    assert follows_coins(widened, with_coin(replace(drawn(WIDE), before=still), inside=False))
+    assert not follows_coins(
+        widened, with_coin(replace(drawn(WIDE), before=still, laws=(other, WIDE)), inside=False)
+    )
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_with_its_coins_out_a_record_leaves_no_trace_in_value_or_law(other: NoiseLaw) -> None:
+    still = replace(drawn(WIDE), before=Pair(np.zeros(1), np.zeros(1)))
+    assert leaves_no_trace(with_coin(still, inside=False))
+    assert not leaves_no_trace(with_coin(drawn(WIDE), inside=False))
+    for found in ((WIDE, other), (other, WIDE)):
+        assert not leaves_no_trace(with_coin(replace(still, laws=found), inside=False))
+    assert not leaves_no_trace(Transcript(noisy=[still]))  # without a coin nothing was sampled
