@@ -78,8 +78,9 @@ def line_of(name: str, code: str) -> str:
         ("SharesOfUnlikeScale", 0.6),
         ("TwiceTheAnswer", 1.0),
         ("FirstReleased", 1.0),
-        ("NoiseFirstInTorch", 1.0),
+        ("NoiseFirstInTorch", 0.9),
         ("NoisyMaxInTorch", 0.0),
+        ("SharesInTorch", 0.6),
     ],
 )
 def test_honest_code_is_consistent_and_what_it_costs_is_known(name: str, at_least: float) -> None:
@@ -371,6 +372,12 @@ def test_every_kind_of_torchs_noise_is_heard_at_its_line() -> None:
         if law != "choice":
             assert line.l1 == pytest.approx(1.0)
             assert line.scale == pytest.approx(1.0)
+
+
+def test_more_noise_on_a_noisy_tensor_counts() -> None:
+    record = replayed("GaussianSharesInTorch", epsilon=None, delta=None, mu=1.0)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.computed == pytest.approx(1.0)
 
 
 def test_a_tensor_of_answers_divided_by_the_number_of_records_has_other_noise() -> None:

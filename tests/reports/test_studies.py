@@ -34,6 +34,7 @@ OWN = {
     "detection": {"--models"},
     "pate_gan_audit": {"--models", "--names", "--runs"},
     "performance": {"--peer-python"},
+    "replay": {"--again"},
 }
 
 

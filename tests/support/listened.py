@@ -560,6 +560,28 @@ class NoisyMaxInTorch(Counting):
         return pointing_at(int((-(noisy / 10.0 - 3.0)).argmin()))
 
 
+class SharesInTorch(Counting):
+    """One large and one small share, each with a part of the counts, as rows that are summed."""
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        c = torch.from_numpy(counts)
+        parts = [(c // 2).double() + _laplace(torch, 1.0), c - c // 2 + _laplace(torch, 0.4)]
+        return shares(torch.stack(parts).sum(dim=0).numpy())
+
+
+class GaussianSharesInTorch(GaussianCounts):
+    """Gaussian noise of mu 1 in two shares, one after the other."""
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        noisy = torch.from_numpy(counts).double() + 0.6 * torch.randn(CELLS)
+        noisy -= 0.8 * torch.randn(CELLS)
+        return shares(noisy.numpy())
+
+
 class DividedInTorch(Counting):
     """Noisy counts divided by the number of records, in place: that number has no noise."""
 

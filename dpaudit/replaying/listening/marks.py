@@ -131,8 +131,12 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
         high: The upper end.
     """
     content = np.asarray(values, dtype=float)
-    record = np.array(np.broadcast_to(record, content.shape), dtype=np.int8)
-    if not np.any(record):
+    is_plain = type(record) is int and not record  # most often, of single draws in loops
+    if is_plain:
+        record = np.zeros(content.shape, dtype=np.int8)
+    else:
+        record = np.array(np.broadcast_to(record, content.shape), dtype=np.int8)
+    if is_plain or not np.any(record):
         world.note("draw", where, content.shape)
     elif not np.all(record == 2):  # the other world does not have the target's coin
         world.note("draw" if world.kept is None else "sample", where)

@@ -475,6 +475,9 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
         return joined
     noise = next((one for one in args if isinstance(one, NoiseTensor) and one.dpaudit_parts), None)
     known = next((one for one in args if isinstance(one, AnswerTensor) and _is_marked(one)), None)
+    found = _added_up(name, function, args, bare, options, where)
+    if found is not NotImplemented:
+        return found
     if noise is not None and known is None:
         found = _followed(name, function, args, bare, options, noise, where)
         if found is not NotImplemented:
@@ -547,6 +550,8 @@ def _followed(
         return moved
     if name in ("neg", "__neg__"):
         return _times(function(*bare), parts, -1.0)
+    if name in ("sum", "mean"):
+        return _reduced(name, function, args, bare, options, noise, where)
     if len(args) != 2:
         return NotImplemented
     other = args[1] if args[0] is noise else args[0]
@@ -697,6 +702,66 @@ def _numpy_answers(known: Any) -> Any:
     return marks._answer(_numbers(known), *known.dpaudit_answers)
 
 
+def _numpy_marked(marked: Any) -> Any:
+    """Answers or noise as numpy's array."""
+    if isinstance(marked, AnswerTensor):
+        return marks._array(_numpy_answers(marked))
+    shape = tuple(marked.shape)
+    spread = (part.mapped(lambda one: np.broadcast_to(one, shape)) for part in marked.dpaudit_parts)
+    return marks._noise(_numbers(marked), tuple(spread))
+
+
+def _as_tensor(found: Any, made: Any) -> Any:
+    """A tensor with the marks of numpy's array."""
+    if isinstance(made, marks.NoiseArray):
+        return _marked(found, made.parts)
+    return _answering(found, TensorAnswers(made.ids, made.factor, made.offset))
+
+
+def _added_up(name: str, function: Any, args: Any, bare: Any, options: Any, where: Site) -> Any:
+    """The sum of answers and other answers, or more noise: new answers with the noise of all."""
+    if len(args) != 2 or name not in _SUMS or not set(options) <= {"alpha"}:
+        return NotImplemented
+    kinds = {type(one) for one in args if isinstance(one, torch.Tensor) and _is_marked(one)}
+    both = all(isinstance(one, torch.Tensor) and _is_marked(one) for one in args)
+    if not both or AnswerTensor not in kinds:
+        return NotImplemented
+    if _in_place(name) and not isinstance(args[0], AnswerTensor):
+        return NotImplemented
+    sign = _SUMS[name] * float(options.get("alpha", 1.0))
+    first, second = (_numpy_marked(one) for one in args)
+    if sign != 1.0:
+        second = marks._array(marks._scaled(second, sign, where, None))
+    if not isinstance(second, marks.Marked):
+        return NotImplemented
+    made = marks._array(marks._derived(first, second, None, where))
+    found = function(*bare, **options)
+    if not _in_place(name):
+        return _as_tensor(found, made)
+    args[0].dpaudit_answers = TensorAnswers(made.ids, made.factor, made.offset)
+    return args[0]
+
+
+def _reduced(
+    name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any, where: Site
+) -> Any:
+    """The sum or mean of marked elements, of all or along one dimension."""
+    axis = options.get("dim", args[1] if len(args) > 1 else None)
+    if isinstance(axis, (list, tuple)) and len(axis) == 1:
+        axis = axis[0]
+    plain = args[0] is marked and len(args) <= 2 and set(options) <= {"dim", "keepdim"}
+    if not plain or not (axis is None or isinstance(axis, int)):
+        return NotImplemented
+    array = _numpy_marked(marked)
+    made = marks._array(marks._summed(array, axis, bool(options.get("keepdim")), where))
+    if name == "mean" and isinstance(made, marks.Marked):
+        count = array.size if axis is None else array.shape[axis]
+        made = marks._array(marks._scaled(made, 1.0 / count, where, None))
+    if not isinstance(made, marks.Marked):
+        return NotImplemented
+    return _as_tensor(function(*bare, **options), made)
+
+
 def _answer_followed(
     name: str, function: Any, args: Any, bare: Any, options: Any, known: Any, where: Site
 ) -> Any:
@@ -715,6 +780,8 @@ def _answer_followed(
         if isinstance(answers, marks.AnswerArray):
             _ = answers > bound if _COMPARED[name] == ">" else answers < bound
             return function(*bare, **options)
+    if name in ("sum", "mean"):
+        return _reduced(name, function, args, bare, options, known, where)
     if name in ("neg", "__neg__"):
         name, function, bare, args = "mul", torch.mul, (*bare, -1.0), (known, -1.0)
     if len(args) != 2 or not set(options) <= {"alpha"}:
