@@ -530,6 +530,8 @@ class _Match:
             self._end_unfollowed(site, "a noisy answer is used, and also put together with data")
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
+        elif kind == "reduce":
+            self.transcript.reduced.append(np.asarray(more["ids"], dtype=int).ravel())
         elif kind == "tell" and more["told"] == "reused":
             self._end_unfollowed(site, more["text"])
         elif kind == "tell":

@@ -110,7 +110,7 @@ def losses(
     Args:
         transcript: One replay.
         used: Lines of noise whose answers are known to be used as numbers, whether or not the use
-            was observed; if answers are summed, it may be only the sum that is used.
+            was observed; if answers are summed or reduced, it may be only the result that is used.
         influence: What has an influence on what is released, if the limit of the loss is wanted
             that holds whichever of the other answers have one.
 
@@ -122,7 +122,7 @@ def losses(
     known: list[IntArray] = [
         np.setdiff1d(
             np.arange(step.first, step.first + step.answer.size),
-            np.concatenate([np.zeros(0, dtype=int), *summed]),
+            np.concatenate([np.zeros(0, dtype=int), *summed, *transcript.reduced]),
         )
         for step in transcript.noisy
         if step.site in used

@@ -940,7 +940,12 @@ def _verdict(
             f"the noise at {where} has the same seed in every fit: it is no secret",
         )
     shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
-    if not found.heard and parted is not None and not shown:
+    if parted is None and not found.heard:
+        return Verdict.INCONCLUSIVE, (
+            "no noise was heard, and with the same coins this record changed nothing; what other "
+            "coins show is not known: run a black-box audit (`dpaudit audit`)",
+        )
+    if parted is not None and not found.heard and not shown:
         lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
         heard = (
             "no noise was heard" if lost is None else f"the noise of {lost.site} was lost sight of"
@@ -993,8 +998,6 @@ def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
 
 
 def _consistent(found: _Found) -> str:
-    if not found.heard:
-        return "no noise was heard, and nothing that comes out depends on this record"
     if found.loose is not None:
         return f"within the claim as the record's own coins fell ({found.loose}); they decide more"
     if found.pilot.tosses:

@@ -49,7 +49,7 @@ def settled(transcript: Transcript) -> Transcript:
         for one in transcript.selections
         if one.other is not None and one.other.ids is not None
     ]
-    used = np.concatenate([np.zeros(0, dtype=int), *selected, *others])
+    used = np.concatenate([np.zeros(0, dtype=int), *selected, *others, *transcript.reduced])
     alone = len(np.unique(summed)) == len(summed) and not np.isin(summed, used).any()
     if not alone or transcript.are_released(summed).any():
         return transcript

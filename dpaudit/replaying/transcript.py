@@ -238,6 +238,7 @@ class Transcript:
         selections: Uses of answers that reveal less than their values.
         derived: Answers made from others.
         released: Numbers of answers that were used as numbers.
+        reduced: Numbers of answers of which fewer numbers were made, in a way that is not followed.
         parting: Where the worlds diverge, if they do.
         unfollowed: Draws that could not be followed. log_weight: log P(answers) - log Q(answers),
             where Q is the law they were drawn from.
@@ -255,6 +256,7 @@ class Transcript:
     selections: list[AnswerSelection] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)
     released: list[IntArray] = field(default_factory=list)
+    reduced: list[IntArray] = field(default_factory=list)
     parting: Parting | None = None
     unfollowed: list[Unfollowed] = field(default_factory=list)
     log_weight: float = 0.0

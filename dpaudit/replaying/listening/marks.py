@@ -460,8 +460,10 @@ for _name in (
 
     def _using(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
         where = site()
-        bare = unmarked(self, where)
-        return getattr(bare, _name)(*(unmarked(one, where) for one in args), **kwargs)
+        others = [unmarked(one, where) for one in args]
+        found = getattr(self.view(np.ndarray), _name)(*others, **kwargs)
+        spent((self,), found, where)
+        return found
 
     setattr(Marked, _name, _using)
 
@@ -854,11 +856,13 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
         "can_cast",
         "iscomplexobj",
     ):
-        return function(*_bare(args), **kwargs)
+        return function(*map(_bare, args), **kwargs)
     marked = [one for one in args if isinstance(one, (Marked, MarkedNumber))]
     _checked(marked, [one for one in args if not isinstance(one, (Marked, MarkedNumber))], where)
-    used = unmarked_all(args, where)
-    return function(*used, **{key: unmarked(one, where) for key, one in kwargs.items()})
+    options = {key: unmarked(one, where) for key, one in kwargs.items()}
+    found = function(*(_bare(one) for one in args), **options)
+    spent(args, found, where)
+    return found
 
 
 def _array(value: Any) -> Any:
@@ -985,13 +989,51 @@ def _where(condition: Any, first: Any, second: Any, *, where: Site) -> Any:
     return np.where(*used)
 
 
-def _bare(args: Any) -> Any:
-    return tuple(plain(one) if isinstance(one, (Marked, MarkedNumber)) else one for one in args)
+def _bare(value: Any) -> Any:
+    """A value, perhaps a list of marked ones, without marks, which are not used up by that."""
+    if isinstance(value, MarkedNumber):
+        return float(value.array.view(np.ndarray))
+    if isinstance(value, Marked):
+        return value.view(np.ndarray)
+    if isinstance(value, (list, tuple)) and any(True for _ in _flattened(value)):
+        return type(value)(_bare(one) for one in value)
+    return value
 
 
-def unmarked_all(args: Any, where: Site) -> Any:
-    """Every argument without its mark."""
-    return tuple(unmarked(one, where) for one in args)
+def spent(values: Any, found: Any, where: Site) -> None:
+    """Ends the marks of what a function that is not followed was given.
+
+    Noise and coins are used up. Answers are released, unless the function makes fewer numbers of
+    them than they are: it may be only those that are used, as of a product with a vector.
+    """
+    marked = [_array(one) for one in _flattened(values)]
+    hidden = sum(
+        one.size
+        for one in marked
+        if isinstance(one, AnswerArray) and one.is_marked and not world.are_released(one.ids)
+    )
+    fewer = is_number(found) and np.size(found) < hidden
+    for one in marked:
+        if fewer and isinstance(one, AnswerArray) and one.is_marked:
+            world.reduce(one.ids, where)
+        else:
+            _used(one, where)
+
+
+def is_number(found: Any) -> bool:
+    """Whether a result is a number or an array of numbers."""
+    return (
+        isinstance(found, (float, int, np.generic, np.ndarray))
+        and np.asarray(found).dtype.kind in "fiubc"
+    )
+
+
+def _flattened(values: Any) -> Any:
+    for one in values:
+        if isinstance(one, (list, tuple)):
+            yield from _flattened(one)
+        elif isinstance(one, (Marked, MarkedNumber)):
+            yield one
 
 
 def _checked(marked: Any, others: Any, where: Site) -> None:
@@ -1017,7 +1059,7 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     marked = [one for one in inputs if isinstance(one, Marked) and one.is_marked]
     out = kwargs.get("out", (None,))[0]
     if not marked or not world.hears:
-        return getattr(ufunc, method)(*_bare(inputs), **_bare_out(kwargs))
+        return getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
     name = ufunc.__name__
     if method == "__call__" and len(inputs) <= 2 and (not kwargs or set(kwargs) <= {"out"}):
         found = _followed(name, inputs, out, where)
@@ -1035,8 +1077,9 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         if found is not NotImplemented:
             return found
     _checked(marked, [one for one in inputs if not isinstance(one, Marked)], where)
-    used = unmarked_all(inputs, where)
-    return getattr(ufunc, method)(*used, **_bare_out(kwargs))
+    found = getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
+    spent(inputs, found, where)
+    return found
 
 
 def _bare_out(kwargs: Any) -> Any:

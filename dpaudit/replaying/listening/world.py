@@ -82,6 +82,7 @@ class ListeningWorld:
         self._drawn_at: List[Tuple[int, int, Site]] = []
         self._told: Set[str] = set()
         self.released = np.zeros(0, dtype=bool)
+        self.reduced: Set[int] = set()
         self.recent: Deque[Any] = deque(maxlen=_RECENT)
         self.quiet = threading.local()
 
@@ -103,6 +104,7 @@ class ListeningWorld:
             self._settled = np.zeros(0, dtype=bool)
             self._uses = np.zeros(0, dtype=np.uint8)
             self.released = np.zeros(0, dtype=bool)
+            self.reduced = set()
             self._drawn_at, self._told = [], set()
             self.recent.clear()
             for beginning in self.beginnings:
@@ -363,6 +365,14 @@ class ListeningWorld:
         if len(fresh):
             self.released[fresh] = True
             self.note("release", where, fresh, ids=fresh)
+
+    def reduce(self, ids: Any, where: Site) -> None:
+        """Records that fewer numbers are made of these answers, in a way that is not followed."""
+        flat = np.asarray(ids).ravel()
+        fresh = [one for one in flat[flat >= 0].tolist() if one not in self.reduced]
+        if fresh:
+            self.reduced.update(fresh)
+            self.note("reduce", where, tuple(fresh), ids=np.array(fresh))
 
 
 class _Hush:

@@ -477,7 +477,7 @@ def _plain_draw(name: str) -> Callable[..., Any]:
                 *args, **kwargs
             )
         where = site()
-        args = marks.unmarked_all(args, where)
+        args = tuple(marks.unmarked(one, where) for one in args)
         size = kwargs.get("size")
         marks.world.note("parameters", where, name, *args, *kwargs.values())
         draw = getattr(self._stream(where, size if size is not None else _size_of(args)), name)
