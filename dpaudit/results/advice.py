@@ -58,9 +58,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         )
     if withheld(result):
         again = result.fresh or ""
-        each = percent(round(1.0 - result.confidence, 12))
-        spent = f"it adds {each} error probability to the {each} spent here, so report both"
-        return NextStep(f"Run the same audit with a fresh seed; {spent}.", again)
+        return NextStep("Run the same audit with a fresh seed.", again, (_spent(result),))
     if result.verdict is Verdict.INCONCLUSIVE:
         return NextStep(
             "Plan an audit that can decide, then run it with a fresh seed.",

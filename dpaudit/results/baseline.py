@@ -175,8 +175,8 @@ def regression(audit: AuditOfTest, before: Baseline, *, level: float) -> str:
     return (
         f"REGRESSION: the AUC of the attack has risen from {old} to {new} since the baseline (p = "
         f"{p_value:.2g}, tested at {100 * level:g} %); proved {audit.quantity} "
-        f"{rounded_down(before.proved or 0.0)} then and {rounded_down(audit.proved or 0.0)} now; if "
-        f"that is meant, write the baseline again: {UPDATE}"
+        f"{rounded_down(before.proved or 0.0)} then and {rounded_down(audit.proved or 0.0)} now; "
+        f"if that is meant, write the baseline again: {UPDATE}"
     )
 
 
