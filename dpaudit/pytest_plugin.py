@@ -19,7 +19,7 @@ import pytest
 
 from dpaudit.errors import InputError
 from dpaudit.files import MOST_OF_SUMMARY, append_to_step_summary
-from dpaudit.formatting import counted, error_text, printable
+from dpaudit.formatting import counted, error_text, printable, rounded, rounded_down
 from dpaudit.results.baseline import (
     LEVEL,
     UPDATE,
@@ -169,7 +169,7 @@ def _markdown(
     by_severity = sorted(audits, key=lambda audit: ORDER.index(audit.verdict))
     rows = [
         f"| **{audit.verdict}** | {_cell(audit.key)} | {_number(audit.claimed, 'none')} | "
-        f"{_number(audit.proved, 'nothing')} | {_cell(audit.detects)} |\n"
+        f"{_number(audit.proved, 'nothing', rounded_down)} | {_cell(audit.detects)} |\n"
         for audit in by_severity
     ]
     others = [f"- Replay of {_cell(test)}: {_cell(said)}\n" for test, said in replays]
@@ -187,8 +187,8 @@ def _markdown(
     return "".join([*kept, "\n"])
 
 
-def _number(value: float | None, missing: str) -> str:
-    return missing if value is None else f"{value:.3g}"
+def _number(value: float | None, missing: str, said: Callable[[float], str] = rounded) -> str:
+    return missing if value is None else said(value)
 
 
 def _cell(text: str) -> str:
@@ -198,7 +198,7 @@ def _cell(text: str) -> str:
 
 def _line(audit: AuditOfTest) -> str:
     """An audit in one line, with what it could have detected."""
-    claimed, proved = _number(audit.claimed, "none"), _number(audit.proved, "nothing")
+    claimed, proved = _number(audit.claimed, "none"), _number(audit.proved, "nothing", rounded_down)
     found = filter(None, [f"{audit.quantity} claimed {claimed}", f"proved {proved}", audit.detects])
     kept = f" (not kept in the cache: {audit.unkept})" if audit.unkept else ""
     return (

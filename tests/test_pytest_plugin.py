@@ -15,7 +15,7 @@ import pytest
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.game.pool import kill_workers
-from dpaudit.pytest_plugin import _markdown
+from dpaudit.pytest_plugin import _line, _markdown
 from dpaudit.replaying.run import replay
 from dpaudit.results.baseline import AuditOfTest
 from samples import QUICK_ATTACKS
@@ -431,6 +431,12 @@ def test_a_long_session_stays_below_what_github_shows() -> None:
     assert 90_000 < len(text.encode()) < 100_000
     assert re.search(r"and \d+ more lines\n\n$", text)
     assert "x\\|\\<b\\>" in _markdown([], [("t.py::b", "x|<b>")], [])
+
+
+def test_a_summary_never_says_more_than_was_proved() -> None:
+    audit = AuditOfTest("t.py::a", 1, "violation", "epsilon", 1.0, 1.0589, 100, 0, "r.html")
+    assert "claimed 1, proved 1.05;" in _line(audit)
+    assert "| 1 | 1.05 |" in _markdown([audit], [], [])
 
 
 @pytest.mark.usefixtures("loaded")

@@ -192,15 +192,15 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
     claimed, proved = claim_and_proof(result.claim, result.proved)
     quantity = result.claim.quantity
     by_probe = result.verdict is Verdict.VIOLATION and not exceeds_claim(result)
-    decides = "" if by_probe else "; decides"
+    holds = f"lower bound at {percent(result.confidence)} confidence"
+    if withheld(result):
+        holds = "lower bound; at no confidence of its own, as these trials were judged before"
+    elif not by_probe:
+        holds += "; decides"
     most, least, gaussian_least = result.power or (None, None, None)
     if claims:
         yield ("Claim", claimed, f"{result.claim.source}")
-    yield (
-        f"Empirical {quantity.noun}",
-        proved,
-        f"lower bound at {percent(result.confidence)} confidence{decides}",
-    )
+    yield f"Empirical {quantity.noun}", proved, holds
     for _, entry, value in shown_bounds(result):
         guessed = guesses(result, entry)
         meaning = entry.meaning if guessed is None else f"{entry.meaning}: {guessed}"

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
+from dpaudit.formatting import rounded_down
 
 BASELINE_VERSION: Final = 2
 LEVEL: Final = 0.01
@@ -174,8 +175,8 @@ def regression(audit: AuditOfTest, before: Baseline, *, level: float) -> str:
     return (
         f"REGRESSION: the AUC of the attack has risen from {old} to {new} since the baseline (p = "
         f"{p_value:.2g}, tested at {100 * level:g} %); proved {audit.quantity} "
-        f"{before.proved or 0.0:.3g} then and {audit.proved or 0.0:.3g} now; if that is meant, "
-        f"write the baseline again: {UPDATE}"
+        f"{rounded_down(before.proved or 0.0)} then and {rounded_down(audit.proved or 0.0)} now; "
+        f"if that is meant, write the baseline again: {UPDATE}"
     )
 
 

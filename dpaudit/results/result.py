@@ -241,8 +241,8 @@ def _notebook_html(result: AuditRecord, *, report: Path | None) -> str:
     paragraphs = [f"<strong>{_text(word)}</strong>: {_text(finding)}"]
     paragraphs += [_text(sentence) for sentence in sentences.lead(result)]
     body = "".join(f"<p>{one}</p>" for one in paragraphs)
-    if result.reasons:
-        body += f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in result.reasons)}</ul>"
+    if reasons := summary.unsaid_reasons(result):
+        body += f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in reasons)}</ul>"
     if report is not None:
         body += f"<p>Report: <code>{_text(str(report))}</code></p>"
     edge = f"border-left: 0.5em solid {_EDGES[result.verdict]}; padding-left: 1em; max-width: 46em"

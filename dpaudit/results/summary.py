@@ -95,10 +95,15 @@ def attack_row(result: AuditRecord) -> Row:
     return Row("attack", result.game.achieved(result) or "none was scored")
 
 
+def unsaid_reasons(result: AuditRecord) -> tuple[str, ...]:
+    """The reasons for the verdict, where the headline does not say them."""
+    says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
+    return () if says_it else result.reasons
+
+
 def _why(result: AuditRecord) -> list[Row]:
     """The main reason, where the headline does not say it."""
-    says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
-    return [] if says_it else [Row("why", reason) for reason in result.reasons[:1]]
+    return [Row("why", reason) for reason in unsaid_reasons(result)[:1]]
 
 
 def _alarms(result: AuditRecord) -> list[Row]:

@@ -529,3 +529,16 @@ def test_the_axis_of_scores_holds_all_scores_and_the_threshold(
     marks = [float(label.replace("−", "-")) for label in labels]
     step = np.diff(marks).max()  # the axis goes on for less than a step beyond its outermost ticks
     assert (min(marks), max(marks)) == pytest.approx(ends, abs=step)
+
+
+def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make) -> None:
+    def written(*, passed: bool) -> str:
+        check = {"name": "fresh trials", "passed": passed, "detail": "", "consequence": "withholds"}
+        return render_markdown(
+            record_of(verdict="inconclusive", proved=3.0, claim={"epsilon": 1.0}, checks=[check])
+        )
+
+    certain = "lower bound at 95 % confidence; decides"
+    assert certain in written(passed=True)
+    assert certain not in written(passed=False)
+    assert "lower bound; at no confidence of its own" in written(passed=False)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dpaudit.model.claim import NoClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
+from dpaudit.results.verdict import Verdict
 
 Make = Callable[..., AuditRecord]
 
@@ -60,3 +63,14 @@ def test_a_notebook_shows_the_head_of_the_report_and_no_foreign_markup(
     assert "<script" not in hostile
     assert "\x1b" not in hostile
     assert "Report" not in hostile
+
+
+def test_a_notebook_says_a_measured_bound_in_headline_and_sentence_only(record_of: Make) -> None:
+    measured = replace(
+        record_of(reasons=["the true epsilon is at least 3.21"]),
+        verdict=Verdict.MEASURED,
+        claim=NoClaim(delta=1e-5),
+    )
+    shown = AuditResult.of(measured, folder=None)._repr_html_()
+    assert shown.count("3.21") == 2
+    assert "<ul>" not in shown
