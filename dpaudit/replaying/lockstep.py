@@ -526,6 +526,8 @@ class _Match:
             and self.transcript.first_coin is None
         ):
             self.transcript.first_coin = site
+        if kind in ("choose", "coin", "located"):
+            self.transcript.follows_coins = True
         if self._gone and not self._gone.isdisjoint(flat(more.get("ids", ())).tolist()):
             self._end_unfollowed(site, "a noisy answer is used, and also put together with data")
         if kind == "release":

@@ -140,13 +140,15 @@ def losses(
         for one in transcript.choices
     ]
     elements = _Elements(transcript)
+    reduced = set(np.concatenate([np.zeros(0, dtype=int), *transcript.reduced]).tolist())
     counted: dict[int, How] = {}
     for group in elements.groups():
         for number in group.numbers:
             counted[number] = How.SELECTED
         members = [one for one in map(elements.__getitem__, group.numbers) if one is not None]
         tosses = {one.toss for one in members}
-        loss = _selected(group, elements) if len(tosses) == 1 else None
+        open_use = bool(reduced.intersection(group.numbers))
+        loss = _selected(group, elements) if len(tosses) == 1 and not open_use else None
         if loss is None:
             for number in group.numbers:
                 counted[number] = How.ASSUMED

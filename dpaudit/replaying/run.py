@@ -940,7 +940,7 @@ def _verdict(
             f"the noise at {where} has the same seed in every fit: it is no secret",
         )
     shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
-    if parted is None and not found.heard:
+    if parted is None and not found.heard and not found.pilot.follows_coins:
         return Verdict.INCONCLUSIVE, (
             "no noise was heard, and with the same coins this record changed nothing; what other "
             "coins show is not known: run a black-box audit (`dpaudit audit`)",
@@ -998,6 +998,8 @@ def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
 
 
 def _consistent(found: _Found) -> str:
+    if not found.heard:
+        return "no noise was heard; what was seen to follow coins does not depend on this record"
     if found.loose is not None:
         return f"within the claim as the record's own coins fell ({found.loose}); they decide more"
     if found.pilot.tosses:

@@ -244,6 +244,7 @@ class Transcript:
             where Q is the law they were drawn from.
         first_coin: The first line that drew a coin shared by both worlds.
         coin_before: The same, if a later step depends on the record.
+        follows_coins: Whether the use of a coin was seen: a comparison, or a choice.
         tosses: Coins that decide whether the target is in a sub-sample, in order.
         chance: That the last of them is "in", given all answers; 1 where there is none.
         given: The answer to each question, by kind, line and count.
@@ -262,6 +263,7 @@ class Transcript:
     log_weight: float = 0.0
     first_coin: Site | None = None
     coin_before: Site | None = None
+    follows_coins: bool = False
     tosses: list[Toss] = field(default_factory=list)
     chance: float = 1.0
     given: dict[Question, Any] = field(default_factory=dict)

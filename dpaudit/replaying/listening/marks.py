@@ -1021,11 +1021,9 @@ def spent(values: Any, found: Any, where: Site) -> None:
 
 
 def is_number(found: Any) -> bool:
-    """Whether a result is a number or an array of numbers."""
-    return (
-        isinstance(found, (float, int, np.generic, np.ndarray))
-        and np.asarray(found).dtype.kind in "fiubc"
-    )
+    """Whether a result is a number or an array of numbers; what is only true or false is none."""
+    numeric = isinstance(found, (float, int, np.number, np.ndarray)) and not isinstance(found, bool)
+    return numeric and np.asarray(found).dtype.kind in "fiuc"
 
 
 def _flattened(values: Any) -> Any:
