@@ -65,3 +65,24 @@ def test_an_answer_that_is_released_with_and_without_data_is_not_followed() -> N
     record = replayed("ResidualShown")
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
     assert "a noisy answer is used, and also put together with data" in str(record.reasons)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ByProduct",
+        *(pytest.param(of, marks=pytest.mark.ci) for of in ("ByEinsum", "ByDot", "ByAverage")),
+    ],
+)
+def test_one_number_made_of_many_answers_does_not_release_them(name: str) -> None:
+    """The sum of four Laplace draws protects a count that moves by 1; each alone does not."""
+    record = replayed(name, target="row:0")
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "are used is not followed; if they are released, the loss exceeds" in str(record.reasons)
+    assert record.proved == 0.0
+
+
+def test_answers_that_are_released_all_the_same_count() -> None:
+    record = replayed("DividedByProduct")
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved == pytest.approx(2.0)

@@ -119,3 +119,51 @@ class ResidualShown(Counting):
         noisy = counts + self.rng.laplace(0.0, 1.0, size=CELLS)
         distance = np.abs(noisy - counts)
         return shares(np.append(np.abs(noisy[:2]), distance[2:]))
+
+
+class Scattered(Counting):
+    """One count in four parts by position: a record moves all of them, and their sum by 1."""
+
+    def train(self, counts: Any) -> Any:
+        parts = [float((self.values[start::CELLS] == 0).sum()) for start in range(CELLS)]
+        total = self.total(np.array(parts) + self.rng.laplace(size=CELLS))
+        return shares(np.array([float(total), 10.0, 10.0, 10.0]))
+
+    def total(self, noisy: Any) -> Any:
+        raise NotImplementedError
+
+
+class ByProduct(Scattered):
+    """Releases the product with a vector."""
+
+    def total(self, noisy: Any) -> Any:
+        return np.ones(CELLS) @ noisy
+
+
+class ByEinsum(Scattered):
+    """Releases a sum by indices."""
+
+    def total(self, noisy: Any) -> Any:
+        return np.einsum("i->", noisy)
+
+
+class ByDot(Scattered):
+    """Releases the product, by a method."""
+
+    def total(self, noisy: Any) -> Any:
+        return noisy.dot(np.ones(CELLS))
+
+
+class ByAverage(Scattered):
+    """Releases the average."""
+
+    def total(self, noisy: Any) -> Any:
+        return CELLS * np.average(noisy)
+
+
+class DividedByProduct(Counting):
+    """Half the noise; all noisy counts are released, divided by their product with a vector."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = counts + self.rng.laplace(scale=0.5, size=CELLS)
+        return shares(noisy / (np.ones(CELLS) @ noisy))
