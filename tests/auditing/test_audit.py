@@ -279,7 +279,7 @@ def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd
 def test_same_call_same_document_and_another_seed_another(
     table: pd.DataFrame, tmp_path: Path, jobs: int
 ) -> None:
-    few = {**FAST, "shadow_models": 16}
+    few = {**FAST, "shadow_models": 20}
     first = audit_by_keywords(
         "randomised-response", table, out=tmp_path / "a", **{**few, "jobs": jobs}
     )

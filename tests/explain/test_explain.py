@@ -302,7 +302,7 @@ ONE_RUN = {
     [
         ("unfinished", "run is not finished: run the command that started it again"),
         ("one-run", "is a one-run audit"),
-        ("no violation", "found no violation .verdict: consistent.: there is nothing to explain"),
+        ("no violation", "has no bound above its claim .verdict: consistent.: there is nothing to"),
         ("in memory", "was run on a table in memory"),
         ("other table", "was run with other settings: data changed since"),
         ("other generator", "was run with other settings: attacks, generator changed since"),
