@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -87,7 +85,9 @@ def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutco
         if outcome is None:
             outcome = _outcome([], confidence=audit.settings.probes_confidence, why=STOPPED)
         if outcome.alarms:
-            outcome = replace(outcome, reproduce=_command(audit, outcome.alarms))
+            alarmed = replace(_settings(audit), only=tuple(one.id for one in outcome.alarms))
+            command = alarmed.command(*audit.generator.words, *audit.table.words)
+            outcome = replace(outcome, reproduce=command)
         text = json.dumps(to_document(outcome), indent=1) + "\n"
         write_whole(file, text, mode=PRIVATE_FILE)
     return outcome
@@ -166,13 +166,6 @@ def _settings(audit: AuditSpec) -> ProbeSettings:
         worker_memory=settings.worker_memory,
         seed=settings.seed,
     )
-
-
-def _command(audit: AuditSpec, alarms: Sequence[ProbeAlarm]) -> str:
-    """The command that raises the same alarms again and shows what they saw."""
-    settings = replace(_settings(audit), only=tuple(one.id for one in alarms))
-    words = ("dpaudit", "probe", *audit.generator.words, *audit.table.words, *settings.words)
-    return shlex.join(words)
 
 
 def proves(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord:

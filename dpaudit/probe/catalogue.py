@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
@@ -170,6 +171,14 @@ class ProbeSettings:
     def probes(self) -> tuple[Probe, ...]:
         """The probes to run, in the order of the report."""
         return tuple(one for one in PROBES if not self.only or one.id in self.only)
+
+    def command(self, *subject: str) -> str:
+        """The command that runs these probes again.
+
+        Args:
+            subject: The words that name the generator and the table.
+        """
+        return shlex.join(["dpaudit", "probe", *subject, *self.words])
 
     @property
     def words(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -186,7 +185,6 @@ def run_probes(
         results.append(result)
         if on_progress is not None:
             on_progress(result)
-    command = ["dpaudit", "probe", *built.asked.words, *table.words, *settings.words]
     return ProbeReport(
         generator=built.asked.name,
         parameters=built.asked.parameters,
@@ -199,7 +197,7 @@ def run_probes(
         seed=settings.seed,
         probes=tuple(results),
         date=today(),
-        reproduce=shlex.join(command),
+        reproduce=settings.command(*built.asked.words, *table.words),
     )
 
 

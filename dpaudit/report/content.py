@@ -63,7 +63,7 @@ from dpaudit.results.sentences import (
     withheld,
 )
 from dpaudit.results.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
-from dpaudit.results.verdict import Verdict, exceeds_claim
+from dpaudit.results.verdict import Verdict
 
 _LONGEST_ERROR = 300
 _SALT = (
@@ -172,7 +172,7 @@ def _what_to_see(result: AuditRecord) -> str:
     """One line below the figure of the claim."""
     noun = result.claim.quantity.noun
     confidence = percent(result.confidence)
-    if result.verdict is Verdict.VIOLATION and not exceeds_claim(result):
+    if result.verdict is Verdict.VIOLATION and not result.proves_leak:
         return "The bar is what the attacks prove; a probe proves more, but not how much."
     if result.verdict is Verdict.VIOLATION:
         return (
@@ -191,7 +191,7 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
     claims = not isinstance(result.claim, NoClaim)
     claimed, proved = claim_and_proof(result.claim, result.proved)
     quantity = result.claim.quantity
-    by_probe = result.verdict is Verdict.VIOLATION and not exceeds_claim(result)
+    by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
     holds = f"lower bound at {percent(result.confidence)} confidence"
     if withheld(result):
         holds = "lower bound; at no confidence of its own, as these trials were judged before"

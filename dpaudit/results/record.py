@@ -464,6 +464,16 @@ class AuditRecord(Document):
         return self.probes.alarms if self.probes else ()
 
     @property
+    def probe_proofs(self) -> tuple[ProbeAlarm, ...]:
+        """Those that count: they prove something, and the verdict is a violation."""
+        return proofs_of(self.probe_alarms) if self.verdict is Verdict.VIOLATION else ()
+
+    @property
+    def other_alarms(self) -> tuple[ProbeAlarm, ...]:
+        """Those that are no part of the verdict."""
+        return tuple(one for one in self.probe_alarms if one not in self.probe_proofs)
+
+    @property
     def failed_parts(self) -> tuple[str, ...]:
         """What made the audit invalid: failed controls, then checks that invalidate it."""
         run = self.controls.named() if self.controls else {}

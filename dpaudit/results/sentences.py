@@ -105,10 +105,10 @@ def headline(result: Conclusion) -> str:
     noun = result.claim.quantity.noun
     unknown = noun if isinstance(result.claim, NoClaim) else f"{noun} {claimed}"
     about = noun if isinstance(result.claim, NoClaim) else f"claimed {noun} {claimed}"
-    empirical = f"empirical {noun} at least {proved} ({percent(result.confidence)} confidence)"
+    level = f"{percent(result.confidence)} confidence"
+    empirical = f"empirical {noun} at least {proved} ({level})"
     if result.verdict is Verdict.VIOLATION:
         named = _by_probe(result)
-        level = f"{percent(result.confidence)} confidence"
         found = f"{named} (empirical {noun} at least {proved}, {level})" if named else empirical
         return f"VIOLATION{HEADLINE_GAP}claimed {noun} {claimed}, {found}"
     text = {
@@ -281,12 +281,9 @@ def withheld(result: AuditRecord) -> bool:
 
 def probes_alarm(result: AuditRecord) -> tuple[str, ...]:
     """What the probes before the audit found in addition to what decides; none if nothing."""
-    violation = result.verdict is Verdict.VIOLATION
-    proofs = proofs_of(result.probe_alarms) if violation else ()
-    others = [one for one in result.probe_alarms if one not in proofs]
-    said = [_proofs(result)] if proofs and exceeds_claim(result) else []
-    if others:
-        named = alarms_named(others)
+    said = [_proofs(result)] if result.probe_proofs and exceeds_claim(result) else []
+    if result.other_alarms:
+        named = alarms_named(result.other_alarms)
         said.append(
             f"Probes before the audit raised an alarm: {named}. It is no part of the verdict."
         )
@@ -303,7 +300,7 @@ def probe_reason(alarm: ProbeAlarm) -> str:
 
 def _proofs(result: AuditRecord) -> str:
     """What probes prove, in a sentence each."""
-    return " ".join(f"{_capital(probe_reason(one))}." for one in proofs_of(result.probe_alarms))
+    return " ".join(f"{_capital(probe_reason(one))}." for one in result.probe_proofs)
 
 
 def _by_probe(result: Conclusion) -> str:

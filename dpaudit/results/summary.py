@@ -31,7 +31,7 @@ from dpaudit.results.leaks import (
     top_leaks,
 )
 from dpaudit.results.phrases import claim_and_relation, detects_from, relation
-from dpaudit.results.record import AuditRecord, proofs_of
+from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import FRESH_TRIALS, Verdict
 
 _LEAKS_IN_FAILURE = 5
@@ -107,15 +107,13 @@ def _why(result: AuditRecord) -> list[Row]:
 
 
 def _alarms(result: AuditRecord) -> list[Row]:
-    """What probes prove, and their other alarms, with the command that shows what they saw."""
-    proofs = proofs_of(result.probe_alarms) if result.verdict is Verdict.VIOLATION else ()
-    others = [one for one in result.probe_alarms if one not in proofs]
+    """What probes prove, and their other alarms."""
     facts = [
         Row("probe", f"{one.id}: {one.shows} (p at most {rounded_up(one.p_value)})")
-        for one in proofs
+        for one in result.probe_proofs
     ]
-    if others:
-        facts.append(Row("alarm", f"probe {sentences.alarms_named(others)}"))
+    if result.other_alarms:
+        facts.append(Row("alarm", f"probe {sentences.alarms_named(result.other_alarms)}"))
     return facts
 
 

@@ -462,7 +462,7 @@ for _name in (
         where = site()
         others = [unmarked(one, where) for one in args]
         found = getattr(self.view(np.ndarray), _name)(*others, **kwargs)
-        spent((self,), found, where)
+        _spent((self,), found, where)
         return found
 
     setattr(Marked, _name, _using)
@@ -860,8 +860,8 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
     marked = [one for one in args if isinstance(one, (Marked, MarkedNumber))]
     _checked(marked, [one for one in args if not isinstance(one, (Marked, MarkedNumber))], where)
     options = {key: unmarked(one, where) for key, one in kwargs.items()}
-    found = function(*(_bare(one) for one in args), **options)
-    spent(args, found, where)
+    found = function(*map(_bare, args), **options)
+    _spent(args, found, where)
     return found
 
 
@@ -1000,7 +1000,7 @@ def _bare(value: Any) -> Any:
     return value
 
 
-def spent(values: Any, found: Any, where: Site) -> None:
+def _spent(values: Any, found: Any, where: Site) -> None:
     """Ends the marks of what a function that is not followed was given.
 
     Noise and coins are used up. Answers are released, unless the function makes fewer numbers of
@@ -1012,7 +1012,7 @@ def spent(values: Any, found: Any, where: Site) -> None:
         for one in marked
         if isinstance(one, AnswerArray) and one.is_marked and not world.are_released(one.ids)
     )
-    fewer = is_number(found) and np.size(found) < hidden
+    fewer = _is_number(found) and np.size(found) < hidden
     for one in marked:
         if fewer and isinstance(one, AnswerArray) and one.is_marked:
             world.reduce(one.ids, where)
@@ -1020,7 +1020,7 @@ def spent(values: Any, found: Any, where: Site) -> None:
             _used(one, where)
 
 
-def is_number(found: Any) -> bool:
+def _is_number(found: Any) -> bool:
     """Whether a result is a number or an array of numbers; what is only true or false is none."""
     numeric = isinstance(found, (float, int, np.number, np.ndarray)) and not isinstance(found, bool)
     return numeric and np.asarray(found).dtype.kind in "fiuc"
@@ -1076,7 +1076,7 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             return found
     _checked(marked, [one for one in inputs if not isinstance(one, Marked)], where)
     found = getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
-    spent(inputs, found, where)
+    _spent(inputs, found, where)
     return found
 
 
