@@ -60,9 +60,12 @@ ALL_IN: Final = (True,)
 """Outcome of the target's own coins: it is in every sub-sample."""
 
 _ASKABLE: Final = frozenset(
-    {"choose", "coin", "shift", "rescale", "operand", "located", "spend", "answers", "zero"}
+    {"choose", "coin", "shift", "rescale", "operand", "located", "spend", "reduce with", "zero"}
 )
 """Kinds of notes that become questions if their line is asked."""
+_MIXED: Final = "noisy answers are used as numbers and put together with data"
+_MIXING: Final = frozenset({"shift", "rescale", "use with", "reduce with"})
+"""Kinds of notes and questions of noisy answers that are put together with other values."""
 
 
 class Order(NamedTuple):
@@ -160,6 +163,7 @@ class Worlds:
         self._sides, self._children = sides, children
         self._asked: set[tuple[str, int]] = set()
         self._loops: set[tuple[str, int]] = set()
+        self._mixing: dict[tuple[str, int], Site] = {}
         self._pool = ThreadPoolExecutor(2)
 
     def play(
@@ -180,16 +184,17 @@ class Worlds:
             ReplayError: If a world's process ends, or too many lines depend on the data to be
                 followed.
         """
-        started, before = time.monotonic(), set(self._asked)
-        while len(self._asked) < MOST_ASKED:
+        started, before = time.monotonic(), (set(self._asked), dict(self._mixing))
+        while len(self._asked) + len(self._mixing) < MOST_ASKED:
             lengths = (len(tables[World.IN]), len(tables[World.OUT]))
-            match = _Match(self._sides, order, self.rng, self._asked, self._loops, place, lengths)
+            lines = _Lines(self._asked, self._loops, self._mixing)
+            match = _Match(self._sides, order, self.rng, lines, place, lengths)
             try:
                 played = self._once(match, tables, rows=rows, order=order)
             except _Again:
                 continue
             if order.nudged:
-                self._asked = before
+                self._asked, self._mixing = before
             played.transcript.seconds = time.monotonic() - started
             return played
         raise ReplayError(
@@ -242,6 +247,10 @@ class Worlds:
                     Unfollowed(Site(*one[:3]), "noise whose use was not seen", unseen=True)
                     for one in ended["unseen"]
                 ]
+                transcript.unfollowed += [
+                    Unfollowed(one, _MIXED, mixed=list(one) not in ended["protected"])
+                    for one in self._mixing.values()
+                ]
         transcript.unfollowed += [
             Unfollowed(one, "drawn in a process that the generator started")
             for one in self._children
@@ -274,6 +283,7 @@ class Worlds:
                     "opposite": order.coins == OPPOSITE,
                     "asked": sorted(self._asked),
                     "loops": sorted(self._loops),
+                    "mixing": sorted(self._mixing),
                     "rows": [len(tables[world]), len(tables[other])],
                     "own_rows": list(order.rows) or alone,
                     "kept": order.kept,
@@ -308,6 +318,30 @@ class Worlds:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
+class _Lines(NamedTuple):
+    """Lines that need more than notes, found by earlier attempts.
+
+    Attributes:
+        asked: Their values differ in the two worlds: what was a note is a question.
+        loops: They draw one coin for each record.
+        mixing: They put noisy answers together with data in a way that makes no other answers.
+    """
+
+    asked: set[tuple[str, int]]
+    loops: set[tuple[str, int]]
+    mixing: dict[tuple[str, int], Site]
+
+    def mix(self, site: Site) -> None:
+        """From the next attempt on, answers count as numbers in this line.
+
+        Raises:
+            _Again: If that is new.
+        """
+        if site[:2] not in self.mixing:
+            self.mixing[site[:2]] = site
+            raise _Again
+
+
 class _Match:
     """The questions of one fit in both worlds."""
 
@@ -316,13 +350,12 @@ class _Match:
         sides: Mapping[World, _Side],
         order: Order,
         rng: Callable[[str, int], np.random.Generator],
-        asked: set[tuple[str, int]],
-        loops: set[tuple[str, int]],
+        lines: _Lines,
         place: int,
         lengths: tuple[int, int],
     ) -> None:
-        self.sides, self.order, self.asked, self.place = sides, order, asked, place
-        self._loops, self._lengths = loops, lengths
+        self.sides, self.order, self.lines, self.place = sides, order, lines, place
+        self._lengths = lengths
         self._turns: Counter[tuple[str, Site]] = Counter()
         self.transcript = Transcript()
         self._rng = rng("answers", order.number)
@@ -330,7 +363,8 @@ class _Match:
         self._next = 0
         self._answers: dict[int, tuple[int, int]] = {}
         self._used: dict[int, int] = {}
-        self._gone: set[int] = set()  # answers that others replace, made of them and of data
+        # answers that others replace, made of them and of data, and where these are made
+        self._gone: dict[int, Site | None] = {}
         self._mixed: list[float] = []  # losses of answers of sub-samples, towards the base world
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
@@ -358,6 +392,9 @@ class _Match:
                     raise _Parted(self._failure(ended[0], said, fits))
                 self.end(ended[0])
                 self.compare_notes(partial=True)
+                self._find_mixing(
+                    *((one["kind"], Site(*one["site"])) for one in said.values() if one is not None)
+                )
                 raise _Parted(self._lone(said))
             self.compare_notes()
             inside, outside = said[World.IN], said[World.OUT]
@@ -365,6 +402,7 @@ class _Match:
             assert outside is not None
             sites = self._sites(inside, outside)
             if inside["kind"] != outside["kind"] or sites[0] != sites[1]:
+                self._find_mixing((inside["kind"], sites[0]), (outside["kind"], sites[1]))
                 raise _Parted(
                     Parting(
                         kind=PartKind.STEPS, sites=sites, values=(inside["kind"], outside["kind"])
@@ -433,14 +471,17 @@ class _Match:
         for first, second in zip(inside[:shared], outside[:shared], strict=True):
             sites = (self.sides[World.IN].sites[first[1]], self.sides[World.OUT].sites[second[1]])
             if first[0] != second[0] or sites[0] != sites[1]:
+                self._find_mixing((first[0], sites[0]), (second[0], sites[1]))
                 raise _Parted(
                     Parting(kind=PartKind.STEPS, sites=sites, values=(first[0], second[0]))
                 )
             if first[2] != second[2]:
                 key = sites[0][:2]
-                if first[0] in _ASKABLE and key not in self.asked:
-                    self.asked.add(key)
+                if first[0] in _ASKABLE and key not in self.lines.asked:
+                    self.lines.asked.add(key)
                     raise _Again
+                if first[0] == "use with":
+                    self.lines.mix(sites[0])
                 raise _Parted(
                     Parting(kind=PartKind.DRAWS, sites=sites, values=(first[0], second[0]))
                 )
@@ -449,6 +490,7 @@ class _Match:
             longer = WORLDS[0] if len(inside) > len(outside) else WORLDS[1]
             note = self._notes[longer][shared]
             site = self.sides[longer].sites[note[1]]
+            self._find_mixing((note[0], site))
             places = (site, None) if longer is World.IN else (None, site)
             raise _Parted(
                 Parting(
@@ -458,6 +500,16 @@ class _Match:
                 )
             )
         self._notes = {world: [] for world in WORLDS}
+
+    def _find_mixing(self, *apart: tuple[str, Site]) -> None:
+        """Takes answers for numbers where one world uses them more often, as in loops over rows.
+
+        Raises:
+            _Again: If that is new.
+        """
+        for kind, site in apart:
+            if kind in _MIXING:
+                self.lines.mix(site)
 
     def _find_loops(self) -> None:
         """Finds lines that draw one coin for each record.
@@ -475,8 +527,8 @@ class _Match:
         for site, many in counts[0].items():
             few = counts[1][site]
             each = 0 < few < many and many * short == few * long
-            if self.order.kept is not None and each and site[:2] not in self._loops:
-                self._loops.add(site[:2])
+            if self.order.kept is not None and each and site[:2] not in self.lines.loops:
+                self.lines.loops.add(site[:2])
                 raise _Again
 
     def _compare_coins(self) -> None:
@@ -528,8 +580,13 @@ class _Match:
             self.transcript.first_coin = site
         if kind in ("choose", "coin", "located"):
             self.transcript.follows_coins = True
-        if self._gone and not self._gone.isdisjoint(flat(more.get("ids", ())).tolist()):
-            self._end_unfollowed(site, "a noisy answer is used, and also put together with data")
+        for number in flat(more.get("ids", ())).tolist() if self._gone else ():
+            if number in self._gone:
+                if (mixing := self._gone[number]) is not None:
+                    self.lines.mix(mixing)
+                self._end_unfollowed(
+                    site, "a noisy answer is used, and also put together with data"
+                )
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
         elif kind == "reduce":
@@ -598,7 +655,7 @@ class _Match:
             self._unfollowed(
                 site, "noise or a coin is put together with data in a way that cannot be followed"
             )
-        elif not equal and inside["what"] == "answers":
+        elif not equal and inside["what"] == "reduce with":
             self._unfollowed(
                 site, "noisy answers are put together with data in a way that cannot be followed"
             )
@@ -900,7 +957,9 @@ class _Match:
         if one_step is not None and is_whole and len(others[0]) == len(others[1]):
             moved_laws = _rescaled(one_step, places, (factor, factor))
         if one_step is None or moved_laws is None:
-            # the noise in them may protect the added value: the cost is unknown
+            if inside["use"] == "sum":
+                self.lines.mix(site)
+            # the noise in them may protect the value, as in a comparison: the cost is unknown
             self._end_unfollowed(
                 site, "data is added to a part of noisy answers, or to a sum or multiple of them"
             )
@@ -910,7 +969,7 @@ class _Match:
             one_step.before.outside[places] * factor + offset + others[1],
         )
         self._next = inside["first"]
-        self._gone |= set(ids.tolist())
+        self._gone |= dict.fromkeys(ids.tolist(), site if inside["use"] == "sum" else None)
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
         base = WORLDS.index(self.order.base)
         if one_step.toss is None:
@@ -961,6 +1020,7 @@ class _Match:
         if not alike and self._are_known(inside["ids"], outside["ids"]):
             return ({"known": True},) * 2
         if len(by[0]) != len(by[1]):
+            self.lines.mix(site)
             self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
         steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
         one_step = next(iter(steps.values())) if len(steps) == 1 else None
@@ -970,6 +1030,7 @@ class _Match:
         if one_step is not None and one_step.toss is None and _is_whole(one_step, places):
             known = _rescaled(one_step, places, factors)
         if one_step is None or known is None:
+            self.lines.mix(site)
             self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
         before = Pair(
             *(

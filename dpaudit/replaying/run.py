@@ -79,6 +79,8 @@ from dpaudit.versions import today
 
 REPLAYS: Final = 10
 """Counted replays, two fits each."""
+_ROUNDED: Final = 1.01
+"""Observed steps may cost this many times the claim, for claims are rounded."""
 _FIRST: Final = 10
 """Number of the first counted replay; the control, the pilot and its repeat come before it."""
 _HANDED: Final = 8
@@ -403,10 +405,10 @@ def _replayed(
             if found.coins_matter is None and found.loose is None and not found.unheard:
                 _excuses(setting, orders[place], counted[place], found, say)
     above, parted = judged.above, _parting(found.pilot, counted)
-    _decide(found, counted, above=above, parted=parted, public_coins=setting.public_coins)
+    _decide(setting, found, counted, above=above, parted=parted)
     if found.verdict is Verdict.VIOLATION and not found.fixed:
         judged = _resting(setting, found, plan, orders, plays, judged, say)
-        _decide(found, counted, above=above, parted=parted, public_coins=setting.public_coins)
+        _decide(setting, found, counted, above=above, parted=parted)
     if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
         found.identified = _identified(setting, guarantee, found, say)
     unproved = found.doubts or found.control is not None or (judged.above and parted is not None)
@@ -907,18 +909,33 @@ def _not_followed(pilot: Transcript, found: Sequence[Any]) -> tuple[NotFollowed,
 
 
 def _decide(
+    setting: _Setting,
     found: _Found,
     counted: Sequence[Transcript],
     *,
     above: bool,
     parted: PartingFound | None,
-    public_coins: bool,
 ) -> None:
     """Notes the verdict, and what could excuse a loss."""
+    public_coins = setting.public_coins
     found.doubts = tuple(_doubts(found, counted, parted, above=above, public_coins=public_coins))
     found.verdict, found.reasons = _verdict(
         found, counted, above=above, parted=parted, public_coins=public_coins
     )
+    claim = setting.spec.claim
+    known = losses(found.pilot, used=found.used)
+    cost = computed(found.pilot, known, claim).value
+    claimed = replay_guarantee(claim).claimed
+    # of several selections only a limit is known
+    sure = all(one.how is not How.SELECTED or abs(one.value) < EXACT for one in known)
+    costs_more = cost is not None and sure and cost > _ROUNDED * claimed
+    if found.verdict is Verdict.CONSISTENT and costs_more:
+        found.verdict = Verdict.INCONCLUSIVE
+        found.reasons = (
+            f"the observed steps cost {claim.quantity} {cost:.3g}, more than the claim, which is "
+            "not proved" + ("" if found.doubts else ": ask for more replays (--replays)"),
+            *found.reasons[1:],
+        )
 
 
 def _verdict(
@@ -1058,7 +1075,8 @@ def _doubts(
         one
         for transcript in (found.pilot, *counted)
         for one in transcript.unfollowed
-        if (not one.unseen or parted is not None) and not (public_coins and one.public_coins)
+        if (not (one.unseen or one.mixed) or parted is not None)
+        and not (public_coins and one.public_coins)
     ]
     uncoupled = next(
         (one.uncoupled for one in (found.pilot, *counted) if one.uncoupled is not None), None

@@ -5,7 +5,10 @@ If answers are used only in sums, the sum is the answer: one step with the law o
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Set
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -27,6 +30,9 @@ from dpaudit.replaying.transcript import (
     flat,
     numbers_of,
 )
+
+_ROWS_EACH: Final = 10
+"""Rows with noise of their own for each answer that they share, before it counts as released."""
 
 
 def settled(transcript: Transcript) -> Transcript:
@@ -76,9 +82,18 @@ def settled(transcript: Transcript) -> Transcript:
 
 
 def shown(transcript: Transcript) -> IntArray:
-    """Numbers of answers that follow from released ones: the rest of a sum."""
-    known = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
-    before, count = len(known), -1
+    """Numbers of answers that follow from released ones: the rest of a sum, or what rows share."""
+    before = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
+    known = _with_rests(transcript, before)
+    shared = _shared_by_rows(transcript, known)
+    if shared:
+        known = _with_rests(transcript, known | shared)
+    return np.asarray(sorted(known - before), dtype=np.int64)
+
+
+def _with_rests(transcript: Transcript, released: Set[int]) -> set[int]:
+    """All answers that are determined by sums without noise of which one part is unknown."""
+    known, count = set(released), -1
     while count != len(known):
         count = len(known)
         for derived in transcript.derived:
@@ -89,7 +104,60 @@ def shown(transcript: Transcript) -> IntArray:
                 left = [int(one) for one in numbers if int(one) not in known]
                 if len(left) == 1:
                     known.add(left[0])
-    return np.asarray(sorted(known) if len(known) > before else [], dtype=np.int64)
+    return known
+
+
+def _shared_by_rows(transcript: Transcript, known: Set[int]) -> set[int]:
+    """Answers that count as released because many rows have them, each with noise of its own.
+
+    They are determined by as many rows as one likes, as the parameters of a sampler are: those of
+    which the released sums are linear functions of full rank.
+    """
+    if not any(one.noise for one in transcript.derived):
+        return set()
+    parts = {
+        True: _parts_of(one for one in transcript.derived if one.noise),
+        False: _parts_of(one for one in transcript.derived if not one.noise),
+    }
+
+    def unknown(number: int) -> dict[int, float]:
+        found: dict[int, float] = defaultdict(float)
+        if number in known or number < 0:
+            return found
+        for part, factor in parts[False].get(number, ()):
+            for one, own in unknown(part).items():
+                found[one] += factor * own
+        return found if number in parts[False] else {number: 1.0}
+
+    rows = []
+    for number in known & parts[True].keys():
+        row: dict[int, float] = defaultdict(float)
+        for part, factor in parts[True][number]:
+            for one, own in unknown(part).items():
+                row[one] += factor * own
+        rows.append(row)
+    columns = {one: at for at, one in enumerate(sorted({one for row in rows for one in row}))}
+    if not columns or len(rows) < _ROWS_EACH * len(columns):
+        return set()
+    matrix = np.zeros((len(rows), len(columns)))
+    for place, row in enumerate(rows):
+        for one, factor in row.items():
+            matrix[place, columns[one]] = factor
+    if np.linalg.matrix_rank(matrix) < len(columns):
+        return set()
+    return set(columns)
+
+
+def _parts_of(derived: Iterable[Derived]) -> dict[int, list[tuple[int, float]]]:
+    """The parts of each sum, and their factors."""
+    found: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for one in derived:
+        numbers = numbers_of(one.ids)
+        for ids, factor in one.parents:
+            by = np.broadcast_to(flat(factor), numbers.shape)
+            for number, part, own in zip(numbers, numbers_of(ids), by, strict=True):
+                found[int(number)].append((int(part), float(own)))
+    return found
 
 
 def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> NoisyStep | None:

@@ -220,12 +220,15 @@ class Unfollowed(NamedTuple):
         unseen: Whether no use was observed at all: it adds to no observed answer, so it can excuse
             a divergence, but not a loss.
         public_coins: Whether the only open question is that coins are assumed public.
+        mixed: Whether each noisy answer is put together with many values of the data here, which
+            its noise cannot protect: it can excuse a divergence, but not a loss.
     """
 
     site: Site
     why: str
     unseen: bool = False
     public_coins: bool = False
+    mixed: bool = False
 
 
 @dataclass(kw_only=True)

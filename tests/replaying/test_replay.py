@@ -307,7 +307,7 @@ def test_what_is_made_of_data_and_a_released_answer_is_data() -> None:
     [
         ("SpreadAroundNoisyMean", Verdict.CONSISTENT),
         ("ClippedAtNoisyLimit", Verdict.CONSISTENT),
-        ("WeighedByNoisyCount", Verdict.INCONCLUSIVE),
+        ("WeighedByNoisyCount", Verdict.CONSISTENT),
     ],
 )
 def test_data_put_together_with_noisy_answers_and_noised_again_is_no_violation(
@@ -336,8 +336,8 @@ def test_a_loop_that_the_data_ends_is_named() -> None:
         ("InThreads", "thread"),
         pytest.param("ShareReused", "used more than once", marks=pytest.mark.ci),
         pytest.param("MixedNoise", "no known law", marks=pytest.mark.ci),
-        ("OneByOne", "data is added to a part of noisy answers"),
-        ("Accumulated", "data is added to a part of noisy answers"),
+        ("OneByOne", "put together with data"),
+        ("Accumulated", "put together with data"),
     ],
 )
 def test_what_cannot_be_followed_is_inconclusive(name: str, said: str) -> None:

@@ -122,9 +122,6 @@ def test_a_rate_or_a_scale_that_is_not_the_claims_is_a_violation_at_its_line(nam
     assert "given which other records are in the sub-samples" in record.reasons[0]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="since tensors are followed, the honest twin's noise counts as used twice"
-)
 @pytest.mark.ci
 def test_a_training_with_too_little_noise_on_sub_samples_is_found_and_its_honest_twin_is_not() -> (
     None

@@ -374,7 +374,7 @@ class ClippedAtNoisyLimit(Counting):
 
 
 class WeighedByNoisyCount(Counting):
-    """Each value times a noisy count, before their noisy sum: what protects what is not known."""
+    """Each value times a noisy count, before their noisy sum: the count is used as a number."""
 
     def train(self, counts: Any) -> Any:
         weight = counts[0] + self.rng.laplace(0.0, 2.0)

@@ -249,10 +249,10 @@ def plain(value: Any) -> Any:
 def unmarked(value: Any, where: Site) -> Any:
     """A value whose mark ends here: noise and coins are used up, answers are released."""
     if isinstance(value, MarkedNumber):
-        _used(value.array, where)
+        used(value.array, where)
         return float(value)
     if isinstance(value, Marked):
-        _used(value, where)
+        used(value, where)
         return value.view(np.ndarray)
     if isinstance(value, (list, tuple)) and any(
         isinstance(one, (Marked, MarkedNumber)) for one in value
@@ -261,7 +261,8 @@ def unmarked(value: Any, where: Site) -> Any:
     return value
 
 
-def _used(value: Any, where: Site) -> None:
+def used(value: Any, where: Site) -> None:
+    """Ends a mark: answers are released, noise is a coin from here on."""
     if not value.is_marked:
         return
     if isinstance(value, AnswerArray):
@@ -281,7 +282,7 @@ class Marked(np.ndarray):
     def __array_finalize__(self, source: Any) -> None:
         """A view not made by a method here has lost its mark: its source counts as used."""
         if isinstance(source, Marked) and source.is_marked and world.hears:
-            _used(source, site())
+            used(source, site())
 
     @property
     def is_marked(self) -> bool:
@@ -316,7 +317,7 @@ class Marked(np.ndarray):
     def __setitem__(self, key: Any, value: Any) -> None:
         where = site()
         if not self.is_marked or not _fill(self, key, value):
-            _used(self, where)
+            used(self, where)
             self._forget()
             value = unmarked(value, where)
             self.view(np.ndarray)[key] = value
@@ -462,7 +463,7 @@ for _name in (
         where = site()
         others = [unmarked(one, where) for one in args]
         found = getattr(self.view(np.ndarray), _name)(*others, **kwargs)
-        _spent((self,), found, where)
+        spent((self,), (), found, where)
         return found
 
     setattr(Marked, _name, _using)
@@ -622,11 +623,11 @@ class MarkedNumber(np.float64):
         return _called(function, tuple(_array(one) for one in args), kwargs)
 
     def __hash__(self) -> int:
-        _used(self.array, site())
+        used(self.array, site())
         return hash(float(self))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        _used(self.array, site())
+        used(self.array, site())
         return (float, (float(self),))
 
     def item(self) -> Any:
@@ -751,8 +752,12 @@ def _binary(name: str, *, reflected: bool = False) -> Any:
         is_plain = type(self) is AnswerNumber and type(other) in _PLAIN_NUMBERS
         if kind is not None and is_plain and world.are_released(self.array.ids) and world.hears:
             where = site()
-            if where[:2] not in world.asked:
-                world.note(kind, where, other)
+            mixes = where[:2] in world.mixing
+            if mixes or where[:2] not in world.asked:
+                if mixes:
+                    world.mix(self.array.ids, where)
+                else:
+                    world.note(kind, where, other)
                 value = self.array.view(np.ndarray)[()]
                 return ufunc(other, value) if reflected else ufunc(value, other)
         if not isinstance(other, (int, float, np.ndarray, np.generic, list)):
@@ -817,7 +822,7 @@ for _name in (
 ):
 
     def _spending(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
-        _used(self.array, site())
+        used(self.array, site())
         value = self.array.view(np.ndarray)[()]  # an integer if it was
         plain_value = value.item()
         return getattr(plain_value if hasattr(plain_value, _name) else value, _name)(
@@ -857,11 +862,10 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
         "iscomplexobj",
     ):
         return function(*map(_bare, args), **kwargs)
-    marked = [one for one in args if isinstance(one, (Marked, MarkedNumber))]
-    _checked(marked, [one for one in args if not isinstance(one, (Marked, MarkedNumber))], where)
     options = {key: unmarked(one, where) for key, one in kwargs.items()}
     found = function(*map(_bare, args), **options)
-    _spent(args, found, where)
+    others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
+    spent(args, others, found, where)
     return found
 
 
@@ -1000,24 +1004,41 @@ def _bare(value: Any) -> Any:
     return value
 
 
-def _spent(values: Any, found: Any, where: Site) -> None:
+def spent(values: Any, others: Any, found: Any, where: Site) -> None:
     """Ends the marks of what a function that is not followed was given.
 
     Noise and coins are used up. Answers are released, unless the function makes fewer numbers of
-    them than they are: it may be only those that are used, as of a product with a vector.
+    them than they are: it may be only those that are used, as of a product with a vector. What is
+    made of released answers and of data stays data. Data put together with noise, or with answers
+    of which it may decide what is in the result, is protected in a way that is not followed.
+
+    Args:
+        values: What the function was given.
+        others: What of that has no mark.
+        found: What it returned.
+        where: The line.
     """
-    marked = [_array(one) for one in _flattened(values)]
-    hidden = sum(
-        one.size
-        for one in marked
-        if isinstance(one, AnswerArray) and one.is_marked and not world.are_released(one.ids)
-    )
-    fewer = _is_number(found) and np.size(found) < hidden
+    marked = [one for one in map(_array, _flattened(values)) if one.is_marked]
+    answers = [one for one in marked if isinstance(one, AnswerArray)]
+    kind, fewer = "spend", False
+    if len(answers) == len(marked):
+        hidden = [one for one in answers if not world.are_released(one.ids)]
+        fewer = _is_number(found) and np.size(found) < sum(one.size for one in hidden)
+        fewer = fewer and where[:2] not in world.mixing
+        kind = "reduce with" if fewer else "use with"
+        if where[:2] in world.mixing:
+            for one in answers:
+                world.mix(one.ids, where, times=np.size(found))
+        if not hidden or where[:2] in world.mixing:
+            others = ()
+    for one in others:
+        if isinstance(one, (np.ndarray, np.generic, float, int)) and not isinstance(one, bool):
+            world.equal(kind, where, one)
     for one in marked:
-        if fewer and isinstance(one, AnswerArray) and one.is_marked:
+        if fewer:
             world.reduce(one.ids, where)
         else:
-            _used(one, where)
+            used(one, where)
 
 
 def _is_number(found: Any) -> bool:
@@ -1032,19 +1053,6 @@ def _flattened(values: Any) -> Any:
             yield from _flattened(one)
         elif isinstance(one, (Marked, MarkedNumber)):
             yield one
-
-
-def _checked(marked: Any, others: Any, where: Site) -> None:
-    """Handles data put together with marked arrays, whose noise may then protect it.
-
-    Where all of them are answers that are released already, nothing protects it: it stays data.
-    """
-    answers = [_array(one) for one in marked if isinstance(_array(one), AnswerArray)]
-    if len(answers) == len(marked) and all(world.are_released(one.ids) for one in answers):
-        return
-    for one in others:
-        if isinstance(one, (np.ndarray, np.generic, float, int)) and not isinstance(one, bool):
-            world.equal("spend" if len(answers) < len(marked) else "answers", where, one)
 
 
 # -- operations ----------------------------------------------------------------------------------
@@ -1074,9 +1082,8 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         )
         if found is not NotImplemented:
             return found
-    _checked(marked, [one for one in inputs if not isinstance(one, Marked)], where)
     found = getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
-    _spent(inputs, found, where)
+    spent(inputs, [one for one in inputs if not isinstance(one, Marked)], found, where)
     return found
 
 
@@ -1151,6 +1158,9 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
 
 def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
     """Answers times a factor: one that differs in both worlds makes other answers of them."""
+    if where[:2] in world.mixing:
+        world.mix(spread.ids, where)
+        return _plainly(content)
     if where[:2] not in world.asked:
         world.note("rescale", where, factor)
         if world.are_released(spread.ids):
@@ -1229,17 +1239,24 @@ def _coin_shifted(marked: Any, other: Any, where: Site) -> Any:
     )
 
 
-def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
-    """An answer plus a value: a shift if the value is equal in both worlds, else a new answer."""
+def _shifted(known: Any, other: Any, out: Any, where: Site, *, use: str = "sum") -> Any:
+    """An answer plus a value: a shift if the value is equal in both worlds, else a new answer.
+
+    `use` is "sum" or "comparison".
+    """
     other = plain(other)
     content = np.asarray(np.add(plain(known), other))
     shape = content.shape
     spread = _spread(known, shape)
     ids, factor, offset = spread.ids, spread.factor, spread.offset + other
+    if where[:2] in world.mixing and use == "sum":
+        world.mix(ids, where)
+        return _plainly(content, out)
     if where[:2] in world.asked:
         reply = world.ask(
             "shift",
             where,
+            use=use,
             ids=ids,
             factor=spread.factor,
             offset=spread.offset,
@@ -1262,11 +1279,12 @@ def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
 
 
 def _plainly(content: Any, out: Any = None) -> Any:
-    """Data put together with answers that are released already: it is data, without a mark."""
+    """Data put together with answers that are released: it is data, without a mark."""
     if out is None:
         return content[()]
     plain(out)[...] = content
-    out._forget()
+    if isinstance(out, Marked):
+        out._forget()
     return out
 
 
@@ -1344,7 +1362,7 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
     bare = marked.view(np.ndarray)
     found = np.argmax(bare, axis=axis) if which == "max" else np.argmin(bare, axis=axis)
     if not isinstance(marked, AnswerArray) or not marked.is_marked or not world.hears:
-        _used(marked, where)
+        used(marked, where)
         return found
     sign = 1.0 if which == "max" else -1.0
     rows = np.moveaxis(
@@ -1394,7 +1412,8 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
     shape = np.broadcast_shapes(first.shape, np.shape(second))
     if not isinstance(second, Marked) and where[:2] in world.asked:
         # a limit that depends on the data is part of the value before noise
-        first = _array(_shifted(first, -np.asarray(plain(second), dtype=float), None, where))
+        moved = -np.asarray(plain(second), dtype=float)
+        first = _array(_shifted(first, moved, None, where, use="comparison"))
         second = np.zeros(())
         if not isinstance(first, Marked):
             return first < second if sign == "<" else first > second

@@ -61,6 +61,7 @@ class ListeningWorld:
         self.seed = 0
         self.opposite = False
         self.asked: Set[Tuple[str, int]] = set()
+        self.mixing: Set[Tuple[str, int]] = set()
         self.counted: Tuple[int, int] = (0, 0)
         self.kept: Optional[bool] = None
         self._record_seed = 0
@@ -83,6 +84,7 @@ class ListeningWorld:
         self._told: Set[str] = set()
         self.released = np.zeros(0, dtype=bool)
         self.reduced: Set[int] = set()
+        self._mixed: Dict[Site, Counter[int]] = {}
         self.recent: Deque[Any] = deque(maxlen=_RECENT)
         self.quiet = threading.local()
 
@@ -94,6 +96,7 @@ class ListeningWorld:
             self.fit += 1
             self.seed, self.opposite = message["seed"], message["opposite"]
             self.asked = {(file, line) for file, line in message["asked"]}
+            self.mixing = {(file, line) for file, line in message["mixing"]}
             self.counted = tuple(message["rows"])
             self.kept, self._falls = message["kept"], message["falls"]
             self._record_seed, self.own_rows = message["record_seed"], message["own_rows"]
@@ -104,7 +107,7 @@ class ListeningWorld:
             self._settled = np.zeros(0, dtype=bool)
             self._uses = np.zeros(0, dtype=np.uint8)
             self.released = np.zeros(0, dtype=bool)
-            self.reduced = set()
+            self.reduced, self._mixed = set(), {}
             self._drawn_at, self._told = [], set()
             self.recent.clear()
             for beginning in self.beginnings:
@@ -121,7 +124,11 @@ class ListeningWorld:
                 left = (stop - start) - int(known.sum())
                 if left:
                     unseen[where] += left
-            return {**self._notes(), "unseen": [[*where, left] for where, left in unseen.items()]}
+            return {
+                **self._notes(),
+                "unseen": [[*where, left] for where, left in unseen.items()],
+                "protected": [list(where) for where in self._protected()],
+            }
 
     @property
     def hears(self) -> bool:
@@ -361,10 +368,30 @@ class ListeningWorld:
         if flat.size == 1 and (flat[0] < 0 or self.released[flat[0]]):
             return
         flat = flat[flat >= 0]  # a plain number among answers has no answer number
-        fresh = flat[~self.released[flat]]
+        fresh = np.unique(flat[~self.released[flat]])  # an answer may be repeated for each row
         if len(fresh):
             self.released[fresh] = True
             self.note("release", where, fresh, ids=fresh)
+
+    def mix(self, ids: Any, where: Site, *, times: int = 1) -> None:
+        """Releases answers that are put together with data in a line that mixes them."""
+        counts = self._mixed.setdefault(where, Counter())
+        numbers, each = np.unique(np.asarray(ids), return_counts=True)
+        for number, own in zip(numbers.tolist(), each.tolist()):
+            if number >= 0:
+                counts[number] += own * times
+        self.release(ids, where)
+
+    def _protected(self) -> Set[Site]:
+        """Lines where the noise of an answer may protect the data it is put together with.
+
+        It cannot protect several values at once: such answers are used as numbers.
+        """
+        return {
+            where
+            for where, counts in self._mixed.items()
+            if sum(counts.values()) < _SEVERAL * len(counts)
+        }
 
     def reduce(self, ids: Any, where: Site) -> None:
         """Records that fewer numbers are made of these answers, in a way that is not followed."""
@@ -387,6 +414,8 @@ class _Hush:
 
 
 _USES = ("", "answer", "sum", "number")
+_SEVERAL = 3
+"""Values that a line puts together with each answer, as rows, if noise is not to protect them."""
 _FLOATS = (float, np.float64)
 _FLOAT = struct.Struct("=d")
 

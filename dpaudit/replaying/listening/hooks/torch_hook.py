@@ -276,8 +276,7 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) ->
     dtype = kwargs.get("dtype") or next(
         (one.dtype for one in (mean, std) if isinstance(one, torch.Tensor)), None
     )
-    found = _noise(shape, where, scale, dtype)
-    found = found + torch.as_tensor(np.broadcast_to(loc, shape).copy()).to(found.dtype)
+    found = _around(_noise(shape, where, scale, dtype), loc, where)
     out = kwargs.get("out")
     if out is None:
         return found
@@ -325,10 +324,19 @@ def _of_distribution(law: str) -> Callable[..., Any]:
 
     def sample(self: Any, sample_shape: Any = ()) -> Any:
         shape = tuple(self._extended_shape(torch.Size(sample_shape)))
-        found = _noise(shape, site(), _numbers(self.scale), self.loc.dtype, law)
-        return found + self.loc.expand(shape)
+        where = site()
+        found = _noise(shape, where, _numbers(self.scale), self.loc.dtype, law)
+        return _around(found, _numbers(self.loc), where)
 
     return sample
+
+
+def _around(noise: Any, loc: Any, where: Site) -> Any:
+    """Noise around a location: noise alone if that is 0 in both worlds, otherwise an answer."""
+    nothing = not np.any(loc)
+    if marks.world.equal("zero", where, nothing) and nothing:
+        return noise
+    return noise + torch.as_tensor(np.broadcast_to(loc, noise.shape).copy()).to(noise.dtype)
 
 
 def _rand(*size: Any, **kwargs: Any) -> Any:
@@ -417,7 +425,10 @@ def _numbers(value: Any) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    return value.as_subclass(torch.Tensor) if isinstance(value, torch.Tensor) else value
+    """Without a mark; a tensor that has none stays itself, for a view of it is another tensor."""
+    if isinstance(value, (NoiseTensor, AnswerTensor)):
+        return value.as_subclass(torch.Tensor)
+    return value
 
 
 def _define() -> None:
@@ -461,7 +472,8 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     marked = [one for one in _tensors((*args, *kwargs.values())) if _is_marked(one)]
     changes = name in ("requires_grad_", "__set__")
     if changes and marked and marks.world.hears:  # from here on a parameter of a network
-        _spent(marked, where)
+        for one in marked:
+            marks.used(_numpy_marked(one), where)
         _forgotten(marked)
     if changes or not marked:
         with torch._C.DisableTorchFunctionSubclass():
@@ -486,35 +498,19 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
         found = _answer_followed(name, function, args, bare, options, known, where)
         if found is not NotImplemented:
             return found
-    hidden = noise is not None or any(
-        isinstance(one, AnswerTensor) and not marks.world.are_released(one.dpaudit_answers.ids)
-        for one in marked
-    )
-    _spent(marked, where)
-    if hidden:
-        for one in _tensors(args):
-            if not isinstance(one, (NoiseTensor, AnswerTensor)):
-                marks.world.equal("answers" if noise is None else "spend", where, _numbers(one))
+    made = function(*bare, **options)
+    others = [_numbers(one) for one in _tensors(args) if not _is_marked(one)]
+    arrays = [_numpy_marked(one) for one in marked]
+    marks.spent(arrays, others, _numbers(made) if isinstance(made, torch.Tensor) else made, where)
     if name.endswith("_") and not name.startswith("__"):
         _forgotten(marked[:1])
-    return function(*bare, **options)
+    return made
 
 
 def _is_marked(one: Any) -> bool:
     if isinstance(one, AnswerTensor):
         return one.dpaudit_answers is not None
     return isinstance(one, NoiseTensor) and bool(one.dpaudit_parts)
-
-
-def _spent(marked: Any, where: Site) -> None:
-    """These tensors are used: answers as numbers, noise as coins."""
-    for one in marked:
-        if isinstance(one, AnswerTensor):
-            marks.world.release(one.dpaudit_answers.ids, where)
-        else:
-            for part in one.dpaudit_parts:
-                marks.world.use_noise(part.ids, where, "number")
-            marks.world.note("draw", where, tuple(one.dpaudit_parts[0].ids.shape))
 
 
 def _forgotten(marked: Any) -> None:
@@ -573,9 +569,8 @@ def _followed(
     else:
         noise_sign, data_sign = (1.0, sign) if first else (sign, 1.0)
     scaled = tuple(part._replace(factor=part.factor * noise_sign) for part in parts)
-    nothing = not np.any(_numbers(other))
-    if marks.world.equal("zero", where, nothing) and nothing and not _in_place(name):
-        return _times(function(*bare, **options), scaled, 1.0)  # as distributions around 0 do
+    if not isinstance(other, torch.Tensor) and not _in_place(name) and other == 0:
+        return _times(function(*bare, **options), scaled, 1.0)  # the start of Python's sum
     return _answer(
         function,
         bare,

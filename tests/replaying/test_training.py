@@ -1,0 +1,49 @@
+"""Whole replays of noisy gradient descent by hand: what is put together with a noisy model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+import listened_training
+from dpaudit.replaying.record import ReplayRecord
+from dpaudit.results.verdict import Verdict
+
+pytestmark = pytest.mark.usefixtures("worlds")
+
+SCHEMA = dpaudit.Schema.from_document(
+    {"columns": [{"name": name, "kind": "continuous", "lower": 0.0, "upper": 1.0} for name in "ax"]}
+)
+
+
+def replayed(name: str, scale: float) -> ReplayRecord:
+    table = pd.DataFrame(np.random.default_rng(3).random((40, 2)), columns=["a", "x"])
+    table.loc[39] = [1.0, 0.0]
+    generator = getattr(listened_training, name)(scale)
+    return dpaudit.replay(generator, table, schema=SCHEMA, replays=4, target="row:39")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ToMeans",
+        "ByRows",
+        *(
+            pytest.param(name, marks=pytest.mark.ci)
+            for name in ("ByMatrix", "InTorch", "ToMeansInTorch", "ByAutograd")
+        ),
+    ],
+)
+def test_training_by_hand_is_followed_and_too_little_noise_is_found(name: str) -> None:
+    if "Torch" in name or "Auto" in name:
+        pytest.importorskip("torch")
+    honest = replayed(name, 2.0)
+    assert honest.verdict is Verdict.CONSISTENT, str(honest)
+    assert honest.computed is not None
+    assert 2.5 < honest.computed < 4.378  # not every gradient is clipped
+    found = replayed(name, 0.6)
+    assert found.verdict is Verdict.VIOLATION, str(found)
+    [line] = found.ledger
+    assert (line.law, line.times) == ("gaussian", 4)
