@@ -90,6 +90,7 @@ class Order(NamedTuple):
         given: What is answered to questions that another replay had as well.
         rows: Places of records whose own coins fall so, in both worlds; the target in world "in"
             if there are none.
+        draws_record: Whether the target is among the records of every draw of records.
     """
 
     number: int
@@ -105,6 +106,7 @@ class Order(NamedTuple):
     falls: tuple[bool, ...] = ALL_IN
     given: Mapping[Question, Any] = {}
     rows: tuple[int, ...] = ()
+    draws_record: bool = False
 
 
 class Played(NamedTuple):
@@ -286,6 +288,7 @@ class Worlds:
                     "mixing": sorted(self._mixing),
                     "rows": [len(tables[world]), len(tables[other])],
                     "own_rows": list(order.rows) or alone,
+                    "draws_record": order.draws_record,
                     "kept": order.kept,
                     "falls": list(order.falls),
                 }

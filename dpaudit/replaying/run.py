@@ -124,6 +124,7 @@ class _Found:
     coins_matter: Site | None = None
     unheard: bool = False
     fixed: tuple[Site, ...] = ()
+    once_drawn: str | None = None
     fits: int = 0
     seconds: list[float] = field(default_factory=list)
     rows_differ: bool = False
@@ -364,10 +365,11 @@ def _replayed(
     say("pilot")
     found = _piloted(setting, say)
     found.control = _control_said(control)
-    again = _play(setting, Order(2, kept=found.kept))
+    again = _play(setting, Order(2, kept=found.kept, draws_record=True))
     found.fits += 4
     found.seconds.append(again.transcript.seconds)
     found.fixed = _fixed(found.pilot, settled(again.transcript))
+    found.once_drawn = _once_drawn(found.pilot, again.transcript)
     found.used = _used(setting, found.pilot, found, say)
     plan = draw_plan(
         found.pilot,
@@ -548,6 +550,17 @@ def _control_said(control: Played) -> str | None:
         where = moved[0] if moved else transcript.choices[0].site
         return f"two fits of the same table differ at {where}"
     return "two fits of the same table give other rows" if _differ(control) else None
+
+
+def _once_drawn(pilot: Transcript, drawn: Transcript) -> str | None:
+    """What differs only if the record is among those that coins draw, without noise."""
+    parting = _parting(drawn, ()) if pilot.parting is None else None
+    usual = {one.site for one in pilot.choices}
+    sites = [one.site for one in drawn.choices if one.site not in usual]
+    if parting is None and not sites:
+        return None
+    what = f"the sampler at {sites[0]} follows the data" if parting is None else parting.meaning
+    return f"if this record is among those that coins draw, {what}; its cost is not known"
 
 
 def _differ(played: Played) -> bool:
@@ -818,7 +831,9 @@ def _concluded(
             replays=len(counted),
             confidence=_shared(guarantee, confidence).counted,
             rng=_streams(0)("power", 0),
-        ),
+        )
+        if found.heard
+        else None,
         ledger=ledger(pilot, pilot_losses),
         parting=parting,
         not_followed=_not_followed(pilot, pilot_losses),
@@ -981,6 +996,8 @@ def _verdict(
                 f"what comes after {cut.unfollowed[-1].site} cannot be followed: "
                 f"{cut.unfollowed[-1].why}",
             )
+        if found.once_drawn is not None:
+            return Verdict.INCONCLUSIVE, (found.once_drawn,)
         return Verdict.CONSISTENT, (
             _consistent(found),
             *(f"nothing is proved, for {one}" for one in found.doubts),

@@ -127,3 +127,34 @@ class ByAutograd(Descent):
             with torch.no_grad():
                 weights -= 0.02 * (total + torch.randn(2) * self.scale)
         return weights.detach().numpy()
+
+
+class OnBatches(ByMatrix):
+    """Batches of a fixed size, drawn by coins that are taken to be public."""
+
+    def summed(self, weights: Any, inputs: Any, outputs: Any) -> Any:
+        rows = self.rng.choice(len(inputs), size=20, replace=False)
+        return super().summed(weights, inputs[rows], outputs[rows])
+
+
+class FromARow(OnBatches):
+    """The first of the synthetic rows is a random row of the data."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> FromARow:
+        super().fit(data, seed=seed)
+        self.first = data.iloc[[self.rng.choice(len(data))]]
+        return self
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        rest = super().sample(n - 1, seed=seed)
+        return pd.concat([self.first, rest], ignore_index=True)
+
+
+class ByInversion(ToMeans):
+    """The noise is scipy's inverse distribution function of uniform draws."""
+
+    def train(self, inputs: Any, outputs: Any) -> Any:
+        from scipy import stats
+
+        total = self.summed(np.zeros(2), inputs, outputs)
+        return -0.02 * (total + stats.norm.ppf(self.rng.random(2), scale=self.scale))

@@ -841,6 +841,8 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
         args = (combined(args[0]), *args[1:])
         return getattr(args[0], name)(*args[1:], **kwargs)
     if name in _STRUCTURAL:
+        if name.startswith("atleast") and len(args) > 1:
+            return tuple(function(one) for one in args)
         followed = _moved(function, args, kwargs)
         if followed is not None:
             return followed

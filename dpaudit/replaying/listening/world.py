@@ -62,6 +62,7 @@ class ListeningWorld:
         self.opposite = False
         self.asked: Set[Tuple[str, int]] = set()
         self.mixing: Set[Tuple[str, int]] = set()
+        self.draws_record = False
         self.counted: Tuple[int, int] = (0, 0)
         self.kept: Optional[bool] = None
         self._record_seed = 0
@@ -98,6 +99,7 @@ class ListeningWorld:
             self.asked = {(file, line) for file, line in message["asked"]}
             self.mixing = {(file, line) for file, line in message["mixing"]}
             self.counted = tuple(message["rows"])
+            self.draws_record = message["draws_record"]
             self.kept, self._falls = message["kept"], message["falls"]
             self._record_seed, self.own_rows = message["record_seed"], message["own_rows"]
             self._loops = {(file, line) for file, line in message["loops"]}

@@ -353,6 +353,9 @@ class _Heard:
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
         found = np.asarray(picks.choice(union, size, replace))
+        if world.draws_record and found.size and place not in found:
+            found = found.copy()
+            found[(0,) * found.ndim] = place
         if short:  # this world lacks the record: another one takes its place
             others = (
                 np.setdiff1d(np.arange(union), np.append(found.ravel(), place))
