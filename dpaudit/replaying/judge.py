@@ -85,13 +85,15 @@ def measured(
     *,
     used: Set[Site] = frozenset(),
     shown: frozenset[Question] | None = None,
+    all_released: bool = False,
 ) -> tuple[float, float]:
     """The loss of a transcript towards the world that it was drawn from, and its log weight.
 
-    If only some answers are shown to have an influence, the loss is the one nearest to 0 that
-    holds whichever of the others have one. If the worlds diverge only when the target's own coin
-    is "in", world "in" diverges with the probability of that coin, and otherwise behaves as world
-    "out".
+    If not all answers are known to have an influence, because their use was not observed or because
+    only some are shown to have one, the loss is the one nearest to 0 that holds whichever of the
+    others have one; unless `all_released` takes all for released. If the worlds diverge only when
+    the target's own coin is "in", world "in" diverges with the probability of that coin, and
+    otherwise behaves as world "out".
     """
     parting = transcript.parting
     if parting is not None and parting.kind not in (PartKind.FAILURE, PartKind.UNFOLLOWED):
@@ -102,7 +104,7 @@ def measured(
                 return math.inf, transcript.log_weight + float(np.log(transcript.chance))
     transcript = settled(transcript)
     loss = total(losses(transcript, used=used))
-    if shown is not None and loss != 0:
+    if loss != 0 and not all_released:
         sign = 1 if loss > 0 else -1
         limit = total(losses(transcript, used=used, influence=Influence(shown, sign)))
         loss = limit if sign * limit > 0 else 0.0

@@ -77,16 +77,17 @@ class Influence(NamedTuple):
     """What is known to have an influence on what is released.
 
     Attributes:
-        keys: Questions whose answers have one.
+        keys: Questions whose answers have one; None for all whose use was observed.
         sign: 1 for a limit below the loss, -1 for one above it.
     """
 
-    keys: frozenset[Question]
+    keys: frozenset[Question] | None
     sign: int
 
     def limited(self, loss: StepLoss) -> StepLoss:
         """A loss whose answers may have no influence counts only if it makes up for others."""
-        if loss.keys <= self.keys or self.sign * loss.value <= 0:
+        is_known = loss.how is not How.ASSUMED and (self.keys is None or loss.keys <= self.keys)
+        if is_known or self.sign * loss.value <= 0:
             return loss
         return loss._replace(value=0.0)
 

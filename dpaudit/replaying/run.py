@@ -133,6 +133,7 @@ class _Found:
     idle: tuple[Site, ...] = ()
     coarse: tuple[Site, ...] = ()
     heard: bool = False
+    open_use: bool = False
     identified: WorldsIdentified | None = None
     doubts: tuple[str, ...] = ()
     verdict: Verdict = Verdict.INCONCLUSIVE
@@ -400,6 +401,8 @@ def _replayed(
         plays.append(played)
     counted = [one.transcript for one in plays]
     judged = _judged(setting, found, plan, counted)
+    if not judged.above:
+        found.open_use = _judged(setting, found, plan, counted, all_released=True).above
     found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
     if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
@@ -771,10 +774,17 @@ def _judged(
     counted: Sequence[Transcript],
     *,
     shown: frozenset[Question] | None = None,
+    all_released: bool = False,
 ) -> _Judged:
     guarantee = replay_guarantee(setting.spec.claim)
     measures = [
-        measured(one, plan.base_of(number), used=found.used, shown=shown)
+        measured(
+            one,
+            plan.base_of(number),
+            used=found.used,
+            shown=shown,
+            all_released=all_released,
+        )
         for number, one in enumerate(counted)
     ]
     replays = Replays(
@@ -998,6 +1008,8 @@ def _verdict(
             )
         if found.once_drawn is not None:
             return Verdict.INCONCLUSIVE, (found.once_drawn,)
+        if found.open_use:
+            return Verdict.INCONCLUSIVE, found.doubts
         return Verdict.CONSISTENT, (
             _consistent(found),
             *(f"nothing is proved, for {one}" for one in found.doubts),
@@ -1052,16 +1064,16 @@ def _doubts(
     public_coins: bool,
 ) -> Iterator[str]:
     """What could excuse a loss: with any of these nothing is proved."""
-    open_sites = {
-        str(one.site)
-        for transcript in (found.pilot, *counted)
-        for one in losses(transcript, used=found.used)
-        if one.how is How.ASSUMED and abs(one.value) > EXACT
-    }
-    if open_sites:
+    if found.open_use:
+        open_sites = {
+            str(one.site)
+            for transcript in (found.pilot, *counted)
+            for one in losses(transcript, used=found.used)
+            if one.how is How.ASSUMED and abs(one.value) > EXACT
+        }
         yield (
-            f"how the noisy answers of {', '.join(sorted(open_sites))} are used is not "
-            f"followed{'; if they are released, the loss exceeds the claim' if above else ''}"
+            f"how the noisy answers of {', '.join(sorted(open_sites))} are used is not followed; "
+            "if they are released, the loss exceeds the claim"
         )
     if found.unheard:
         yield (

@@ -317,6 +317,16 @@ def test_data_put_together_with_noisy_answers_and_noised_again_is_no_violation(
         assert replayed(name, target=target).verdict is verdict
 
 
+def test_an_answer_without_an_observed_use_leaves_what_the_others_prove() -> None:
+    record = replayed("UnusedAnswer", replays=10)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.proved == pytest.approx(0.5)
+    assert record.computed == pytest.approx(1.0)  # as if it were released
+    above = replayed("UnusedAnswer", replays=10, epsilon=0.75)
+    assert above.verdict is Verdict.INCONCLUSIVE, str(above)
+    assert "if they are released, the loss exceeds the claim" in above.reasons[0]
+
+
 def test_a_loop_that_the_data_ends_is_named() -> None:
     record = replayed("DataDecidesTheLoop", target=f"row:{int(np.argmin(table()['a']))}")
     assert record.verdict is Verdict.INCONCLUSIVE  # something else could make up for it
