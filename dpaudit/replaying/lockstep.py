@@ -64,8 +64,13 @@ _ASKABLE: Final = frozenset(
 )
 """Kinds of notes that become questions if their line is asked."""
 _MIXED: Final = "noisy answers are used as numbers and put together with data"
-_MIXING: Final = frozenset({"shift", "rescale", "use with", "reduce with"})
-"""Kinds of notes and questions of noisy answers that are put together with other values."""
+_MIXING: Final = {
+    "shift": "sum",
+    "rescale": "factor",
+    "use with": "function",
+    "reduce with": "function",
+}
+"""How noisy answers are put together with other values, by kind of note or question."""
 
 
 class Order(NamedTuple):
@@ -165,7 +170,7 @@ class Worlds:
         self._sides, self._children = sides, children
         self._asked: set[tuple[str, int]] = set()
         self._loops: set[tuple[str, int]] = set()
-        self._mixing: dict[tuple[str, int], Site] = {}
+        self._mixing: dict[tuple[str, int, str], Site] = {}
         self._pool = ThreadPoolExecutor(2)
 
     def play(
@@ -327,21 +332,23 @@ class _Lines(NamedTuple):
     Attributes:
         asked: Their values differ in the two worlds: what was a note is a question.
         loops: They draw one coin for each record.
-        mixing: They put noisy answers together with data in a way that makes no other answers.
+        mixing: They put noisy answers together with data in a way that makes no other answers: in
+            a "sum", by a "factor", in a "comparison" or a "function".
     """
 
     asked: set[tuple[str, int]]
     loops: set[tuple[str, int]]
-    mixing: dict[tuple[str, int], Site]
+    mixing: dict[tuple[str, int, str], Site]
 
-    def mix(self, site: Site) -> None:
+    def mix(self, site: Site, use: str) -> None:
         """From the next attempt on, answers count as numbers in this line.
 
         Raises:
             _Again: If that is new.
         """
-        if site[:2] not in self.mixing:
-            self.mixing[site[:2]] = site
+        key = (site.file, site.line, use)
+        if key not in self.mixing:
+            self.mixing[key] = site
             raise _Again
 
 
@@ -367,7 +374,7 @@ class _Match:
         self._answers: dict[int, tuple[int, int]] = {}
         self._used: dict[int, int] = {}
         # answers that others replace, made of them and of data, and where these are made
-        self._gone: dict[int, Site | None] = {}
+        self._gone: dict[int, tuple[Site, str] | None] = {}
         self._mixed: list[float] = []  # losses of answers of sub-samples, towards the base world
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
@@ -484,7 +491,7 @@ class _Match:
                     self.lines.asked.add(key)
                     raise _Again
                 if first[0] == "use with":
-                    self.lines.mix(sites[0])
+                    self.lines.mix(sites[0], "function")
                 raise _Parted(
                     Parting(kind=PartKind.DRAWS, sites=sites, values=(first[0], second[0]))
                 )
@@ -512,7 +519,7 @@ class _Match:
         """
         for kind, site in apart:
             if kind in _MIXING:
-                self.lines.mix(site)
+                self.lines.mix(site, _MIXING[kind])
 
     def _find_loops(self) -> None:
         """Finds lines that draw one coin for each record.
@@ -586,7 +593,7 @@ class _Match:
         for number in flat(more.get("ids", ())).tolist() if self._gone else ():
             if number in self._gone:
                 if (mixing := self._gone[number]) is not None:
-                    self.lines.mix(mixing)
+                    self.lines.mix(*mixing)
                 self._end_unfollowed(
                     site, "a noisy answer is used, and also put together with data"
                 )
@@ -960,8 +967,8 @@ class _Match:
         if one_step is not None and is_whole and len(others[0]) == len(others[1]):
             moved_laws = _rescaled(one_step, places, (factor, factor))
         if one_step is None or moved_laws is None:
-            if inside["use"] == "sum":
-                self.lines.mix(site)
+            if inside["mixes"]:
+                self.lines.mix(site, inside["use"])
             # the noise in them may protect the value, as in a comparison: the cost is unknown
             self._end_unfollowed(
                 site, "data is added to a part of noisy answers, or to a sum or multiple of them"
@@ -972,7 +979,8 @@ class _Match:
             one_step.before.outside[places] * factor + offset + others[1],
         )
         self._next = inside["first"]
-        self._gone |= dict.fromkeys(ids.tolist(), site if inside["use"] == "sum" else None)
+        mixing = (site, str(inside["use"])) if inside["mixes"] else None
+        self._gone |= dict.fromkeys(ids.tolist(), mixing)
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
         base = WORLDS.index(self.order.base)
         if one_step.toss is None:
@@ -1023,7 +1031,7 @@ class _Match:
         if not alike and self._are_known(inside["ids"], outside["ids"]):
             return ({"known": True},) * 2
         if len(by[0]) != len(by[1]):
-            self.lines.mix(site)
+            self.lines.mix(site, "factor")
             self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
         steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
         one_step = next(iter(steps.values())) if len(steps) == 1 else None
@@ -1033,7 +1041,7 @@ class _Match:
         if one_step is not None and one_step.toss is None and _is_whole(one_step, places):
             known = _rescaled(one_step, places, factors)
         if one_step is None or known is None:
-            self.lines.mix(site)
+            self.lines.mix(site, "factor")
             self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
         before = Pair(
             *(

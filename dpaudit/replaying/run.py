@@ -1010,8 +1010,11 @@ def _verdict(
             return Verdict.INCONCLUSIVE, (found.once_drawn,)
         if found.open_use:
             return Verdict.INCONCLUSIVE, found.doubts
+        mixed = next((one.site for one in found.pilot.unfollowed if one.mixed), None)
+        rare = f"what noisy answers and data decide together at {mixed}, rarely, is not ruled out"
         return Verdict.CONSISTENT, (
             _consistent(found),
+            *((rare,) if mixed is not None else ()),
             *(f"nothing is proved, for {one}" for one in found.doubts),
         )
     if found.doubts:

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from .channel import Site, site
-from .world import ListeningWorld
+from .world import SEVERAL, ListeningWorld
 
 _COMPARED = {"less": "<", "less_equal": "<", "greater": ">", "greater_equal": ">"}
 _MOST_VALUES = 2**1000
@@ -752,7 +752,7 @@ def _binary(name: str, *, reflected: bool = False) -> Any:
         is_plain = type(self) is AnswerNumber and type(other) in _PLAIN_NUMBERS
         if kind is not None and is_plain and world.are_released(self.array.ids) and world.hears:
             where = site()
-            mixes = where[:2] in world.mixing
+            mixes = world.mixes(where, "sum" if kind == "shift" else "factor")
             if mixes or where[:2] not in world.asked:
                 if mixes:
                     world.mix(self.array.ids, where)
@@ -1026,12 +1026,13 @@ def spent(values: Any, others: Any, found: Any, where: Site) -> None:
     if len(answers) == len(marked):
         hidden = [one for one in answers if not world.are_released(one.ids)]
         fewer = _is_number(found) and np.size(found) < sum(one.size for one in hidden)
-        fewer = fewer and where[:2] not in world.mixing
+        mixes = world.mixes(where, "function")
+        fewer = fewer and not mixes
         kind = "reduce with" if fewer else "use with"
-        if where[:2] in world.mixing:
+        if mixes:
             for one in answers:
                 world.mix(one.ids, where, times=np.size(found))
-        if not hidden or where[:2] in world.mixing:
+        if not hidden or mixes:
             others = ()
     for one in others:
         if isinstance(one, (np.ndarray, np.generic, float, int)) and not isinstance(one, bool):
@@ -1160,7 +1161,9 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
 
 def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
     """Answers times a factor: one that differs in both worlds makes other answers of them."""
-    if where[:2] in world.mixing:
+    if np.ndim(factor) == 0 and factor == -1.0:  # a difference, usually: no value of the data
+        return _answer(content, spread.ids, -spread.factor, -spread.offset)
+    if world.mixes(where, "factor"):
         world.mix(spread.ids, where)
         return _plainly(content)
     if where[:2] not in world.asked:
@@ -1251,7 +1254,9 @@ def _shifted(known: Any, other: Any, out: Any, where: Site, *, use: str = "sum")
     shape = content.shape
     spread = _spread(known, shape)
     ids, factor, offset = spread.ids, spread.factor, spread.offset + other
-    if where[:2] in world.mixing and use == "sum":
+    # one noise cannot protect what many rows are compared with
+    mixes = use == "sum" or ids.size >= SEVERAL * len(np.unique(ids))
+    if mixes and world.mixes(where, use):
         world.mix(ids, where)
         return _plainly(content, out)
     if where[:2] in world.asked:
@@ -1259,6 +1264,7 @@ def _shifted(known: Any, other: Any, out: Any, where: Site, *, use: str = "sum")
             "shift",
             where,
             use=use,
+            mixes=mixes,
             ids=ids,
             factor=spread.factor,
             offset=spread.offset,

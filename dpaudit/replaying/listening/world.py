@@ -61,7 +61,7 @@ class ListeningWorld:
         self.seed = 0
         self.opposite = False
         self.asked: Set[Tuple[str, int]] = set()
-        self.mixing: Set[Tuple[str, int]] = set()
+        self._mixing: Set[Tuple[str, int, str]] = set()
         self.draws_record = False
         self.counted: Tuple[int, int] = (0, 0)
         self.kept: Optional[bool] = None
@@ -97,7 +97,7 @@ class ListeningWorld:
             self.fit += 1
             self.seed, self.opposite = message["seed"], message["opposite"]
             self.asked = {(file, line) for file, line in message["asked"]}
-            self.mixing = {(file, line) for file, line in message["mixing"]}
+            self._mixing = {(file, line, use) for file, line, use in message["mixing"]}
             self.counted = tuple(message["rows"])
             self.draws_record = message["draws_record"]
             self.kept, self._falls = message["kept"], message["falls"]
@@ -375,6 +375,10 @@ class ListeningWorld:
             self.released[fresh] = True
             self.note("release", where, fresh, ids=fresh)
 
+    def mixes(self, where: Site, use: str) -> bool:
+        """Whether a line puts answers together with data in a way that makes no other answers."""
+        return (where[0], where[1], use) in self._mixing
+
     def mix(self, ids: Any, where: Site, *, times: int = 1) -> None:
         """Releases answers that are put together with data in a line that mixes them."""
         counts = self._mixed.setdefault(where, Counter())
@@ -392,7 +396,7 @@ class ListeningWorld:
         return {
             where
             for where, counts in self._mixed.items()
-            if sum(counts.values()) < _SEVERAL * len(counts)
+            if sum(counts.values()) < SEVERAL * len(counts)
         }
 
     def reduce(self, ids: Any, where: Site) -> None:
@@ -416,7 +420,7 @@ class _Hush:
 
 
 _USES = ("", "answer", "sum", "number")
-_SEVERAL = 3
+SEVERAL = 3
 """Values that a line puts together with each answer, as rows, if noise is not to protect them."""
 _FLOATS = (float, np.float64)
 _FLOAT = struct.Struct("=d")
