@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json as json_module
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -165,10 +164,18 @@ def account(
     ]
     warnings = _warnings(rows)
     if json:
-        document: dict[str, Any] = {"budget": epsilon, "delta": delta, "teachers": teachers}
-        document |= {"neighbours": Neighbours.ADD_REMOVE, "method": method}
-        document |= {"plans": [_entry(row) for row in rows], "warnings": warnings}
-        results().print(json_module.dumps(document, indent=2))
+        from dpaudit.results.label_costs import LabelCosts
+
+        found = LabelCosts(
+            teachers=teachers,
+            budget=epsilon,
+            delta=delta,
+            neighbours=Neighbours.ADD_REMOVE,
+            method=method,
+            plans=tuple(rows),
+            warnings=tuple(warnings),
+        )
+        results().print(found.to_json(), end="")
         return
     _show(question, rows, warnings)
 
@@ -184,18 +191,6 @@ def _warnings(rows: Sequence[Prospect]) -> list[str]:
         f"{COIN_FLIP:g} where {percent(CLEAR_MAJORITY)} of the teachers agree. "
         "Use more teachers, fewer labels or a larger epsilon."
     ]
-
-
-def _entry(row: Prospect) -> dict[str, Any]:
-    return {
-        "mechanism": row.plan.mechanism,
-        "labels": row.plan.labels,
-        "scale": row.plan.scale,
-        "epsilon": row.plan.epsilon,
-        "proof": row.proof,
-        "right": {f"{quality.consensus:g}": quality.right for quality in row.qualities},
-        "near_coin_flips": row.near_coin_flips,
-    }
 
 
 def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> None:

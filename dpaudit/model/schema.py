@@ -218,6 +218,8 @@ MAX_CATEGORIES = 1000
 """More distinct strings than this look like an identifier or free text."""
 _FEW: Final = 20
 """So many distinct values may be categories, whatever they look like."""
+_JUDGED: Final = 50
+"""Smallest number of rows that shows an identifier."""
 _UNLIKELY: Final = 20.0
 """Chance of at most exp(-this) is none."""
 _MOST: Final = 0.9
@@ -344,7 +346,7 @@ def numbers_the_rows(values: pd.Series[Any]) -> bool:
     all different within a range of m numbers, which has at most exp(-n (n - 1) / 2 m).
     """
     n = len(values)
-    if n <= _FEW or values.dtype.kind not in "iu":
+    if n < _JUDGED or values.dtype.kind not in "iu":
         return False
     numbers = values.to_numpy(dtype=np.float64)
     steps = np.diff(numbers)

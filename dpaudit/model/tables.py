@@ -159,9 +159,7 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
             f"schema {path} is not JSON: {error}; give a JSON file of dpaudit or SDV"
         ) from None
     if not isinstance(document, dict):
-        raise SchemaError(
-            f'schema {path} is a {type(document).__name__}: give an object with "columns"'
-        )
+        raise SchemaError(f'schema {path}: expected a JSON object with "columns"')
     try:
         if isinstance(document.get("tables"), dict) or isinstance(document.get("columns"), dict):
             return Schema.from_sdv(document, data())

@@ -127,7 +127,7 @@ def test_a_sample_has_a_public_schema_that_is_not_its_extremes() -> None:
         ),
         ([*range(40), "unknown"], "is text because of 'unknown', else numbers"),
         ([f"p{i}" for i in range(40)], "40 distinct texts in 40 rows: drop an identifier"),
-        (list(range(100, 140)), "numbers the rows: drop it if it is an identifier"),
+        (list(range(100, 150)), "numbers the rows: drop it if it is an identifier"),
         ([7 * i % 60 for i in range(60)], "numbers the rows"),  # in no order
         ([10**25 + i % 2 for i in range(40)], "beyond 2**53, which are not exact"),
     ],
