@@ -20,6 +20,7 @@ from dpaudit.model.claim import Neighbours
 if TYPE_CHECKING:
     from dpaudit.account import LabelPlan
     from dpaudit.account.calibration import Prospect
+    from dpaudit.results.label_costs import LabelCosts
 
 
 class Mechanisms(StrEnum):
@@ -164,18 +165,7 @@ def account(
     ]
     warnings = _warnings(rows)
     if json:
-        from dpaudit.results.label_costs import LabelCosts
-
-        found = LabelCosts(
-            teachers=teachers,
-            budget=epsilon,
-            delta=delta,
-            neighbours=Neighbours.ADD_REMOVE,
-            method=method,
-            plans=tuple(rows),
-            warnings=tuple(warnings),
-        )
-        results().print(found.to_json(), end="")
+        results().print(_record(question, rows, warnings).to_json(), end="")
         return
     _show(question, rows, warnings)
 
@@ -191,6 +181,20 @@ def _warnings(rows: Sequence[Prospect]) -> list[str]:
         f"{COIN_FLIP:g} where {percent(CLEAR_MAJORITY)} of the teachers agree. "
         "Use more teachers, fewer labels or a larger epsilon."
     ]
+
+
+def _record(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> LabelCosts:
+    from dpaudit.results.label_costs import LabelCosts
+
+    return LabelCosts(
+        teachers=question.teachers,
+        budget=question.epsilon,
+        delta=question.delta,
+        neighbours=Neighbours.ADD_REMOVE,
+        method=question.method,
+        plans=tuple(rows),
+        warnings=tuple(warnings),
+    )
 
 
 def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> None:
