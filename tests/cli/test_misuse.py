@@ -38,6 +38,7 @@ WRONG = {
     "audit --data": "--data requires an argument",
     "audit --quiet=3 null": "--quiet does not take a value",
     "bounds a b c": "too many arguments: b c; see dpaudit bounds --help",
+    "frontier null --epsilons 1 2 --data t.csv": ("2 is not a generator: give --epsilons as 1,2"),
     "adit": "no such command 'adit' (did you mean 'audit'?); see dpaudit --help",
     "env creat x": "no such command 'creat' (did you mean 'create'?); see dpaudit env --help",
 }
