@@ -389,7 +389,7 @@ def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
     if odd:
         raise SchemaError(
             f"column {name!r} holds {type(odd[0]).__name__} values: convert them to numbers (for "
-            "example days) or to text"
+            "example days) or to a few categories"
         )
     infinite = (
         np.isinf(present.to_numpy(dtype=np.float64)).any()

@@ -121,6 +121,11 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
         DataError: If it does not exist or is not a table.
         MissingExtraError: If reading Parquet needs a package that is not installed.
     """
+    given: object = source
+    if not isinstance(given, str | Path):
+        raise DataError(
+            f"the table is a {type(given).__name__}: give a pandas DataFrame, a file or sample:NAME"
+        )
     text = str(source)
     if text.startswith(SAMPLE):
         return _sample(text.removeprefix(SAMPLE)).read()

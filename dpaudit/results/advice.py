@@ -101,7 +101,7 @@ def _by_probe(result: AuditRecord) -> NextStep:
     """Advice where a probe proved what no attack did."""
     why = "See what the probe saw, repair it, and audit again with a fresh seed."
     if result.data.source == IN_MEMORY:
-        return NextStep(f"{why} dpaudit.probe(generator, table) shows it.", "")
+        return NextStep(f"{why} dpaudit.probe.probe(generator, table) shows it.", "")
     return NextStep(why, (result.probes and result.probes.reproduce) or "")
 
 

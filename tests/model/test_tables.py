@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -155,6 +156,12 @@ def test_what_only_resembles_a_bad_column_is_read(tmp_path: Path) -> None:
     pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
     kinds = [column.kind.value for column in load(tmp_path / "t.csv", None).schema.columns]
     assert kinds == ["categorical", "categorical", "integer", "integer", "continuous"]
+
+
+def test_what_is_no_table_at_all_is_refused_by_its_type() -> None:
+    rows: Any = np.zeros((3, 2))
+    with pytest.raises(DataError, match="the table is a ndarray: give a pandas DataFrame"):
+        load(rows, None)
 
 
 def test_many_problems_are_one_line() -> None:
