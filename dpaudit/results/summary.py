@@ -219,5 +219,5 @@ def _failed(result: AuditRecord, folder: Path | None) -> list[Row]:
     if not n_in and not n_out:
         return []
     errors = "; ".join(dict.fromkeys(reason.error for reason in result.failure_reasons))
-    log = "kept if `out` is given" if folder is None else folder / LOG_FILE
+    log = f"{LOG_FILE}, if `out` is given" if folder is None else folder / LOG_FILE
     return [Row("failed", f"{n_in} in, {n_out} out: {errors}; tracebacks: {log}")]
