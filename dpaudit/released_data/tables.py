@@ -84,6 +84,11 @@ def load_released(
     """
     given = {"train": train, "synthetic": synthetic, "holdout": holdout}
     named = {name: table for name, table in given.items() if table is not None}
+    files = [Path(table).resolve() for table in named.values() if isinstance(table, str | Path)]
+    if len(set(files)) < len(files):
+        raise DataError(
+            "one file is given twice: train, synthetic and holdout are different tables"
+        )
     known = _known(schema, train)
     tables = {name: _read(table, known) for name, table in named.items()}
     for name, table in tables.items():

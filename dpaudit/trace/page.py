@@ -81,8 +81,8 @@ def _lead(report: TraceReport) -> Iterator[str]:
         )
     elif report.checked or report.findings:
         yield (
-            "No part of the training that was checked contradicts the privacy proof. Whether "
-            "records can be recognised in a synthetic table, only an audit tests."
+            "No part of the training that was checked contradicts the privacy proof. This is not "
+            "evidence of privacy: only an audit tests what a synthetic table reveals."
         )
     yield (
         "A trace trains the generator on the table and on changed tables, and judges what it "

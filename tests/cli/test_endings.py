@@ -218,18 +218,20 @@ def test_what_a_stream_still_holds_changes_no_exit_code(monkeypatch: pytest.Monk
     "words",
     [
         *("audit null --data t.csv", "replay null --data t.csv", "probe null --data t.csv"),
-        *("audit-data --synthetic t.csv --train t.csv", "trace pate-gan --data t.csv"),
+        *("audit-data --synthetic s.csv --train t.csv", "trace pate-gan --data t.csv"),
         *("plan null --data t.csv", "utility null --data t.csv", "split --data t.csv --to s"),
     ],
 )
 def test_an_interrupt_is_one_line_that_says_how_to_go_on(
-    words: str, monkeypatch: pytest.MonkeyPatch
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpaudit.model.tables.load_table", interrupted)
-    monkeypatch.setattr("dpaudit.released_data.tables.load_table", interrupted)
+    monkeypatch.setattr("pandas.read_csv", interrupted)
+    monkeypatch.chdir(tmp_path)
+    for name in ("s.csv", "t.csv"):
+        Path(name).write_text("a,b\n1,2\n")
     ended = CliRunner().invoke(app, words.split())
     assert ended.exit_code == console.ExitCode.INTERRUPTED
     assert ended.stdout == ""

@@ -122,7 +122,8 @@ TABLES = {
 }
 READERS = (
     *("audit null", "audit null --one-run --canaries 20", "replay null", "probe null", "plan null"),
-    *("trace pate-gan", "utility null", "frontier null --epsilons 1", "audit-data --synthetic BAD"),
+    *("trace pate-gan", "utility null", "frontier null --epsilons 1"),
+    "audit-data --synthetic SAME",
 )
 
 
@@ -132,7 +133,8 @@ def test_a_table_that_is_none_is_one_line_before_any_training(
     words: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("BAD").write_text(TABLES[kind])
+    for name in ("BAD", "SAME"):
+        Path(name).write_text(TABLES[kind])
     data = "--train" if words.startswith("audit-data") else "--data"
     ended = CliRunner().invoke(app, [*words.split(), data, "BAD"], prog_name="dpaudit")
     assert ended.exit_code == ExitCode.USAGE
@@ -140,4 +142,4 @@ def test_a_table_that_is_none_is_one_line_before_any_training(
     line = ended.stderr.splitlines()[-1]
     assert line.startswith("error: ")
     assert "BAD" in line or "the train table" in line
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["BAD"]  # no run was begun
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["BAD", "SAME"]  # no run was begun
