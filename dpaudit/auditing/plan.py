@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 from dpaudit.auditing.settings import MOST_MODELS, AuditSettings, ShadowModelSettings
 from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import Row
+from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import Claim
 from dpaudit.results.document import Document, NonNegative, Positive, Probability, Whole
 from dpaudit.results.verdict import Power
@@ -173,6 +174,7 @@ class Plan(Document):
         asked: What the audit that was asked for can prove.
         alternatives: What audits of other sizes can prove.
         claim: The claim.
+        quantity: Unit of `max_provable` and `detectable`: that of the claim.
         attacks: Number of attacks.
         confidence: Confidence of the bound.
         seconds: Wall time of the whole audit; null if the time of a model is not known.
@@ -191,6 +193,7 @@ class Plan(Document):
     asked: PlannedSize
     alternatives: tuple[PlannedSize, ...]
     claim: Claim
+    quantity: Quantity
     attacks: Positive
     confidence: Probability
     seconds: NonNegative | None

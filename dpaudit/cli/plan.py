@@ -215,6 +215,7 @@ def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCo
         asked=sizing.asked_row,
         alternatives=sizing.rows,
         claim=claim,
+        quantity=claim.quantity,
         attacks=sizing.attacks,
         confidence=settings.confidence,
         seconds=None if cost is None else cost.seconds,
