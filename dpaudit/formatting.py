@@ -208,9 +208,9 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def listed(names: Collection[object], most: int = 3) -> str:
+def listed(names: Collection[object], most: int = 3, *, separator: str = ", ") -> str:
     """The first names and how many more there are, as "a, b and 7 more"."""
-    shown, more = ", ".join(map(str, [*names][:most])), len(names) - most
+    shown, more = separator.join(map(str, [*names][:most])), len(names) - most
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 

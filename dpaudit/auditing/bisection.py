@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from dpaudit.auditing.entry import Machine, run_audit
 from dpaudit.auditing.games import build_spec
@@ -19,6 +19,7 @@ from dpaudit.formatting import error_text
 from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.game.pool import workers_ended
 from dpaudit.model.tables import Table
+from dpaudit.results.document import Document, NonNegative, Probability
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 
@@ -71,6 +72,77 @@ class AuditedRelease(NamedTuple):
     def ending(self) -> str:
         """The verdict, or that there is none."""
         return "not audited" if self.result is None else self.result.verdict.value
+
+    @property
+    def outcome(self) -> ReleaseOutcome:
+        """The record of it."""
+        if self.result is None:
+            return ReleaseOutcome(self.version, None, None, None, None, self.reason)
+        found = self.result
+        return ReleaseOutcome(
+            self.version, found.verdict, found.proved, found.seconds, str(found.folder), None
+        )
+
+
+class ReleaseOutcome(NamedTuple):
+    """What one release's audit found.
+
+    Attributes:
+        version: The release.
+        verdict: The verdict; null if it could not be audited.
+        proved: The bound that decides, in the unit of the claim; null if there is none.
+        seconds: Wall time of the audit.
+        run_folder: Its run folder.
+        reason: Why it could not be audited; null if it was.
+    """
+
+    version: str
+    verdict: Verdict | None
+    proved: float | None
+    seconds: NonNegative | None
+    run_folder: str | None
+    reason: str | None
+
+
+class ChangedBetween(NamedTuple):
+    """Two releases, audited one after the other, whose verdicts differ."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bisection(Document):
+    """The audits of a package's releases, as `dpaudit bisect --json` prints them.
+
+    Attributes:
+        package: The package.
+        confidence: Confidence of each bound by itself.
+        releases: The releases, the oldest first.
+        changes: Where the verdict changes.
+    """
+
+    schema_version: ClassVar[int] = 1
+    called: ClassVar[str] = "a bisection"
+    package: str
+    confidence: Probability
+    releases: tuple[ReleaseOutcome, ...]
+    changes: tuple[ChangedBetween, ...]
+
+    @classmethod
+    def of(
+        cls, package: str, releases: Sequence[AuditedRelease], *, confidence: float
+    ) -> Bisection:
+        """The record of releases of a package."""
+        return cls(
+            package=package,
+            confidence=confidence,
+            releases=tuple(one.outcome for one in releases),
+            changes=tuple(
+                ChangedBetween(one.before.version, one.after.version)
+                for one in verdict_changes(releases)
+            ),
+        )
 
 
 class VerdictChange(NamedTuple):

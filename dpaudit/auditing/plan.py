@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from dpaudit.auditing.settings import MOST_MODELS, AuditSettings, ShadowModelSettings
 from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import Row
 from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import Claim
+from dpaudit.results.document import Document, NonNegative, Positive, Probability, Whole
 from dpaudit.results.verdict import Power
 
 if TYPE_CHECKING:
@@ -83,13 +84,50 @@ class Needed(NamedTuple):
     purpose: str
 
 
+class PlannedSize(NamedTuple):
+    """What an audit of one size can prove, in the unit of the claim.
+
+    Attributes:
+        size: Shadow models or canaries.
+        fitted: Models that train the attack; null where there are none.
+        scored: What is scored: models, or the guesses at canaries.
+        max_provable: The bound that a perfect attack would reach.
+        detectable: The minimum detectable number (80 % power), if the leak shows clearly; null if
+            there is none.
+        detectable_gaussian: The same if it hides in Gaussian noise.
+    """
+
+    size: Positive
+    fitted: Whole | None
+    scored: Whole
+    max_provable: NonNegative
+    detectable: NonNegative | None
+    detectable_gaussian: NonNegative | None
+
+
+class Caught(NamedTuple):
+    """The smallest Gaussian leak on each record that an audit of k records detects.
+
+    Attributes:
+        records: Records that each model serves, k.
+        guesses: Scored models times records.
+        apart: mu of that leak if records do not disturb one another; null if none is caught.
+        together: The same if all of them shift the same statistic.
+    """
+
+    records: int
+    guesses: int
+    apart: float | None
+    together: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sizing:
     """Sizes of one kind of audit, and the power of each.
 
     Attributes:
-        unit: What a size counts, as the key of a row.
-        scored: Key of what is scored for it.
+        unit: What a size counts, as the setting is called.
+        scored: What is scored, in one word.
         asked: The size that was asked for.
         rows: What each size can prove.
         needed: How large it must be; None if that was not asked.
@@ -100,13 +138,14 @@ class Sizing:
         details: Rows about other factors; they name settings in backquotes.
         table: Lines of a second table; may be empty.
         advice: How to go on, in words; may be empty.
-        document: Further entries for JSON.
+        interference: As in `Plan`.
+        records: As in `Plan`.
     """
 
     unit: str
     scored: str
     asked: int
-    rows: Sequence[Mapping[str, Any]]
+    rows: tuple[PlannedSize, ...]
     needed: Needed | None
     of: str
     attacks: int
@@ -115,34 +154,60 @@ class Sizing:
     details: Sequence[Row] = ()
     table: Sequence[str] = ()
     advice: str = ""
-    document: Mapping[str, Any] = field(default_factory=dict)
+    interference: float | None = None
+    records: tuple[Caught, ...] = ()
 
     @property
-    def asked_row(self) -> Mapping[str, Any]:
+    def asked_row(self) -> PlannedSize:
         """The row of the size that was asked for."""
-        return next(row for row in self.rows if row[self.unit] == self.asked)
+        return next(row for row in self.rows if row.size == self.asked)
 
 
-def proves(reached: Power, claim: Claim) -> dict[str, Any]:
-    """The power of one size; the keys are those of epsilon, or of the claim's quantity."""
-    suffix = "_epsilon" if claim.quantity is Quantity.EPSILON else ""
-    return {
-        f"max_provable{suffix}": reached.max_provable,
-        f"detectable{suffix}": reached.detectable,
-        "detectable_gaussian": reached.detectable_gaussian,
-    }
+@dataclass(frozen=True, kw_only=True)
+class Plan(Document):
+    """What an audit can prove and what it costs, as `dpaudit plan --json` prints it.
 
+    Attributes:
+        game: How the audit is run.
+        unit: What a size counts: shadow_models or canaries.
+        needed: The size that detects the leak that was asked for; null if none was, or none does.
+        asked: What the audit that was asked for can prove.
+        alternatives: What audits of other sizes can prove.
+        claim: The claim.
+        quantity: Unit of `max_provable` and `detectable`: that of the claim.
+        attacks: Number of attacks.
+        confidence: Confidence of the bound.
+        seconds: Wall time of the whole audit; null if the time of a model is not known.
+        trainings: Number of trainings by kind; null where `seconds` is.
+        worker_memory: Bytes that a worker process takes; null if not known.
+        interference: Share of what marginals reveal about a canary that other canaries hide; null
+            if it is not known.
+        records: What each number of records per model detects; empty for other games.
+    """
 
-def rows_of(row: Callable[[int], dict[str, Any]], sizes: set[int]) -> list[dict[str, Any]]:
-    """A row for each size, the smallest first."""
-    return [row(size) for size in sorted(sizes)]
+    schema_version: ClassVar[int] = 1
+    called: ClassVar[str] = "a plan"
+    game: str
+    unit: str
+    needed: Positive | None
+    asked: PlannedSize
+    alternatives: tuple[PlannedSize, ...]
+    claim: Claim
+    quantity: Quantity
+    attacks: Positive
+    confidence: Probability
+    seconds: NonNegative | None
+    trainings: Mapping[str, int] | None
+    worker_memory: int | None
+    interference: float | None
+    records: tuple[Caught, ...]
 
 
 def rows_by_models(
     settings: AuditSettings[AnyShadowModels],
     claim: Claim,
     power: Callable[[AuditSettings[AnyShadowModels], Claim], Power],
-) -> list[dict[str, Any]]:
+) -> tuple[PlannedSize, ...]:
     """A row for each number of shadow models that a plan shows, including the requested one.
 
     Args:
@@ -151,12 +216,12 @@ def rows_by_models(
         power: What an audit with such settings can prove.
     """
 
-    def row(shadow_models: int) -> dict[str, Any]:
+    def row(shadow_models: int) -> PlannedSize:
         sized = settings.with_game(shadow_models=shadow_models)
-        fitted = {"fitted": 2 * sized.game.fitted, "scored": sized.game.scored}
-        return {"shadow_models": shadow_models, **fitted, **proves(power(sized, claim), claim)}
+        game = sized.game
+        return PlannedSize(shadow_models, 2 * game.fitted, game.scored, *power(sized, claim))
 
-    return rows_of(row, {*SHADOW_MODELS, settings.game.shadow_models})
+    return tuple(map(row, sorted({*SHADOW_MODELS, settings.game.shadow_models})))
 
 
 def fewest(enough: Callable[[int], bool], *, least: int, most: int) -> int | None:

@@ -100,7 +100,7 @@ def judged_before(audit: AuditSpec, folder: Path) -> tuple[str, ...]:
 
 
 def judged_in(earlier: Sequence[str]) -> str:
-    """States where trials were judged before, and what to do about it.
+    """States where trials were judged before, and what follows.
 
     Args:
         earlier: Names of run folders, at least one.
@@ -110,8 +110,7 @@ def judged_in(earlier: Sequence[str]) -> str:
     """
     return (
         f"these trials were already judged in {listed(earlier, MOST_NAMED)}, "
-        "which spent their error probability: a further look at them proves no violation; audit "
-        "with another `seed`"
+        "which spent their error probability: a further look at them proves no violation"
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json as json_module
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +20,7 @@ from dpaudit.model.claim import Neighbours
 if TYPE_CHECKING:
     from dpaudit.account import LabelPlan
     from dpaudit.account.calibration import Prospect
+    from dpaudit.results.label_costs import LabelCosts
 
 
 class Mechanisms(StrEnum):
@@ -165,10 +165,7 @@ def account(
     ]
     warnings = _warnings(rows)
     if json:
-        document: dict[str, Any] = {"budget": epsilon, "delta": delta, "teachers": teachers}
-        document |= {"neighbours": Neighbours.ADD_REMOVE, "method": method}
-        document |= {"plans": [_entry(row) for row in rows], "warnings": warnings}
-        results().print(json_module.dumps(document, indent=2))
+        results().print(_record(question, rows, warnings).to_json(), end="")
         return
     _show(question, rows, warnings)
 
@@ -186,16 +183,18 @@ def _warnings(rows: Sequence[Prospect]) -> list[str]:
     ]
 
 
-def _entry(row: Prospect) -> dict[str, Any]:
-    return {
-        "mechanism": row.plan.mechanism,
-        "labels": row.plan.labels,
-        "scale": row.plan.scale,
-        "epsilon": row.plan.epsilon,
-        "proof": row.proof,
-        "right": {f"{quality.consensus:g}": quality.right for quality in row.qualities},
-        "near_coin_flips": row.near_coin_flips,
-    }
+def _record(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> LabelCosts:
+    from dpaudit.results.label_costs import LabelCosts
+
+    return LabelCosts(
+        teachers=question.teachers,
+        budget=question.epsilon,
+        delta=question.delta,
+        neighbours=Neighbours.ADD_REMOVE,
+        method=question.method,
+        plans=tuple(rows),
+        warnings=tuple(warnings),
+    )
 
 
 def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> None:

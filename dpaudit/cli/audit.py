@@ -136,7 +136,7 @@ def audit(
         if spec.before:
             errors.print(spec.before)
         elif earlier := judged_before(spec, folder):
-            errors.print(options.spelled(f"warning: {judged_in(earlier)}"))
+            errors.print(f"warning: {judged_in(earlier)}; audit with another --seed")
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         machine = Machine(
             jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -83,7 +82,7 @@ def bisect(
     counts as inconclusive.
     """
     del help_all  # its callback has answered
-    from dpaudit.auditing.bisection import audit_releases, gravest_verdict
+    from dpaudit.auditing.bisection import Bisection, audit_releases, gravest_verdict
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.external.environments import releases_between
 
@@ -113,7 +112,8 @@ def bisect(
             step(f"{subject.package} {release.version}: {release.ending}")
     output = results()
     if json:
-        output.print(json_module.dumps(_document(subject.package, found), indent=2))
+        record = Bisection.of(subject.package, found, confidence=settings.confidence)
+        output.print(record.to_json(), end="")
     else:
         headline = f"BISECT  {_conclusion(found)}"
         lines = [headline] if quiet else _lines(headline, found, percent(settings.confidence))
@@ -181,23 +181,3 @@ def _conclusion(releases: Sequence[AuditedRelease]) -> str:
         for before, after in changes
     ]
     return f"the verdict changes {', '.join(said)}"
-
-
-def _document(package: str, releases: Sequence[AuditedRelease]) -> dict[str, object]:
-    from dpaudit.auditing.bisection import verdict_changes
-
-    return {
-        "package": package,
-        "releases": [
-            {
-                "version": one.version,
-                "verdict": one.result.verdict.value if one.result else None,
-                "proved": one.result.proved if one.result else None,
-                "seconds": one.result.seconds if one.result else None,
-                "run_folder": str(one.result.folder) if one.result else None,
-                "reason": one.reason or None,
-            }
-            for one in releases
-        ],
-        "changes": [[one.before.version, one.after.version] for one in verdict_changes(releases)],
-    }

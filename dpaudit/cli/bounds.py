@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from typing import Annotated
 
 import typer
@@ -41,7 +40,7 @@ def bounds(
     view, and prove nothing. Estimates are for comparison with other tools: they may exceed the true
     epsilon more often than the confidence admits.
     """
-    from dpaudit.cli.bound_rows import Asked, delta_of, lines_of, rows_of
+    from dpaudit.results.recomputed import Asked, delta_of, lines_of, recomputed
     from dpaudit.results.result import AuditResult
 
     result = AuditResult.load(run_folder)
@@ -57,18 +56,11 @@ def bounds(
         confidence=result.confidence if confidence is None else confidence,
         assume=assume,
     )
-    rows = rows_of(asked)
-    if not rows:
+    found = recomputed(asked)
+    if not found.bounds:
         raise InputError(f"{run_folder} scored no attack, so there is nothing to bound")
     output = results()
     if json:
-        found = {
-            "quantity": result.claim.quantity.value,
-            "delta": asked.delta,
-            "confidence": asked.confidence,
-            "post_hoc": asked.post_hoc,
-            "bounds": rows,
-        }
-        output.print(json_module.dumps(found, indent=2))
+        output.print(found.to_json(), end="")
         return
-    output.print("\n".join(lines_of(asked, rows)))
+    output.print("\n".join(lines_of(asked, found.bounds)))

@@ -61,19 +61,23 @@ def history(
     Exits with 0 whatever the runs found.
     """
     from dpaudit.comparison import Reference
+    from dpaudit.game.store import STORE_FILE
     from dpaudit.results.result import RESULT_FILE
 
     try:
         inside = [path for path in folder.iterdir() if (path / RESULT_FILE).is_file()]
+        begun = {path for path in folder.iterdir() if (path / STORE_FILE).is_file()}
     except OSError as error:
         raise InputError(
             f"{folder} cannot be read: {io_reason(error)}; give a folder of two run folders or more"
         ) from None
+    unfinished = sorted(path.name for path in begun.difference(inside))
     if len(inside) < 2:
         count = "only one finished run" if inside else "no finished runs"
         raise InputError(f"{folder} holds {count}: give a folder of two run folders or more")
     words = ["history", str(folder)]
-    _show(sorted(inside, key=_natural), Reference.PREVIOUS, words, out or [], json=json)
+    ordered = sorted(inside, key=_natural)
+    _show(ordered, Reference.PREVIOUS, words, out or [], json=json, unfinished=unfinished)
 
 
 def _show(
@@ -83,6 +87,7 @@ def _show(
     out: Sequence[Path],
     *,
     json: bool,
+    unfinished: Sequence[str] = (),
 ) -> None:
     from dpaudit.comparison import compare as compared
     from dpaudit.comparison.render import comparison_lines
@@ -102,10 +107,12 @@ def _show(
     if json:
         output.print(comparison.to_json(), end="")
     else:
-        asked = (
+        rows = [Row("started", f"{listed(unfinished)}: no result yet; its command resumes it")]
+        rows = rows if unfinished else []
+        rows += [
             Row("report", listed(out)) if out else Row("next", "--out FILE.html writes a report")
-        )
-        output.print("\n".join([*comparison_lines(comparison), *row_lines([asked])]))
+        ]
+        output.print("\n".join([*comparison_lines(comparison), *row_lines(rows)]))
     raise typer.Exit(ExitCode.PASS)
 
 

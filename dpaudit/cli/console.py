@@ -254,7 +254,7 @@ def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
     except InterruptedRunError as error:
         _fail(str(error), ExitCode.INTERRUPTED)
     except KeyboardInterrupt:
-        _fail("interrupted", ExitCode.INTERRUPTED)
+        _fail("interrupted: run the same command again", ExitCode.INTERRUPTED)
     except DpauditError as error:
         _fail(f"error: {error_text(error)}", ExitCode.INTERNAL)
     except OSError as error:

@@ -90,6 +90,10 @@ def frontier(
     from dpaudit.frontiers.run import FRONTIER_FILES, run_frontier
     from dpaudit.usefulness.run import UtilitySettings
 
+    numbers = [one for one in generators if one.replace(".", "", 1).isdecimal()]
+    if numbers:
+        together = ",".join([epsilons, *numbers])
+        raise InputError(f"{numbers[0]} is not a generator: give `epsilons` as {together}")
     chosen = FrontierSettings(
         generators=generators,
         epsilons=_numbers(epsilons),

@@ -165,7 +165,7 @@ Seed = Annotated[
     int,
     option(
         metavar="S",
-        help="Seed of all randomness; another one trains fresh models.",
+        help="Seed of all randomness; another one gives independent results.",
         panel=Panel.ATTACK,
     ),
 ]

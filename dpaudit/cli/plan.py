@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json as json_module
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -32,7 +31,7 @@ from dpaudit.model.claim import Neighbours, Quantity
 from dpaudit.model.currencies import Claim
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.plan import PlanQuestion, PlanSubject, Sizing
+    from dpaudit.auditing.plan import Plan, PlanQuestion, PlanSubject, Sizing
     from dpaudit.auditing.timing import ModelCost
 
 
@@ -139,8 +138,8 @@ def plan(
     if model is not None:
         cost = cost_of(settings, model, together=subject.together, jobs=jobs)
     if json:
-        document = _document(sizing, subject.claim, settings, cost)
-        results().print(json_module.dumps(document, indent=2))
+        record = _record(sizing, subject.claim, settings, cost)
+        results().print(record.to_json(), end="")
     else:
         _show(sizing, subject.claim, settings, cost)
 
@@ -206,23 +205,25 @@ def _subject(
     return PlanSubject(claim, table, trains_many(named.generator))
 
 
-def _document(
-    sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
-) -> dict[str, Any]:
-    return {
-        f"needed_{sizing.unit}": None if sizing.needed is None else sizing.needed.size,
-        **sizing.asked_row,
-        "quantity": claim.quantity.value,
-        **claim.as_settings,
-        "attacks": sizing.attacks,
-        "confidence": settings.confidence,
-        "game": settings.game.NAME,
-        "seconds": None if cost is None else cost.seconds,
-        "trainings": None if cost is None else cost.trained,
-        "worker_memory": None if cost is None else cost.memory,
-        "alternatives": sizing.rows,
-        **sizing.document,
-    }
+def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> Plan:
+    from dpaudit.auditing.plan import Plan
+
+    return Plan(
+        game=settings.game.NAME,
+        unit=sizing.unit,
+        needed=None if sizing.needed is None else sizing.needed.size,
+        asked=sizing.asked_row,
+        alternatives=sizing.rows,
+        claim=claim,
+        quantity=claim.quantity,
+        attacks=sizing.attacks,
+        confidence=settings.confidence,
+        seconds=None if cost is None else cost.seconds,
+        trainings=None if cost is None else cost.trained,
+        worker_memory=None if cost is None else cost.memory,
+        interference=sizing.interference,
+        records=sizing.records,
+    )
 
 
 def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
@@ -232,11 +233,6 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
         lines += ["", *sizing.table]
     lines += ["", *row_lines(_next(sizing, settings))]
     results().print("\n".join(lines))
-
-
-def _suffix(claim: Claim) -> str:
-    """What the keys of rows about epsilon end in."""
-    return "_epsilon" if claim.quantity is Quantity.EPSILON else ""
 
 
 def _headline(sizing: Sizing, claim: Claim) -> str:
@@ -253,10 +249,9 @@ def _headline(sizing: Sizing, claim: Claim) -> str:
             )
         return f"PLAN  about {size:,} {unit} detect {purpose} with 80 % power"
     row, audit = sizing.asked_row, f"PLAN  an audit with {sizing.asked:,} {unit}"
-    limit = row[f"max_provable{_suffix(claim)}"]
-    if limit <= claim.value:
-        return f"{audit} cannot decide: it proves at most {noun} {rounded_down(limit)}"
-    reached = Power(limit, row[f"detectable{_suffix(claim)}"], row["detectable_gaussian"])
+    if row.max_provable <= claim.value:
+        return f"{audit} cannot decide: it proves at most {noun} {rounded_down(row.max_provable)}"
+    reached = Power(row.max_provable, row.detectable, row.detectable_gaussian)
     return f"{audit} {detects_from(reached, claim)}"
 
 
@@ -269,7 +264,7 @@ def _rows(
     if claim.quantity is Quantity.FACTOR:
         yield Row("factor", CURVE_FACTOR)
     yield Row("bounds", f"{percent(settings.confidence)} confidence, {sizing.of}")
-    if sizing.asked_row[f"max_provable{_suffix(claim)}"] <= claim.value:
+    if sizing.asked_row.max_provable <= claim.value:
         yield Row("too small", "even an attack without errors could not prove more than the claim")
     for label, fact, _ in sizing.details:
         yield Row(label, options.spelled(fact, options=("data",)).replace("`", ""))
@@ -282,13 +277,12 @@ def _rows(
 
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
     """What audits of several sizes can prove."""
-    unit, noun, suffix = sizing.unit, claim.quantity.noun, _suffix(claim)
-    table = [(unit.replace("_", " "), sizing.scored, "upper limit", f"minimum detectable {noun}")]
+    unit, noun = sizing.unit.replace("_", " "), claim.quantity.noun
+    table = [(unit, sizing.scored, "upper limit", f"minimum detectable {noun}")]
     for row in sizing.rows:
-        sizes = str(row[unit]), str(row[sizing.scored])
-        limit, detected = row[f"max_provable{suffix}"], row[f"detectable{suffix}"]
-        table.append((*sizes, rounded_down(limit), rounded_up(detected)))
-    asked = [row[unit] == sizing.asked for row in sizing.rows]
+        numbers = rounded_down(row.max_provable), rounded_up(row.detectable)
+        table.append((str(row.size), str(row.scored), *numbers))
+    asked = [row.size == sizing.asked for row in sizing.rows]
     marks = ["", *("this audit" if one else "" for one in asked)]
     return [(*row, mark) for row, mark in zip(table, marks, strict=True)]
 

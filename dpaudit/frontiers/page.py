@@ -108,8 +108,8 @@ def _next(frontier: Frontier) -> str:
             )
         case Verdict.INCONCLUSIVE:
             return (
-                "Give the points that could not decide more models (--shadow-models) in another "
-                "folder; dpaudit plan says how many."
+                "Audit again with more models (--shadow-models) in another folder; dpaudit plan "
+                "says how many a leak needs."
             )
         case Verdict.INVALID:
             return "Repair what failed, then run the same command again in another folder."

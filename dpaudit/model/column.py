@@ -78,9 +78,9 @@ class Column:
     def _problem(self) -> str:
         if self.kind.numeric:
             if self.categories:
-                return f"a {self.kind} column has bounds, not categories"
+                return f"{self._named} has bounds, not categories"
             if self.lower is None or self.upper is None:
-                return f"a {self.kind} column needs `lower` and `upper`"
+                return f"{self._named} needs `lower` and `upper`"
             largest = LARGEST_WHOLE if self.kind is Kind.INTEGER else LARGEST
             # Compared, not converted: a JSON integer may be too large for a float.
             if not (-largest <= self.lower <= largest and -largest <= self.upper <= largest):
@@ -93,7 +93,7 @@ class Column:
                 return "bounds of an integer column must be whole numbers"
             return ""
         if self.lower is not None or self.upper is not None:
-            return f"a {self.kind} column has categories, not bounds"
+            return f"{self._named} has categories, not bounds"
         for value in self.categories:
             if not isinstance(value, str | int | float) or value != value:
                 return (
@@ -107,6 +107,10 @@ class Column:
         if len(self.categories) + self.missing < 2:
             return "a column with a single possible value says nothing: drop it"
         return ""
+
+    @property
+    def _named(self) -> str:
+        return f"{'an' if self.kind is Kind.INTEGER else 'a'} {self.kind} column"
 
     @property
     def bounds(self) -> ColumnBounds:

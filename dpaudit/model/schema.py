@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,8 @@ import pandas as pd
 
 from dpaudit.errors import SchemaError
 from dpaudit.files import write_whole
-from dpaudit.model.column import Category, Column, Kind, truth_of
+from dpaudit.formatting import listed
+from dpaudit.model.column import LARGEST_WHOLE, Category, Column, Kind, truth_of
 
 FORMAT = "dpaudit-schema/1"
 
@@ -214,6 +216,19 @@ def canonical_table(columns: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
 
 MAX_CATEGORIES = 1000
 """More distinct strings than this look like an identifier or free text."""
+_FEW: Final = 20
+"""So many distinct values may be categories, whatever they look like."""
+_JUDGED: Final = 50
+"""Smallest number of rows that shows an identifier."""
+_UNLIKELY: Final = 20.0
+"""Chance of at most exp(-this) is none."""
+_MOST: Final = 0.9
+"""A column is what this share of its distinct values is."""
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WRITTEN: Final = re.compile(r"[+-]?[$€£]?[\d.,' ]*\d ?[%$€£]?|\d+([-/.])\d+\1\d+([ T][\d:.Z+-]+)?")
+"""Numbers with a decimal comma, a separator of thousands or a unit, and dates."""
+DROP: Final = "drop it if it is an identifier, or give a schema"
+"""What to do with a column that numbers the rows."""
 
 
 def infer_columns(data: pd.DataFrame) -> tuple[Column, ...]:
@@ -277,7 +292,7 @@ def _infer(data: pd.DataFrame, kinds: Mapping[str, Kind | None]) -> tuple[Column
         except SchemaError as error:
             problems.append(str(error))
     if problems:
-        raise SchemaError("; ".join(problems))
+        raise SchemaError(listed(problems, 5, separator="; "))
     return tuple(columns)
 
 
@@ -298,24 +313,73 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
             f"column {name!r} is constant ({shown}): drop it, or give a schema with its public "
             "bounds or categories"
         )
-    is_number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    is_number = (
+        pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    ) or pd.api.types.infer_dtype(present) == "integer"  # beyond 64 bits
     if kind is None:
         kind = _guess_kind(distinct, is_number=is_number)
     if kind.numeric:
         if not is_number:
             raise SchemaError(f"column {name!r} is declared {kind} but holds no numbers")
         lower, upper = float(present.min()), float(present.max())
+        if numbers_the_rows(values):
+            raise SchemaError(f"column {name!r} numbers the rows: {DROP}")
+        if kind is Kind.INTEGER and max(-lower, upper) > LARGEST_WHOLE:
+            raise SchemaError(
+                f"column {name!r} holds whole numbers beyond 2**53, which are not exact: drop an "
+                "identifier, or rescale it"
+            )
         if lower < upper:
             return Column(name=name, kind=kind, lower=lower, upper=upper, missing=missing)
         kind = Kind.CATEGORICAL  # one number, or missing: two possible values in all
-    if len(distinct) > MAX_CATEGORIES:
-        raise SchemaError(
-            f"column {name!r} has {len(distinct)} distinct values that are not numbers: drop an "
-            "identifier, or convert dates and text to numbers or fewer categories"
-        )
+    texts = [value for value in distinct if isinstance(value, str)]
+    _refuse_text(name, texts, rows=len(present))
     categories = tuple(sorted((_plain(value) for value in distinct), key=_order))
     kind = Kind.BINARY if len(categories) == 2 else Kind.CATEGORICAL
     return Column(name=name, kind=kind, categories=categories, missing=missing)
+
+
+def numbers_the_rows(values: pd.Series[Any]) -> bool:
+    """Whether the whole numbers of a column [n] are those of an identifier.
+
+    They rise or fall from each row to the next, which has probability 2 / n! by chance, or they are
+    all different within a range of m numbers, which has at most exp(-n (n - 1) / 2 m).
+    """
+    n = len(values)
+    if n < _JUDGED or values.dtype.kind not in "iu":
+        return False
+    numbers = values.to_numpy(dtype=np.float64)
+    steps = np.diff(numbers)
+    if (steps > 0).all() or (steps < 0).all():
+        return True
+    crowded = n * (n - 1) > 2.0 * _UNLIKELY * (numbers.max() - numbers.min() + 1.0)
+    return crowded and values.is_unique
+
+
+def _refuse_text(name: str, texts: list[str], *, rows: int) -> None:
+    """Refuses text that is no category: numbers and dates as text, identifiers.
+
+    Args:
+        name: The column.
+        texts: Its distinct values that are text.
+        rows: Its values that are not missing.
+    """
+    if len(texts) <= _FEW:
+        return
+    odd = [text for text in texts if not _NUMBER.fullmatch(text)]
+    if len(odd) <= (1.0 - _MOST) * len(texts):
+        what = f"is text because of {odd[0]!r}, else numbers" if odd else "holds numbers too large"
+        raise SchemaError(f"column {name!r} {what}: correct it, or name its categories in a schema")
+    if sum(bool(_WRITTEN.fullmatch(text)) for text in odd) > _MOST * len(odd):
+        raise SchemaError(
+            f"column {name!r} holds numbers or dates as text, such as {odd[0]!r}: write numbers as "
+            "1234.5 and dates as numbers, for example days"
+        )
+    if len(texts) > min(MAX_CATEGORIES, _MOST * rows):
+        raise SchemaError(
+            f"column {name!r} has {len(texts)} distinct texts in {rows} rows: drop an identifier, "
+            "or convert dates and text to numbers or fewer categories"
+        )
 
 
 def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
@@ -325,7 +389,7 @@ def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
     if odd:
         raise SchemaError(
             f"column {name!r} holds {type(odd[0]).__name__} values: convert them to numbers (for "
-            "example days) or to text"
+            "example days) or to a few categories"
         )
     infinite = (
         np.isinf(present.to_numpy(dtype=np.float64)).any()

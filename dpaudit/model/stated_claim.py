@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class StatedClaim:
 
     Raises:
         ClaimError: If the points of the curve have no meaning.
-        SettingsError: If two claims are stated, or the relation is none.
+        SettingsError: If two claims are stated, one is not a number, or the relation is none.
     """
 
     epsilon: float | None = None
@@ -53,6 +54,10 @@ class StatedClaim:
         if self.neighbours is not None:
             relation = member_named("neighbours", Neighbours, self.neighbours)
             object.__setattr__(self, "neighbours", relation)
+        for name in ("epsilon", "delta", "mu", "rho"):
+            value: object = getattr(self, name)
+            if value is not None and not isinstance(value, Real):
+                raise SettingsError(f"`{name}` must be a number, got {value!r}")
         stated = [
             name for name in ("epsilon", "mu", "rho", "curve") if getattr(self, name) is not None
         ]

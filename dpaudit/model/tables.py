@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import hashlib
 import importlib.util
+import io
 import json
 import os
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
@@ -17,7 +21,7 @@ import pandas as pd
 
 from dpaudit.errors import DataError, MissingExtraError, SchemaError
 from dpaudit.files import io_reason, parse_json
-from dpaudit.formatting import did_you_mean, one_line
+from dpaudit.formatting import counted, did_you_mean, listed, one_line
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 
@@ -29,6 +33,10 @@ MISSING_MARKS = frozenset(
     ("", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NULL", "null", "None")
 )
 """Text that is read as missing, unless the schema names it as a category of the column."""
+
+
+_FRACTION: Final = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+"""What names no column: a header that holds one is a record."""
 
 
 class Table(NamedTuple):
@@ -81,7 +89,7 @@ def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) ->
     if schema is None:
         table = read(None)
         name = source.removeprefix(SAMPLE)
-        found = Schema.infer(table) if name == source else _sample(name).schema()
+        found = _inferred(table, source) if name == source else _sample(name).schema()
     elif isinstance(schema, Schema):
         table, found = read(schema), schema
     else:
@@ -89,6 +97,13 @@ def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) ->
         table = read(found)
     named = str(schema) if isinstance(schema, str | Path) else None
     return Table(fitting(table, found, source=source), found, source, named)
+
+
+def _inferred(table: pd.DataFrame, source: str) -> Schema:
+    try:
+        return Schema.infer(table)
+    except SchemaError as error:
+        raise SchemaError(f"{source}: {error}") from None
 
 
 def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFrame:
@@ -106,6 +121,11 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
         DataError: If it does not exist or is not a table.
         MissingExtraError: If reading Parquet needs a package that is not installed.
     """
+    given: object = source
+    if not isinstance(given, str | Path):
+        raise DataError(
+            f"the table is a {type(given).__name__}: give a pandas DataFrame, a file or sample:NAME"
+        )
     text = str(source)
     if text.startswith(SAMPLE):
         return _sample(text.removeprefix(SAMPLE)).read()
@@ -144,7 +164,7 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
             f"schema {path} is not JSON: {error}; give a JSON file of dpaudit or SDV"
         ) from None
     if not isinstance(document, dict):
-        raise SchemaError(f"schema {path}: expected a JSON object with columns")
+        raise SchemaError(f'schema {path}: expected a JSON object with "columns"')
     try:
         if isinstance(document.get("tables"), dict) or isinstance(document.get("columns"), dict):
             return Schema.from_sdv(document, data())
@@ -170,7 +190,9 @@ def fitting(data: pd.DataFrame, schema: Schema, *, source: str) -> pd.DataFrame:
     problems = schema.problems(data)
     if problems:
         hint = "correct the table or the schema"
-        raise DataError(f"{source} does not fit its schema: {'; '.join(problems)}; {hint}")
+        raise DataError(
+            f"{source} does not fit its schema: {listed(problems, 5, separator='; ')}; {hint}"
+        )
     return schema.canonical(data)
 
 
@@ -207,8 +229,7 @@ def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
         return table
 
     try:
-        header = read(header=None, nrows=1, dtype="object").iloc[0].tolist()
-        _check_header(header)
+        header = _header(path)
         marks = {
             name or f"Unnamed: {place}": MISSING_MARKS.difference(  # as pandas names a blank
                 columns[name].categories if name in columns else ()
@@ -217,32 +238,75 @@ def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # the schema judges the values
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows than the header
             return read(na_values=marks, dtype=text_columns, index_col=False)
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not a CSV table: save it as UTF-8 text ({error})") from None
-    except pd.errors.ParserWarning:
-        raise DataError(f"{path} is not a CSV table: rows are longer than its header") from None
-    except (ValueError, OSError, EOFError, zlib.error) as error:  # ParserError, gzip
+        reason = f"it is not UTF-8 text (byte {error.start})"
+    except pd.errors.ParserError as error:
+        reason = one_line(str(error)).removeprefix("Error tokenizing data. C error: ")
+        opened = re.fullmatch(r"EOF inside string starting at row (\d+)", reason)
+        if opened:
+            reason = f"a quote in record {opened[1]} below its header is never closed"
+    except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:  # gzip's among them
         reason = one_line(str(error))
-        raise DataError(
-            f"{path} is not a CSV table: {reason}; save it as comma-separated text with a header"
-        ) from None
+    raise DataError(
+        f"{path} is not a CSV table: {reason}; save it as comma-separated UTF-8 text with "
+        "a header, values with commas in double quotes"
+    )
+
+
+def _text_of(path: Path) -> io.TextIOBase:
+    """A file, plain or compressed, as text without its byte order mark."""
+    if path.name.lower().endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _header(path: Path) -> list[str]:
+    """The column names of a CSV file all of whose records have as many fields.
+
+    pandas would fill a short record with missing values.
+
+    Raises:
+        ValueError: If they do not, or the header is none; says where and why.
+    """
+    header: list[str] = []
+    with _text_of(path) as lines:
+        records = csv.reader(lines, skipinitialspace=True)
+        last = 0
+        for record in records:
+            line, last = last + 1, records.line_num
+            if record in ([], [""]):
+                continue  # as pandas does
+            if not header:
+                header = record
+                _check_header(header)
+            elif len(record) != len(header):
+                open_quote = ", or a quote there is never closed" if last > line else ""
+                raise ValueError(
+                    f"line {line} has {counted(len(record), 'field')}, its header {len(header)}"
+                    f"{open_quote}"
+                )
+    if not header:
+        raise ValueError("it is empty")
+    return header
 
 
 def _check_header(header: list[str]) -> None:
     """Refuses headers that pandas would silently read wrongly."""
     if not any(header):
         raise ValueError("its header names no columns")
+    if any("\0" in name for name in header) or header[0].startswith("PK\3\4"):
+        raise ValueError("it is a binary file")
     if header[0].startswith(("{", "[", "<")):
         raise ValueError(f"it starts with {header[0][:20]!r}, as JSON or HTML does")
-    if any("\0" in name for name in header):
-        raise ValueError("it is a binary file")
     if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
         raise ValueError(f"its header {header[0][:40]!r} holds no comma but another separator")
     repeated = sorted({name for name in header if name and header.count(name) > 1})
     if repeated:
-        raise ValueError(f"column names repeat: {', '.join(repeated)}: rename them")
+        raise ValueError(f"column names repeat: {listed(repeated)}: rename them")
+    fractions = [name for name in header if _FRACTION.fullmatch(name)]
+    if fractions:
+        raise ValueError(f"its first line holds values ({fractions[0]}), not column names")
 
 
 def _parquet(path: Path) -> pd.DataFrame:
@@ -251,8 +315,8 @@ def _parquet(path: Path) -> pd.DataFrame:
     except ImportError:
         raise MissingExtraError("reading Parquet", "pyarrow", "parquet") from None
     except Exception as error:  # noqa: BLE001 - pyarrow's errors share no base but Exception
-        reason = one_line(str(error))
-        raise DataError(f"{path} is not a Parquet table: {reason}") from None
+        reason = one_line(str(error)).rstrip(".")
+        raise DataError(f"{path} is not a Parquet table: {reason}; write it again") from None
 
 
 def _sample(name: str) -> Sample:

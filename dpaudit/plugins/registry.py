@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 from dpaudit.errors import DpauditError, MissingExtraError, RegistryError
 from dpaudit.files import parse_json
-from dpaudit.formatting import did_you_mean, error_text
+from dpaudit.formatting import did_you_mean, error_text, listed
 from dpaudit.plugins.foreign import refusing
 
 GENERATORS = "dpaudit.generators"
@@ -85,7 +85,13 @@ def resolve(name: str, group: str) -> object:
             if hasattr(module, attribute):
                 return getattr(module, attribute)
         public = [key for key in vars(module) if not key.startswith("_")]
-        raise RegistryError(f"{place} has no {attribute!r}{did_you_mean(attribute, public)}")
+        own = [
+            key
+            for key in public
+            if getattr(vars(module)[key], "__module__", None) == module.__name__
+        ]
+        hint = did_you_mean(attribute, public) or (f"; it defines {listed(own)}" if own else "")
+        raise RegistryError(f"{place} has no {attribute!r}{hint}")
     matches: Sequence[EntryPoint] = tuple(entry_points(group=group, name=name))
     if not matches:
         known = names(group)

@@ -95,7 +95,7 @@ def _lead(report: ProbeReport) -> Iterator[str]:
             "by how much, an audit measures."
         )
     elif report.ran:
-        yield "No alarm is not evidence of privacy: for that there is an audit."
+        yield "No alarm is not evidence of privacy: only an audit measures what tables reveal."
     yield (
         "A probe changes the table, the schema or a setting and checks whether the output changes "
         "in a way that no correct generator's does. Leaks that no probe looks for are not ruled "

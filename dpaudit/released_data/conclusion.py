@@ -215,7 +215,7 @@ def _without_claim(
     confidence: float,
 ) -> Concluded:
     attacked = (
-        f"the attack {membership.attack} distinguishes training rows from hold-out rows (AUC "
+        f'the attack "{membership.attack}" distinguishes training rows from hold-out rows (AUC '
         f"{auc_text(membership.auc)}, p {p_text(membership.p_value)} on {membership.scored:,} rows "
         "that it was not chosen on)"
     )
@@ -265,10 +265,10 @@ def _copied(linkage: Linkage) -> str:
 def why_no_bound(rows: RowCounts, membership: MembershipOutcome | None) -> str:
     """Why there is no lower bound on epsilon, in one sentence without its end."""
     if rows.holdout is None:
-        return "no bound on epsilon: it takes a hold-out, split off by coins before training"
+        return "no bound on epsilon: it needs a hold-out, split off by coins before training"
     if rows.coins is None:
         return (
-            "no bound on epsilon: it takes a coin file, which shows that a fair coin put each row "
+            "no bound on epsilon: it needs a coin file, which shows that a fair coin put each row "
             "into train or hold-out; split the next table with `dpaudit split` before training"
         )
     assert membership is None  # else there is one

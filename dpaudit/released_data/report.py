@@ -51,7 +51,7 @@ def membership_block(found: MembershipOutcome, *, confidence: float) -> Block:
     return Block(
         title="Recognising training rows",
         paragraphs=(
-            f"The attack {found.attack} was chosen on {found.fitted:,} rows and scored once on "
+            f'The attack "{found.attack}" was chosen on {found.fitted:,} rows and scored once on '
             f"{found.scored:,} others: AUC {auc_text(found.auc)}, p {p_text(found.p_value)}. The "
             f"limits in the table hold jointly at {percent(confidence)} confidence.",
             *_controls(found),
@@ -91,7 +91,7 @@ def not_tested_block(
     """What this audit did not test and what it takes; nothing where all was tested."""
     if not has_holdout:
         said = (
-            "Each of these takes a hold-out: whether training rows can be recognised, near copies, "
+            "Each of these needs a hold-out: whether training rows can be recognised, near copies, "
             "a bound on epsilon, and singling out, linkability and inference by anonymeter.",
         )
         return (Block(title="Not tested", paragraphs=said),)

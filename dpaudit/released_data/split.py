@@ -221,8 +221,10 @@ class CoinFile:
             document = parse_json(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise DataError(f"coin file {path} cannot be read: {io_reason(error)}") from None
-        except ValueError as error:
-            raise DataError(f"coin file {path} is not JSON: {error}") from None
+        except ValueError:
+            raise DataError(
+                f"coin file {path} is not JSON: give the coins.json of `dpaudit split`"
+            ) from None
         if not _is_coin_file(document):
             raise DataError(f"{path} is not a coin file ({FORMAT}): `dpaudit split` writes one")
         fields = {key: value for key, value in document.items() if key != "format"}

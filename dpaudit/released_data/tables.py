@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DataError, SchemaError
+from dpaudit.formatting import listed
 from dpaudit.model.column import OTHER, Column, Kind
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import Schema
+from dpaudit.model.schema import DROP, Schema, numbers_the_rows
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
 from dpaudit.released_data.rows import Keys, row_keys
 
@@ -83,6 +84,11 @@ def load_released(
     """
     given = {"train": train, "synthetic": synthetic, "holdout": holdout}
     named = {name: table for name, table in given.items() if table is not None}
+    files = [Path(table).resolve() for table in named.values() if isinstance(table, str | Path)]
+    if len(set(files)) < len(files):
+        raise DataError(
+            "one file is given twice: train, synthetic and holdout are different tables"
+        )
     known = _known(schema, train)
     tables = {name: _read(table, known) for name, table in named.items()}
     for name, table in tables.items():
@@ -142,17 +148,22 @@ def _check_columns(tables: dict[str, pd.DataFrame], schema: Schema | None) -> No
             if c not in expected
         ]
     if problems:
-        raise DataError(f"the tables do not fit together: {'; '.join(problems)}; correct them")
+        raise DataError(
+            f"the tables do not fit together: {listed(problems, 5, separator='; ')}; correct them"
+        )
 
 
 def _inferred(tables: dict[str, pd.DataFrame]) -> Schema:
     """Kinds of the real tables; categories and bounds that hold all three."""
     names = list(tables["train"].columns)
     real = [table[names] for name, table in tables.items() if name != "synthetic"]
+    which = "train and holdout tables together" if len(real) > 1 else "train table"
+    numbering = [name for name in names if all(numbers_the_rows(table[name]) for table in real)]
     try:
+        if numbering:  # each table may rise where both together do not
+            raise SchemaError(f"{listed(numbering)}: numbers the rows: {DROP}")
         schema = Schema.infer(pd.concat(real, ignore_index=True) if len(real) > 1 else real[0])
     except SchemaError as error:
-        which = "train and holdout tables together" if len(real) > 1 else "train table"
         raise SchemaError(f"no schema can be read off the {which}: {error}") from None
     columns = [_widened(column, tables["synthetic"][column.name]) for column in schema.columns]
     return replace(schema, columns=tuple(columns))

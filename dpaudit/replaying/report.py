@@ -60,8 +60,6 @@ def _lead(record: ReplayRecord) -> Iterator[str]:
     violated = record.verdict is Verdict.VIOLATION
     if violated and isinstance(record.claim, PrivacyClaim):
         yield _odds(record, record.claim)
-    if violated and record.guesses is None:
-        yield "The claim does not hold for the noisy answers that its proof releases."
     yield (
         "Replay fitted the unmodified code with and without one record, with the same noisy "
         "answers both times: their privacy loss is known exactly."

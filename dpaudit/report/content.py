@@ -240,7 +240,7 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
     groups = grouped(leaks)[:LEAKS_LISTED]
     alone = any(group.separation is not None for group in groups)
     more = len(leaks) - sum(group.features for group in groups)
-    rest = (f"{counted(more, 'more feature')} in result.json.",) if more else ()
+    rest = (f"result.json has {counted(more, 'more feature')}.",) if more else ()
     yield Block(
         title=title,
         paragraphs=(_carried(result), *rest),
@@ -303,14 +303,16 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
         *(_capital(labels[key]) for key in shown),
     )
     parts = result.game.parts(result)
+    missing = any(attack.bounds[key] is None for attack in result.attacks for key in shown)
+    others = " (none: the attack is scored by another rule)" if missing else ""
     yield Block(
         title="Attacks",
         paragraphs=(
             *(() if parts is None else (parts,)),
             f"The deciding attack is {result.attack}. Threshold and rule of each attack were fixed "
             f"on other {result.game.words.units}; the last columns are lower bounds on "
-            f"{result.claim.quantity.noun}. {_multiplicity(result)} dpaudit list attacks says "
-            "what each attack looks at.",
+            f"{result.claim.quantity.noun}{others}. {_multiplicity(result)} dpaudit list attacks "
+            "says what each attack looks at.",
             *compared_bound(result),
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),

@@ -58,7 +58,9 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         )
     if withheld(result):
         again = result.fresh or ""
-        return NextStep("Run the same audit with a fresh seed.", again, (_spent(result),))
+        both = f"report both audits: the new one adds {_each(result)} error probability"
+        then = both if again else _spent(result)
+        return NextStep("Run the same audit with a fresh seed.", again, (then,))
     if result.verdict is Verdict.INCONCLUSIVE:
         return NextStep(
             "Plan an audit that can decide, then run it with a fresh seed.",
@@ -99,7 +101,7 @@ def _by_probe(result: AuditRecord) -> NextStep:
     """Advice where a probe proved what no attack did."""
     why = "See what the probe saw, repair it, and audit again with a fresh seed."
     if result.data.source == IN_MEMORY:
-        return NextStep(f"{why} dpaudit.probe(generator, table) shows it.", "")
+        return NextStep(f"{why} dpaudit.probe.probe(generator, table) shows it.", "")
     return NextStep(why, (result.probes and result.probes.reproduce) or "")
 
 
@@ -133,11 +135,16 @@ def _cost(result: AuditRecord) -> str:
 
 def _spent(result: AuditRecord) -> str:
     """Says that another audit needs a fresh seed and has its own error probability."""
-    each = percent(round(1.0 - result.confidence, 12))
+    each = _each(result)
     return (
         f"audit with a fresh seed (--seed {result.seed + 1}); it adds {each} error probability to "
         f"the {each} spent here, so report both"
     )
+
+
+def _each(result: AuditRecord) -> str:
+    """The error probability of one audit."""
+    return percent(round(1.0 - result.confidence, 12))
 
 
 def _stated(claim: Claim) -> list[str]:

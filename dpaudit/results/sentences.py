@@ -136,7 +136,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         return (
             *_violation(result, claim, true),
             f"Do not rely on {_relied_on(result.claim, claimed)} for tables of this generator, "
-            "those already released included.",
+            "including those already released.",
             *explained,
             *probes_alarm(result),
             *((_beyond(result),) if exceeds_claim(result) else ()),

@@ -56,7 +56,8 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
         _checks(result),
         *_failed(result, folder),
     ]
-    if any(check.name == FRESH_TRIALS and not check.passed for check in result.checks):
+    judged = any(check.name == FRESH_TRIALS and not check.passed for check in result.checks)
+    if judged and not sentences.withheld(result):  # else it is the reason
         facts.append(Row("warning", "these trials were judged before; the report says where"))
     if result.schema.inferred:
         facts.append(Row("warning", "bounds and categories were inferred from the table itself"))
@@ -218,5 +219,5 @@ def _failed(result: AuditRecord, folder: Path | None) -> list[Row]:
     if not n_in and not n_out:
         return []
     errors = "; ".join(dict.fromkeys(reason.error for reason in result.failure_reasons))
-    log = f"{LOG_FILE} of the run folder" if folder is None else folder / LOG_FILE
+    log = f"{LOG_FILE}, if `out` is given" if folder is None else folder / LOG_FILE
     return [Row("failed", f"{n_in} in, {n_out} out: {errors}; tracebacks: {log}")]

@@ -62,6 +62,8 @@ def _headline(report: TraceReport) -> tuple[str, str]:
         wrong = counted(len(ids), "deviation")
         return "VIOLATION", f"{wrong} from what the privacy proof assumes: {listed(ids, most=3)}"
     made = f"{counted(len(report.checked), 'check')} passed"
+    if report.not_checked:
+        made = f"{made}, {len(report.not_checked)} could not be made"
     if report.findings:
         flaws = [counted(n, one.value) for one in Severity if (n := report.count(one))]
         return "NO VIOLATION FOUND", f"{', '.join(flaws)}; {made}"
@@ -80,7 +82,7 @@ def _lead(report: TraceReport) -> Iterator[str]:
     elif report.checked or report.findings:
         yield (
             "No part of the training that was checked contradicts the privacy proof. This is not "
-            "evidence that no record can be recognised: for that there is an audit."
+            "evidence of privacy: only an audit tests what a synthetic table reveals."
         )
     yield (
         "A trace trains the generator on the table and on changed tables, and judges what it "

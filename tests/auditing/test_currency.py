@@ -164,8 +164,9 @@ def test_the_command_line_plans_in_mu(tmp_path: Path) -> None:
     planned = runner.invoke(app, ["plan", "--curve", str(file), "--json"])
     document = json.loads(planned.output)
     assert document["quantity"] == "factor"
-    assert document["curve"] == [list(point) for point in POINTS]
-    assert document["detectable"] > 1
+    points = [(one["epsilon"], one["delta"]) for one in document["claim"]["points"]]
+    assert points == [tuple(point) for point in POINTS]
+    assert document["asked"]["detectable"] > 1
     refused = runner.invoke(app, ["plan", "--mu", "1", "--rho", "1"])
     assert refused.exit_code == 2
 
@@ -174,6 +175,6 @@ def test_bounds_of_a_finished_run_are_on_mu(of_mu: AuditResult) -> None:
     runner, folder = CliRunner(), str(of_mu.folder)
     found = json.loads(runner.invoke(app, ["bounds", folder, "--json"]).output)
     assert found["quantity"] == "mu"
-    assert found["bounds"][0]["mu"] == of_mu.proved
+    assert found["bounds"][0]["value"] == of_mu.proved
     assert runner.invoke(app, ["bounds", folder]).output.startswith("BOUNDS  mu at least ")
     assert runner.invoke(app, ["bounds", folder, "--delta", "0.1"]).exit_code == 2

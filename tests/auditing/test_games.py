@@ -74,7 +74,7 @@ def test_a_game_says_what_it_trains_and_what_that_can_prove(game: type[GameSetti
     assert planned.seconds(per_model=1.0, per_control=0.0, workers=1) >= planned.models
     question = PlanQuestion(detect=3.0, assumed=AssumedAttack.of_leak(3.0, CLAIM))
     sizing = sizing_of(PlanSubject(CLAIM), settings, question)
-    assert sizing.asked_row["max_provable_epsilon"] > 1.0
+    assert sizing.asked_row.max_provable > 1.0
     assert sizing.needed is not None
     assert sizing.needed.size is not None
     assert sizing.attacks >= settings.game.hypotheses.count

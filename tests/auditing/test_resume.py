@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -22,6 +23,7 @@ from program import Program
 
 GENERATOR = '''
 import time
+from pathlib import Path
 import numpy as np
 import pandas as pd
 from dpaudit.plugins.protocols import FeatureName
@@ -40,6 +42,15 @@ class Copies:
 
     def fit(self, features, member, *, seed):
         return lambda features: features[:, 0]
+
+class Slow(Copies):
+    """Says when it is being fitted on more trials than controls have, and takes its time."""
+
+    def fit(self, features, member, *, seed):
+        if len(features) > 14:
+            Path("fitting").touch()
+            time.sleep(0.5)
+        return super().fit(features, member, seed=seed)
 
 def noise(data, n_rows, seed):
     time.sleep(0.01)
@@ -278,6 +289,29 @@ def test_a_stopped_run_says_how_to_resume_and_resumes(
     assert program.run(command("out", "--jobs", "1"), cwd=table).returncode == 0
     assert kept_rows <= rows(run) == rows(whole)
     assert result(run) == result(whole)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_stopped_while_it_attacks_resumes_without_training(
+    program: Program, table: Path, number: signal.Signals
+) -> None:
+    words = [word.replace("own.py:Copies", "own.py:Slow") for word in command("out")]
+    assert program.run([*words, "--jobs", "2"], cwd=table).returncode == 0
+    undisturbed = result(table / "out")
+    (table / "out").rename(table / "undisturbed")
+    mark = table / "fitting"
+    mark.unlink()
+    life = stopped(table, words, lambda pid: os.kill(pid, number), after=mark.exists)
+    assert life.code == (-number if number == signal.SIGKILL else 130)
+    assert "Traceback" not in life.stderr
+    if number != signal.SIGKILL:
+        [again] = re.findall(r"resume with: dpaudit (.*)", life.stderr)
+        assert shlex.split(again) == [*words, "--jobs", "2"]
+    trained = rows(table / "out")
+    assert program.run([*words, "--jobs", "2"], cwd=table).returncode == 0
+    assert rows(table / "out") == trained
+    assert result(table / "out") == undisturbed
 
 
 @pytest.mark.ci

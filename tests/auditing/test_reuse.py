@@ -72,7 +72,7 @@ def test_a_larger_audit_after_a_look_is_noted_in_the_result_and_its_reports(tmp_
     assert not larger.passed
     assert larger.detail == (
         "these trials were already judged in small, which spent their error probability: a further "
-        "look at them proves no violation; audit with another `seed`"
+        "look at them proves no violation"
     )
     found = dpaudit.AuditResult.load(tmp_path / "large")
     assert larger in found.checks

@@ -112,7 +112,7 @@ def test_the_release_that_stopped_leaking_is_found(
     assert again.exit_code == 0, again.output
     document = json.loads(again.stdout)
     assert document["package"] == "toylib"
-    assert document["changes"] == [["1.1", "1.2"]]
+    assert document["changes"] == [{"before": "1.1", "after": "1.2"}]
     leaking, _, broken = document["releases"]
     assert leaking["proved"] > 1
     assert leaking["run_folder"] == str(tmp_path / "runs" / "1.1")

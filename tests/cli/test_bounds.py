@@ -82,13 +82,13 @@ def spoken(run: Path, *words: str) -> list[str]:
 def test_at_the_cap_each_bound_has_half_of_the_error(run: Path) -> None:
     rows = asked(run)["rows"]
     counts, share = tuple(COUNTS.values()), 0.05 / (2 * 2)  # two attacks, two bounds of each
-    assert rows["exact"]["epsilon"] == exact(*counts, delta=DELTA, confidence=1 - share)
-    assert rows["exact"]["epsilon"] == pytest.approx(0.7268, abs=1e-4)  # not .7677
-    assert rows["clopper_pearson"]["epsilon"] == clopper_pearson(
+    assert rows["exact"]["value"] == exact(*counts, delta=DELTA, confidence=1 - share)
+    assert rows["exact"]["value"] == pytest.approx(0.7268, abs=1e-4)  # not .7677
+    assert rows["clopper_pearson"]["value"] == clopper_pearson(
         *counts, delta=DELTA, confidence=1 - share
     )
-    assert rows["sequential"]["epsilon"] == 0.25
-    assert all(rows[m]["valid"] for m in ("exact", "clopper_pearson", "sequential"))
+    assert rows["sequential"]["value"] == 0.25
+    assert all(rows[m]["reason"] is None for m in ("exact", "clopper_pearson", "sequential"))
     assert rows["exact"]["reason"] is None
     lines = spoken(run)
     assert lines[0].startswith("BOUNDS  epsilon at least 0.726 ")
@@ -98,7 +98,7 @@ def test_at_the_cap_each_bound_has_half_of_the_error(run: Path) -> None:
 def test_a_fixed_run_keeps_the_whole_of_the_error(run: Path) -> None:
     changed(run, game=game(None))
     rows = asked(run)["rows"]
-    assert rows["exact"]["epsilon"] == pytest.approx(0.7677, abs=5e-5)
+    assert rows["exact"]["value"] == pytest.approx(0.7677, abs=5e-5)
     assert "sequential" not in rows
 
 
@@ -111,12 +111,12 @@ def test_what_is_chosen_after_the_run_is_not_a_proof(
         proved_sequentially(run, trials=48)
     found = asked(run, *words)
     assert found["post_hoc"]
-    assert not any(row["valid"] for row in found["rows"].values())
+    assert not any(row["reason"] is None for row in found["rows"].values())
     if not stopped_early:
         assert found["rows"]["exact"]["reason"] == "post hoc, not a proof"
-        assert found["rows"]["exact"]["epsilon"] > 0
+        assert found["rows"]["exact"]["value"] > 0
     sequential = found["rows"]["sequential"]
-    assert (sequential["epsilon"], sequential["reason"]) == (None, "cannot be recomputed")
+    assert (sequential["value"], sequential["reason"]) == (None, "cannot be recomputed")
     lines = spoken(run, *words)
     assert lines[0] == "BOUNDS  none of these numbers is a proof"
     said = " ".join(" ".join(lines).split())
@@ -131,7 +131,7 @@ def test_what_ended_the_trials_leaves_no_fixed_bound(run: Path, trials: int) -> 
     proved_sequentially(run, trials=trials)
     rows = asked(run)["rows"]
     assert list(rows) == ["sequential"]
-    assert rows["sequential"]["valid"]
+    assert rows["sequential"]["reason"] is None
 
 
 def test_the_rule_that_was_not_chosen_is_no_proof(run: Path) -> None:
@@ -143,25 +143,25 @@ def test_the_rule_that_was_not_chosen_is_no_proof(run: Path) -> None:
     rows = asked(run)["rows"]
     confidence = 1 - 0.05 / 2  # two attacks
     coins = fair_coin([0, 150], [0, 180], 240, delta=DELTA, confidence=confidence)
-    assert (rows["fair_coin"]["epsilon"], rows["fair_coin"]["valid"]) == (coins, True)
+    assert (rows["fair_coin"]["value"], rows["fair_coin"]["reason"]) == (coins, None)
     reasons = {
         "exact": "not chosen before, not a proof",
         "clopper_pearson": "for comparison, does not decide",
     }
     for other, reason in reasons.items():
-        assert rows[other]["epsilon"] > 0
-        assert (rows[other]["reason"], rows[other]["valid"]) == (reason, False)
+        assert rows[other]["value"] > 0
+        assert rows[other]["reason"] == reason
     assert asked(run, "--delta", "0")["rows"]["exact"]["reason"] == "post hoc, not a proof"
 
 
 def test_to_say_again_what_the_run_was_made_for_is_not_post_hoc(run: Path) -> None:
     found = asked(run, "--delta", "1e-5", "--confidence", "0.95")
     assert not found["post_hoc"]
-    assert found["rows"]["exact"]["valid"]
+    assert found["rows"]["exact"]["reason"] is None
 
 
 def test_bounds_of_an_invalid_run_prove_nothing(run: Path) -> None:
     changed(run, verdict="invalid")
     rows = asked(run)["rows"]
-    assert not any(row["valid"] for row in rows.values())
+    assert not any(row["reason"] is None for row in rows.values())
     assert rows["sequential"]["reason"] == rows["exact"]["reason"] == "invalid, not a proof"

@@ -58,23 +58,23 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, Any]:
 
 def test_command_line_before_environment_before_file_before_default(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.dpaudit]\nepsilon = 2.0\nseed = 3\n")
-    assert planned()["epsilon"] == 2.0
-    assert planned(DPAUDIT_PLAN_EPSILON="3")["epsilon"] == 3.0
-    assert planned("--epsilon", "4", DPAUDIT_PLAN_EPSILON="3")["epsilon"] == 4.0
+    assert planned()["claim"]["epsilon"] == 2.0
+    assert planned(DPAUDIT_PLAN_EPSILON="3")["claim"]["epsilon"] == 3.0
+    assert planned("--epsilon", "4", DPAUDIT_PLAN_EPSILON="3")["claim"]["epsilon"] == 4.0
     assert planned()["confidence"] == audit_settings().confidence
 
 
 def test_an_effort_stands_for_its_sizes_before_whatever_comes_after_it(project: Path) -> None:
     (project / "dpaudit.toml").write_text("epsilon = 1.0\nshadow-models = 200\n")
-    assert planned()["shadow_models"] == 200
-    assert planned("--effort", "quick")["shadow_models"] == 100
-    assert planned(DPAUDIT_PLAN_EFFORT="quick")["shadow_models"] == 100
-    assert planned("--effort", "quick", DPAUDIT_PLAN_SHADOW_MODELS="60")["shadow_models"] == 100
-    assert planned("--effort", "quick", "--shadow-models", "60")["shadow_models"] == 60
+    assert planned()["asked"]["size"] == 200
+    assert planned("--effort", "quick")["asked"]["size"] == 100
+    assert planned(DPAUDIT_PLAN_EFFORT="quick")["asked"]["size"] == 100
+    assert planned("--effort", "quick", DPAUDIT_PLAN_SHADOW_MODELS="60")["asked"]["size"] == 100
+    assert planned("--effort", "quick", "--shadow-models", "60")["asked"]["size"] == 60
     assert dpaudit("plan", "--effort", "quick").stderr == "from ../dpaudit.toml: epsilon\n"
     (project / "dpaudit.toml").write_text("epsilon = 1.0\nshadow-models = 200\neffort = 'quick'\n")
-    assert planned()["shadow_models"] == 200
-    assert planned("--shadow-models", "60")["shadow_models"] == 60
+    assert planned()["asked"]["size"] == 200
+    assert planned("--shadow-models", "60")["asked"]["size"] == 60
 
 
 def test_the_nearest_file_up_to_the_root_of_the_repository_is_taken(project: Path) -> None:
@@ -101,7 +101,7 @@ def test_another_file_or_none_can_be_named(project: Path) -> None:
     words = ("plan", "--json", "--epsilon", "1")
     assert "from ../dpaudit.toml" not in dpaudit("--config", "none", *words).stderr
     done = dpaudit("--config", "other.toml", "plan", "--json")
-    assert json.loads(done.stdout)["epsilon"] == 5.0
+    assert json.loads(done.stdout)["claim"]["epsilon"] == 5.0
     assert done.stderr == "from other.toml: epsilon\n"
 
 

@@ -214,6 +214,30 @@ def test_what_a_stream_still_holds_changes_no_exit_code(monkeypatch: pytest.Monk
     assert ended.value.code == 3
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("audit null --data t.csv", "replay null --data t.csv", "probe null --data t.csv"),
+        *("audit-data --synthetic s.csv --train t.csv", "trace pate-gan --data t.csv"),
+        *("plan null --data t.csv", "utility null --data t.csv", "split --data t.csv --to s"),
+    ],
+)
+def test_an_interrupt_is_one_line_that_says_how_to_go_on(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pandas.read_csv", interrupted)
+    monkeypatch.chdir(tmp_path)
+    for name in ("s.csv", "t.csv"):
+        Path(name).write_text("a,b\n1,2\n")
+    ended = CliRunner().invoke(app, words.split())
+    assert ended.exit_code == console.ExitCode.INTERRUPTED
+    assert ended.stdout == ""
+    assert ended.stderr.splitlines()[-1] == "interrupted: run the same command again"
+
+
 def test_a_closed_terminal_stops_a_run_as_a_polite_kill_does(folder: Path) -> None:
     (folder / "g.py").write_text(
         f"{HEAD}\nclass G(Honest):\n  def fit(self, data, *, seed):\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ WRONG = {
     "audit --data": "--data requires an argument",
     "audit --quiet=3 null": "--quiet does not take a value",
     "bounds a b c": "too many arguments: b c; see dpaudit bounds --help",
+    "frontier null --epsilons 1 2 --data t.csv": ("2 is not a generator: give --epsilons as 1,2"),
     "adit": "no such command 'adit' (did you mean 'audit'?); see dpaudit --help",
     "env creat x": "no such command 'creat' (did you mean 'create'?); see dpaudit env --help",
 }
@@ -107,3 +109,37 @@ def test_usage_lines_write_needed_arguments_bare() -> None:
         ]
         assert first == " ".join(["Usage: dpaudit", name, "[OPTIONS]", *words])
         assert " <str>" not in usage
+
+
+TABLES = {
+    "short": "a,b\n1,2\n4\n",
+    "long": "a,b\n1,2\n4,5,6\n",
+    "empty": "",
+    "header": "a,b\n",
+    "semicolons": "a;b\n1,5;2\n",
+    "identifier": "id,a\n" + "".join(f"{i},{i % 3}\n" for i in range(50)),
+    "dates": "day,a\n" + "".join(f"2026-01-{i % 28 + 1:02d},{i % 3}\n" for i in range(80)),
+}
+READERS = (
+    *("audit null", "audit null --one-run --canaries 20", "replay null", "probe null", "plan null"),
+    *("trace pate-gan", "utility null", "frontier null --epsilons 1"),
+    "audit-data --synthetic SAME",
+)
+
+
+@pytest.mark.parametrize("words", READERS)
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_that_is_none_is_one_line_before_any_training(
+    words: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("BAD", "SAME"):
+        Path(name).write_text(TABLES[kind])
+    data = "--train" if words.startswith("audit-data") else "--data"
+    ended = CliRunner().invoke(app, [*words.split(), data, "BAD"], prog_name="dpaudit")
+    assert ended.exit_code == ExitCode.USAGE
+    assert ended.stdout == ""
+    line = ended.stderr.splitlines()[-1]
+    assert line.startswith("error: ")
+    assert "BAD" in line or "the train table" in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["BAD", "SAME"]  # no run was begun

@@ -83,8 +83,9 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
     done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--shadow-models", "400", "--json")
     assert done.exit_code == ExitCode.PASS
     document = json.loads(done.stdout)
-    assert (document["fitted"], document["scored"]) == (160, 240)
-    assert 1 < document["detectable_epsilon"] < document["max_provable_epsilon"] < 4.2
+    asked = document["asked"]
+    assert (asked["size"], asked["fitted"], asked["scored"]) == (400, 160, 240)
+    assert 1 < asked["detectable"] < asked["max_provable"] < 4.2
     spoken = dpaudit("plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "-q")
     assert spoken.exit_code == ExitCode.USAGE  # plan has no -q
     spoken = dpaudit(
@@ -139,12 +140,12 @@ def test_plan_needs_a_claim() -> None:
 @pytest.mark.usefixtures("few_rows")
 def test_plan_answers_the_other_way_round_too() -> None:
     done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--detect", "3", "--json")
-    needed = json.loads(done.stdout)["needed_shadow_models"]
+    needed = json.loads(done.stdout)["needed"]
     found = dpaudit(
         *("plan", "--epsilon", "1", "--delta", "1e-5", "--json"),
         *("--shadow-models", str(needed)),
     )
-    assert 2.5 < json.loads(found.stdout)["detectable_epsilon"] <= 3
+    assert 2.5 < json.loads(found.stdout)["asked"]["detectable"] <= 3
     weak = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.003")
     first, _, _ = weak.stdout.partition("\n\n")  # the answer, before the table
     assert first.startswith("PLAN  about ")
@@ -213,14 +214,15 @@ def test_the_cost_includes_the_controls() -> None:
 def test_a_one_run_audit_is_planned_by_its_canaries(delta: str) -> None:
     claim = ("--epsilon", "1", "--delta", delta, "--one-run")
     usual = planned(*claim)
-    assert (usual["canaries"], usual["guesses"], usual["attacks"]) == (100, 100, 3)
-    larger = planned(*claim, "--canaries", "500")
-    assert 3.1 < usual["max_provable_epsilon"] < 3.2
-    assert 4.7 < larger["max_provable_epsilon"] < 4.9  # as docs/statistics.md has it
-    assert larger["detectable_epsilon"] < usual["detectable_epsilon"]
-    needed = planned(*claim, "--detect", "2")["needed_canaries"]
-    assert planned(*claim, "--canaries", str(needed))["detectable_epsilon"] <= 2
-    assert planned(*claim, "--canaries", str(needed - 5))["detectable_epsilon"] > 2
+    assert (usual["unit"], usual["attacks"]) == ("canaries", 3)
+    small, large = usual["asked"], planned(*claim, "--canaries", "500")["asked"]
+    assert (small["size"], small["fitted"], small["scored"]) == (100, None, 100)
+    assert 3.1 < small["max_provable"] < 3.2
+    assert 4.7 < large["max_provable"] < 4.9  # as docs/statistics.md has it
+    assert large["detectable"] < small["detectable"]
+    needed = planned(*claim, "--detect", "2")["needed"]
+    assert planned(*claim, "--canaries", str(needed))["asked"]["detectable"] <= 2
+    assert planned(*claim, "--canaries", str(needed - 5))["asked"]["detectable"] > 2
     spoken = dpaudit("plan", *claim, "--canaries", "500", "--detect", "2").stdout.splitlines()
     assert spoken[0] == f"PLAN  about {needed} canaries detect a true epsilon of 2 with 80 % power"
     assert any(line.split()[:2] == ["500", "500"] and "this audit" in line for line in spoken)
@@ -231,10 +233,10 @@ def test_a_one_run_plan_agrees_with_its_audit() -> None:
     words = ("--data", "table.csv", "--one-run", "--canaries", "30")
     done = dpaudit("audit", "null", *words, "--json", "--jobs", "1")
     result, plan = json.loads(done.stdout), planned("null", *words)
-    for key in ("max_provable_epsilon", "detectable_epsilon"):
-        assert plan[key] == result[key]
+    for key in ("max_provable", "detectable"):
+        assert plan["asked"][key] == result[f"{key}_epsilon"]
     assert plan["interference"] == result["game"]["interference"]
-    assert plan["guesses"] == result["game"]["canaries"] == 30
+    assert plan["asked"]["scored"] == result["game"]["canaries"] == 30
 
 
 def test_the_one_training_is_timed() -> None:
@@ -249,7 +251,7 @@ def test_the_one_training_is_timed() -> None:
 def test_a_sequential_audit_is_planned_to_its_end() -> None:
     claim = ("--epsilon", "1", "--shadow-models", "100")
     usual, in_turn = planned(*claim), planned(*claim, "--sequential")
-    assert in_turn["max_provable_epsilon"] < usual["max_provable_epsilon"]
+    assert in_turn["asked"]["max_provable"] < usual["asked"]["max_provable"]
     spoken = dpaudit("plan", *claim, "--sequential", "--seconds-per-model", "3600").stdout
     assert "cost      at most about" in spoken
 
@@ -259,8 +261,8 @@ def test_a_sequential_plan_agrees_with_its_audit() -> None:
     words = ("--data", "table.csv", "--sequential", "--shadow-models", "40")
     done = dpaudit("audit", "null", *words, "--json", "--jobs", "1", "--no-probe")
     result, plan = json.loads(done.stdout), planned("null", *words)
-    for key in ("max_provable_epsilon", "detectable_epsilon"):
-        assert plan[key] == result[key]
+    for key in ("max_provable", "detectable"):
+        assert plan["asked"][key] == result[f"{key}_epsilon"]
 
 
 @pytest.mark.parametrize(

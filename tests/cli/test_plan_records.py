@@ -20,18 +20,18 @@ def plan(*words: str) -> Any:
 
 
 def test_more_records_prove_more_of_as_many_models() -> None:
-    alone = json.loads(plan("--shadow-models", "40", "--json").stdout)
-    many = json.loads(plan("--shadow-models", "40", "--records", "16", "--json").stdout)
+    alone = json.loads(plan("--shadow-models", "40", "--json").stdout)["asked"]
+    many = json.loads(plan("--shadow-models", "40", "--records", "16", "--json").stdout)["asked"]
     assert many["scored"] == alone["scored"] == 24
-    assert many["max_provable_epsilon"] > alone["max_provable_epsilon"] + 1
-    assert many["detectable_epsilon"] < alone["detectable_epsilon"]
+    assert many["max_provable"] > alone["max_provable"] + 1
+    assert many["detectable"] < alone["detectable"]
     expected = coin_provable(
         24 * 16,
         shared=16,
         delta=1e-5,
         confidence=attack_confidence(0.95, len(DEFAULT_ATTACKS), sequential=False),
     )
-    assert many["max_provable_epsilon"] == expected
+    assert many["max_provable"] == expected
 
 
 def test_it_says_what_records_that_are_trained_together_cost_each_other() -> None:
@@ -43,9 +43,9 @@ def test_it_says_what_records_that_are_trained_together_cost_each_other() -> Non
     assert all(len(line) <= 80 for line in said.splitlines())
     rows = json.loads(plan("--records", "20", "--json").stdout)["records"]
     assert [row["records"] for row in rows] == [1, 4, 16, 20, 64]
-    assert rows[0]["detectable_mu_apart"] == rows[0]["detectable_mu_together"]
-    assert rows[1]["detectable_mu_apart"] < rows[1]["detectable_mu_together"]
-    assert rows[2]["detectable_mu_together"] is None
+    assert rows[0]["apart"] == rows[0]["together"]
+    assert rows[1]["apart"] < rows[1]["together"]
+    assert rows[2]["together"] is None
 
 
 def test_as_few_models_as_an_audit_of_many_records_takes_can_be_planned() -> None:
@@ -64,13 +64,13 @@ def test_more_records_than_the_table_allows_are_refused() -> None:
 @pytest.mark.ci
 def test_larger_leaks_and_more_records_need_fewer_models() -> None:
     def needed(*words: str) -> int:
-        return int(json.loads(plan(*words, "--json").stdout)["needed_shadow_models"])
+        return int(json.loads(plan(*words, "--json").stdout)["needed"])
 
     assert needed("--records", "16", "--detect", "2") < needed("--records", "2", "--detect", "2")
     assert needed("--records", "2", "--detect", "3") < needed("--records", "2", "--detect", "2")
     size = needed("--records", "16", "--detect", "1.2")
     asked = json.loads(plan("--records", "16", "--shadow-models", str(size), "--json").stdout)
-    assert asked["detectable_epsilon"] <= 1.2
+    assert asked["asked"]["detectable"] <= 1.2
     said = plan("--records", "16", "--detect", "2").stdout
     assert "shadow models detect a true epsilon of 2 on every record" in said
 

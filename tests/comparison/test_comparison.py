@@ -195,7 +195,10 @@ def test_compare_on_the_command_line(
 def test_history_goes_by_the_numbers_in_names(record_of: Make, tmp_path: Path) -> None:
     for seed, name in enumerate(["v1.10", "v1.9", "v1.9.1"]):
         save(record_of(seed=seed), tmp_path / name)
-    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "trials.sqlite").touch()
+    said = CliRunner().invoke(app, ["history", str(tmp_path)]).stdout
+    assert "\nstarted   begun: no result yet; its command resumes it\n" in said
     document = json.loads(CliRunner().invoke(app, ["history", str(tmp_path), "--json"]).stdout)
     assert [run["name"] for run in document["runs"]] == ["v1.9", "v1.9.1", "v1.10"]
     assert [step["before"] for step in document["changes"]] == ["v1.9", "v1.9.1"]

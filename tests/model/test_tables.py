@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,8 +46,8 @@ def refused(error: type[InputError], path: str | Path) -> str:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("empty.csv", "", "No columns"),
-        ("blank.csv", "\n\n", "No columns"),
+        ("empty.csv", "", "it is empty"),
+        ("blank.csv", "\n \n", "it is empty"),
         ("commas.csv", ",,\n1,2,3\n", "header names no columns"),
         ("header.csv", "a,b\n", "no rows below its header: give a table with records"),
         ("object.csv", json.dumps({"a": [1, 2]}), "JSON"),
@@ -57,10 +58,16 @@ def refused(error: type[InputError], path: str | Path) -> str:
         ("utf16.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-8"),
         ("image.csv", b"\x89PNG\r\n\x1a\n" + bytes(50), "UTF-8"),
         ("binary.csv", bytes(range(128)) * 9, "binary"),
-        ("longer.csv", "a,b\n1,2,3\n4,5,6\n", "longer than its header"),
-        ("trailing.csv", "a,b\n1,2,\n4,5,\n", "longer than its header"),
-        ("ragged.csv", "a,b\n1,2\n4,5,6\n", "line 3"),
-        ("quote.csv", 'a,b\n"1,2\n3,4\n', "EOF inside string"),
+        ("longer.csv", "a,b\n1,2,3\n4,5,6\n", "line 2 has 3 fields, its header 2;"),
+        ("trailing.csv", "a,b\n1,2,\n4,5,\n", "line 2 has 3 fields"),
+        ("ragged.csv", "a,b\n1,2\n4,5,6\n", "line 3 has 3 fields"),
+        ("shorter.csv", "a,b\n1,2\n\n4\n", "line 4 has 1 field, its header 2;"),
+        ("lines.csv", 'a,b\n1,"2\n2"\n4\n', "line 4 has 1 field, its header 2;"),
+        ("decimal.csv", "a,b\n1,2,5\n", "values with commas in double quotes"),
+        ("headless.csv", "28,33.67,a\n29,30.5,b\n", "holds values (33.67), not column names"),
+        ("quote.csv", 'a,b\n"1,2\n3,4\n', "line 2 has 1 field, its header 2, or a quote there"),
+        ("last.csv", 'a,b\n1,"2\n3,4\n', "a quote in record 1 below its header is never closed"),
+        ("book.xlsx", b"PK\x03\x04" + b"z" * 99, "binary"),
         ("semicolon.csv", "a;b\n1;2\n", "another separator"),
         ("tabs.csv", "a\tb\n1\t2\n", "another separator"),
         ("twice.csv", "a,b,a\n1,2,3\n", "column names repeat: a"),
@@ -104,6 +111,64 @@ def test_a_sample_has_a_public_schema_that_is_not_its_extremes() -> None:
     given = load("sample:breast-cancer", Schema.infer(table.data))
     assert given.schema.inferred  # one that is given counts
     assert load(table.data, None).schema.inferred
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (
+            [f"{i},5" for i in range(40)],
+            "numbers or dates as text, such as '0,5': write numbers as",
+        ),
+        ([f"1,{i:03d}" for i in range(40)], "numbers or dates as text"),
+        ([f"{i}.5%" for i in range(40)], "numbers or dates as text"),
+        (
+            [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(80)],
+            "numbers or dates as text",
+        ),
+        ([*range(40), "unknown"], "is text because of 'unknown', else numbers"),
+        ([f"p{i}" for i in range(40)], "40 distinct texts in 40 rows: drop an identifier"),
+        (list(range(100, 150)), "numbers the rows: drop it if it is an identifier"),
+        ([7 * i % 60 for i in range(60)], "numbers the rows"),  # in no order
+        ([10**25 + i % 2 for i in range(40)], "beyond 2**53, which are not exact"),
+    ],
+)
+def test_a_column_that_is_no_kind_is_refused_with_its_file(
+    tmp_path: Path, values: list[object], says: str
+) -> None:
+    pd.DataFrame({"bad": values}).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(SchemaError) as caught:
+        load(tmp_path / "t.csv", None)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 't.csv'}: column 'bad' ")
+    assert says in message
+
+
+def test_what_only_resembles_a_bad_column_is_read(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns = {
+        "few texts": [f"1,{i % 15}" for i in range(400)],
+        "codes": [f"{'V' if i % 40 % 3 else ''}{i % 40}" for i in range(400)],
+        "repeats": np.arange(400) // 2,
+        "wide": rng.integers(0, 10**9, 400),
+        "sorted": np.sort(rng.normal(size=400)),
+    }
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+    kinds = [column.kind.value for column in load(tmp_path / "t.csv", None).schema.columns]
+    assert kinds == ["categorical", "categorical", "integer", "integer", "continuous"]
+
+
+def test_what_is_no_table_at_all_is_refused_by_its_type() -> None:
+    rows: Any = np.zeros((3, 2))
+    with pytest.raises(DataError, match="the table is a ndarray: give a pandas DataFrame"):
+        load(rows, None)
+
+
+def test_many_problems_are_one_line() -> None:
+    data = pd.DataFrame({f"c{i}": [1, 1, 1] for i in range(30)})
+    with pytest.raises(SchemaError, match=r"and 25 more$") as caught:
+        Schema.infer(data)
+    assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "T.CSV.GZ"])

@@ -17,8 +17,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from dpaudit.model.tables import load
 from dpaudit.plugins.adapt import FunctionGenerator
-from dpaudit.plugins.registry import load_module
+from dpaudit.plugins.registry import GENERATORS, build, load_module
 from dpaudit.plugins.source import Reached, reached
 
 
@@ -355,3 +356,11 @@ def test_what_an_audit_runs_on_is_always_there_and_takes_no_time(tmp_path: Path)
     assert versions_of(found)["pandas"] == pd.__version__
     assert {"numpy", "scipy", "torch", "scikit-learn"} <= found.software.keys()
     assert "ruff" not in found.software
+
+
+@pytest.mark.parametrize("name", ["null", "pate-gan-marginals"])
+def test_a_generator_of_dpaudit_can_be_kept_from_a_clone(name: str) -> None:
+    # Its whole package counts, adapters of other environments included.
+    schema = load("sample:breast-cancer", None).schema
+    generator = build(name, GENERATORS, given={}, offered={"schema": schema})
+    assert reached([generator]).unknown == ""

@@ -253,6 +253,8 @@ def test_a_file_or_an_attribute_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="no file"):
         resolve(f"{tmp_path}/none.py:x", GENERATORS)
     (tmp_path / "mine.py").write_text("class Generator: pass\n")
+    with pytest.raises(RegistryError, match=r"has no 'Nothing'; it defines Generator$"):
+        resolve(f"{tmp_path}/mine.py:Nothing", GENERATORS)
     with pytest.raises(RegistryError, match=r"has no 'Genrator'.*did you mean 'Generator'"):
         resolve(f"{tmp_path}/mine.py:Genrator", GENERATORS)
 

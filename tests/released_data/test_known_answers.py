@@ -85,7 +85,7 @@ def test_the_same_release_without_coins_is_a_leak_but_no_bound() -> None:
     assert found.finding is ReleasedFinding.LEAK
     assert found.bound is None
     assert found.not_a_bound is not None
-    assert "it takes a coin file" in found.not_a_bound
+    assert "it needs a coin file" in found.not_a_bound
     assert found.found
     with pytest.raises(
         AssertionError,

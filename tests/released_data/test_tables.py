@@ -132,6 +132,23 @@ def test_a_holdout_that_is_train_is_refused() -> None:
         load_released(table(), table(seed=1), again, schema=SCHEMA)
 
 
+def test_one_file_in_two_places_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    table().to_csv(file, index=False)
+    with pytest.raises(DataError, match="one file is given twice"):
+        load_released(file, tmp_path / "." / "t.csv", schema=SCHEMA)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_identifiers_are_refused_before_they_hide_copies(shuffled: bool) -> None:
+    ids = pd.Series(range(100), name="id").sample(frac=1.0, random_state=0 if shuffled else None)
+    train = table(100).assign(id=np.sort(ids) if not shuffled else ids.to_numpy())
+    holdout = table(100, seed=1).assign(id=train["id"] + 5000)
+    for given in (None, holdout):
+        with pytest.raises(SchemaError, match=r"train.*id.* numbers the rows: drop it"):
+            load_released(train, train.assign(id=train["id"] + 900), given)
+
+
 def test_few_distinct_rows_are_a_warning_and_may_be_those_of_train_by_chance() -> None:
     one = pd.concat([table()[:1]] * 20)
     found = load_released(table(), one, schema=SCHEMA)

@@ -201,7 +201,8 @@ def test_any_record_comes_back_from_its_document(record: AuditRecord) -> None:
 HOMES = (
     *("comparison.compare", "explain.explanation", "frontiers.record", "labels.audit"),
     *("probe.result", "released_data.result", "replaying.record", "results.record"),
-    *("trace.run", "usefulness.report"),
+    *("trace.run", "usefulness.report", "auditing.plan", "auditing.bisection"),
+    *("results.label_costs", "results.recomputed"),
 )
 DOCUMENTS = [
     kind

@@ -79,7 +79,7 @@ def test_the_opening_of_a_violation_ends_in_the_odds(record_of: Make) -> None:
         "95 % confidence the true epsilon is at least 3.21; some outputs change the odds that a "
         "record was in the table by a factor of at least 24.7, where the claim allows 2.72, apart "
         "from outputs of total probability 1e-05.",
-        "Do not rely on epsilon 1 for tables of this generator, those already released included.",
+        "Do not rely on epsilon 1 for tables of this generator, including those already released.",
         "No audit of this size proves more than 4.38; the true epsilon may be larger.",
     )
 

@@ -34,8 +34,8 @@ def test_summary_of_a_violation(record_of: Make) -> None:
         "leak      max(STDs_number); rows equal to the target (Age)",
         "power     detects epsilon 1.76 with 80 % power",
         "checks    null and positive control passed, 1 of 1 checks",
-        "failed    1 in, 0 out: RuntimeError: unlucky; tracebacks: workers.log of the run",
-        "          folder",
+        "failed    1 in, 0 out: RuntimeError: unlucky; tracebacks: workers.log, if `out`",
+        "          is given",
         "warning   bounds and categories were inferred from the table itself",
     ]
 

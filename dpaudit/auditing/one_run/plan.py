@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dpaudit.auditing.one_run.settings import MIN_CANARIES, OneRun
 from dpaudit.auditing.plan import (
     Needed,
+    PlannedSize,
     PlanQuestion,
     PlanSubject,
     Sizing,
     fewest,
-    proves,
-    rows_of,
 )
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import one_run_in_turn, one_run_in_turn_detectable
@@ -94,9 +93,8 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
     if question.assumed is not None and question.detect is None:
         raise SettingsError("`tpr` and `fpr` are for shadow models: with `one_run` give `detect`")
 
-    def row(canaries: int) -> dict[str, Any]:
-        proven = proves(power(canaries, claim, confidence), claim)
-        return {"canaries": canaries, "guesses": canaries, **proven}
+    def row(canaries: int) -> PlannedSize:
+        return PlannedSize(canaries, None, canaries, *power(canaries, claim, confidence))
 
     needed = None
     if question.detect is not None:
@@ -108,14 +106,14 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
         unit="canaries",
         scored="guesses",
         asked=asked,
-        rows=rows_of(row, {asked, *(size for size in ALTERNATIVES if size <= most)}),
+        rows=tuple(map(row, sorted({asked, *(one for one in ALTERNATIVES if one <= most)}))),
         needed=needed,
         of=f"{counted(attacks, 'attack')} on one training",
         attacks=attacks,
         most=MOST_PLANNED,
         cost="one training; its controls train nothing",
         details=(_interference_row(lost),),
-        document={"interference": lost},
+        interference=lost,
     )
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from dpaudit.auditing.plan import (
     MOST_PLANNED,
     SHADOW_MODELS,
+    Caught,
     Needed,
     PlanQuestion,
     PlanSubject,
@@ -142,22 +143,6 @@ def size_of(
     }
 
 
-class Caught(NamedTuple):
-    """The smallest Gaussian leak on each record that an audit of k records detects.
-
-    Attributes:
-        records: Records that each model serves, k.
-        guesses: Scored models times records.
-        apart: mu of that leak if records do not disturb one another; None if none is caught.
-        together: The same if all of them shift the same statistic.
-    """
-
-    records: int
-    guesses: int
-    apart: float | None
-    together: float | None
-
-
 def shift_needed(seen: float, records: int) -> float | None:
     """The shift a record needs to be seen with this shift among k that shift the same statistic.
 
@@ -229,7 +214,7 @@ def what_decides_instead(
     claim, models = require_on_epsilon(subject.claim, method="`records`"), of_one.asked
     needed = of_one.needed
     within = needed is None or (needed.size or MOST_PLANNED) <= max(SHADOW_MODELS)
-    if within and of_one.asked_row["max_provable_epsilon"] > claim.epsilon:
+    if within and of_one.asked_row.max_provable > claim.epsilon:
         return ()
     from dpaudit.results.decide import largest_detectable  # loads pandas
 
@@ -298,17 +283,8 @@ def sizing(
         of=f"{counted(len(game.attacks), 'attack')} on {counted(game.records, 'record')} per model",
         attacks=len(game.attacks),
         table=tuple(_lines(choices, game)),
-        document={"records": [_document(one) for one in choices]},
+        records=tuple(choices),
     )
-
-
-def _document(one: Caught) -> dict[str, Any]:
-    return {
-        "records": one.records,
-        "guesses": one.guesses,
-        "detectable_mu_apart": one.apart,
-        "detectable_mu_together": one.together,
-    }
 
 
 def _lines(found: Sequence[Caught], game: ManyRecords) -> Iterator[str]:

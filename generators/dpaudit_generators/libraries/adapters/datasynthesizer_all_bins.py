@@ -10,12 +10,22 @@ from DataSynthesizer.lib import PrivBayes
 from datasynthesizer_adapter import Correlated, DataDescriber
 
 BINS = {}
-LINE = "range(int(encoded_dataset[attr].max()) + 1)"
-source = inspect.getsource(PrivBayes.get_noisy_distribution_of_attributes)
-if LINE not in source:
+measure = PrivBayes.get_noisy_distribution_of_attributes
+if inspect.getsource(measure).count("range(int(encoded_dataset[attr].max()) + 1)") != 1:
     raise ImportError("this release of DataSynthesizer does not have the line that is changed")
-vars(PrivBayes)["BINS"] = BINS
-exec(source.replace(LINE, "range(BINS[attr])"), vars(PrivBayes))
+
+
+def measure_all(attributes, *rest):
+    """As the library, whose `range` of each attribute in turn has all bins here."""
+    bins = iter(attributes)
+    PrivBayes.range = lambda _: range(BINS[next(bins)])
+    try:
+        return measure(attributes, *rest)
+    finally:
+        del PrivBayes.range
+
+
+PrivBayes.get_noisy_distribution_of_attributes = measure_all
 encode = DataDescriber.encode_dataset_into_binning_indices
 
 

@@ -1,11 +1,11 @@
-"""The bounds of a finished run, recomputed: what `dpaudit bounds` shows."""
+"""The bounds of a finished run, recomputed: the record of `dpaudit bounds`, and its lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import ClassVar, NamedTuple
 
 from dpaudit.bounds import attack_confidence, guarantee_of
 from dpaudit.bounds.table import BOUNDS, entries_for
@@ -13,6 +13,7 @@ from dpaudit.formatting import Row, aligned, headed, percent, rounded, rounded_d
 from dpaudit.model.choices import Assumption
 from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import EpsilonClaim
+from dpaudit.results.document import Document, NonNegative, Probability
 from dpaudit.results.game import AttackOutcome, Evidence
 from dpaudit.results.phrases import claim_and_relation
 from dpaudit.results.record import AuditRecord
@@ -34,6 +35,48 @@ class NoProof(StrEnum):
     """It holds by itself; the rule that decides was chosen before the trials were scored."""
     NOT_KEPT = "cannot be recomputed"
     """The sequential bound needs every bet in order, which a result does not hold."""
+
+
+class RecomputedBound(NamedTuple):
+    """One bound or estimate.
+
+    Attributes:
+        attack: The attack.
+        method: Key of the bound, as in `dpaudit list bounds`.
+        value: Its value in the unit of the claim; null if it cannot be computed.
+        reason: Why it proves nothing; null if it is a valid bound.
+    """
+
+    attack: str
+    method: str
+    value: float | None
+    reason: NoProof | None
+
+    @property
+    def valid(self) -> bool:
+        """Whether it is a proof."""
+        return self.reason is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecomputedBounds(Document):
+    """The bounds of a run, as `dpaudit bounds --json` prints them.
+
+    Attributes:
+        quantity: Unit of the bounds: that of the claim.
+        delta: The delta at which they hold; null if the claim has none.
+        confidence: Confidence of all bounds together.
+        post_hoc: Whether delta or confidence were chosen after the run: no bound proves anything.
+        bounds: The bounds and estimates.
+    """
+
+    schema_version: ClassVar[int] = 1
+    called: ClassVar[str] = "a table of bounds"
+    quantity: Quantity
+    delta: NonNegative | None
+    confidence: Probability
+    post_hoc: bool
+    bounds: tuple[RecomputedBound, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,72 +141,63 @@ def delta_of(run: AuditRecord) -> float | None:
     return run.claim.delta if isinstance(run.claim, EpsilonClaim) else None
 
 
-def rows_of(asked: Asked) -> list[dict[str, Any]]:
-    """Every bound and estimate of a run, as the JSON document has them."""
+def recomputed(asked: Asked) -> RecomputedBounds:
+    """Every bound and estimate of a run."""
     run = asked.result
     if asked.delta is None:
-        return [row for attack in run.attacks for row in _level_rows(attack, asked)]
-    return [row for evidence in run.game.evidence(run) for row in _rows(evidence, asked)]
+        rows = [row for attack in run.attacks for row in _level_rows(attack, asked)]
+    else:
+        rows = [row for evidence in run.game.evidence(run) for row in _rows(evidence, asked)]
+    return RecomputedBounds(
+        quantity=run.claim.quantity,
+        delta=asked.delta,
+        confidence=asked.confidence,
+        post_hoc=asked.post_hoc,
+        bounds=tuple(rows),
+    )
 
 
-def _level_rows(attack: AttackOutcome, asked: Asked) -> Iterator[dict[str, Any]]:
+def _level_rows(attack: AttackOutcome, asked: Asked) -> Iterator[RecomputedBound]:
     """Bounds on what a claim without delta limits."""
     claim, confidence = asked.result.claim, asked.attack_confidence
     found = guarantee_of(claim).bounds(attack.counts, confidence=confidence)
     for key, value in found.items():
-        yield _row(attack.name, key, value, asked.flaw, claim.quantity)
+        yield RecomputedBound(attack.name, key.value, value, asked.flaw)
 
 
-def _rows(evidence: Evidence, asked: Asked) -> Iterator[dict[str, Any]]:
+def _rows(evidence: Evidence, asked: Asked) -> Iterator[RecomputedBound]:
     for entry in entries_for(evidence.observed):
         not_chosen = NoProof.NOT_CHOSEN if entry.decides else NoProof.COMPARED
         why_not = asked.flaw or (None if evidence.chosen else not_chosen)
+        key = entry.key.value
         if evidence.given is None:
             why, value = (
                 (NoProof.NOT_KEPT, None) if asked.post_hoc else (why_not, evidence.recorded)
             )
-            yield _row(evidence.attack, entry.key, value, why)
+            yield RecomputedBound(evidence.attack, key, value, why)
         elif entry.assumption in (None, asked.assume) and not (evidence.estimates and entry.valid):
             value = entry.function(
                 *evidence.given, delta=asked.delta, confidence=asked.attack_confidence
             )
-            yield _row(
-                evidence.attack, entry.key, value, why_not if entry.valid else NoProof.ESTIMATE
-            )
+            why = why_not if entry.valid else NoProof.ESTIMATE
+            yield RecomputedBound(evidence.attack, key, value, why)
 
 
-def _row(
-    attack: str,
-    method: StrEnum,
-    value: float | None,
-    why_not: NoProof | None,
-    quantity: Quantity = Quantity.EPSILON,
-) -> dict[str, Any]:
-    """One bound; it is valid unless there is a reason against it."""
-    return {
-        "attack": attack,
-        "method": method.value,
-        quantity.value: value,
-        "valid": why_not is None,
-        "reason": why_not and why_not.value,
-    }
-
-
-def lines_of(asked: Asked, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def lines_of(asked: Asked, rows: Sequence[RecomputedBound]) -> list[str]:
     """The bounds of a run for a terminal: the largest that is proved, then all of them."""
     claim = asked.result.claim
-    quantity, noun = claim.quantity.value, claim.quantity.noun
+    noun = claim.quantity.noun
     labels = {entry.key.value: entry.label for entry in BOUNDS}
     table = [("attack", "bound", noun, "")]
     for row in rows:
-        label = labels.get(row["method"], row["method"])
-        table.append((row["attack"], label, rounded_down(row[quantity]), row["reason"] or ""))
+        label = labels.get(row.method, row.method)
+        table.append((row.attack, label, rounded_down(row.value), row.reason or ""))
     facts = [Row("claim", claim_and_relation(claim)), Row("bounds", asked.shared)]
     if asked.post_hoc:
         facts.append(Row("post hoc", f"chosen after the run, which was made for {asked.own}"))
-    proved = [row for row in rows if row["valid"] and row[quantity] is not None]
+    proved = [(row.value, row.attack) for row in rows if row.valid and row.value is not None]
     found = "none of these numbers is a proof"
     if proved:
-        most = max(proved, key=lambda row: row[quantity])
-        found = f"{noun} at least {rounded_down(most[quantity])} ({most['attack']})"
+        value, attack = max(proved)
+        found = f"{noun} at least {rounded_down(value)} ({attack})"
     return [*headed(f"BOUNDS  {found}", facts), "", *aligned(table, numeric={2})]
