@@ -164,8 +164,8 @@ def test_randomised_response_is_bounded_by_its_epsilon_and_nearly_reaches_it() -
     pair = randomised_response(1.0)
     assert pair.leak(0.0) == pytest.approx(1.0, abs=1e-9)
     claim = PrivacyClaim(epsilon=1.0)
-    audits = [audit_labels(pair, claim, runs=2000, seed=seed) for seed in range(40)]
-    assert sum(audit.proved > 1.0 for audit in audits) <= 6  # more happen once in 300 times
+    audits = [audit_labels(pair, claim, runs=2000, seed=seed) for seed in range(20)]
+    assert sum(audit.proved > 1.0 for audit in audits) <= 4  # more happen once in 300 times
     assert statistics.median(audit.proved for audit in audits) > 0.85
     assert audits[0].estimate_if_gaussian is None  # no Gaussian curve at delta 0
     too_little = PrivacyClaim(epsilon=0.8)

@@ -169,8 +169,8 @@ def test_replaced_records_are_followed_too() -> None:
 
 
 def test_the_hardest_honest_generator_is_flagged_at_the_stated_rate() -> None:
-    # At 3.8 % for the probe, so that alarms happen: more than 6 of 40 have p < .001.
-    runs = 40
+    # At 3.8 % for the probe, so that alarms happen: more than 4 of 20 have p < .001.
+    runs = 20
     flagged = sum(
         bool(
             alarms(
@@ -187,7 +187,7 @@ def test_the_hardest_honest_generator_is_flagged_at_the_stated_rate() -> None:
         )
         for seed in range(runs)
     )
-    assert flagged <= 6
+    assert flagged <= 4
 
 
 def test_missing_values_that_follow_a_record_are_found() -> None:

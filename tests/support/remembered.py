@@ -71,6 +71,6 @@ def _as_started() -> bool:
 def _stays(walk: Any, one: Path | str) -> bool:
     """Whether nothing that a file or a module imports changes while tests run."""
     if isinstance(one, str):
-        return one in walk._owners or one in sys.stdlib_module_names
+        return not one or one in walk._owners or one in sys.stdlib_module_names
     ours = any(one.is_relative_to(folder) for folder in CODE)
     return ours or walk._installed_module(one) is not None

@@ -373,11 +373,11 @@ def test_the_command_prints_the_plan_and_its_progress(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table.to_csv("table.csv", index=False)
-    words = "audit null --data table.csv --target vulnerable --shadow-models 20 --attack"
+    words = "audit null --data table.csv --target vulnerable --shadow-models 24 --attack"
     done = CliRunner().invoke(app, [*words.split(), *FAST["attacks"], "--out", "run"])
     assert done.exit_code in (ExitCode.PASS, ExitCode.INCONCLUSIVE), done.output
-    assert "target: 20 trainings, each without a random half of 20 candidates" in done.stderr
-    assert "target: 20 of 20" in done.stderr
+    assert "target: 24 trainings, each without a random half of 20 candidates" in done.stderr
+    assert "target: 24 of 24" in done.stderr
     assert "target    row " in done.stdout
     assert "--target vulnerable" in done.stdout.splitlines()[-1]
 
