@@ -524,6 +524,7 @@ def test_a_generator_that_always_fails_is_stopped_and_never_consistent(faults: P
     assert any("every one of them failed" in reason for reason in document["reasons"])
 
 
+@pytest.mark.ci
 def test_a_generator_that_fails_for_members_alone_is_a_violation(faults: Path) -> None:
     document = audited(faults, "member_only")
     assert document["failures"] == {"in": document["shadow_models"]["in"], "out": 0}
