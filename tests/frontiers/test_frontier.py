@@ -44,7 +44,7 @@ SCHEMA = Schema(
     ),
     label="sick",
 )
-AUDIT = audit_settings(shadow_models=36, attacks=QUICK_ATTACKS[1:], target="row:0")
+AUDIT = audit_settings(shadow_models=40, attacks=QUICK_ATTACKS[1:], target="row:0")
 UTILITY = UtilitySettings(repeats=3, classifiers=("logistic-regression", "gaussian-naive-bayes"))
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -115,7 +115,7 @@ def test_a_failure_loses_nothing_else(found: tuple[Frontier, Path, list[str]]) -
 
 def test_the_cost_is_said_before_anything_else(found: tuple[Frontier, Path, list[str]]) -> None:
     first = found[2][0]
-    assert first.startswith("to run: 6 points with 216 shadow models, 1 at once, about")
+    assert first.startswith("to run: 6 points with 240 shadow models, 1 at once, about")
     assert "18 tables for classifiers" in first
 
 
@@ -290,7 +290,7 @@ def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) ->
         "dpaudit frontier marginals,bins=8 --data table.csv --schema schema.json --epsilons 1,3 "
     )
     for words in (
-        *("--shadow-models 36", f"--attack {QUICK_ATTACKS[1]}", "--target row:0", "--no-probe"),
+        *("--shadow-models 40", f"--attack {QUICK_ATTACKS[1]}", "--target row:0", "--no-probe"),
         *("--sequential", "--repeats 3", "--classifier gaussian-naive-bayes"),
     ):
         assert words in command
