@@ -29,7 +29,7 @@ FAST = {"attacks": QUICK_ATTACKS, "shadow_models": 60, "jobs": 1}
 SETTINGS = {name: value for name, value in FAST.items() if name != "jobs"}
 ONE_ATTACK = {**FAST, "attacks": QUICK_ATTACKS[:1], "shadow_models": 36}
 """As small as an audit can be and still be consistent at epsilon 1."""
-FORESTS = {**FAST, "attacks": ("groundhog-naive", "query-target")}
+FORESTS = {**FAST, "attacks": ("query-target",)}
 
 
 @pytest.fixture(scope="module")
