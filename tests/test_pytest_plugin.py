@@ -15,7 +15,7 @@ import pytest
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.game.pool import kill_workers
-from dpaudit.pytest_plugin import _line, _markdown
+from dpaudit.pytest_plugin import SCALES, _line, _markdown
 from dpaudit.replaying.run import replay
 from dpaudit.results.baseline import AuditOfTest
 from samples import QUICK_ATTACKS
@@ -441,8 +441,9 @@ def test_a_summary_never_says_more_than_was_proved() -> None:
 
 @pytest.mark.usefixtures("loaded")
 def test_ten_times_too_little_noise_fails_at_the_scale_of_a_pull_request(
-    pytester: pytest.Pytester,
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(SCALES, "ci", 48)
     pytester.makepyfile(
         TABLE
         + """

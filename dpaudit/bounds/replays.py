@@ -68,11 +68,10 @@ def mean_exceeds(values: FloatArray, mean: float, *, confidence: float) -> bool:
 
 
 def _log_capital(values: FloatArray, mean: float) -> float:
-    with np.errstate(over="ignore"):
-        ratios = np.minimum(values / mean, 1e250)
+    ratios = np.minimum(values, 1e250 * mean) / mean
     logs = np.log1p(_BETS[:, None] * (ratios[None, :] - 1.0)).sum(axis=1)
     most = logs.max()
-    return float(most + np.log(np.mean(np.exp(logs - most))))
+    return float(most + np.log(np.exp(logs - most).sum() / len(_BETS)))
 
 
 def hockey_stick(losses: FloatArray, log_weights: FloatArray, epsilon: float) -> FloatArray:
@@ -83,9 +82,8 @@ def hockey_stick(losses: FloatArray, log_weights: FloatArray, epsilon: float) ->
         log_weights: log P(y) - log Q(y) of each.
         epsilon: The epsilon.
     """
-    with np.errstate(over="ignore"):
-        share = -np.expm1(np.minimum(epsilon - np.asarray(losses), 0.0))
-        return np.asarray(share * np.exp(np.minimum(log_weights, 700.0)))
+    share = -np.expm1(np.minimum(epsilon - np.asarray(losses), 0.0))
+    return np.asarray(share * np.exp(np.minimum(log_weights, 700.0)))
 
 
 def replayed_epsilon(

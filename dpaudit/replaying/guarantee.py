@@ -85,6 +85,13 @@ class EpsilonReplays(ReplayGuarantee):
         del at
         return replayed_epsilon(*replays, delta=self.delta, confidence=confidence)
 
+    def may_exceed(self, replays: Replays, level: float, *, at: float, confidence: float) -> bool:
+        """One test at the level, where `proved` searches for the largest epsilon that is shown."""
+        del at
+        if level <= 0 or self.delta == 0:
+            return True
+        return mean_exceeds(hockey_stick(*replays, level), self.delta, confidence=confidence)
+
     def level_of(self, epsilon: float, divergence: float) -> float:
         """ε itself if the divergence exceeds δ."""
         return epsilon if divergence > self.delta else 0.0

@@ -133,7 +133,8 @@ def test_whole_batches_are_the_gaussian_mechanism(steps: int, sigma: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("rate", "sigma"), [pytest.param(0.1, 0.5, marks=pytest.mark.ci), (0.5, 1.0), (0.9, 2.0)]
+    ("rate", "sigma"),
+    [(0.5, 1.0), *(pytest.param(*of, marks=pytest.mark.ci) for of in ((0.1, 0.5), (0.9, 2.0)))],
 )
 def test_one_step_has_its_exact_delta(rate: float, sigma: float) -> None:
     exact = brentq(lambda e: one_step_delta(e, rate, sigma) - 1e-5, 0, 50)

@@ -92,7 +92,7 @@ def test_the_seed_decides_everything(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("width", [1, 3, 4096])
+@pytest.mark.parametrize("width", [1, 3, pytest.param(4096, marks=pytest.mark.ci)])
 def test_degenerate_features_are_no_trouble(name: str, width: int) -> None:
     features, member = models(n=40, f=width)
     constant = np.full_like(features, 3.0)

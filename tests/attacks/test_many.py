@@ -207,7 +207,7 @@ def canonical(rows: list[Row], schema: Schema) -> pd.DataFrame:
 @pytest.mark.parametrize("schema", [MIXED, DISCRETE], ids=["mixed", "discrete"])
 @pytest.mark.parametrize("n", [1, 2, *(pytest.param(n, marks=pytest.mark.ci) for n in (3, 8)), 70])
 def test_a_stack_agrees_with_plain_loops_and_with_each_table_alone(schema: Schema, n: int) -> None:
-    for seed in range(8):
+    for seed in range(8 if n < 70 else 3):
         rng = np.random.default_rng(seed)
         tables = [drawn(schema, n, rng) for _ in range(4)]
         (target,) = drawn(schema, 1, rng)

@@ -38,6 +38,7 @@ def spec_of(generator: object, **settings: Any) -> Any:
     return build_spec(generator, table, audit_settings(target="row:11", **settings))
 
 
+@pytest.mark.ci
 def test_rows_alone_are_harmless() -> None:
     result = audited(Hidden(), shadow_models=60)
     assert result.verdict == "consistent"
@@ -148,7 +149,9 @@ def test_a_model_that_lacks_what_its_generator_promises_fails_its_trials() -> No
     "gan",
     [
         pytest.param(PateGan(schema=schema_of_bits(), teachers=4, rounds=3), marks=pytest.mark.ci),
-        PateGanMarginals(schema=schema_of_bits(), teachers=4, rounds=3),
+        pytest.param(
+            PateGanMarginals(schema=schema_of_bits(), teachers=4, rounds=3), marks=pytest.mark.ci
+        ),
         pytest.param(
             SwitchedPateGan(schema=schema_of_bits(), teachers=4, gamma=3e-3), marks=pytest.mark.ci
         ),

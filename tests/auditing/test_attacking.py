@@ -83,19 +83,19 @@ def largest_bound(epsilon: float, seed: int) -> float:
 
 
 # A test of level 0.05 gives more with probability 0.05 and 0.38; these are the same each time.
-@pytest.mark.parametrize(("audits", "most"), [(20, 3), pytest.param(100, 5, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(("audits", "most"), [(10, 2), pytest.param(100, 5, marks=pytest.mark.ci)])
 def test_randomised_response_at_its_claim_is_flagged_in_few_audits(audits: int, most: int) -> None:
     bounds = [largest_bound(1.0, seed) for seed in range(audits)]
     assert sum(bound > 1.0 for bound in bounds) <= most
     assert np.median(bounds) > 0.4, "a bound that is always 0 would pass too"
 
 
-@pytest.mark.parametrize(("audits", "least"), [(8, 6), pytest.param(20, 15, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(("audits", "least"), [(4, 3), pytest.param(20, 15, marks=pytest.mark.ci)])
 def test_randomised_response_that_claims_less_is_flagged(audits: int, least: int) -> None:
     assert sum(largest_bound(1.0, seed) > 0.3 for seed in range(audits)) >= least
 
 
-@pytest.mark.parametrize(("audits", "most"), [(40, 3), pytest.param(100, 5, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(("audits", "most"), [(20, 2), pytest.param(100, 5, marks=pytest.mark.ci)])
 def test_null_is_seldom_above_zero(audits: int, most: int) -> None:
     above = 0
     for seed in range(audits):

@@ -27,7 +27,9 @@ from samples import QUICK_ATTACKS
 
 FAST = {"attacks": QUICK_ATTACKS, "shadow_models": 60, "jobs": 1}
 SETTINGS = {name: value for name, value in FAST.items() if name != "jobs"}
-FORESTS = {**FAST, "attacks": ("groundhog-naive", "query-target")}
+ONE_ATTACK = {**FAST, "attacks": QUICK_ATTACKS[:1], "shadow_models": 36}
+"""As small as an audit can be and still be consistent at epsilon 1."""
+FORESTS = {**FAST, "attacks": ("query-target",)}
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +102,7 @@ class _UnequalGame(Game):
 def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    settings = audit_settings(shadow_models=20, rows=4)
+    settings = audit_settings(shadow_models=24, rows=4)
     audit = build_two_worlds("null", load(table, None), settings)
     carry(_UnequalGame)
     broken = _UnequalGame(**vars(audit.game))
@@ -166,8 +168,9 @@ def test_without_a_claim_epsilon_is_measured(
 def test_what_is_measured_is_what_a_claim_would_be_held_to(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    claimed = audit_by_keywords("copycat", table, epsilon=0.3, delta=1e-5, **FAST)
-    own = build_two_worlds("copycat", load(table, None), audit_settings(delta=1e-5, **SETTINGS))
+    few = {**SETTINGS, "shadow_models": 40}
+    claimed = audit_by_keywords("copycat", table, epsilon=0.3, delta=1e-5, jobs=1, **few)
+    own = build_two_worlds("copycat", load(table, None), audit_settings(delta=1e-5, **few))
     free = run_audit(replace(own, claim=NoClaim(delta=1e-5)), tmp_path, jobs=1)
     assert free.verdict is dpaudit.Verdict.MEASURED
     assert free.attacks == claimed.attacks
@@ -175,7 +178,7 @@ def test_what_is_measured_is_what_a_claim_would_be_held_to(
 
 
 def test_a_generator_that_ignores_its_data_measures_0(table: pd.DataFrame) -> None:
-    result = audit_by_keywords(constant, table, **FAST)
+    result = audit_by_keywords(constant, table, **ONE_ATTACK)
     assert (result.verdict, result.proved) == (dpaudit.Verdict.MEASURED, 0.0)
     assert not result.proves_leak
     result.assert_epsilon_below(0.5)
@@ -246,7 +249,7 @@ def test_a_constant_generator_is_consistent(table: pd.DataFrame) -> None:
     def constant(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
         return pd.concat([row] * n_rows)
 
-    result = audit_by_keywords(constant, table, epsilon=1, **FAST)
+    result = audit_by_keywords(constant, table, epsilon=1, **ONE_ATTACK)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
     assert any("constant" in reason for reason in result.reasons)
@@ -262,13 +265,14 @@ def test_an_output_that_ignores_the_seed_is_named_and_not_a_column(table: pd.Dat
 
 
 def test_replace_one_plays_tables_of_equal_size_and_restates_the_claim(table: pd.DataFrame) -> None:
-    result = audit_by_keywords("randomised-response", table, neighbours="replace-one", **FAST)
+    few = {**FAST, "shadow_models": 24}
+    result = audit_by_keywords("randomised-response", table, neighbours="replace-one", **few)
     assert result.claim.neighbours is dpaudit.Neighbours.REPLACE_ONE
     assert result.claim.epsilon == 2.0
 
 
 def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd.DataFrame) -> None:
-    result = audit_by_keywords("null", table, epsilon=8, **{**FAST, "shadow_models": 20})
+    result = audit_by_keywords("null", table, epsilon=8, **{**ONE_ATTACK, "shadow_models": 24})
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
     with pytest.raises(AssertionError, match="INCONCLUSIVE"):
         result.assert_no_violation()
@@ -279,7 +283,7 @@ def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd
 def test_same_call_same_document_and_another_seed_another(
     table: pd.DataFrame, tmp_path: Path, jobs: int
 ) -> None:
-    few = {**FAST, "shadow_models": 20}
+    few = {**ONE_ATTACK, "shadow_models": 24}
     first = audit_by_keywords(
         "randomised-response", table, out=tmp_path / "a", **{**few, "jobs": jobs}
     )
@@ -333,7 +337,7 @@ class _DataDependent:
 
 
 def test_a_data_dependent_claim_counts_as_the_larger_of_both_worlds(table: pd.DataFrame) -> None:
-    few = {**FAST, "shadow_models": 20}
+    few = {**ONE_ATTACK, "shadow_models": 24}
     result = audit_by_keywords(_DataDependent(), table, **few)
     assert result.claimed_epsilon == 3.0
     assert "in either world" in result.claim.source
@@ -356,20 +360,31 @@ class _FailsSometimes:
         return model
 
 
-@pytest.mark.parametrize("sequential", [False, pytest.param(True, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(
+    ("models", "sequential"),
+    [(40, False), *(pytest.param(120, of, marks=pytest.mark.ci) for of in (False, True))],
+)
 def test_a_fitted_claim_counts_with_its_delta_for_verdict_and_power(
-    table: pd.DataFrame, sequential: bool
+    table: pd.DataFrame, models: int, sequential: bool
 ) -> None:
-    options = {**FAST, "shadow_models": 120, "sequential": sequential}
+    options = {**FAST, "shadow_models": models, "sequential": sequential}
     honest = audit_by_keywords(_FailsSometimes(), table, **options)
     assert (honest.claim.epsilon, honest.claim.delta) == (0.5, 0.3)
     assert honest.verdict is not dpaudit.Verdict.VIOLATION
-    own = {"epsilon": 0.4, "delta": 1e-5}
-    assert audit_by_keywords(_FailsSometimes(), table, **options, **own).verdict is (
-        dpaudit.Verdict.VIOLATION
-    )
     expected = power(
         audit_settings(**{k: v for k, v in options.items() if k != "jobs"}), honest.claim
     )
     assert honest.detectable_epsilon == expected.detectable
     assert honest.max_provable_epsilon == expected.max_provable
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("sequential", [False, True])
+def test_held_to_less_than_its_fitted_claim_it_is_a_violation(
+    table: pd.DataFrame, sequential: bool
+) -> None:
+    options = {**FAST, "shadow_models": 120, "sequential": sequential}
+    own = {"epsilon": 0.4, "delta": 1e-5}
+    assert audit_by_keywords(_FailsSometimes(), table, **options, **own).verdict is (
+        dpaudit.Verdict.VIOLATION
+    )

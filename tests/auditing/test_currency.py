@@ -96,6 +96,7 @@ def test_gross_leaks_violate_rho_and_curves(
     assert AuditResult.to_document(result)["reach"]["quantity"] == result.claim.quantity
 
 
+@pytest.mark.ci
 def test_a_generator_that_keeps_its_mu_is_not_flagged(table: pd.DataFrame) -> None:
     schema = dpaudit.Schema.infer(table)
     result = audit_by_keywords("gaussian-marginals", table, schema=schema, target=39, **FAST)

@@ -111,6 +111,7 @@ def test_a_leak_shows_on_every_worst_case(name: WorstCase) -> None:
     assert result.target.tables in result.to_json()
 
 
+@pytest.mark.ci
 def test_a_generator_that_ignores_its_data_does_not_leak_on_one() -> None:
     """Null test: with unequal rows asked, as in a published game, a constant would be caught."""
     result = audit_by_keywords("null", worst_case="mst", **SMALL)

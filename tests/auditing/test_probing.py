@@ -37,6 +37,7 @@ from dpaudit.results.result import AuditResult
 from dpaudit.results.sentences import probe_reason
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import versions
+from samples import QUICK_ATTACKS
 
 
 @pytest.fixture(autouse=True)
@@ -262,7 +263,7 @@ def test_what_a_probe_proves_is_a_violation_whatever_the_attacks_prove(
 ) -> None:
     """The target is neither the oldest nor the youngest, so that no attack sees it."""
     row = int(table["age"].rank(method="first").sub(20).abs().idxmin())
-    spec = spec_of(reads_range, table, target=f"row:{row}", attacks=("query-target",))
+    spec = spec_of(reads_range, table, target=f"row:{row}", attacks=QUICK_ATTACKS[1:])
     result = run_audit(spec, tmp_path / "run", jobs=1)
     assert result.verdict is Verdict.VIOLATION
     assert result.proved is not None

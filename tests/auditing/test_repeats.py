@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+import pytest
 
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
@@ -52,6 +53,7 @@ def test_one_copy_less_is_proved_where_it_shows() -> None:
     assert sentences.target(result).endswith("; 9 other rows equal to it")
 
 
+@pytest.mark.ci
 def test_nothing_is_proved_where_it_does_not() -> None:
     result = audit_by_keywords("null", TABLE, schema=SCHEMA, epsilon=1.0, **SMALL)
     assert result.verdict is not dpaudit.Verdict.VIOLATION

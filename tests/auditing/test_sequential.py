@@ -58,7 +58,7 @@ def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path)
 def test_a_sequential_audit_resumes_with_the_same_numbers(
     table: pd.DataFrame, tmp_path: Path, jobs: int
 ) -> None:
-    options = {**FAST, "sequential": True, "shadow_models": 40}
+    options = {**FAST, "sequential": True, "shadow_models": 36}
     first = audit_by_keywords("null", table, out=tmp_path, **options)
     again = audit_by_keywords("null", table, out=tmp_path, **options)
     together = audit_by_keywords("null", table, **{**options, "jobs": jobs})
@@ -80,11 +80,11 @@ def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.
 
 
 def test_one_attack_can_be_selected_and_nothing_is_corrected(table: pd.DataFrame) -> None:
-    result = audit_by_keywords("copycat", table, multiplicity="select", shadow_models=60, **FAST)
+    result = audit_by_keywords("copycat", table, multiplicity="select", shadow_models=40, **FAST)
     document = result.to_document()
     assert document["multiplicity"] == {"rule": "select", "hypotheses": 1}
     assert len(document["attacks"]) == 1
-    both = audit_by_keywords("copycat", table, shadow_models=60, **FAST)
+    both = audit_by_keywords("copycat", table, shadow_models=40, **FAST)
     assert both.to_document()["multiplicity"] == {"rule": "bonferroni", "hypotheses": 2}
     assert result.epsilon_lower_bound > both.epsilon_lower_bound
 

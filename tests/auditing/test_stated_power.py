@@ -70,8 +70,11 @@ class Simulated:
         return np.where(truthful, included, ~included).astype(float), included
 
 
-def test_many_records_catch_randomised_response_as_often_as_stated_and_keep_all_guesses() -> None:
-    caught, guessing = Simulated(models=24, records=6, seed=1).run(80)
+@pytest.mark.parametrize("audits", [40, pytest.param(80, marks=pytest.mark.ci)])
+def test_many_records_catch_randomised_response_as_often_as_stated_and_keep_all_guesses(
+    audits: int,
+) -> None:
+    caught, guessing = Simulated(models=24, records=6, seed=1).run(audits)
     assert STATED[0] <= caught <= STATED[1]
     assert guessing >= 0.8
 
@@ -132,9 +135,12 @@ def _one_run(answers: honest.AnswersEach, seed: int, confidence: float) -> bool:
     return max(bounds) > CLAIM.epsilon
 
 
-@pytest.mark.parametrize("sequential", [False, pytest.param(True, marks=pytest.mark.ci)])
-def test_one_target_is_caught_as_often_as_stated(sequential: bool) -> None:
-    caught = one_target_caught(40, sequential=sequential, audits=60, seed=3)
+@pytest.mark.parametrize(
+    ("audits", "sequential"),
+    [(30, False), *(pytest.param(60, of, marks=pytest.mark.ci) for of in (False, True))],
+)
+def test_one_target_is_caught_as_often_as_stated(audits: int, sequential: bool) -> None:
+    caught = one_target_caught(40, sequential=sequential, audits=audits, seed=3)
     assert STATED[0] <= caught <= STATED[1]
 
 

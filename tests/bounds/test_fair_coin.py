@@ -161,9 +161,10 @@ def audited(mu: float, rng: np.random.Generator, *, fitted: int = 160, scored: i
     return fair_coin(*count_guesses(gaussian(mu, coins, rng), coins, calibration), **LEVEL)
 
 
-def test_a_gaussian_leak_is_proved_where_one_cut_proves_it_in_few_audits() -> None:
+@pytest.mark.parametrize("audits", [30, pytest.param(60, marks=pytest.mark.ci)])
+def test_a_gaussian_leak_is_proved_where_one_cut_proves_it_in_few_audits(audits: int) -> None:
     """mu = 1 is epsilon 4.4 at this delta; 8 % of audits of this size prove 1 by one cut."""
-    bounds = [audited(1.0, np.random.default_rng([2, n])) for n in range(60)]
+    bounds = [audited(1.0, np.random.default_rng([2, n])) for n in range(audits)]
     assert np.mean(np.array(bounds) > 1.0) > 0.6
 
 
@@ -180,9 +181,10 @@ def test_trials_that_failed_are_missing_from_what_is_promised() -> None:
     assert promised[1].bound < promised[0].bound - 0.5
 
 
-def test_nothing_is_proved_without_a_leak() -> None:
-    bounds = [audited(0.0, np.random.default_rng([3, n])) for n in range(200)]
-    assert sum(bound > 0 for bound in bounds) <= binom.ppf(0.999, 200, 0.05)
+@pytest.mark.parametrize("audits", [100, pytest.param(200, marks=pytest.mark.ci)])
+def test_nothing_is_proved_without_a_leak(audits: int) -> None:
+    bounds = [audited(0.0, np.random.default_rng([3, n])) for n in range(audits)]
+    assert sum(bound > 0 for bound in bounds) <= binom.ppf(0.999, audits, 0.05)
 
 
 def test_odds_follow_the_likelihood_ratio() -> None:

@@ -32,7 +32,7 @@ def outcomes(draw: st.DrawFn, most: int = 60) -> Counts:
 
 @each_bound
 @given(counts=outcomes(), delta=deltas, confidence=confidences)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_more_errors_never_raise_a_bound(
     name: str, counts: Counts, delta: float, confidence: float
 ) -> None:
@@ -46,7 +46,7 @@ def test_more_errors_never_raise_a_bound(
 
 @each_bound
 @given(counts=outcomes(), pair=st.tuples(deltas, deltas), confidence=confidences)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_more_delta_never_raises_a_bound(
     name: str, counts: Counts, pair: tuple[float, float], confidence: float
 ) -> None:
@@ -56,7 +56,7 @@ def test_more_delta_never_raises_a_bound(
 
 @each_bound
 @given(counts=outcomes(), delta=deltas, pair=st.tuples(confidences, confidences))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_more_confidence_never_raises_a_bound(
     name: str, counts: Counts, delta: float, pair: tuple[float, float]
 ) -> None:
@@ -80,7 +80,7 @@ def test_confidence_is_monotone_where_a_ranking_by_it_is_not(counts: Counts, del
 
 
 @given(counts=outcomes(), delta=deltas, confidence=confidences)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_exact_lies_between_clopper_pearson_and_the_ceiling(
     counts: Counts, delta: float, confidence: float
 ) -> None:
@@ -105,7 +105,7 @@ def check_between(counts: Counts, delta: float, confidence: float) -> None:
 
 
 @given(counts=outcomes(), delta=deltas, confidence=confidences)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_swapping_the_worlds_changes_nothing(
     counts: Counts, delta: float, confidence: float
 ) -> None:
@@ -119,7 +119,7 @@ def test_swapping_the_worlds_changes_nothing(
 
 
 @given(counts=outcomes(), delta=deltas, confidence=confidences)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_joint_beta_is_finite_and_symmetric(
     counts: Counts, delta: float, confidence: float
 ) -> None:
@@ -131,7 +131,7 @@ def test_joint_beta_is_finite_and_symmetric(
 
 
 @given(counts=outcomes(), delta=deltas, confidence=confidences)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_errors_at_or_beyond_chance_give_zero(
     counts: Counts, delta: float, confidence: float
 ) -> None:

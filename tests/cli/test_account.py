@@ -173,7 +173,7 @@ def test_labels_without_noise_are_not_free() -> None:
 
 
 @pytest.mark.parametrize("mechanism", Mechanism)
-@pytest.mark.parametrize("teachers", [10, 100])
+@pytest.mark.parametrize("teachers", [10, pytest.param(100, marks=pytest.mark.ci)])
 def test_the_warning_comes_exactly_below_six_in_ten(mechanism: Mechanism, teachers: int) -> None:
     seen = set()
     for scale in (0.5, 0.9, 1.1, 1.18, 1.19, 1.24, 1.25, 1.34, 1.35, 1.5, 3.0):

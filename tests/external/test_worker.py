@@ -151,7 +151,7 @@ def test_an_audit_is_the_same_for_any_number_of_workers(file: Path, tmp_path: Pa
             schema=SCHEMA,
             epsilon=1.0,
             delta=1e-5,
-            shadow_models=20,
+            shadow_models=24,
             attacks=QUICK_ATTACKS[1:],
             probe=False,
             jobs=jobs,

@@ -220,7 +220,7 @@ def test_a_batch_that_breaks_its_contract_makes_an_invalid_audit(
         epsilon=1,
         target=3,
         attacks=[QUICK_ATTACKS[1], Mean()],  # the mean of numbers differs whatever the seeds are
-        shadow_models=20,
+        shadow_models=24,
         jobs=2,
     )
     checks = {check["name"]: check for check in result.to_document()["checks"]}

@@ -122,6 +122,8 @@ import os, subprocess, sys, threading, time
 import numpy as np
 import pandas as pd
 
+MOST = 25  # of so many processes that it starts one must be left if any can
+
 def note(pid):
     with open("pids", "a") as file:
         file.write(f"{pid}\\n")
@@ -136,6 +138,10 @@ def daemon():
     os.wait()
 
 def starts(data, n_rows, seed):
+    rng = np.random.default_rng(seed)
+    made = pd.DataFrame({"a": rng.integers(0, 101, n_rows), "b": rng.integers(-3, 4, n_rows)})
+    if os.path.exists("pids") and len(open("pids").readlines()) >= MOST:
+        return made
     note(os.getpid())
     daemon()
     if os.fork() == 0:
@@ -149,13 +155,12 @@ def starts(data, n_rows, seed):
         time.sleep(2)  # in which the watcher sees them
         open("held", "w").close()
         time.sleep(600)
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame({"a": rng.integers(0, 101, n_rows), "b": rng.integers(-3, 4, n_rows)})
+    return made
 """
 COMMAND = (
     *("audit", "g.py:starts", "--data", "tiny.csv"),
     *("--target", "row:10", "--epsilon", "1", "--attack", QUICK_ATTACKS[0], "--jobs", "2"),
-    *("--shadow-models", "20", "--out", "run"),
+    *("--shadow-models", "24", "--out", "run"),
 )
 
 
@@ -193,7 +198,7 @@ def gone(folder: Path, *, within: float = 5.0) -> bool:
 def test_whatever_a_generator_starts_ends_with_the_run(folder: Path, program: Program) -> None:
     done = program.run(COMMAND, cwd=folder)
     assert done.returncode == 3, done.stderr
-    assert len((folder / "pids").read_text().split()) > 100
+    assert len((folder / "pids").read_text().split()) >= 25
     assert not alive(folder)  # not even for a moment
 
 

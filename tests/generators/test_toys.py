@@ -226,25 +226,25 @@ def test_the_histogram_is_epsilon_private_and_no_better() -> None:
     out = pd.DataFrame({"x": ["b"] * 30})
     in_ = pd.DataFrame({"x": ["b"] * 30 + ["a"]})
     toy = LaplaceHistogram(schema=schema, epsilon=1.0)
-    trials = 2500
+    trials = 1500
 
     def share_empty(data: pd.DataFrame) -> float:
         return float(np.mean([toy.fit(data, seed=s).noisy[0] <= 0 for s in range(trials)]))
 
     # P(Z <= 0) = 1/(1+r), P(Z <= -1) = r/(1+r) with r = 1/e: their ratio is e.
     r = math.exp(-1.0)
-    assert share_empty(out) == pytest.approx(1 / (1 + r), abs=0.03)
-    assert share_empty(in_) == pytest.approx(r / (1 + r), abs=0.03)
+    assert share_empty(out) == pytest.approx(1 / (1 + r), abs=0.035)
+    assert share_empty(in_) == pytest.approx(r / (1 + r), abs=0.035)
 
 
 def test_the_histogram_follows_its_column_when_noise_is_small() -> None:
     toy = LaplaceHistogram(schema=MIXED, column="job", epsilon=50.0)
     table = toy.fit(DATA, seed=1).sample(4000, seed=2)
-    assert table["job"].value_counts(normalize=True)["cook"] == pytest.approx(0.5, abs=0.03)
+    assert table["job"].value_counts(normalize=True)["cook"] == pytest.approx(0.5, abs=0.035)
     toy = LaplaceHistogram(schema=MIXED, column="children", epsilon=50.0)
     table = toy.fit(DATA, seed=1).sample(4000, seed=2)
     assert set(table["children"].dropna()) == {0.0, 1.0, 2.0}
-    assert table["children"].isna().mean() == pytest.approx(0.25, abs=0.03)
+    assert table["children"].isna().mean() == pytest.approx(0.25, abs=0.035)
     toy = LaplaceHistogram(schema=MIXED, column="age", epsilon=50.0)
     ages = toy.fit(pd.concat([DATA.head(1)] * 5), seed=1).sample(500, seed=2)["age"]
     assert ages.min() >= 17

@@ -160,14 +160,17 @@ def test_the_leak_is_the_hockey_stick_divergence_of_all_label_sequences(delta: f
     assert divergence(leak - 1e-3) > delta
 
 
-def test_randomised_response_is_bounded_by_its_epsilon_and_nearly_reaches_it() -> None:
+@pytest.mark.parametrize(("audits", "most"), [(20, 4), pytest.param(40, 6, marks=pytest.mark.ci)])
+def test_randomised_response_is_bounded_by_its_epsilon_and_nearly_reaches_it(
+    audits: int, most: int
+) -> None:
     pair = randomised_response(1.0)
     assert pair.leak(0.0) == pytest.approx(1.0, abs=1e-9)
     claim = PrivacyClaim(epsilon=1.0)
-    audits = [audit_labels(pair, claim, runs=2000, seed=seed) for seed in range(40)]
-    assert sum(audit.proved > 1.0 for audit in audits) <= 6  # more happen once in 300 times
-    assert statistics.median(audit.proved for audit in audits) > 0.85
-    assert audits[0].estimate_if_gaussian is None  # no Gaussian curve at delta 0
+    made = [audit_labels(pair, claim, runs=2000, seed=seed) for seed in range(audits)]
+    assert sum(audit.proved > 1.0 for audit in made) <= most  # more happen once in 300 times
+    assert statistics.median(audit.proved for audit in made) > 0.85
+    assert made[0].estimate_if_gaussian is None  # no Gaussian curve at delta 0
     too_little = PrivacyClaim(epsilon=0.8)
     assert audit_labels(pair, too_little, runs=20_000).verdict is Verdict.VIOLATION
 

@@ -168,9 +168,9 @@ def test_replaced_records_are_followed_too() -> None:
         assert alarms(report) == [leak], str(report)
 
 
-def test_the_hardest_honest_generator_is_flagged_at_the_stated_rate() -> None:
-    # At 3.8 % for the probe, so that alarms happen: more than 6 of 40 have p < .001.
-    runs = 40
+@pytest.mark.parametrize(("runs", "most"), [(20, 4), pytest.param(40, 6, marks=pytest.mark.ci)])
+def test_the_hardest_honest_generator_is_flagged_at_the_stated_rate(runs: int, most: int) -> None:
+    # At 3.8 % for the probe, so that alarms happen: more have p < .001.
     flagged = sum(
         bool(
             alarms(
@@ -187,7 +187,7 @@ def test_the_hardest_honest_generator_is_flagged_at_the_stated_rate() -> None:
         )
         for seed in range(runs)
     )
-    assert flagged <= 6
+    assert flagged <= most
 
 
 def test_missing_values_that_follow_a_record_are_found() -> None:

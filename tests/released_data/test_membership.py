@@ -37,7 +37,7 @@ def coins(n: int) -> np.ndarray:
 
 
 def test_false_alarms_are_as_rare_as_they_may_be() -> None:
-    runs, alarms, bounds, phantoms = 150, 0, 0, 0
+    runs, alarms, bounds, phantoms = 80, 0, 0, 0
     for _ in range(runs):
         scores, inside = noise(160), coins(160)
         fitting = parted(160, RNG)
@@ -55,7 +55,7 @@ def test_false_alarms_are_as_rare_as_they_may_be() -> None:
 
 def test_a_private_mechanism_is_not_accused() -> None:
     # Randomised response of epsilon 1 on every coin: the largest leak that it allows.
-    runs, wrong, found_any = 60, 0, 0
+    runs, wrong, found_any = 30, 0, 0
     for _ in range(runs):
         inside = coins(300)
         told = inside ^ (RNG.random(300) > np.e / (1 + np.e))
@@ -83,7 +83,7 @@ def test_limits_on_the_false_positive_rate_hold_together() -> None:
     # With continuous noise the rate that a threshold has in the population is known: its tail.
     from scipy.stats import norm
 
-    runs, wrong = 150, 0
+    runs, wrong = 80, 0
     for _ in range(runs):
         scores, inside = RNG.normal(size=400), coins(400)
         fitting = parted(400, RNG)

@@ -9,6 +9,7 @@ from dpaudit.model.currencies import CurveClaim, CurvePoint
 from dpaudit.replaying.guarantee import (
     ConcentratedReplays,
     CurveReplays,
+    EpsilonReplays,
     GaussianReplays,
     ReplayGuarantee,
     Replays,
@@ -18,7 +19,13 @@ CURVE = CurveClaim(points=(CurvePoint(0.5, 0.1), CurvePoint(1.0, 0.01), CurvePoi
 
 
 @pytest.mark.parametrize(
-    "guarantee", [GaussianReplays(1.0), ConcentratedReplays(0.5), CurveReplays(CURVE)]
+    "guarantee",
+    [
+        EpsilonReplays(1.0, 1e-2),
+        GaussianReplays(1.0),
+        ConcentratedReplays(0.5),
+        CurveReplays(CURVE),
+    ],
 )
 def test_replays_may_exceed_exactly_the_levels_below_what_they_prove(
     guarantee: ReplayGuarantee,

@@ -77,7 +77,9 @@ def test_weights_make_up_for_a_tilt(law: NoiseLaw, tilt: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["uniform", "bounded laplace"])
-@pytest.mark.parametrize("tilt", [0.1, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "tilt", [pytest.param(0.1, marks=pytest.mark.ci), 0.3, pytest.param(1.0, marks=pytest.mark.ci)]
+)
 def test_a_tilt_of_bounded_noise_reaches_all_of_it(name: str, tilt: float) -> None:
     law = CONTINUOUS[name]
     for shift in (0.5, -0.5):

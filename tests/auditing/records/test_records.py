@@ -110,6 +110,7 @@ def test_copied_records_are_proved_with_eight_trainings(
     assert "16 records" in str(result)
 
 
+@pytest.mark.ci
 def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -> None:
     result = audit_by_keywords("null", table, **{**FEW, "shadow_models": 20})
     assert result.epsilon_lower_bound < 0.5  # above 0 in one audit of twenty

@@ -214,7 +214,7 @@ def test_models_depend_on_records_through_the_noisy_sums_alone() -> None:
     assert np.abs(one.parameters() - no_records.parameters()).max() < 0.05
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 200])
+@pytest.mark.parametrize("n", [0, 1, *(pytest.param(n, marks=pytest.mark.ci) for n in (3, 200))])
 def test_models_are_bit_identical_to_training_alone(n: int) -> None:
     # 200 records at rate 1/4 are six times the expected batch: it is read in parts.
     data = table(n)

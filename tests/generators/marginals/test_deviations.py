@@ -141,7 +141,7 @@ def test_both_steps_cost_mu_together() -> None:
 
 def released(generator: Marginals, data: pd.DataFrame, dropped: tuple[int, ...]) -> FloatArray:
     first = 9000 * len(dropped)
-    jobs = [Job(World.OUT, number, dropped, first + number) for number in range(2000)]
+    jobs = [Job(World.OUT, number, dropped, first + number) for number in range(1000)]
     return np.array([one.numbers for one in generator.fit_many(data, jobs).models])
 
 
@@ -165,10 +165,10 @@ def test_every_number_has_noise_of_its_own_of_one_unit() -> None:
         Marginals(schema=SCHEMA, tree=Structure.DEVIATIONS, mu=0.5, bins=4), empty, ()
     )
     assert numbers.shape[1] == len(set(TREE.names)) == 4 + 11 + 4 * 11
-    assert np.abs(numbers.mean(axis=0)).max() < 5 / math.sqrt(2000)
+    assert np.abs(numbers.mean(axis=0)).max() < 5 / math.sqrt(1000)
     assert numbers.std(axis=0) == pytest.approx(1.0, rel=0.1)
     correlations = np.corrcoef(numbers.T)[np.triu_indices(numbers.shape[1], 1)]
-    assert np.abs(correlations).max() < 0.12
+    assert np.abs(correlations).max() < 0.17
 
 
 def scores(mechanism: DeviationTree, numbers: FloatArray, rest: IntArray, own: IntArray) -> Any:

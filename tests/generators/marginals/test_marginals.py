@@ -533,5 +533,6 @@ def test_an_audit_of_the_released_counts_proves_most_of_mu(tmp_path: Path) -> No
     assert 1.0 < result.proved <= 2.0
 
 
+@pytest.mark.ci
 def test_an_audit_of_half_the_true_mu_is_a_violation(tmp_path: Path) -> None:
     assert _audited(tmp_path / "run", mu=1.0).verdict is dpaudit.Verdict.VIOLATION

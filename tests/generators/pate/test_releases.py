@@ -62,8 +62,8 @@ def _agrees(drawn: list[int], weight: Callable[[int], float]) -> bool:
 @pytest.mark.parametrize("scale", [pytest.param(0.7, marks=pytest.mark.ci), 5.25])
 def test_noise_has_the_distribution_that_is_accounted_for(scale: float) -> None:
     bits = RandomBits(3, "test")
-    laplace = [discrete_laplace(scale, bits) for _ in range(4000)]
-    gaussian = [discrete_gaussian(scale, bits) for _ in range(4000)]
+    laplace = [discrete_laplace(scale, bits) for _ in range(3000)]
+    gaussian = [discrete_gaussian(scale, bits) for _ in range(3000)]
     assert _agrees(laplace, lambda x: math.exp(-abs(x) / scale))
     assert _agrees(gaussian, lambda x: math.exp(-(x**2) / (2 * scale**2)))
     # The check can fail.
@@ -132,11 +132,11 @@ def test_labels_of_three_classes_follow_their_probabilities(
     kind: type[NoisyMax], weight: Callable[[int], float], other: Callable[[int], float]
 ) -> None:
     counts = [7, 2, 0]
-    release = ClassRelease(kind(teachers=9, classes=3, scale=3.0), LabelBudget(4000), seed=8)
-    answers = release.release(np.tile(counts, (4000, 1)))
+    release = ClassRelease(kind(teachers=9, classes=3, scale=3.0), LabelBudget(2500), seed=8)
+    answers = release.release(np.tile(counts, (2500, 1)))
     found = np.bincount(answers.labels.astype(int), minlength=3)
-    assert chisquare(found, 4000 * _exact(counts, weight)).pvalue > TINY
-    assert chisquare(found, 4000 * _exact(counts, other)).pvalue < TINY  # it can fail
+    assert chisquare(found, 2500 * _exact(counts, weight)).pvalue > TINY
+    assert chisquare(found, 2500 * _exact(counts, other)).pvalue < TINY  # it can fail
 
 
 def test_two_classes_go_through_the_exact_table() -> None:

@@ -119,7 +119,10 @@ def by_autograd(one, settings):
     return [part.detach().numpy() for part in generator]
 
 
-@pytest.mark.parametrize("given", [0, 1, 2, 3])  # with 3, records and conditions fill 16 columns
+@pytest.mark.parametrize(
+    "given",  # with 3, records and conditions fill 16 columns
+    [0, *(pytest.param(n, marks=pytest.mark.ci) for n in (1, 2)), 3],
+)
 @pytest.mark.parametrize("law", [Mechanism.GAUSSIAN, Mechanism.LAPLACE])
 def test_weights_are_those_of_autograd(law, given):
     one, settings = subject(given=given), replace(SETTINGS, law=law)
@@ -135,11 +138,11 @@ def test_weights_are_those_of_autograd(law, given):
     ("shape", "batch"),
     [
         ({}, 16),
-        ({"n": 61, "given": 0, "k": 5}, 12),
+        pytest.param({"n": 61, "given": 0, "k": 5}, 12, marks=pytest.mark.ci),
         ({"n": 4, "width": 3, "given": 0, "k": 2}, 2),
         ({"n": 3, "width": 2, "k": 4}, 1),  # a part is empty
-        ({"n": 90, "width": 29, "given": 0, "k": 2}, 45),
-        ({"width": 31}, 16),
+        pytest.param({"n": 90, "width": 29, "given": 0, "k": 2}, 45, marks=pytest.mark.ci),
+        pytest.param({"width": 31}, 16, marks=pytest.mark.ci),
     ],
 )
 def test_a_model_is_as_it_would_be_alone(shape, batch):
