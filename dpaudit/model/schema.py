@@ -322,8 +322,6 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
         if not is_number:
             raise SchemaError(f"column {name!r} is declared {kind} but holds no numbers")
         lower, upper = float(present.min()), float(present.max())
-        if numbers_the_rows(values):
-            raise SchemaError(f"column {name!r} numbers the rows: {DROP}")
         if kind is Kind.INTEGER and max(-lower, upper) > LARGEST_WHOLE:
             raise SchemaError(
                 f"column {name!r} holds whole numbers beyond 2**53, which are not exact: drop an "

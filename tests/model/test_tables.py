@@ -144,6 +144,11 @@ def test_a_column_that_is_no_kind_is_refused_with_its_file(
     assert says in message
 
 
+def test_a_table_in_memory_may_number_its_rows() -> None:
+    data = pd.DataFrame({"number": range(60), "b": [0, 1] * 30})
+    assert load(data, None).schema.columns[0].upper == 59
+
+
 def test_what_only_resembles_a_bad_column_is_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     columns = {
