@@ -17,6 +17,7 @@ import pandas as pd
 
 from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.formatting import whole_traceback
+from dpaudit.game.digests import digest_of_table, digest_of_values
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.trial import (
     ModelClaim,
@@ -105,15 +106,19 @@ def _together(
     if failed:
         values = values[list(claims)]
     vectors = features_of_values(values, payload.attacks, game.view, shown) if claims else []
+    digests = [digest_of_values(own) for own in values] if claims else []
     seconds = (perf_counter() - start) / len(trials)
     finished = {
         position: Outcome(
             trial=trials[position],
             status=TrialStatus.FINISHED,
+            table=digest,
             features=vector,
             claimed=claimed,
         )
-        for (position, claimed), vector in zip(claims.items(), vectors, strict=True)
+        for (position, claimed), digest, vector in zip(
+            claims.items(), digests, vectors, strict=True
+        )
     }
     ended = finished | failed
     return [replace(ended[position], seconds=seconds) for position in range(len(trials))]
@@ -152,6 +157,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     return Outcome(
         trial=trial,
         status=TrialStatus.FINISHED,
+        table=digest_of_table(table) if values is None else digest_of_values(values),
         features=features,
         claimed=claimed,
         seconds=perf_counter() - start,

@@ -97,11 +97,13 @@ class Outcome(TrialEnd):
     """The whole outcome of one trial, as a worker returns it.
 
     Attributes:
+        table: Digest of the synthetic table; None unless finished.
         features: Features of all attacks, concatenated [f]; None unless finished.
         message: What the generator raised. It may quote records: for the local log, never stored.
         traceback: Its traceback, which may do so too.
     """
 
+    table: bytes | None = None
     features: FloatArray | None = None
     message: str = field(default="", compare=False)
     traceback: str = field(default="", compare=False)
