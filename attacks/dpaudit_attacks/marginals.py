@@ -17,7 +17,7 @@ from dpaudit.formatting import did_you_mean
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
-from dpaudit_attacks.columns import in_blocks
+from dpaudit_attacks.columns import in_blocks, settled
 from dpaudit_attacks.queries import WORD, alike_in, count_matches
 
 ALL = "all marginals"
@@ -77,7 +77,7 @@ class MarginalQueries(ClassifierAttack):
 
         def features(block: FloatArray) -> FloatArray:
             counts = count_matches(alike(block), subsets)
-            return np.column_stack([((counts + 1) / expected).mean(axis=1), counts])
+            return np.column_stack([settled(((counts + 1) / expected).mean(axis=1)), counts])
 
         words = len(subsets) * -(-n_rows // WORD)
         return in_blocks(features, values, cells=n_rows * columns + words)

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
-from dpaudit_attacks.columns import ColumnStack, limits
+from dpaudit_attacks.columns import ColumnStack, limits, settled
 
 _FARTHEST = 3.0
 """More than the largest distance of a marginal from independence: 2."""
@@ -79,7 +79,7 @@ class TreeDensity(ClassifierAttack):
             tree = _tree(own, starts)
             density = _log_density(own, tree, target)
             found.append((density - _log_density(known, tree, target), density))
-        return np.array(found, dtype=np.float64)
+        return settled(np.array(found, dtype=np.float64))
 
     def _starts(self, game: GameView) -> IntArray:
         """The first slot of each column [d]; numeric columns come first."""

@@ -116,7 +116,7 @@ def measured(
     ],
 )
 def test_features_are_those_counted_by_hand(column: str, feature: str, expected: float) -> None:
-    assert measured(ROWS)[column, feature] == pytest.approx(expected, abs=1e-12)
+    assert measured(ROWS)[column, feature] == pytest.approx(expected, abs=1e-9)
 
 
 def test_mutual_information_is_that_of_scikit_learn() -> None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
+from dpaudit_attacks.columns import cell_codes, settled
 from dpaudit_attacks.form.view import (
     Beside,
     FeatureGroup,
@@ -73,9 +74,9 @@ def _numeric(view: Beside) -> FloatArray:
         [
             (steps > 0).sum(axis=-1),
             (steps == 0).sum(axis=-1),
-            np.abs(steps).sum(axis=-1) / view.n_rows,
-            numbers @ _positions(view.n_rows),
-            numbers @ _turns(view.n_rows),
+            settled(np.abs(steps).sum(axis=-1) / view.n_rows),
+            settled(numbers @ _positions(view.n_rows)),
+            settled(numbers @ _turns(view.n_rows)),
             numbers[..., 0],
             numbers[..., -1],
             nearest,
@@ -91,8 +92,8 @@ def _other(view: Beside) -> FloatArray:
             (slots[..., 2:] == slots[..., :-2]).sum(axis=-1),
             slots[..., 0],
             slots[..., -1],
-            alike @ _positions(view.n_rows),
-            alike @ _turns(view.n_rows),
+            settled(alike @ _positions(view.n_rows)),
+            settled(alike @ _turns(view.n_rows)),
         ]
     )
 
@@ -111,8 +112,6 @@ def _turns(n_rows: int) -> FloatArray:
 WHOLE: Final = "whole rows"
 """The column name in features of all columns together."""
 REPEATS = ("repeated rows", "rows equal to the row before", "most copies of a row")
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
 
 
 def repetition_names(schema: Schema) -> list[FeatureName]:
@@ -126,8 +125,7 @@ def repetition_names(schema: Schema) -> list[FeatureName]:
 def repetition_values(view: Beside) -> FloatArray:
     """Counts of rows that repeat others.
 
-    Rows are compared by 64-bit codes, the sums of codes of their cells: equal rows have equal
-    codes, and different ones do by chance once in 10^13 tables of 1,000 rows.
+    Rows are compared by the sums of the codes of their cells (`cell_codes`).
 
     Args:
         view: M tables.
@@ -177,13 +175,7 @@ def _codes(view: Beside) -> npt.NDArray[np.uint64]:
     """A code for each cell [M, d, n]; the code of a value differs between columns."""
     numbers = np.where(view.missing, np.nan, view.stack.numbers + 0.0)  # one NaN, one zero
     bits = np.concatenate([numbers.view(np.uint64), view.stack.slots.view(np.uint64)], axis=1)
-    column = np.arange(1, bits.shape[1] + 1, dtype=np.uint64)[:, None] * _MIX
-    mixed = (bits ^ column) * _MIX
-    mixed ^= mixed >> _SHIFT
-    mixed *= column
-    mixed ^= mixed >> _SHIFT
-    mixed *= _MIX
-    return mixed
+    return cell_codes(bits)
 
 
 MOST_PAIRS: Final = 256
@@ -234,7 +226,7 @@ def absence_values(view: Beside) -> FloatArray:
     together = weights @ weights.swapaxes(1, 2)
     first, second = np.triu_indices(gone.shape[1], k=1)
     columns = [
-        weights @ (np.linspace(-1.0, 1.0, view.n_rows) / view.n_rows),
+        settled(weights @ _positions(view.n_rows)),
         (gone[..., 1:] & gone[..., :-1]).sum(axis=-1),
     ]
     rows = [count.sum(axis=-1), *((count == k).sum(axis=-1) for k in range(4))]
