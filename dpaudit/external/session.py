@@ -32,6 +32,7 @@ from dpaudit.external.messages import (
 from dpaudit.external.process import WorkerProcess
 from dpaudit.formatting import error_line
 from dpaudit.model.schema import Schema
+from dpaudit.plugins.release import FILE
 
 FOLDER_PREFIX: Final = "dpaudit-worker-"
 HELLO_SECONDS: Final = 300.0
@@ -249,4 +250,5 @@ def _csv(content: bytes, schema: Schema) -> pd.DataFrame:
         )
     if not len(table.columns):
         raise DataError("it has no columns")
+    table.attrs[FILE] = content
     return table

@@ -36,6 +36,7 @@ from dpaudit.plugins.access import Disclosed, Disclosure
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import BatchGenerator, FloatArray, GameView, Generator, trains_many
+from dpaudit.plugins.release import release_facts
 from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
 from dpaudit.seeds import seeded_globals
 
@@ -136,7 +137,7 @@ def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
 def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     start, game = perf_counter(), payload.game
     schema, n_rows = game.view.schema, game.rows_requested(trial.world)
-    values = None
+    values = written = None
     try:
         with seeded_globals(payload.seed(trial, "globals")), patches_apart():
             data = game.table(trial.world, trial.number)
@@ -148,10 +149,13 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         if trains_many(generator):  # a replay: bit-identical to its trial
             values = values_of_table(table, schema)
             accept_values(values, schema)
+        elif payload.sees_release:
+            with patches_apart():
+                written = release_facts(raw, table, schema)
     except BaseException as error:  # noqa: BLE001 - as above
         return _failed(trial, error, start)
     if values is None:
-        features = features_of_table(table, payload.attacks, game.view, shown)
+        features = features_of_table(table, payload.attacks, game.view, shown, written=written)
     else:
         [features] = features_of_values(values[None], payload.attacks, game.view, [shown])
     return Outcome(

@@ -219,3 +219,18 @@ class BatchAttack(Attack, Protocol):
         whatever the other tables are.
         """
         ...
+
+
+@runtime_checkable
+class ReleaseAttack(BatchAttack, Protocol):
+    """An attack that also sees how a table was written (`dpaudit.plugins.release`)."""
+
+    def release_features(
+        self, values: FloatArray, written: FloatArray, game: GameView
+    ) -> FloatArray:
+        """Features [M, f] of values [M, n, d] and of the facts [M, r] of their releases.
+
+        `features_many` gives the same where all facts are 0, as they are of canonical tables. The
+        value of a category that the schema does not name is `OTHER`.
+        """
+        ...

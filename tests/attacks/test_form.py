@@ -228,7 +228,7 @@ def documented(schema: Schema) -> int:
     continuous = [c for c in numeric if c.kind is Kind.CONTINUOUS]
     missing = [c for c in schema.columns if c.missing]
     n = 51 * len(numeric) + 7 * len(continuous) + 6 * (d - len(numeric)) + d + 2 * d + 21
-    n += min(d * (d - 1) // 2, 1024)
+    n += min(d * (d - 1) // 2, 1024) + 16 + 12 * d
     if missing:
         k = len(missing)
         n += 5 + 2 * k + min(k * (k - 1) // 2, 256)

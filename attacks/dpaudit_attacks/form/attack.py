@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
+from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import in_blocks
 from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS
@@ -40,21 +41,30 @@ class TableForm(ClassifierAttack):
     A numeric column has 51 features, 58 if it is continuous, any other column 6; every column one
     more for repeated rows, every two columns one of dependence (1,024 at most), columns that may be
     missing 2 each, and 1 for every two of them (256 at most). 21 features are of whole rows, 5 of
-    missing values in rows, and 2 for each number of columns on which rows equal the target.
+    missing values in rows, and 2 for each number of columns on which rows equal the target. The
+    last are facts of the release as it was written: 16 of the whole, 12 of each column.
     """
 
     classifier: str = CHOSEN
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""
-        return tuple(name for group in FEATURE_GROUPS for name in group.names(game.schema))
+        names = [name for group in FEATURE_GROUPS for name in group.names(game.schema)]
+        return (*names, *release_names(game.schema))
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
+        plain = np.zeros((len(values), len(release_names(game.schema))))
+        return self.release_features(values, plain, game)
+
+    def release_features(
+        self, values: FloatArray, written: FloatArray, game: GameView
+    ) -> FloatArray:
+        """Features [M, f] of values [M, n, d] and of the facts [M, r] of their releases."""
 
         def features(block: FloatArray) -> FloatArray:
             view = Beside.of(block, game.target_values, game.schema)
             return np.concatenate([group.values(view) for group in FEATURE_GROUPS], axis=1)
 
         cells = values.shape[1] * len(game.schema.columns) * (GROUPS + 1)
-        return in_blocks(features, values, cells=cells)
+        return np.concatenate([in_blocks(features, values, cells=cells), written], axis=1)
