@@ -1,9 +1,9 @@
 """The attack on the form of a table.
 
 GroundHog uses each column's moments and bins, queries use the target's own bins. Both miss the form
-of a release (the order of rows, repeated rows, digits, gaps between sorted values, values missing
-together), narrow windows around the target, partial copies of it, and dependence without
-correlation.
+of a release (the order of rows, repeated rows, digits and bits, gaps between sorted values, values
+missing together, how columns and index are written), narrow windows around the target, partial
+copies of it, and dependence without correlation.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import in_blocks
+from dpaudit_attacks.form.bits import BITS
 from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS
 from dpaudit_attacks.form.nearness import NEARNESS
 from dpaudit_attacks.form.numbers import DIGITS, SPACING
@@ -27,6 +28,7 @@ FEATURE_GROUPS: Final = (
     ORDER,
     REPETITION,
     DIGITS,
+    BITS,
     SPACING,
     NEARNESS,
     ABSENCE,
@@ -38,7 +40,7 @@ FEATURE_GROUPS: Final = (
 class TableForm(ClassifierAttack):
     """Features of how a table is written, and of values and rows near the target.
 
-    A numeric column has 51 features, 58 if it is continuous, any other column 6; every column one
+    A numeric column has 51 features, 89 if it is continuous, any other column 6; every column one
     more for repeated rows, every two columns one of dependence (1,024 at most), columns that may be
     missing 2 each, and 1 for every two of them (256 at most). 21 features are of whole rows, 5 of
     missing values in rows, and 2 for each number of columns on which rows equal the target. The
