@@ -43,6 +43,7 @@ ENOUGH: Final = 0.9 * log(2)
 """At this gain, of at most log 2, the search stops."""
 LARGEST: Final = 30.0
 """Standardised features are clipped here."""
+_NONE: Final = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,11 @@ class Calibrated:
     scorer: Scorer
     calibration: Calibration
 
+    @property
+    def combined(self) -> IntArray:
+        """Features that the scorer combines with others, though they may say nothing alone."""
+        return self.scorer.combined if isinstance(self.scorer, WithPairs) else _NONE
+
     def __call__(self, features: FloatArray) -> FloatArray:
         """Log-odds [n] of feature vectors [n, f]; larger means "in"."""
         return self.calibration(self.scorer(features))
@@ -138,6 +144,11 @@ class WithPairs:
 
     scorer: Scorer
     pairs: Pairs
+
+    @property
+    def combined(self) -> IntArray:
+        """Which features are in pairs."""
+        return np.union1d(self.pairs.first, self.pairs.second)
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """Scores [n] of feature vectors [n, f]."""
