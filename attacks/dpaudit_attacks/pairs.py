@@ -14,7 +14,7 @@ import numpy as np
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 
-SCREENED: Final = 512
+SCREENED: Final = 400
 """Number of features whose pairs are screened, those with the most distinct values."""
 FOUND: Final = 8
 """Largest number of pairs of each kind; no feature is in two of them."""

@@ -23,6 +23,7 @@ from dpaudit.errors import DataError
 from dpaudit.external.messages import (
     ARROW,
     CSV,
+    FILE,
     PROTOCOL,
     Hello,
     WorkerError,
@@ -32,7 +33,6 @@ from dpaudit.external.messages import (
 from dpaudit.external.process import WorkerProcess
 from dpaudit.formatting import error_line
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.release import FILE
 
 FOLDER_PREFIX: Final = "dpaudit-worker-"
 HELLO_SECONDS: Final = 300.0

@@ -1,6 +1,6 @@
 """How a synthetic table was written, before it is brought into canonical form.
 
-Whoever receives a release sees more than its values: the order of columns, the index (`to_csv`
+A release shows more than its values: the order of columns, the index (`to_csv`
 writes it), dtypes, levels of categories, attributes, and text as it was written. Each fact says how
 a release differs from the canonical table of its values (`Schema.canonical`); all are 0 for that.
 """
@@ -13,12 +13,11 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from dpaudit.external.messages import FILE
 from dpaudit.model.column import Column
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
 
-FILE: Final = "dpaudit: the file as it was written"
-"""The attribute of a table that was read from a file: its bytes."""
 RELEASE: Final = "release"
 """The column name in names of facts about a whole release."""
 _WHOLE: Final = (

@@ -37,7 +37,6 @@ def test_a_cell_an_unnamed_category_and_the_order_of_rows_make_another() -> None
         of([1, 2], ["a", "x"]),
         of([1, 2], ["a", "y"]),
         of([2, 1], ["b", "a"]),
-        of([1, 2], ["a", "b\udfff"]),
     ]
     assert len(set(found)) == len(found)
     rows = np.array([[1.0, 0.0], [2.0, 1.0]])

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpaudit.external.messages import FILE
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.release import FILE, RELEASE, release_facts, release_names
+from dpaudit.plugins.release import RELEASE, release_facts, release_names
 from dpaudit.plugins.synthetic import accept
 
 SCHEMA = Schema(

@@ -1,8 +1,7 @@
 """The last bits of numbers, which noise that is drawn in floating point leaves to be read.
 
-Mironov, "On significance of the least significant bits for differential privacy" (CCS 2012): the
-sum of a value and naive Laplace noise cannot be any float, and which floats it can be depends on
-the value.
+Mironov 2012, "On significance of the least significant bits for differential privacy": the sum of a
+value and naive Laplace noise cannot be any float, and which floats it can be depends on the value.
 """
 
 from __future__ import annotations
