@@ -110,6 +110,22 @@ class ColumnStack:
         """`numbers`, with each column of each table in ascending order, missing ones last."""
         return np.sort(self.numbers, axis=-1)
 
+    @cached_property
+    def codes(self) -> npt.NDArray[np.uint64]:
+        """A code for each cell [M, d, n], numeric columns first (`cell_codes`)."""
+        numbers = np.where(np.isnan(self.numbers), np.nan, self.numbers)  # one NaN
+        return cell_codes(np.concatenate([numbers.view(np.uint64), self.slots.view(np.uint64)], 1))
+
+    @cached_property
+    def row_codes(self) -> npt.NDArray[np.uint64]:
+        """A code for each row [M, n] in ascending order."""
+        return np.sort(self.codes.sum(axis=1), axis=-1)
+
+    @cached_property
+    def codes_without_one(self) -> npt.NDArray[np.uint64]:
+        """A code for each row without one column [M, d, n], in ascending order for each column."""
+        return np.sort(self.codes.sum(axis=1)[:, None] - self.codes, axis=-1)
+
 
 def in_blocks(
     features: Callable[[FloatArray], FloatArray], values: FloatArray, *, cells: int

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
 from dpaudit_attacks.columns import ColumnStack, limits, settled
@@ -72,7 +71,7 @@ class TreeDensity(ClassifierAttack):
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
         target = self._slots(game.target_values[None], game)[0, 0]
         starts = self._starts(game)
-        known = self._marginals(values_of_table(game.others, game.schema)[None], game)
+        known = self._marginals(game.other_values[None], game)
         found = []
         for table in values:
             own = self._marginals(table[None], game)

@@ -166,6 +166,13 @@ class GameView:
         values.flags.writeable = False
         return values
 
+    @cached_property
+    def other_values(self) -> FloatArray:
+        """Values [n, d] of the other records, in the same way."""
+        values = values_of_table(self.others, self.schema)
+        values.flags.writeable = False
+        return values
+
 
 class FeatureName(NamedTuple):
     """Names one number of a feature vector: what it measures, of which column(s)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import combinations
-from math import log
+from math import comb, log
 
 import numpy as np
 import pandas as pd
@@ -230,7 +230,10 @@ def documented(schema: Schema) -> int:
     numeric = [c for c in schema.columns if c.kind.numeric]
     continuous = [c for c in numeric if c.kind is Kind.CONTINUOUS]
     missing = [c for c in schema.columns if c.missing]
-    n = 51 * len(numeric) + 38 * len(continuous) + 6 * (d - len(numeric)) + d + 2 * d + 21
+    c, parts = len(numeric), sum(len(one.categories) for one in schema.columns)
+    n = 62 * c + 38 * len(continuous) + 6 * (d - c) + 2 * d + 2 * d + 24
+    n += 2 * min(comb(c, 2), 64) + min(comb(c, 3), 32) + min(comb(d, 3), 128)
+    n += 2 * min(c * parts, 64)
     n += min(d * (d - 1) // 2, 1024) + 16 + 12 * d
     if missing:
         k = len(missing)

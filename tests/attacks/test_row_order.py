@@ -44,6 +44,7 @@ ORDERED: Final = {
     "position of the row most equal to the target",
     "position of the row nearest to the target",
     "position of the value nearest to the target",
+    *(f"products of values {lag} rows apart" for lag in (1, 2, 3, 5)),
     "rows equal to the row before",
     "rows equal to the row before the one before",
     "steps up from row to row",

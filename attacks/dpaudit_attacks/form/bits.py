@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.model.column import Kind
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
+from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.columns import settled
 from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled
 
@@ -45,7 +45,7 @@ def bits_values(view: Beside) -> FloatArray:
     fractions, exponents = np.frexp(numbers)
     whole = np.ldexp(fractions, _MANTISSA).astype(np.int64)
     zeros = np.bitwise_count((whole & -whole) - 1).astype(np.int64)
-    finest: IntArray = np.where(whole == 0, _COARSEST, _MANTISSA - zeros - exponents)
+    finest = np.where(whole == 0, _COARSEST, _MANTISSA - zeros - exponents).astype(np.int16)
     counts = [(finest > k).sum(axis=-1) for k in FINE]
     return flat([*counts, settled(np.where(whole == 0, 0, zeros).sum(axis=-1) / view.n_rows)])
 

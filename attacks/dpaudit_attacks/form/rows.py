@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
-from dpaudit_attacks.columns import cell_codes, settled
+from dpaudit_attacks.columns import settled
 from dpaudit_attacks.form.view import (
     Beside,
     FeatureGroup,
@@ -23,6 +23,7 @@ from dpaudit_attacks.form.view import (
     other_names,
 )
 
+LAGS: Final = (1, 2, 3, 5)
 NUMERIC = (
     "steps up from row to row",
     "rows equal to the row before",
@@ -32,6 +33,7 @@ NUMERIC = (
     "value of the first row",
     "value of the last row",
     "position of the value nearest to the target",
+    *(f"products of values {lag} rows apart" for lag in LAGS),
 )
 OTHER = (
     "rows equal to the row before",
@@ -80,8 +82,16 @@ def _numeric(view: Beside) -> FloatArray:
             numbers[..., 0],
             numbers[..., -1],
             nearest,
+            *(_products(numbers, lag) for lag in LAGS),
         ]
     )
+
+
+def _products(numbers: FloatArray, lag: int) -> FloatArray:
+    """Mean products of deviations from the mean of rows that many apart [M, columns]."""
+    apart = numbers - settled(numbers.mean(axis=-1, keepdims=True))
+    products = (apart[..., lag:] * apart[..., : max(0, apart.shape[-1] - lag)]).sum(axis=-1)
+    return settled(products / numbers.shape[-1])
 
 
 def _other(view: Beside) -> FloatArray:
@@ -135,16 +145,14 @@ def repetition_values(view: Beside) -> FloatArray:
         frequency of the most frequent row; then, for each column, the rows that repeat an earlier
         one in all other columns.
     """
-    cells = _codes(view)
-    rows = cells.sum(axis=1)  # modulo 2^64
-    ordered = np.sort(rows, axis=-1)
-    without_one = np.sort(rows[:, None] - cells, axis=-1)
+    rows = view.stack.codes.sum(axis=1)  # modulo 2^64
+    ordered = view.stack.row_codes
     summary = [
         _repeats(ordered),
         (rows[:, 1:] == rows[:, :-1]).sum(axis=-1),
         longest_run(ordered[:, 1:] != ordered[:, :-1]),
     ]
-    return np.column_stack([*summary, _repeats(without_one)]).astype(np.float64)
+    return np.column_stack([*summary, _repeats(view.stack.codes_without_one)]).astype(np.float64)
 
 
 REPETITION = FeatureGroup(repetition_names, repetition_values)
@@ -169,13 +177,6 @@ def _repeats(ordered: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """How many sorted codes [..., n] equal the one before."""
     found: npt.NDArray[np.int64] = (ordered[..., 1:] == ordered[..., :-1]).sum(axis=-1)
     return found
-
-
-def _codes(view: Beside) -> npt.NDArray[np.uint64]:
-    """A code for each cell [M, d, n]; the code of a value differs between columns."""
-    numbers = np.where(view.missing, np.nan, view.stack.numbers + 0.0)  # one NaN, one zero
-    bits = np.concatenate([numbers.view(np.uint64), view.stack.slots.view(np.uint64)], axis=1)
-    return cell_codes(bits)
 
 
 MOST_PAIRS: Final = 256
