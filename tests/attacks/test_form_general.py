@@ -119,9 +119,10 @@ def test_features_are_those_of_plain_loops(seed: int) -> None:
         for part in ("job='a'", "job='c'", "sick=1"):
             key, value = part.split("=")
             inside = table[table[key].astype(str) == value.strip("'")][name].dropna()
-            extremes = {"smallest": inside.min(), "largest": inside.max()}
-            for which, extreme in extremes.items():
-                expected[name, f"{which} where {part}"] = extreme / (upper - lower)
+            smallest = inside.min() - table[name].min()
+            largest = table[name].max() - inside.max()
+            for which, gap in (("smallest", smallest), ("largest", largest)):
+                expected[name, f"distance of the {which} where {part}"] = gap / (upper - lower)
         unit = [(x - lower) / (upper - lower) for x in numbers[name] if x == x]
         mean = fmean(unit)
         spread = math.sqrt(fmean((x - mean) ** 2 for x in unit))

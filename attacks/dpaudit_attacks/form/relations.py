@@ -58,7 +58,7 @@ def relations_names(schema: Schema) -> list[FeatureName]:
         *labelled(joined(numbers, 3, MOST_SUMS), ("rows where one is the sum of the others",)),
         *labelled(joined(columns, 3, MOST_TRIPLES), ("product of sides",)),
         *(
-            FeatureName(numbers[number], f"{which} where {part}")
+            FeatureName(numbers[number], f"distance of the {which} where {part}")
             for number, part in _extremes(schema)
             for which in WITHIN
         ),
@@ -88,8 +88,9 @@ def relations_values(view: Beside) -> FloatArray:
 
     Returns:
         Features [M, f]: rows where two numbers are equal, and where the first is smaller; where one
-        of three is the sum of the others; the sum over rows of the product of three sides; the
-        smallest and the largest number of the rows with a category, in widths, 0 if there is none.
+        of three is the sum of the others; the sum over rows of the product of three sides; how far
+        the smallest and the largest number of the rows with a category are from those of all rows,
+        in widths, 0 if there is none. The numbers themselves would only repeat the column's.
     """
     numbers = view.stack.numbers
     columns = numbers.shape[1]
@@ -140,7 +141,8 @@ def _within_categories(view: Beside) -> FloatArray:
             inside = (view.stack.slots[:, place] == code)[:, None] & ~view.missing
             for empty, extreme in ((np.inf, np.min), (-np.inf, np.max)):
                 of = extreme(np.where(inside, view.scaled, empty), axis=-1)
-                found.append(np.where(np.isinf(of), 0.0, of))
+                of_all = extreme(np.where(view.missing, empty, view.scaled), axis=-1)
+                found.append(np.where(np.isinf(of), 0.0, np.abs(of - of_all)))
     if not found or not numeric:
         return np.empty((view.n_tables, 0))
     both = np.stack(found, axis=-1).reshape(view.n_tables, numeric, -1, 2)
