@@ -142,3 +142,43 @@ def test_texts_that_differ_have_different_codes() -> None:
 
     assert len({code(text) for text in ("A", "a ", " a", "c", "C")}) == 5
     assert code("a\udfff") > 0  # any text has one
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([1.5, np.nan, 2.0]),
+        pd.Index(["a", 1, None], dtype=object),
+        pd.Index([True, False, True]),
+        pd.date_range("2020-01-01", periods=3, tz="UTC"),
+        pd.period_range("2020-01", periods=3, freq="M"),
+        pd.interval_range(0, 3),
+        pd.CategoricalIndex(["x", "y", "x"]),
+        pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]),
+        pd.Index([2**70, 1, 2], dtype=object),
+        pd.Index([float("inf"), 1.0, 2.0]),
+        pd.Index([(1, 2), (3, 4), (5, 6)], tupleize_cols=False),
+    ],
+    ids=repr,
+)
+def test_any_index_has_facts(index: pd.Index[Any]) -> None:
+    assert facts(plain().set_axis(index))[RELEASE, "kind of index"] > 0
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("pay", pd.array([1, None, 0], dtype="Int64")),
+        ("pay", pd.arrays.SparseArray([1.5, np.nan, 0.0])),
+        ("pay", np.array([1.5, np.nan, 0.0], dtype=np.float32)),
+        ("age", pd.array([30, 40, 50], dtype="UInt8")),
+        ("age", pd.Series(["30", "40", "50"], dtype="string")),
+        ("job", pd.array(["a", None, "z"], dtype="string")),
+        ("job", pd.Series([("a", 1), ("b", 2), pd.NaT], dtype=object)),
+        ("job", pd.Series([b"a", 3.5, pd.Timestamp(0)], dtype=object)),
+        ("paid", pd.array([True, False, True], dtype="boolean")),
+    ],
+    ids=repr,
+)
+def test_any_dtype_has_facts(column: str, values: Any) -> None:
+    assert {name for of, name in facts(plain().assign(**{column: values})) if of == column}
