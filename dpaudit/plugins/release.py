@@ -155,20 +155,21 @@ def _texts(cells: list[Any], plain: list[Any], named: set[Any]) -> list[float]:
     """Facts about cells that are objects: of those that are no canonical values, or not named."""
     if set(map(type, cells)) == {str} and named.issuperset(cells):
         return [0.0] * 7
+    strange = [bool(named) and not _is_nan(other) and other not in named for other in plain]
     differing = [
-        (cell, cell.strip().casefold() if type(cell) is str and cell == other else other)
-        for cell, other in zip(cells, plain, strict=True)
-        if type(cell) is not type(other) or (type(cell) is str and cell not in named)
+        (cell, str(cell).strip().casefold() if unnamed else other, unnamed)
+        for cell, other, unnamed in zip(cells, plain, strange, strict=True)
+        if unnamed or type(cell) is not type(other)
     ]
-    missing = {repr(cell) for cell, other in differing if _is_nan(other)}
-    there = [pair for pair in differing if not _is_nan(pair[1])]
-    texts = [(str(cell), str(other)) for cell, other in there]
-    written = [cell for cell, other in texts if cell != other or (named and cell not in named)]
+    missing = {repr(cell) for cell, other, _ in differing if _is_nan(other)}
+    there = [one for one in differing if not _is_nan(one[1])]
+    texts = [(str(cell), str(other), unnamed) for cell, other, unnamed in there]
+    written = [cell for cell, other, unnamed in texts if unnamed or cell != other]
     return [
         _code(*sorted(missing)) if missing else 0.0,
-        float(sum(type(cell) is not type(other) for cell, other in there)),
+        float(sum(type(cell) is not type(other) for cell, other, unnamed in there if not unnamed)),
         float(len(written)),
-        float(sum(len(cell) - len(other) for cell, other in texts)),
+        float(sum(len(cell) - len(other) for cell, other, _ in texts)),
         float(sum(cell != cell.strip() for cell in written)),
         float(sum(letter.isupper() for cell in written for letter in cell)),
         _code(*sorted(set(written))) if written else 0.0,

@@ -182,3 +182,10 @@ def test_any_index_has_facts(index: pd.Index[Any]) -> None:
 )
 def test_any_dtype_has_facts(column: str, values: Any) -> None:
     assert {name for of, name in facts(plain().assign(**{column: values})) if of == column}
+
+
+def test_a_number_of_numpy_is_of_another_type_and_written_alike() -> None:
+    paid = pd.Series([np.int64(0), np.int64(1), 1], dtype=object)
+    assert facts(plain().assign(paid=paid)) == {
+        ("paid", "values of another type"): 2,
+    }
