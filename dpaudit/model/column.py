@@ -108,7 +108,7 @@ class Column:
             return "a column with a single possible value says nothing: drop it"
         return ""
 
-    @property
+    @cached_property
     def bounds(self) -> ColumnBounds:
         """Both bounds of a numeric column."""
         assert self.lower is not None  # by _problem

@@ -13,14 +13,12 @@ import numpy as np
 from dpaudit.model.column import Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
-from dpaudit_attacks.columns import settled
+from dpaudit_attacks.columns import settled, slot_counts
 from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled
 
 FINE: Final = (8, 16, 24, 32, 36, *range(40, 65))
 """Powers k of the counts; a number between 1/2 and 1 is a multiple of 2^-53."""
 _MANTISSA: Final = 53
-_COARSEST: Final = -1100
-"""Finest bit of 0 and of a missing number, which are multiples of every power."""
 LABELS: Final = (*(f"numbers that are no multiples of 2^-{k}" for k in FINE), "mean of zero bits")
 
 
@@ -45,9 +43,12 @@ def bits_values(view: Beside) -> FloatArray:
     fractions, exponents = np.frexp(numbers)
     whole = np.ldexp(fractions, _MANTISSA).astype(np.int64)
     zeros = np.bitwise_count((whole & -whole) - 1).astype(np.int64)
-    finest = np.where(whole == 0, _COARSEST, _MANTISSA - zeros - exponents).astype(np.int16)
-    counts = [(finest > k).sum(axis=-1) for k in FINE]
-    return flat([*counts, settled(np.where(whole == 0, 0, zeros).sum(axis=-1) / view.n_rows)])
+    finest = np.clip(_MANTISSA - zeros - exponents, 0, FINE[-1] + 1)
+    finest[whole == 0] = 0  # a multiple of every power, as a missing number counts
+    coarser = slot_counts(finest.reshape(-1, view.n_rows), FINE[-1] + 2).cumsum(axis=1)
+    finer = (view.n_rows - coarser[:, FINE]).reshape(*finest.shape[:2], len(FINE))
+    mean = settled(np.where(whole == 0, 0, zeros).sum(axis=-1) / view.n_rows)
+    return flat([*np.moveaxis(finer, -1, 0), mean])
 
 
 BITS = FeatureGroup(bits_names, bits_values)

@@ -142,7 +142,8 @@ def _within_categories(view: Beside) -> FloatArray:
             for empty, extreme in ((np.inf, np.min), (-np.inf, np.max)):
                 of = extreme(np.where(inside, view.scaled, empty), axis=-1)
                 of_all = extreme(np.where(view.missing, empty, view.scaled), axis=-1)
-                found.append(np.where(np.isinf(of), 0.0, np.abs(of - of_all)))
+                apart = np.subtract(of, of_all, out=np.zeros_like(of), where=np.isfinite(of))
+                found.append(np.abs(apart))
     if not found or not numeric:
         return np.empty((view.n_tables, 0))
     both = np.stack(found, axis=-1).reshape(view.n_tables, numeric, -1, 2)
