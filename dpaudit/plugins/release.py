@@ -75,9 +75,12 @@ def release_facts(release: pd.DataFrame, table: pd.DataFrame, schema: Schema) ->
     """
     found = [*_whole(release, table), *_file(release, table)]
     written = {name: (place, values) for place, (name, values) in enumerate(release.items())}
-    for position, column in enumerate(schema.columns):
+    for position, (column, dtype) in enumerate(zip(schema.columns, table.dtypes, strict=True)):
         place, values = written[column.name]
-        found += [place - position, *_column(values, table[column.name], column)]
+        if values.dtype == dtype and dtype.kind in "iu":  # nothing to be written otherwise
+            found += [place - position, *[0.0] * (len(_COLUMN) - 1)]
+        else:
+            found += [place - position, *_column(values, dtype, table, column)]
     return np.clip(np.nan_to_num(np.array(found, dtype=np.float64)), -1e15, 1e15)
 
 
@@ -137,18 +140,19 @@ def _file(release: pd.DataFrame, table: pd.DataFrame) -> list[float]:
     ]
 
 
-def _column(values: pd.Series[Any], plain: pd.Series[Any], column: Column) -> list[float]:
+def _column(values: pd.Series[Any], plain: Any, table: pd.DataFrame, column: Column) -> list[float]:
     dtype, levels, code = values.dtype, 0.0, 0.0
     if isinstance(dtype, pd.CategoricalDtype):
         levels = float(len(dtype.categories))
         code = _code(dtype.ordered, dtype.categories.dtype, *dtype.categories)
-    kind = 0.0 if dtype == plain.dtype else _code(dtype)
+    kind = 0.0 if dtype == plain else _code(dtype)
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         numbers = values.to_numpy()
         zeros = np.count_nonzero(np.signbit(numbers) & (numbers == 0)) if dtype.kind == "f" else 0
         return [kind, levels, code, float(zeros), *[0.0] * 7]
     cells = values.astype(object).tolist()
-    return [kind, levels, code, 0.0, *_texts(cells, plain.tolist(), set(column.categories))]
+    own = table[column.name].tolist()
+    return [kind, levels, code, 0.0, *_texts(cells, own, set(column.categories))]
 
 
 def _texts(cells: list[Any], plain: list[Any], named: set[Any]) -> list[float]:
