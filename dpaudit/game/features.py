@@ -48,6 +48,7 @@ def features_of_table(
     disclosed: Disclosed = NOTHING,
     *,
     written: FloatArray | None = None,
+    values: FloatArray | None = None,
 ) -> FloatArray:
     """The features of all attacks from one canonical table.
 
@@ -58,6 +59,7 @@ def features_of_table(
         disclosed: What the table's model discloses: at least what the attacks see.
         written: The facts of its release (`dpaudit.plugins.release`); None if it has none but its
             canonical form.
+        values: Its values [n, d], if they are known.
 
     Returns:
         Features [f], those of each attack in turn.
@@ -67,7 +69,7 @@ def features_of_table(
     """
     # Read once for all attacks on values; a category that the schema does not name has none, but
     # attacks on releases see how it was written.
-    values = values_of_table(table, game.schema)
+    values = values_of_table(table, game.schema) if values is None else values
     named = not (values == OTHER).any() or all(c.kind.numeric for c in game.schema.columns)
     return np.concatenate(
         [
