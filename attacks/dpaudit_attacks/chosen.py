@@ -2,8 +2,9 @@
 
 The best scorer depends on the leak: a rule for one sharp feature, a linear score for one feature
 that shifts or many that shift slightly, and a forest for facts that reveal the target only
-together. Each is evaluated by cross-validation within the fitting trials, and the one that predicts
-membership best gives the scores, as calibrated log-odds.
+together. Pairs of features that say more than either (`pairs.py`) are features too. Each scorer is
+evaluated by cross-validation within the fitting trials, and the one that predicts membership best
+gives the scores, as calibrated log-odds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
 from dpaudit.seeds import rng_of
 from dpaudit_attacks.logistic import Calibration, LogOdds, calibrate, fit_log_odds
+from dpaudit_attacks.pairs import NO_PAIRS, Pairs, find_pairs
 from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
 from dpaudit_attacks.trees import Trees, grow
 
@@ -41,6 +43,7 @@ ENOUGH: Final = 0.9 * log(2)
 """At this gain, of at most log 2, the search stops."""
 LARGEST: Final = 30.0
 """Standardised features are clipped here."""
+_NONE: Final = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,36 @@ class Calibrated:
     scorer: Scorer
     calibration: Calibration
 
+    @property
+    def combined(self) -> IntArray:
+        """Features that the scorer combines with others, though they may say nothing alone."""
+        return self.scorer.combined if isinstance(self.scorer, WithPairs) else _NONE
+
     def __call__(self, features: FloatArray) -> FloatArray:
         """Log-odds [n] of feature vectors [n, f]; larger means "in"."""
         return self.calibration(self.scorer(features))
+
+
+@dataclass(frozen=True)
+class WithPairs:
+    """A scorer that sees pairs of features too.
+
+    Attributes:
+        scorer: The scorer.
+        pairs: The pairs.
+    """
+
+    scorer: Scorer
+    pairs: Pairs
+
+    @property
+    def combined(self) -> IntArray:
+        """Which features are in pairs."""
+        return np.union1d(self.pairs.first, self.pairs.second)
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Scores [n] of feature vectors [n, f]."""
+        return self.scorer(self.pairs.extended(features))
 
 
 @dataclass(frozen=True)
@@ -130,6 +160,7 @@ class _Learner:
     """Trials to learn from, with what all candidates share.
 
     Attributes:
+        pairs: Pairs of features, which are further features.
         best: The features that lines and forests see, in order, [n, chosen].
         places: Which they are.
         member: Memberships [n].
@@ -137,6 +168,7 @@ class _Learner:
         seed: Seeds the forest.
     """
 
+    pairs: Pairs
     best: FloatArray
     places: IntArray
     member: BoolArray
@@ -144,12 +176,21 @@ class _Learner:
     seed: int
 
     @staticmethod
-    def of(features: FloatArray, member: BoolArray, varies: IntArray, seed: int) -> _Learner:
+    def of(
+        features: FloatArray, member: BoolArray, varies: IntArray, pairs: Pairs, seed: int
+    ) -> _Learner:
+        width = features.shape[1]
+        features = pairs.extended(features)
+        varies = np.append(varies, np.arange(width, width + len(pairs)))
         judged = judge(features, member, varies)
         chosen = varies[_screened(judged)]
         return _Learner(
-            features[:, chosen], chosen, member, best_rule(judged, member, varies), seed
+            pairs, features[:, chosen], chosen, member, best_rule(judged, member, varies), seed
         )
+
+    def learned(self, candidate: Callable[..., Scorer], *, tried: bool) -> Scorer:
+        scorer = candidate(self, tried=tried)
+        return WithPairs(scorer, self.pairs) if len(self.pairs) else scorer
 
     def rule(self, *, tried: bool) -> Scorer:
         del tried
@@ -218,16 +259,20 @@ def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Score
     if n_folds < 2:
         return best_rule(judge(features, member, varies), member, varies)
     folds = _folds(member, n_folds, rng_of(seed, "folds"))
-    learners = [
-        _Learner.of(features[folds != fold], member[folds != fold], varies, seed)
-        for fold in range(n_folds)
-    ]
+    pairs = find_pairs(features, member, varies)
+
+    def learner_of(rows: BoolArray) -> _Learner:
+        # Without a pair in all trials none is looked for in fewer: it would be chance.
+        own = find_pairs(features[rows], member[rows], varies) if len(pairs) else NO_PAIRS
+        return _Learner.of(features[rows], member[rows], varies, own, seed)
+
+    learners = [learner_of(folds != fold) for fold in range(n_folds)]
     found: list[tuple[Callable[..., Scorer], Calibration]] = []
     for candidate in CANDIDATES:
         scores = np.empty(len(member))
         for fold, learner in enumerate(learners):
             left_out = folds == fold
-            scores[left_out] = candidate(learner, tried=True)(features[left_out])
+            scores[left_out] = learner.learned(candidate, tried=True)(features[left_out])
             unpromising = _area(scores[left_out], member[left_out]) < PROMISING
             if candidate is _Learner.forest and unpromising:
                 break
@@ -236,7 +281,7 @@ def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Score
             if found[-1][1].gain >= ENOUGH:
                 break
     best, calibration = max(found, key=lambda one: one[1].gain)
-    scorer = best(_Learner.of(features, member, varies, seed), tried=False)
+    scorer = _Learner.of(features, member, varies, pairs, seed).learned(best, tried=False)
     return Calibrated(scorer, calibration)
 
 

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaudit.model.column import MISSING, Column
 from dpaudit.model.schema import Schema
@@ -24,6 +25,50 @@ stay finite.
 """
 BLOCK = 2**17
 """Numbers processed at once: 1 MiB for each array, about what the cache of a core holds."""
+
+
+GRID = 2.0**-32
+"""Sums are rounded to multiples of this, in a unit of their size.
+
+Their last bits depend on the order in which a processor adds, so a result would not repeat on
+another machine.
+"""
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+
+
+def settled(sums: FloatArray, unit: FloatArray | float = 1.0) -> FloatArray:
+    """Sums without their last bits: rounded to multiples of `GRID` units, unless that overflows."""
+    with np.errstate(all="ignore"):
+        step = unit * GRID
+        found = np.rint(sums / step) * step
+    return np.where(np.isfinite(found), found, sums)
+
+
+def cell_codes(cells: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Codes of cells by their bits [..., d, n]; the code of a value differs between columns.
+
+    The sum over columns, modulo 2^64, is a code of the row: equal rows have equal codes, and
+    different ones do by chance once in 10^13 tables of 1,000 rows.
+    """
+    column = np.arange(1, cells.shape[-2] + 1, dtype=np.uint64)[:, None] * _MIX
+    mixed = (cells ^ column) * _MIX
+    mixed ^= mixed >> _SHIFT
+    mixed *= column
+    mixed ^= mixed >> _SHIFT
+    mixed *= _MIX
+    return mixed
+
+
+def in_fixed_order(values: FloatArray) -> FloatArray:
+    """The rows of tables [M, n, d] in an order that does not depend on that of the release.
+
+    What follows from them then has the same bits for every order of the rows.
+    """
+    cells = np.ascontiguousarray(values.swapaxes(1, 2)) + 0.0  # one zero
+    cells[np.isnan(cells)] = np.nan  # one NaN
+    order = cell_codes(cells.view(np.uint64)).sum(axis=1).argsort(axis=1)
+    return np.take_along_axis(values, order[..., None], axis=1)
 
 
 @dataclass(frozen=True)
@@ -56,7 +101,7 @@ class ColumnStack:
         named = [len(column.categories) for column in schema.columns if not column.kind.numeric]
         unnamed = np.array(named, dtype=np.int64)[:, None] + (codes == MISSING)
         return ColumnStack(
-            np.clip(by_column[:, numeric], lower - reach, upper + reach),
+            np.clip(by_column[:, numeric], lower - reach, upper + reach) + 0.0,  # one zero
             np.where(codes < 0, unnamed, codes),
         )
 
@@ -64,6 +109,22 @@ class ColumnStack:
     def ordered(self) -> FloatArray:
         """`numbers`, with each column of each table in ascending order, missing ones last."""
         return np.sort(self.numbers, axis=-1)
+
+    @cached_property
+    def codes(self) -> npt.NDArray[np.uint64]:
+        """A code for each cell [M, d, n], numeric columns first (`cell_codes`)."""
+        numbers = np.where(np.isnan(self.numbers), np.nan, self.numbers)  # one NaN
+        return cell_codes(np.concatenate([numbers.view(np.uint64), self.slots.view(np.uint64)], 1))
+
+    @cached_property
+    def row_codes(self) -> npt.NDArray[np.uint64]:
+        """A code for each row [M, n] in ascending order."""
+        return np.sort(self.codes.sum(axis=1), axis=-1)
+
+    @cached_property
+    def codes_without_one(self) -> npt.NDArray[np.uint64]:
+        """A code for each row without one column [M, d, n], in ascending order for each column."""
+        return np.sort(self.codes.sum(axis=1)[:, None] - self.codes, axis=-1)
 
 
 def in_blocks(

@@ -28,7 +28,9 @@ from dpaudit_attacks.columns import (
     bin_names,
     category_names,
     in_blocks,
+    in_fixed_order,
     limits,
+    settled,
     slot_counts,
 )
 
@@ -189,7 +191,9 @@ def naive_values(stack: ColumnStack, schema: Schema, *, spread: str) -> FloatArr
     Returns:
         Features [M, f].
     """
-    numeric = iter(_numeric(stack, spread=spread).swapaxes(0, 1))
+    bounds = [column.bounds for column in schema.columns if column.kind.numeric]
+    widths = np.array([upper - lower for lower, upper in bounds], dtype=np.float64)
+    numeric = iter(_numeric(stack, widths, spread=spread).swapaxes(0, 1))
     categorical = iter(stack.slots.swapaxes(0, 1))
     parts = []
     for column in schema.columns:
@@ -201,29 +205,29 @@ def naive_values(stack: ColumnStack, schema: Schema, *, spread: str) -> FloatArr
     return np.concatenate(parts, axis=1)
 
 
-def _numeric(stack: ColumnStack, *, spread: str) -> FloatArray:
-    """Summaries [M, numeric columns, 6]; the last is the share missing."""
-    numbers, ordered = stack.numbers, stack.ordered
-    missing = np.isnan(numbers)
+def _numeric(stack: ColumnStack, widths: FloatArray, *, spread: str) -> FloatArray:
+    """Summaries [M, numeric columns, 6] of sorted numbers; the last is the share missing."""
+    ordered = stack.ordered
+    missing = np.isnan(ordered)
     absent = missing.sum(axis=-1)
-    present = numbers.shape[-1] - absent
+    present = ordered.shape[-1] - absent
     some = np.maximum(present, 1)
 
     def at(place: IntArray) -> FloatArray:
         return np.take_along_axis(ordered, place[..., None], axis=-1)[..., 0]
 
-    mean = np.where(missing, 0.0, numbers).sum(axis=-1) / some
-    deviations = numbers - mean[..., None]
+    mean = np.where(missing, 0.0, ordered).sum(axis=-1) / some
+    deviations = ordered - mean[..., None]
     deviations[missing] = 0.0
     variance = np.einsum("mdn,mdn->md", deviations, deviations) / some
     summary = np.stack(
         [
             ordered[..., 0],
             at(some - 1),
-            mean,
+            settled(mean, widths),
             (at((some - 1) // 2) + at(some // 2)) / 2,
-            np.sqrt(variance) if spread == "std" else variance,
-            absent / numbers.shape[-1],
+            settled(np.sqrt(variance), widths) if spread == "std" else settled(variance, widths**2),
+            absent / ordered.shape[-1],
         ],
         axis=-1,
     )
@@ -315,7 +319,7 @@ def correlation_values(tables: FloatArray, schema: Schema) -> FloatArray:
         The upper triangle, row by row, of each correlation matrix [M, f]; 0 where a column is
         constant.
     """
-    matrix = np.clip(encode_values(tables, schema), -FAR, FAR)
+    matrix = np.clip(encode_values(in_fixed_order(tables), schema), -FAR, FAR)
     constant = matrix.max(axis=1) == matrix.min(axis=1)
     matrix -= matrix.mean(axis=1, keepdims=True)
     norms = np.sqrt(np.einsum("mnw,mnw->mw", matrix, matrix))
@@ -323,7 +327,8 @@ def correlation_values(tables: FloatArray, schema: Schema) -> FloatArray:
     norms[constant | (norms == 0)] = np.inf
     matrix /= norms[:, None]
     first, second = np.triu_indices(matrix.shape[2], k=1)
-    return np.clip((matrix.swapaxes(1, 2) @ matrix)[:, first, second], -1.0, 1.0)
+    products = (matrix.swapaxes(1, 2) @ matrix)[:, first, second]
+    return settled(np.clip(products, -1.0, 1.0))
 
 
 def _pair_name(column: str, part: str, other_column: str, other_part: str) -> FeatureName:

@@ -14,10 +14,9 @@ import numpy as np
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
-from dpaudit_attacks.columns import in_blocks
+from dpaudit_attacks.columns import in_blocks, settled
 from dpaudit_attacks.queries import WORD, alike_in, count_matches
 
 ALL = "all marginals"
@@ -70,14 +69,14 @@ class MarginalQueries(ClassifierAttack):
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
         subsets = self._subsets(game)
-        known = values_of_table(game.others, game.schema)[None]
+        known = game.other_values[None]
         alike = alike_in(game, self.bins)
         n_rows, columns = values.shape[1:]
         expected = (count_matches(alike(known), subsets) + 1) * n_rows / max(1, known.shape[1])
 
         def features(block: FloatArray) -> FloatArray:
             counts = count_matches(alike(block), subsets)
-            return np.column_stack([((counts + 1) / expected).mean(axis=1), counts])
+            return np.column_stack([settled(((counts + 1) / expected).mean(axis=1)), counts])
 
         words = len(subsets) * -(-n_rows // WORD)
         return in_blocks(features, values, cells=n_rows * columns + words)

@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
-from dpaudit_attacks.columns import ColumnStack, limits
+from dpaudit_attacks.columns import ColumnStack, limits, settled
 
 _FARTHEST = 3.0
 """More than the largest distance of a marginal from independence: 2."""
@@ -72,14 +71,14 @@ class TreeDensity(ClassifierAttack):
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
         target = self._slots(game.target_values[None], game)[0, 0]
         starts = self._starts(game)
-        known = self._marginals(values_of_table(game.others, game.schema)[None], game)
+        known = self._marginals(game.other_values[None], game)
         found = []
         for table in values:
             own = self._marginals(table[None], game)
             tree = _tree(own, starts)
             density = _log_density(own, tree, target)
             found.append((density - _log_density(known, tree, target), density))
-        return np.array(found, dtype=np.float64)
+        return settled(np.array(found, dtype=np.float64))
 
     def _starts(self, game: GameView) -> IntArray:
         """The first slot of each column [d]; numeric columns come first."""

@@ -55,9 +55,9 @@ def check_repeats(outcomes: Sequence[StoredOutcome], rng: np.random.Generator) -
         number_of: dict[bytes, int] = {}
         codes = np.array(
             [
-                number_of.setdefault(o.digest, len(number_of))
+                number_of.setdefault(o.table, len(number_of))
                 for o in outcomes
-                if o.trial.world is world and o.digest is not None
+                if o.trial.world is world and o.table is not None
             ]
         )
         seen = np.count_nonzero(codes[1:] == codes[:-1])
@@ -105,7 +105,7 @@ class Replay(NamedTuple):
 
 
 def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -> Check:
-    """Whether running trials twice gave the same features.
+    """Whether running trials twice gave the same table and features.
 
     Models that were trained together are compared with `fit` on the trial's own table. If they
     differ, they may depend on one another or on a record that their world lacks, and the
@@ -132,7 +132,7 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
             detail = f"no trial could be run twice: the second time it failed ({again.error})"
             return Check(name, False, detail, consequence)
         assert first.features is not None  # only finished trials run again
-        if np.array_equal(first.features, again.features):
+        if first.table == again.table and np.array_equal(first.features, again.features):
             continue
         if together:
             detail = (
@@ -143,8 +143,8 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
             )
         else:
             detail = (
-                "one trial was run again in a new process, with the same seed, and gave other "
-                "features: the generator cannot be seeded, so this run cannot be repeated bit by "
+                "one trial was run again in a new process, with the same seed, and gave another "
+                "table: the generator cannot be seeded, so this run cannot be repeated bit by "
                 "bit; or it keeps something of one trial for the next, and then the bound, which "
                 "needs independent trials, does not hold"
             )
@@ -152,6 +152,6 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
     detail = (
         "models trained together are those that fit gives on their own tables"
         if together
-        else "one trial was run twice and gave the same features: the run can be repeated"
+        else "one trial was run twice and gave the same table: the run can be repeated"
     )
     return Check(name, True, detail, Consequence.NOTED)

@@ -69,7 +69,7 @@ def conclude(
         proved or 0.0,
         claim,
         power,
-        [*(control_check(role, of) for role, of in controls.items()), *checks],
+        [*(control_check(role, of, ran=bool(checks)) for role, of in controls.items()), *checks],
         confidence=settings.confidence,
         unit=unit,
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Role
 from dpaudit.results.record import ControlOutcome
-from dpaudit.results.verdict import Check
+from dpaudit.results.verdict import Check, Consequence
 
 CONTROLS = (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
 CONFIDENCE = 0.999
@@ -100,6 +100,16 @@ def unfinished(role: Role, reason: str, *, highest: float) -> ControlOutcome:
     )
 
 
-def control_check(role: Role, outcome: ControlOutcome) -> Check:
-    """A control as a check: if it fails, the run is invalid."""
-    return Check(role.in_words, outcome.passed, outcome.detail)
+def control_check(role: Role, outcome: ControlOutcome, *, ran: bool) -> Check:
+    """A control as a check: if it fails, the run is invalid, unless it was run nevertheless.
+
+    A leak that attacks missed in the positive control does not invalidate what they prove; finding
+    nothing says less.
+
+    Args:
+        role: Which control.
+        outcome: How it ended.
+        ran: Whether the audit's own trials were run after it.
+    """
+    consequence = Consequence.WEAKENS if ran else Consequence.INVALIDATES
+    return Check(role.in_words, outcome.passed, outcome.detail, consequence)

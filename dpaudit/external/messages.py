@@ -22,6 +22,8 @@ PROTOCOL: Final = "dpaudit-worker/1"
 CSV: Final = "csv"
 ARROW: Final = "arrow"
 FORMATS: Final = (CSV, ARROW)
+FILE: Final = "dpaudit: the file as it was written"
+"""The attribute of a table that was read from a file: its bytes."""
 MOST_LINE: Final = 2**20
 """Bytes of an answer, at most."""
 _SHOWN: Final = 200

@@ -23,6 +23,7 @@ from dpaudit.errors import DataError
 from dpaudit.external.messages import (
     ARROW,
     CSV,
+    FILE,
     PROTOCOL,
     Hello,
     WorkerError,
@@ -249,4 +250,5 @@ def _csv(content: bytes, schema: Schema) -> pd.DataFrame:
         )
     if not len(table.columns):
         raise DataError("it has no columns")
+    table.attrs[FILE] = content
     return table

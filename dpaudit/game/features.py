@@ -13,7 +13,7 @@ from dpaudit.formatting import located
 from dpaudit.model.column import OTHER
 from dpaudit.model.encoding import table_of, values_of_table
 from dpaudit.plugins.access import Disclosed, Disclosure
-from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
+from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView, ReleaseAttack
 
 
 class TakesFeatures(Protocol):
@@ -46,6 +46,9 @@ def features_of_table(
     attacks: Sequence[FeatureMaker],
     game: GameView,
     disclosed: Disclosed = NOTHING,
+    *,
+    written: FloatArray | None = None,
+    values: FloatArray | None = None,
 ) -> FloatArray:
     """The features of all attacks from one canonical table.
 
@@ -54,6 +57,9 @@ def features_of_table(
         attacks: The attacks.
         game: What the attacker knows.
         disclosed: What the table's model discloses: at least what the attacks see.
+        written: The facts of its release (`dpaudit.plugins.release`); None if it has none but its
+            canonical form.
+        values: Its values [n, d], if they are known.
 
     Returns:
         Features [f], those of each attack in turn.
@@ -61,15 +67,16 @@ def features_of_table(
     Raises:
         AttackError: If an attack raises, or gives something that is not flat and finite.
     """
-    # Read once for all attacks on values; a category that the schema does not name has none.
-    values = values_of_table(table, game.schema)
+    # Read once for all attacks on values; a category that the schema does not name has none, but
+    # attacks on releases see how it was written.
+    values = values_of_table(table, game.schema) if values is None else values
     named = not (values == OTHER).any() or all(c.kind.numeric for c in game.schema.columns)
     return np.concatenate(
         [
             _of_model(attack, disclosed, game)
             if isinstance(attack, TakesModelFeatures)
-            else _of_all(attack, values[None], game)[0]
-            if named and isinstance(attack, BatchAttack)
+            else _of_all(attack, values[None], game, written)[0]
+            if isinstance(attack, BatchAttack if named else ReleaseAttack)
             else _of_one(attack, table, game)
             for attack in attacks
         ]
@@ -124,8 +131,15 @@ def _flat(attack: FeatureMaker, features: FloatArray) -> FloatArray:
     return features
 
 
-def _of_all(attack: BatchAttack, values: FloatArray, game: GameView) -> FloatArray:
-    features = _called(attack, lambda: attack.features_many(values, game))
+def _of_all(
+    attack: BatchAttack, values: FloatArray, game: GameView, written: FloatArray | None = None
+) -> FloatArray:
+    def compute() -> FloatArray:
+        if written is not None and isinstance(attack, ReleaseAttack):
+            return attack.release_features(values, written[None], game)
+        return attack.features_many(values, game)
+
+    features = _called(attack, compute)
     if features.ndim != 2 or len(features) != len(values) or not np.isfinite(features).all():
         raise AttackError(
             f"attack {type(attack).__name__} must give a flat array of finite features of each of "

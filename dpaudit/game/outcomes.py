@@ -1,8 +1,8 @@
 """Outcomes of trials as a run folder gives them: how each ended, and its features where asked for.
 
 Features of all trials together may exceed the memory. So the parts that most of an audit needs
-(status, claim, seconds, a digest of the features) are read without them, and features are read as a
-matrix of some trials for one attack, when it is fitted or scored.
+(status, claim, seconds, digests of the table and of the features) are read without them, and
+features are read as a matrix of some trials for one attack, when it is fitted or scored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS trial (
     role TEXT NOT NULL, world TEXT NOT NULL, number INTEGER NOT NULL,
     status TEXT NOT NULL, error TEXT NOT NULL, rows INTEGER,
     claimed_epsilon REAL, claimed_delta REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
-    features_sha TEXT, row_sha TEXT NOT NULL, features BLOB,
+    table_hash TEXT, features_sha TEXT, row_sha TEXT NOT NULL, features BLOB,
     PRIMARY KEY (role, world, number)
 );
 """
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS trial (
 
 SMALL_COLUMNS = (
     "role, world, number, status, error, rows, claimed_epsilon, claimed_delta, seconds, "
-    "attempts, features_sha, row_sha"
+    "attempts, table_hash, features_sha, row_sha"
 )
 """All columns but the features."""
 
@@ -45,9 +45,11 @@ class StoredOutcome(TrialEnd):
     """How a trial ended, as the store has it: without its features.
 
     Attributes:
+        table: As of `Outcome`.
         digest: SHA-256 of its features; None unless it finished.
     """
 
+    table: bytes | None = None
     digest: bytes | None = None
 
     @property
@@ -166,6 +168,7 @@ def row_of(outcome: Outcome) -> tuple[Any, ...]:
         *(outcome.claimed or (None, None)),
         float(outcome.seconds),
         outcome.attempts,
+        None if outcome.table is None else outcome.table.hex(),
         digest,
     )
     return (*plain, _checksum(plain), blob)
@@ -178,7 +181,8 @@ def outcome_of(row: Sequence[Any]) -> StoredOutcome:
         ValueError: If any of them has changed since it was saved.
     """
     *plain, sha = row
-    role, world, number, status, error, count, epsilon, delta, seconds, attempts, digest = plain
+    role, world, number, status, error, count, epsilon, delta, *rest = plain
+    seconds, attempts, table, digest = rest
     if _checksum(plain) != sha:
         raise ValueError(f"trial {role}/{world}/{number} has changed")
     return StoredOutcome(
@@ -189,6 +193,7 @@ def outcome_of(row: Sequence[Any]) -> StoredOutcome:
         claimed=None if epsilon is None else ModelClaim(epsilon, delta),
         seconds=seconds,
         attempts=attempts,
+        table=None if table is None else bytes.fromhex(table),
         digest=None if digest is None else bytes.fromhex(digest),
     )
 

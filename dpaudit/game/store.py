@@ -98,6 +98,7 @@ class RunFolder:
                     self._db.execute("PRAGMA journal_mode=WAL")
                     self._db.execute("PRAGMA synchronous=FULL")
                     self._db.executescript(_AUDIT + TABLE)
+                    self._require_columns()
                     used = self._check()
                     self.salt = salt_of(path) if used else new_salt(path)
                     self._claim_for(self.salt.sealed(spec), versions)
@@ -130,6 +131,16 @@ class RunFolder:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
                 advice = "end the program that uses it, then run the same command again"
             raise RunFolderError(f"{self.path} cannot {what}: {reason}; {advice}") from error
+
+    def _require_columns(self) -> None:
+        """Refuses a folder whose trials have no digest of their table.
+
+        Raises:
+            ValueError: If they have none.
+        """
+        there = {name for _, name, *_ in self._db.execute("PRAGMA table_info(trial)")}
+        if "table_hash" not in there:
+            raise ValueError("an earlier dpaudit began it")
 
     def _check(self) -> bool:
         """Whether the store holds an audit; reads all of it, so that damage is found before a run.
@@ -266,6 +277,7 @@ class RunFolder:
             claimed=end.claimed,
             seconds=end.seconds,
             attempts=end.attempts,
+            table=end.table,
             features=next(self._vectors([trial])) if end.finished else None,
         )
 

@@ -17,6 +17,7 @@ import pandas as pd
 
 from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.formatting import whole_traceback
+from dpaudit.game.digests import digest_of
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.trial import (
     ModelClaim,
@@ -35,6 +36,7 @@ from dpaudit.plugins.access import Disclosed, Disclosure
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import BatchGenerator, FloatArray, GameView, Generator, trains_many
+from dpaudit.plugins.release import release_facts
 from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
 from dpaudit.seeds import seeded_globals
 
@@ -105,15 +107,19 @@ def _together(
     if failed:
         values = values[list(claims)]
     vectors = features_of_values(values, payload.attacks, game.view, shown) if claims else []
+    digests = [digest_of(own) for own in values] if claims else []
     seconds = (perf_counter() - start) / len(trials)
     finished = {
         position: Outcome(
             trial=trials[position],
             status=TrialStatus.FINISHED,
+            table=digest,
             features=vector,
             claimed=claimed,
         )
-        for (position, claimed), vector in zip(claims.items(), vectors, strict=True)
+        for (position, claimed), digest, vector in zip(
+            claims.items(), digests, vectors, strict=True
+        )
     }
     ended = finished | failed
     return [replace(ended[position], seconds=seconds) for position in range(len(trials))]
@@ -131,7 +137,7 @@ def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
 def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     start, game = perf_counter(), payload.game
     schema, n_rows = game.view.schema, game.rows_requested(trial.world)
-    values = None
+    written = None
     try:
         with seeded_globals(payload.seed(trial, "globals")), patches_apart():
             data = game.table(trial.world, trial.number)
@@ -140,18 +146,25 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         table = accept(raw, schema, n_rows)
         claimed = _claimed(model, game.view.neighbours)
         shown = disclosed(model, payload.seen, game.view)
-        if trains_many(generator):  # a replay: bit-identical to its trial
-            values = values_of_table(table, schema)
+        values = values_of_table(table, schema)
+        together = trains_many(generator)
+        if together:  # a replay: bit-identical to its trial
             accept_values(values, schema)
+        elif payload.sees_release:
+            with patches_apart():
+                written = release_facts(raw, table, schema)
     except BaseException as error:  # noqa: BLE001 - as above
         return _failed(trial, error, start)
-    if values is None:
-        features = features_of_table(table, payload.attacks, game.view, shown)
+    if not together:
+        features = features_of_table(
+            table, payload.attacks, game.view, shown, written=written, values=values
+        )
     else:
         [features] = features_of_values(values[None], payload.attacks, game.view, [shown])
     return Outcome(
         trial=trial,
         status=TrialStatus.FINISHED,
+        table=digest_of(values, table),
         features=features,
         claimed=claimed,
         seconds=perf_counter() - start,

@@ -12,7 +12,7 @@ from dpaudit.formatting import clipped, error_line, located, one_line, raised_at
 from dpaudit.game.features import FeatureMaker, TakesModelFeatures
 from dpaudit.game.worlds import GameProtocol
 from dpaudit.plugins.access import Disclosure
-from dpaudit.plugins.protocols import FloatArray, Job, World
+from dpaudit.plugins.protocols import FloatArray, Job, ReleaseAttack, World
 from dpaudit.seeds import Stream
 
 _LONGEST_REASON = 300
@@ -97,11 +97,13 @@ class Outcome(TrialEnd):
     """The whole outcome of one trial, as a worker returns it.
 
     Attributes:
+        table: Digest of the synthetic table; None unless finished.
         features: Features of all attacks, concatenated [f]; None unless finished.
         message: What the generator raised. It may quote records: for the local log, never stored.
         traceback: Its traceback, which may do so too.
     """
 
+    table: bytes | None = None
     features: FloatArray | None = None
     message: str = field(default="", compare=False)
     traceback: str = field(default="", compare=False)
@@ -153,6 +155,11 @@ class Payload:
     def seen(self) -> frozenset[Disclosure]:
         """Disclosures of a model that attacks see in addition to its synthetic table."""
         return frozenset(one.sees for one in self.attacks if isinstance(one, TakesModelFeatures))
+
+    @property
+    def sees_release(self) -> bool:
+        """Whether an attack sees how a table was written, in addition to its values."""
+        return any(isinstance(one, ReleaseAttack) for one in self.attacks)
 
     def seed(self, trial: Trial, purpose: str) -> int:
         """The seed of one of a trial's streams."""

@@ -112,7 +112,7 @@ class Column:
     def _named(self) -> str:
         return f"{'an' if self.kind is Kind.INTEGER else 'a'} {self.kind} column"
 
-    @property
+    @cached_property
     def bounds(self) -> ColumnBounds:
         """Both bounds of a numeric column."""
         assert self.lower is not None  # by _problem

@@ -166,6 +166,13 @@ class GameView:
         values.flags.writeable = False
         return values
 
+    @cached_property
+    def other_values(self) -> FloatArray:
+        """Values [n, d] of the other records, in the same way."""
+        values = values_of_table(self.others, self.schema)
+        values.flags.writeable = False
+        return values
+
 
 class FeatureName(NamedTuple):
     """Names one number of a feature vector: what it measures, of which column(s)."""
@@ -217,5 +224,20 @@ class BatchAttack(Attack, Protocol):
 
         Row i is, up to rounding (1e-12), what `features` gives for table i; it is bit-identical
         whatever the other tables are.
+        """
+        ...
+
+
+@runtime_checkable
+class ReleaseAttack(BatchAttack, Protocol):
+    """An attack that also sees how a table was written (`dpaudit.plugins.release`)."""
+
+    def release_features(
+        self, values: FloatArray, written: FloatArray, game: GameView
+    ) -> FloatArray:
+        """Features [M, f] of values [M, n, d] and of the facts [M, r] of their releases.
+
+        `features_many` gives the same where all facts are 0, as they are of canonical tables. The
+        value of a category that the schema does not name is `OTHER`.
         """
         ...

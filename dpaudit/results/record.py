@@ -475,8 +475,8 @@ class AuditRecord(Document):
 
     @property
     def failed_parts(self) -> tuple[str, ...]:
-        """What made the audit invalid: failed controls, then checks that invalidate it."""
-        run = self.controls.named() if self.controls else {}
+        """What made the audit invalid: controls that stopped it, or checks that invalidate it."""
+        run = self.controls.named() if self.controls and not self.checks else {}
         controls = [f"the {name} control" for name, of in run.items() if not of.passed]
         checks = [f'the check "{of.name}"' for of in self.checks if of.invalidates]
         return (*controls, *checks)

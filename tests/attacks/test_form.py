@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from itertools import combinations
-from math import log
+from math import comb, log
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_attacks.form import TableForm, dependence
+from dpaudit_attacks.form.bits import FINE
 from dpaudit_attacks.form.rows import MOST_PAIRS, WHOLE, order_names
 from samples import game_view
 
@@ -116,7 +119,7 @@ def measured(
     ],
 )
 def test_features_are_those_counted_by_hand(column: str, feature: str, expected: float) -> None:
-    assert measured(ROWS)[column, feature] == pytest.approx(expected, abs=1e-12)
+    assert measured(ROWS)[column, feature] == pytest.approx(expected, abs=1e-9)
 
 
 def test_mutual_information_is_that_of_scikit_learn() -> None:
@@ -227,8 +230,11 @@ def documented(schema: Schema) -> int:
     numeric = [c for c in schema.columns if c.kind.numeric]
     continuous = [c for c in numeric if c.kind is Kind.CONTINUOUS]
     missing = [c for c in schema.columns if c.missing]
-    n = 51 * len(numeric) + 7 * len(continuous) + 6 * (d - len(numeric)) + d + 2 * d + 21
-    n += min(d * (d - 1) // 2, 1024)
+    c, parts = len(numeric), sum(len(one.categories) for one in schema.columns)
+    n = 62 * c + 38 * len(continuous) + 6 * (d - c) + 2 * d + 2 * d + 24
+    n += 2 * min(comb(c, 2), 64) + min(comb(c, 3), 32) + min(comb(d, 3), 128)
+    n += 2 * min(c * parts, 64)
+    n += min(d * (d - 1) // 2, 1024) + 16 + 12 * d
     if missing:
         k = len(missing)
         n += 5 + 2 * k + min(k * (k - 1) // 2, 256)
@@ -274,3 +280,31 @@ def test_a_generator_that_sorts_is_caught() -> None:
 def test_where_the_worlds_do_not_differ_nothing_is_found() -> None:
     # 150 models are scored: the standard error of the AUC under the null is .047.
     assert held_out(300, sorts=False) == pytest.approx(0.5, abs=0.17)
+
+
+def test_last_bits_are_those_of_exact_fractions() -> None:
+    rng = np.random.default_rng(3)
+    numbers = [*rng.laplace(size=60), *(rng.laplace(size=60) + 1.0), 0.0, -0.5, 3.25, 2.0**-70, 1e6]
+    table = pd.DataFrame({"age": 1, "pay": [*numbers, np.nan], "job": "a", "sick": 0})
+    found = measured(table)
+    exact = [Fraction(number) for number in numbers]
+    for k in FINE:
+        finer = sum((number * 2**k).denominator > 1 for number in exact)
+        assert found["pay", f"numbers that are no multiples of 2^-{k}"] == finer
+    zeros = [(int(math.ldexp(math.frexp(x)[0], 53)) if x else 1) for x in numbers]
+    mean = sum((whole & -whole).bit_length() - 1 for whole in zeros) / len(table)
+    assert found["pay", "mean of zero bits"] == pytest.approx(mean, abs=1e-9)
+
+
+def test_floating_point_noise_shows_and_snapped_noise_does_not() -> None:
+    rng = np.random.default_rng(5)
+
+    def share(noise: FloatArray, value: float) -> float:
+        table = pd.DataFrame({"age": 1, "pay": value + noise, "job": "a", "sick": 0})
+        return measured(table)["pay", "numbers that are no multiples of 2^-53"] / len(table)
+
+    naive = rng.laplace(size=2000)
+    assert share(naive, 1.0) == 0
+    assert 0.24 < share(naive, 0.0) < 0.30
+    snapped = np.rint(naive * 1024) / 1024
+    assert share(snapped, 0.0) == share(snapped, 1.0) == 0

@@ -19,6 +19,7 @@ from dpaudit.auditing.two_worlds.attacking.parts import SplitTrials, arrange
 from dpaudit.bounds import Counts, EpsilonGuarantee, bonferroni, coin_provable
 from dpaudit.bounds.table import ValidBound, deciding
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
+from dpaudit_attacks.chosen import train_chosen
 
 SETTINGS = audit_settings(shadow_models=200)
 ONE_ATTACK = SETTINGS.with_game(attacks=SETTINGS.game.attacks[:1])
@@ -262,6 +263,26 @@ def test_explanation_names_the_feature_that_leaks() -> None:
     assert leaks[0].column == "b"
     assert leaks[0].importance > 0.2
     assert all(leak.importance < 0.05 for leak in leaks[1:])
+
+
+def test_features_that_tell_only_together_are_named_though_others_separate_more() -> None:
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(2, SETTINGS.game.shadow_models, 200))
+    noise = rng.laplace(0, 400, features.shape[:2])
+    features[..., 150], features[..., 170] = noise, noise
+    features[0, :, 170] += 1.0
+
+    class Chosen(FirstFeature):
+        def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+            return train_chosen(features, member, seed=seed)
+
+    trials = simulated(features[0], features[1], 0)
+    evaluation = evaluated(Chosen(), trials, delta=0.0, rng=rng)
+    assert evaluation.auc > 0.99
+    names = [FeatureName(str(place), "value") for place in range(200)]
+    leaks = attribute(evaluation, trials.scored, names, most=3, rng=rng)
+    assert {leak.column for leak in leaks[:2]} == {"150", "170"}
+    assert all(leak.importance > 0.2 for leak in leaks[:2])
 
 
 def test_bonferroni_splits_the_error() -> None:

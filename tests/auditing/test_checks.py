@@ -38,8 +38,8 @@ from dpaudit.results.verdict import Check, Consequence
 
 def finished(world: World, number: int, *features: float) -> StoredOutcome:
     trial = Trial(Role.AUDIT, world, number)
-    digest = repr(features).encode()
-    return StoredOutcome(trial=trial, status=TrialStatus.FINISHED, digest=digest)
+    table = repr(features).encode()
+    return StoredOutcome(trial=trial, status=TrialStatus.FINISHED, table=table, digest=b"same")
 
 
 def failed(
@@ -295,18 +295,19 @@ def test_a_small_control_that_reaches_its_limit_says_so() -> None:
         scores=np.zeros(scored),
         scorer=None,  # type: ignore[arg-type]
     )
-    caught = judged(Role.POSITIVE_CONTROL, found, settings.game, highest=0.45)
+    caught = judged(Role.POSITIVE_CONTROL, found, settings.game, attacks=3, highest=0.45)
     assert caught.passed
     assert f"{scored} of {scored} scored models right, the most that so few can prove" in (
         caught.detail
     )
-    short = judged(Role.POSITIVE_CONTROL, found, settings.game, highest=0.6)
+    short = judged(Role.POSITIVE_CONTROL, found, settings.game, attacks=3, highest=0.6)
     assert short.passed
     assert "the most that" not in short.detail
     nothing = judged(
         Role.NULL_CONTROL,
         found._replace(bounds={ValidBound.EXACT: 0.0}),
         settings.game,
+        attacks=3,
         highest=0.45,
     )
     assert "AUC 1.000, by chance 0." in nothing.detail

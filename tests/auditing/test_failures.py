@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from dpaudit.game.store import STORE_FILE
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import World
-from dpaudit.results.verdict import Verdict
+from dpaudit.results.verdict import DIFFERENT_SEEDS, Verdict
 from samples import QUICK_ATTACKS
 
 FAST: dict[str, Any] = {
@@ -220,8 +221,55 @@ def test_small_controls_say_so_and_one_that_does_not_pass_is_run_in_full(
     result = audit_by_keywords(
         "null", table, progress=lambda event: counts.update([event.role]), **small
     )
-    assert result.verdict is Verdict.INVALID
+    assert result.verdict is Verdict.INCONCLUSIVE
     assert counts[Role.POSITIVE_CONTROL] > 60
+    assert result.controls is not None
+    missed = result.controls.positive
+    assert not missed.passed
+    assert "the attack does not see copies of this target" in missed.detail
+    assert missed.detail in result.reasons
+    assert "positive control missed" in str(result)
+    [seeds] = [one for one in result.checks if one.name == DIFFERENT_SEEDS]
+    assert seeds.passed  # tables are compared, not the one constant feature
+
+
+class SeesOrder:
+    """A specialised attack: whether ages ascend, which no copy of the target shows."""
+
+    def check(self, game: Any) -> None: ...
+
+    def feature_names(self, game: Any) -> tuple[dpaudit.FeatureName, ...]:
+        return (dpaudit.FeatureName("age", "ascends"),)
+
+    def features(self, table: pd.DataFrame, game: Any) -> Any:
+        return np.array([float(table["age"].is_monotonic_increasing)])
+
+    def fit(self, features: Any, member: Any, *, seed: int) -> Any:
+        return lambda rows: rows[:, 0]
+
+
+@dataclass
+class SortsWith:
+    """Gives random ages; sorted ones if the target is among the data."""
+
+    leaks: bool
+
+    def __call__(self, data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        ages = np.random.default_rng(seed).integers(0, 90, n_rows)
+        made = data.iloc[np.zeros(n_rows, dtype=int)].reset_index(drop=True)
+        seen = self.leaks and len(data) == 40
+        return made.assign(age=np.sort(ages) if seen else ages)
+
+
+def test_an_attack_that_sees_no_copies_proves_the_leak_that_it_sees(table: pd.DataFrame) -> None:
+    given = {**FAST, "shadow_models": 60, "attacks": (SeesOrder(),), "epsilon": 1.0}
+    leaking = audit_by_keywords(SortsWith(True), table, **given)
+    assert leaking.verdict is Verdict.VIOLATION
+    assert leaking.proved is not None
+    assert leaking.proved > 2
+    honest = audit_by_keywords(SortsWith(False), table, **given)
+    assert honest.verdict is Verdict.INCONCLUSIVE
+    assert honest.proved == 0
 
 
 def failed(world: World, number: int, error: str = "RuntimeError", rows: Any = None) -> Outcome:

@@ -35,7 +35,9 @@ def test_other_versions_of_a_library_are_refused(tmp_path: Path) -> None:
 
 
 def finished(trial: Trial, *, seconds: float = 2.0) -> Outcome:
-    return Outcome(trial=trial, status=TrialStatus.FINISHED, features=NUMBERS, seconds=seconds)
+    return Outcome(
+        trial=trial, status=TrialStatus.FINISHED, table=b"t", features=NUMBERS, seconds=seconds
+    )
 
 
 def filled(path: Path) -> Path:
@@ -49,6 +51,12 @@ def edited(path: Path, sql: str) -> None:
     with db:
         db.execute(sql)
     db.close()
+
+
+def test_a_folder_of_an_earlier_version_is_refused_in_one_line(tmp_path: Path) -> None:
+    edited(filled(tmp_path), "ALTER TABLE trial DROP COLUMN table_hash")
+    with pytest.raises(RunFolderError, match="earlier dpaudit began it; give another `out`"):
+        opened(tmp_path)
 
 
 def test_outcomes_come_back_bit_by_bit(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """The attack on the form of a table.
 
 GroundHog uses each column's moments and bins, queries use the target's own bins. Both miss the form
-of a release (the order of rows, repeated rows, digits, gaps between sorted values, values missing
-together), narrow windows around the target, partial copies of it, and dependence without
-correlation.
+of a release (the order of rows, repeated rows, digits and bits, gaps between sorted values, values
+missing together, how columns and index are written), narrow windows around the target, partial
+copies of it and of known records, relations of columns, and dependence without correlation.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ from typing import Final
 import numpy as np
 
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
+from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
-from dpaudit_attacks.columns import in_blocks
+from dpaudit_attacks.columns import ColumnStack, in_blocks
+from dpaudit_attacks.form.bits import BITS
 from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS
+from dpaudit_attacks.form.known import KNOWN
+from dpaudit_attacks.form.moments import MOMENTS
 from dpaudit_attacks.form.nearness import NEARNESS
 from dpaudit_attacks.form.numbers import DIGITS, SPACING
+from dpaudit_attacks.form.relations import MOST_TRIPLES, RELATIONS
 from dpaudit_attacks.form.rows import ABSENCE, ORDER, REPETITION
 from dpaudit_attacks.form.view import Beside
 
@@ -26,35 +31,54 @@ FEATURE_GROUPS: Final = (
     ORDER,
     REPETITION,
     DIGITS,
+    BITS,
     SPACING,
     NEARNESS,
     ABSENCE,
     DEPENDENCE,
+    KNOWN,
+    RELATIONS,
+    MOMENTS,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm(ClassifierAttack):
-    """Features of how a table is written, and of values and rows near the target.
+    """Features of how a table is written, and of values and rows near the target or known ones.
 
-    A numeric column has 51 features, 58 if it is continuous, any other column 6; every column one
-    more for repeated rows, every two columns one of dependence (1,024 at most), columns that may be
-    missing 2 each, and 1 for every two of them (256 at most). 21 features are of whole rows, 5 of
-    missing values in rows, and 2 for each number of columns on which rows equal the target.
+    A numeric column has 62 features, 100 if it is continuous, any other column 6; every column two
+    more for repeated and known rows, every two columns one of dependence (1,024 at most), every
+    three one (128 at most), columns that may be missing 2 each, and 1 for every two of them (256 at
+    most). Every two numeric columns have 2 for their order (64 pairs at most), every three one for
+    their sums (32 at most), and a numeric column 2 in each category of others (64 pairs at most).
+    24 features are of whole rows, 5 of missing values in rows, and 2 for each number of columns on
+    which rows equal the target. The last are facts of the release as it was written: 16 of the
+    whole, 12 of each column.
     """
 
     classifier: str = CHOSEN
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""
-        return tuple(name for group in FEATURE_GROUPS for name in group.names(game.schema))
+        names = [name for group in FEATURE_GROUPS for name in group.names(game.schema)]
+        return (*names, *release_names(game.schema))
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
+        plain = np.zeros((len(values), len(release_names(game.schema))))
+        return self.release_features(values, plain, game)
+
+    def release_features(
+        self, values: FloatArray, written: FloatArray, game: GameView
+    ) -> FloatArray:
+        """Features [M, f] of values [M, n, d] and of the facts [M, r] of their releases."""
+        schema = game.schema
+        target = ColumnStack.of(game.target_values[None], schema)
+        known = ColumnStack.of(game.other_values[None], schema)
 
         def features(block: FloatArray) -> FloatArray:
-            view = Beside.of(block, game.target_values, game.schema)
+            view = Beside(schema, ColumnStack.of(block, schema), target, known)
             return np.concatenate([group.values(view) for group in FEATURE_GROUPS], axis=1)
 
-        cells = values.shape[1] * len(game.schema.columns) * (GROUPS + 1)
-        return in_blocks(features, values, cells=cells)
+        cells = values.shape[1] * max(MOST_TRIPLES, len(schema.columns) * (GROUPS + 1))
+        return np.concatenate([in_blocks(features, values, cells=cells), written], axis=1)

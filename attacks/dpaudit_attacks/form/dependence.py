@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
-from dpaudit_attacks.columns import FAR
+from dpaudit_attacks.columns import FAR, settled
 from dpaudit_attacks.form.view import Beside, FeatureGroup, numeric_names, other_names
 from dpaudit_attacks.rules import n_log_n
 
@@ -60,7 +60,7 @@ def dependence_values(view: Beside) -> FloatArray:
     single = table[alone].sum(axis=-1)
     total = table[n_rows]
     found = (joint - single[:, first] - single[:, second] + total) / n_rows
-    return np.asarray(np.maximum(found, 0.0), dtype=np.float64)
+    return settled(np.maximum(found, 0.0))
 
 
 DEPENDENCE = FeatureGroup(dependence_names, dependence_values)

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
+from dpaudit_attacks.columns import settled
 from dpaudit_attacks.form.rows import WHOLE
 from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled, numeric_names
 
@@ -107,7 +108,7 @@ def _distances(view: Beside) -> FloatArray:
     return np.column_stack(
         [
             *(ordered[:, min(k, view.n_rows - 1)] for k in range(3)),
-            apart.mean(axis=-1),
+            settled(ordered.mean(axis=-1)),
             *((apart <= radius).sum(axis=-1) for radius in RADII),
             apart.argmin(axis=-1) / view.n_rows,
             apart[:, 0],

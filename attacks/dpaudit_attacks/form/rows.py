@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
+from dpaudit_attacks.columns import settled
 from dpaudit_attacks.form.view import (
     Beside,
     FeatureGroup,
@@ -22,6 +23,7 @@ from dpaudit_attacks.form.view import (
     other_names,
 )
 
+LAGS: Final = (1, 2, 3, 5)
 NUMERIC = (
     "steps up from row to row",
     "rows equal to the row before",
@@ -31,6 +33,7 @@ NUMERIC = (
     "value of the first row",
     "value of the last row",
     "position of the value nearest to the target",
+    *(f"products of values {lag} rows apart" for lag in LAGS),
 )
 OTHER = (
     "rows equal to the row before",
@@ -73,14 +76,22 @@ def _numeric(view: Beside) -> FloatArray:
         [
             (steps > 0).sum(axis=-1),
             (steps == 0).sum(axis=-1),
-            np.abs(steps).sum(axis=-1) / view.n_rows,
-            numbers @ _positions(view.n_rows),
-            numbers @ _turns(view.n_rows),
+            settled(np.abs(steps).sum(axis=-1) / view.n_rows),
+            settled(numbers @ _positions(view.n_rows)),
+            settled(numbers @ _turns(view.n_rows)),
             numbers[..., 0],
             numbers[..., -1],
             nearest,
+            *(_products(numbers, lag) for lag in LAGS),
         ]
     )
+
+
+def _products(numbers: FloatArray, lag: int) -> FloatArray:
+    """Mean products of deviations from the mean of rows that many apart [M, columns]."""
+    apart = numbers - settled(numbers.mean(axis=-1, keepdims=True))
+    products = (apart[..., lag:] * apart[..., : max(0, apart.shape[-1] - lag)]).sum(axis=-1)
+    return settled(products / numbers.shape[-1])
 
 
 def _other(view: Beside) -> FloatArray:
@@ -91,8 +102,8 @@ def _other(view: Beside) -> FloatArray:
             (slots[..., 2:] == slots[..., :-2]).sum(axis=-1),
             slots[..., 0],
             slots[..., -1],
-            alike @ _positions(view.n_rows),
-            alike @ _turns(view.n_rows),
+            settled(alike @ _positions(view.n_rows)),
+            settled(alike @ _turns(view.n_rows)),
         ]
     )
 
@@ -111,8 +122,6 @@ def _turns(n_rows: int) -> FloatArray:
 WHOLE: Final = "whole rows"
 """The column name in features of all columns together."""
 REPEATS = ("repeated rows", "rows equal to the row before", "most copies of a row")
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
 
 
 def repetition_names(schema: Schema) -> list[FeatureName]:
@@ -126,8 +135,7 @@ def repetition_names(schema: Schema) -> list[FeatureName]:
 def repetition_values(view: Beside) -> FloatArray:
     """Counts of rows that repeat others.
 
-    Rows are compared by 64-bit codes, the sums of codes of their cells: equal rows have equal
-    codes, and different ones do by chance once in 10^13 tables of 1,000 rows.
+    Rows are compared by the sums of the codes of their cells (`cell_codes`).
 
     Args:
         view: M tables.
@@ -137,16 +145,14 @@ def repetition_values(view: Beside) -> FloatArray:
         frequency of the most frequent row; then, for each column, the rows that repeat an earlier
         one in all other columns.
     """
-    cells = _codes(view)
-    rows = cells.sum(axis=1)  # modulo 2^64
-    ordered = np.sort(rows, axis=-1)
-    without_one = np.sort(rows[:, None] - cells, axis=-1)
+    rows = view.stack.codes.sum(axis=1)  # modulo 2^64
+    ordered = view.stack.row_codes
     summary = [
         _repeats(ordered),
         (rows[:, 1:] == rows[:, :-1]).sum(axis=-1),
         longest_run(ordered[:, 1:] != ordered[:, :-1]),
     ]
-    return np.column_stack([*summary, _repeats(without_one)]).astype(np.float64)
+    return np.column_stack([*summary, _repeats(view.stack.codes_without_one)]).astype(np.float64)
 
 
 REPETITION = FeatureGroup(repetition_names, repetition_values)
@@ -171,19 +177,6 @@ def _repeats(ordered: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """How many sorted codes [..., n] equal the one before."""
     found: npt.NDArray[np.int64] = (ordered[..., 1:] == ordered[..., :-1]).sum(axis=-1)
     return found
-
-
-def _codes(view: Beside) -> npt.NDArray[np.uint64]:
-    """A code for each cell [M, d, n]; the code of a value differs between columns."""
-    numbers = np.where(view.missing, np.nan, view.stack.numbers + 0.0)  # one NaN, one zero
-    bits = np.concatenate([numbers.view(np.uint64), view.stack.slots.view(np.uint64)], axis=1)
-    column = np.arange(1, bits.shape[1] + 1, dtype=np.uint64)[:, None] * _MIX
-    mixed = (bits ^ column) * _MIX
-    mixed ^= mixed >> _SHIFT
-    mixed *= column
-    mixed ^= mixed >> _SHIFT
-    mixed *= _MIX
-    return mixed
 
 
 MOST_PAIRS: Final = 256
@@ -234,7 +227,7 @@ def absence_values(view: Beside) -> FloatArray:
     together = weights @ weights.swapaxes(1, 2)
     first, second = np.triu_indices(gone.shape[1], k=1)
     columns = [
-        weights @ (np.linspace(-1.0, 1.0, view.n_rows) / view.n_rows),
+        settled(weights @ _positions(view.n_rows)),
         (gone[..., 1:] & gone[..., :-1]).sum(axis=-1),
     ]
     rows = [count.sum(axis=-1), *((count == k).sum(axis=-1) for k in range(4))]

@@ -22,16 +22,13 @@ class Beside:
         schema: Their schema.
         stack: The tables.
         target: The target: a stack of one table of one row.
+        known: The other records that the attacker knows: a stack of one table.
     """
 
     schema: Schema
     stack: ColumnStack
     target: ColumnStack
-
-    @staticmethod
-    def of(values: FloatArray, target: FloatArray, schema: Schema) -> Beside:
-        """Builds it from the values [M, n, d] of tables and [1, d] of the target."""
-        return Beside(schema, ColumnStack.of(values, schema), ColumnStack.of(target[None], schema))
+    known: ColumnStack
 
     @property
     def n_tables(self) -> int:

@@ -195,7 +195,7 @@ def _failures(findings: RecordsFindings) -> Check:
 def _randomness(outcomes: Sequence[StoredOutcome]) -> Check:
     """Whether different seeds give different tables: of the first two models, trained alike."""
     first, second = (
-        next((end.digest for end in outcomes if end.trial.number == number), None)
+        next((end.table for end in outcomes if end.trial.number == number), None)
         for number in (0, 1)
     )
     if first is None or second is None:
@@ -204,7 +204,7 @@ def _randomness(outcomes: Sequence[StoredOutcome]) -> Check:
     if first != second:
         detail = "two models of one table with different seeds differ: the output is not a constant"
         return Check(DIFFERENT_SEEDS, True, detail, Consequence.NOTED)
-    detail = "two models of one table with different seeds gave attacks the same features"
+    detail = "two models of one table with different seeds gave the same synthetic table"
     return Check(DIFFERENT_SEEDS, False, detail, Consequence.NOTED)
 
 

@@ -118,8 +118,8 @@ def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
     seen: dict[World, set[bytes]] = {World.IN: set(), World.OUT: set()}
     finished: Counter[World] = Counter()
     for outcome in outcomes:
-        if outcome.digest is not None:
-            seen[outcome.trial.world].add(outcome.digest)
+        if outcome.table is not None:
+            seen[outcome.trial.world].add(outcome.table)
             finished[outcome.trial.world] += 1
     if any(finished[world] < 2 for world in World):
         detail = "too few trials finished to tell whether different seeds give different tables"

@@ -112,8 +112,12 @@ def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:
     return pickled
 
 
+def _none_of(attacks: int) -> str:
+    return "the attack does not see" if attacks == 1 else f"none of the {attacks} attacks sees"
+
+
 def judged(
-    role: Role, best: Evaluation | None, game: ControlGame, *, highest: float
+    role: Role, best: Evaluation | None, game: ControlGame, *, attacks: int, highest: float
 ) -> ControlOutcome:
     """Whether a control ended as it must.
 
@@ -121,6 +125,7 @@ def judged(
         role: Which control.
         best: The attack with the largest bound; None if too few trials finished.
         game: Its own.
+        attacks: Number of the audit's attacks.
         highest: The largest epsilon that it could prove.
 
     Returns:
@@ -141,8 +146,9 @@ def judged(
         "in more than the record",
         caught=f"a generator that copies the target was caught: {right} of {scored} scored models "
         f"right{most}",
-        missed="a generator that copies the target was not caught ({bound}): these attacks cannot "
-        "see this target",
+        missed="a generator that copies the target was not caught ({bound}): "
+        f"{_none_of(attacks)} copies of this target, so that finding nothing would say nothing "
+        "about copies",
     )
     if not game.is_full:
         small = (

@@ -89,12 +89,22 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
             return outcome
         return self._controlled(role, control_settings(self.audit.settings))
 
+    def goes_on(self, controls: Mapping[Role, ControlOutcome]) -> bool:
+        """If the null control passed: attacks that miss the other one may see other leaks."""
+        return controls[Role.NULL_CONTROL].passed
+
     def _controlled(self, role: Role, settings: AuditSettings[ControlGame]) -> ControlOutcome:
         self.train(self._shuffled(role, settings))
         claim = control_claim(self.audit.claim)
         attacked = attack_all(self.audit, self.store.outcomes(role), role, settings, claim)
         evaluation = best(attacked).evaluation if attacked else None
-        return judged(role, evaluation, settings.game, highest=highest_provable(settings, claim))
+        return judged(
+            role,
+            evaluation,
+            settings.game,
+            attacks=len(self.audit.attacks),
+            highest=highest_provable(settings, claim),
+        )
 
     def audited(self) -> Findings:
         """Runs the audit's own trials: all at once, or until a violation is proved."""

@@ -62,7 +62,8 @@ def attribute(
 
     Importance is the loss of AUC when one feature is shuffled (Breiman 2001, section 10). If
     features are redundant, the loss is about 0 for each of them: then, and among ties, features
-    that separate the worlds best alone come first.
+    that separate the worlds best alone come first. Features that a scorer says it combines (its
+    `combined`) may say nothing alone.
 
     Args:
         evaluation: The attack's result.
@@ -72,7 +73,8 @@ def attribute(
         rng: Shuffles.
 
     Returns:
-        The features in the order of `in_order`; only ones that separate the worlds at all.
+        The features in the order of `in_order`; only ones that separate the worlds at all, or that
+        are combined with others.
     """
     step = -(-len(scored.member) // MOST_TRIALS)
     member, original = scored.member[::step], evaluation.scores[::step]
@@ -86,6 +88,8 @@ def attribute(
     )
     candidates = np.argsort(-separation, kind="stable")[:MEASURED]
     candidates = candidates[separation[candidates] > 0]
+    combined = np.asarray(getattr(evaluation.scorer, "combined", ()), dtype=np.intp)
+    candidates = np.concatenate([candidates, combined[~np.isin(combined, candidates)]])
     sign = 1.0 if evaluation.threshold.direction is Direction.HIGHER else -1.0
     baseline = auc(sign * original, member)
     leaks = []

@@ -1,0 +1,150 @@
+"""Relations of columns: exact ones, of three columns, and extremes within categories."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations, islice
+from typing import Final
+
+import numpy as np
+
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FeatureName, FloatArray
+from dpaudit_attacks.columns import category_names
+from dpaudit_attacks.form.view import (
+    Beside,
+    FeatureGroup,
+    flat,
+    labelled,
+    numeric_names,
+    other_names,
+)
+
+MOST_PAIRS: Final = 64
+MOST_SUMS: Final = 32
+MOST_TRIPLES: Final = 128
+MOST_EXTREMES: Final = 64
+"""Most combinations of columns of each kind, those of neighbours first."""
+CLOSE: Final = 1e-9
+"""A sum within this distance, in widths of the range, equals a number."""
+PAIR: Final = ("rows where both are equal", "rows where the first is smaller")
+WITHIN: Final = ("smallest", "largest")
+
+
+@lru_cache(maxsize=32)
+def _nearby(columns: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
+    """Combinations of columns, neighbours first; always the same."""
+    every = (
+        (first, *between, first + span)
+        for span in range(size - 1, columns)
+        for first in range(columns - span)
+        for between in combinations(range(first + 1, first + span), size - 2)
+    )
+    return tuple(islice(every, most))
+
+
+def relations_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `relations_values`."""
+    numbers = numeric_names(schema)
+    columns = numbers + other_names(schema)
+
+    def joined(names: list[str], size: int, most: int) -> list[str]:
+        return [
+            " & ".join(names[at] for at in places) for places in _nearby(len(names), size, most)
+        ]
+
+    return [
+        *labelled(joined(numbers, 2, MOST_PAIRS), PAIR),
+        *labelled(joined(numbers, 3, MOST_SUMS), ("rows where one is the sum of the others",)),
+        *labelled(joined(columns, 3, MOST_TRIPLES), ("product of sides",)),
+        *(
+            FeatureName(numbers[number], f"distance of the {which} where {part}")
+            for number, part in _extremes(schema)
+            for which in WITHIN
+        ),
+    ]
+
+
+def _extremes(schema: Schema) -> list[tuple[int, str]]:
+    """Numeric column and category of each pair of extremes."""
+    parts = [
+        f"{column.name}={name}"
+        for column in schema.columns
+        if not column.kind.numeric
+        for name in category_names(column, schema)
+    ]
+    numbers = len(numeric_names(schema))
+    return [(number, part) for part in parts for number in range(numbers)][:MOST_EXTREMES]
+
+
+def relations_values(view: Beside) -> FloatArray:
+    """Rows where columns are related exactly, and how three columns go together.
+
+    The side of a number is whether it is above its column's median, of a category whether it is in
+    the second half of the categories; the product of three sides is their parity.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f]: rows where two numbers are equal, and where the first is smaller; where one
+        of three is the sum of the others; the sum over rows of the product of three sides; how far
+        the smallest and the largest number of the rows with a category are from those of all rows,
+        in widths, 0 if there is none. The numbers themselves would only repeat the column's.
+    """
+    numbers = view.stack.numbers
+    columns = numbers.shape[1]
+    a, b = _places(columns, 2, MOST_PAIRS)
+    first, second = numbers[:, a], numbers[:, b]
+    equal, smaller = (first == second).sum(axis=-1), (first < second).sum(axis=-1)
+    x, y, z = (numbers[:, at] for at in _places(columns, 3, MOST_SUMS))
+    wide = CLOSE * view.widths[_places(columns, 3, MOST_SUMS)].max(axis=0)
+    sums = np.abs(x + y - z) <= wide
+    sums |= np.abs(x + z - y) <= wide
+    sums |= np.abs(y + z - x) <= wide
+    sides = _sides(view)
+    i, j, k = _places(sides.shape[1], 3, MOST_TRIPLES)
+    parity = (sides[:, i] * sides[:, j] * sides[:, k]).sum(axis=-1, dtype=np.int64)
+    return np.concatenate(
+        [flat([equal, smaller]), sums.sum(axis=-1), parity, _within_categories(view)], axis=1
+    )
+
+
+RELATIONS = FeatureGroup(relations_names, relations_values)
+
+
+def _places(columns: int, size: int, most: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+    """The columns of each combination [size, combinations]."""
+    return np.array(_nearby(columns, size, most), dtype=np.intp).reshape(-1, size).T
+
+
+def _sides(view: Beside) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
+    """1 and -1 for the side of each cell [M, d, n]; 0 for a missing number."""
+    last = np.maximum(view.present - 1, 0)[..., None]
+    median = np.take_along_axis(view.stack.ordered, last // 2, axis=-1)
+    of_numbers = np.where(view.stack.numbers > median, 1, -1)
+    of_numbers[view.missing] = 0
+    sizes = [len(c.categories) for c in view.schema.columns if not c.kind.numeric]
+    half = np.array(sizes, dtype=np.int64).reshape(-1, 1) / 2
+    of_others = np.where(view.stack.slots >= half, 1, -1)
+    return np.concatenate([of_numbers, of_others], axis=1).astype(np.int8)
+
+
+def _within_categories(view: Beside) -> FloatArray:
+    others = [column for column in view.schema.columns if not column.kind.numeric]
+    numeric = view.stack.numbers.shape[1]
+    found: list[FloatArray] = []
+    for place, column in enumerate(others):
+        for code in range(len(column.categories)):
+            if len(found) * numeric >= 2 * MOST_EXTREMES:
+                break
+            inside = (view.stack.slots[:, place] == code)[:, None] & ~view.missing
+            for empty, extreme in ((np.inf, np.min), (-np.inf, np.max)):
+                of = extreme(np.where(inside, view.scaled, empty), axis=-1)
+                of_all = extreme(np.where(view.missing, empty, view.scaled), axis=-1)
+                apart = np.subtract(of, of_all, out=np.zeros_like(of), where=np.isfinite(of))
+                found.append(np.abs(apart))
+    if not found or not numeric:
+        return np.empty((view.n_tables, 0))
+    both = np.stack(found, axis=-1).reshape(view.n_tables, numeric, -1, 2)
+    return both.swapaxes(1, 2).reshape(view.n_tables, -1)[:, : 2 * MOST_EXTREMES]
