@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import binomtest, chisquare
 
 from dpaudit.account import LabelBudget, VoteTable
 from dpaudit.account.noisy_max import (
@@ -180,6 +180,22 @@ def test_only_clear_majorities_are_answered() -> None:
     assert answers.rows.tolist() == [0, 2]
     assert answers.labels.tolist() == [0, 2]
     assert budget.left == 4
+
+
+def test_a_check_is_passed_as_often_as_its_noise_says() -> None:
+    scale, queries = 3.0, 4000
+    confident = ConfidentNoisyMax(
+        answer=_gnmax(scale=0.3), threshold=8, check_scale=scale, checks=queries
+    )
+    release = ConfidentRelease(confident, LabelBudget(queries), seed=1)
+    passed = len(release.release(np.tile([6, 2, 2], (queries, 1))).rows)
+    weights = {x: math.exp(-(x**2) / (2 * scale**2)) for x in range(-60, 61)}
+    chance = sum(weights[x] for x in range(2, 61)) / math.fsum(weights.values())
+    assert binomtest(passed, queries, chance).pvalue > TINY
+    half = math.fsum(weights[2 * x] for x in range(2, 31)) / math.fsum(
+        weights[2 * x] for x in range(-30, 31)
+    )
+    assert binomtest(passed, queries, half).pvalue < TINY
 
 
 def test_confident_answers_never_exceed_either_budget() -> None:
