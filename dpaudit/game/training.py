@@ -130,8 +130,16 @@ def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     outcome = _trained(payload, trial, generator)
     if not torch_was_loaded and "torch" in sys.modules:
         # Torch came in while training, so its first draws were not seeded: run it again.
+        leave_torch_one_thread()
         outcome = run_trial(payload, trial)
     return outcome
+
+
+def leave_torch_one_thread() -> None:
+    """Takes back the threads that a generator gave torch, if it is loaded."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
 
 
 def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from dpaudit.game.flight import Batch
 from dpaudit.game.payload import PayloadFile, unpacked
-from dpaudit.game.training import run_batch
+from dpaudit.game.training import leave_torch_one_thread, run_batch
 from dpaudit.game.trial import Outcome
 
 T = TypeVar("T")
@@ -131,9 +131,7 @@ def _loaded(payload_file: PayloadFile, ticket: int) -> Iterator[Any]:
         with suppress(OSError):  # the coordinator has died
             _marks.send_bytes(MARK.pack(_own, ticket))
     payload = _load(payload_file)
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.get_num_threads() != 1:
-        torch.set_num_threads(1)
+    leave_torch_one_thread()
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # a generator's warnings are not dpaudit's
         yield payload
