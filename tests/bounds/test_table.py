@@ -172,11 +172,11 @@ def test_a_run_is_bounded_by_the_rows_whose_assumptions_are_made(
     record = record_of()
     rows = recomputed(record, tmp_path, *words)
     shown = [entry for entry in entries_for(Observed.COUNTS) if entry.assumption in (None, assumed)]
-    assert [(row["attack"], row["method"], row["valid"]) for row in rows] == [
+    assert [(row["attack"], row["method"], row["reason"] is None) for row in rows] == [
         (attack.name, entry.key.value, entry.valid) for attack in record.attacks for entry in shown
     ]
     for row in rows[: len(shown)]:
-        assert row["epsilon"] == DIRECTLY[row["method"]](delta=1e-5, confidence=0.975)
+        assert row["value"] == DIRECTLY[row["method"]](delta=1e-5, confidence=0.975)
 
 
 def test_a_one_run_audit_is_bounded_by_its_guesses_in_turn(record_of: Make, tmp_path: Path) -> None:
@@ -195,12 +195,12 @@ def test_a_one_run_audit_is_bounded_by_its_guesses_in_turn(record_of: Make, tmp_
     )
     rows = recomputed(record, tmp_path, "--assume", "gaussian")
     # How many guesses carry the bound was seen afterwards: that is for estimates alone.
-    assert [(row["method"], row["valid"]) for row in rows] == [
+    assert [(row["method"], row["reason"] is None) for row in rows] == [
         *((entry.key.value, entry.valid) for entry in entries_for(Observed.IN_TURN)),
         *((one.key.value, False) for one in entries_for(Observed.CANARIES) if not one.valid),
     ]
     for row in rows:
-        assert row["epsilon"] == DIRECTLY[row["method"]](delta=1e-5, confidence=0.95)
+        assert row["value"] == DIRECTLY[row["method"]](delta=1e-5, confidence=0.95)
     assert [row["method"] for row in recomputed(record, tmp_path)] == ["one_run_in_turn"]
 
 

@@ -110,13 +110,13 @@ def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
 
     bounded = CliRunner().invoke(app, ["bounds", str(tmp_path), "--json"])
     rows = json.loads(bounded.stdout)["bounds"]
-    assert {row["attack"]: row["epsilon"] for row in rows} == {
+    assert {row["attack"]: row["value"] for row in rows} == {
         name: attack["bound"] for name, attack in each.items()
     }
-    assert all(row["method"] == "one_run_in_turn" and row["valid"] for row in rows)
+    assert all(row["method"] == "one_run_in_turn" and row["reason"] is None for row in rows)
     words = ["bounds", str(tmp_path), "--json", "--assume", "gaussian"]
     *_, estimate = json.loads(CliRunner().invoke(app, words).stdout)["bounds"]
-    assert (estimate["method"], estimate["valid"]) == ("one_run_gaussian", False)
+    assert (estimate["method"], estimate["reason"] is None) == ("one_run_gaussian", False)
 
 
 def test_too_few_canaries_for_the_claim_are_inconclusive(table: pd.DataFrame) -> None:

@@ -104,7 +104,7 @@ def test_copied_records_are_proved_with_eight_trainings(
     assert "--records 16" in document["reproduce"]
     bounded = CliRunner().invoke(app, ["bounds", str(tmp_path), "--json"])
     rows = json.loads(bounded.stdout)["bounds"]
-    assert [(row["method"], row["epsilon"]) for row in rows] == [("fair_coin", document["proved"])]
+    assert [(row["method"], row["value"]) for row in rows] == [("fair_coin", document["proved"])]
     for text in (render_html(result), render_markdown(result)):
         assert "16 records" in text
     assert "16 records" in str(result)
