@@ -583,10 +583,8 @@ class _Match:
     def _record(self, site: Site, note: list[Any]) -> None:
         """Records a note about answers and coins."""
         kind, more = note[0], note[3] or {}
-        if (
-            kind in ("draw", "coins", "choose", "coin", "located")
-            and self.transcript.first_coin is None
-        ):
+        is_coin = kind in ("draw", "coins", "choose", "coin", "located") and "noise" not in more
+        if is_coin and self.transcript.first_coin is None:
             self.transcript.first_coin = site
         if kind in ("choose", "coin", "located"):
             self.transcript.follows_coins = True

@@ -62,6 +62,18 @@ class ToMeans(Descent):
         return clipped(weights - rows).sum(axis=0)
 
 
+class AroundCentres(ToMeans):
+    """Each synthetic row lies around one of two noisy numbers, which a coin picks."""
+
+    def train(self, inputs: Any, outputs: Any) -> Any:
+        return np.clip(super().train(inputs, outputs), -9.0, 9.0)
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        a = self.weights[rng.integers(2, size=n)] + rng.normal(0.0, 0.1, n)
+        return pd.DataFrame({"a": np.clip(a, 0.0, 1.0), "x": np.zeros(n)})
+
+
 class ByMatrix(Descent):
     """The residuals of all rows by one matrix product."""
 

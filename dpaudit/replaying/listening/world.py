@@ -192,7 +192,10 @@ class ListeningWorld:
         if where[:2] in self.asked:
             return False
         nothing = not np.any(loc)
-        self.note("located", where, *((nothing,) if nothing else (loc, scale)))
+        if nothing:
+            self.note("located", where, nothing, noise=True)
+        else:
+            self.note("located", where, loc, scale)
         return not nothing
 
     def is_nothing(self, where: Site, loc: Any) -> bool:
