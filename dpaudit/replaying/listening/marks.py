@@ -755,7 +755,7 @@ def _binary(name: str, *, reflected: bool = False) -> Any:
             mixes = world.mixes(where, "sum" if kind == "shift" else "factor")
             if mixes or where[:2] not in world.asked:
                 if mixes:
-                    world.mix(self.array.ids, where)
+                    world.mix(self.array.ids, where, numbers=1)
                 else:
                     world.note(kind, where, other)
                 value = self.array.view(np.ndarray)[()]
@@ -1031,7 +1031,7 @@ def spent(values: Any, others: Any, found: Any, where: Site) -> None:
         kind = "reduce with" if fewer else "use with"
         if mixes:
             for one in answers:
-                world.mix(one.ids, where, times=np.size(found))
+                world.mix(one.ids, where, numbers=np.size(found) * one.size)
         if not hidden or mixes:
             others = ()
     for one in others:
@@ -1153,6 +1153,11 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
         parts = tuple(part._replace(factor=part.factor * factor) for part in spread.parts)
         return _shaped(_noise(content, parts), marked)
     if isinstance(spread, AnswerArray):
+        if np.ndim(factor) == 0 and factor == -1.0:  # a difference, usually: no value of the data
+            return _answer(content, spread.ids, -spread.factor, -spread.offset)
+        if world.mixes(where, "factor"):
+            world.mix(marked.ids, where, numbers=content.size)
+            return _plainly(content)
         return _rescaled(spread, factor, content, where)
     return _shaped(
         _coin(content, spread.state, spread.factor * factor, spread.offset * factor), marked
@@ -1161,11 +1166,6 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
 
 def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
     """Answers times a factor: one that differs in both worlds makes other answers of them."""
-    if np.ndim(factor) == 0 and factor == -1.0:  # a difference, usually: no value of the data
-        return _answer(content, spread.ids, -spread.factor, -spread.offset)
-    if world.mixes(where, "factor"):
-        world.mix(spread.ids, where)
-        return _plainly(content)
     if where[:2] not in world.asked:
         world.note("rescale", where, factor)
         if world.are_released(spread.ids):
@@ -1257,7 +1257,7 @@ def _shifted(known: Any, other: Any, out: Any, where: Site, *, use: str = "sum")
     # one noise cannot protect what many rows are compared with
     mixes = use == "sum" or ids.size >= SEVERAL * len(np.unique(ids))
     if mixes and world.mixes(where, use):
-        world.mix(ids, where)
+        world.mix(known.ids, where, numbers=content.size)
         return _plainly(content, out)
     if where[:2] in world.asked:
         reply = world.ask(

@@ -13,7 +13,7 @@ import os
 import pickle
 import struct
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
 
 import numpy as np
@@ -85,7 +85,7 @@ class ListeningWorld:
         self._told: Set[str] = set()
         self.released = np.zeros(0, dtype=bool)
         self.reduced: Set[int] = set()
-        self._mixed: Dict[Site, Counter[int]] = {}
+        self._mixed: Dict[Site, Dict[int, float]] = {}
         self.recent: Deque[Any] = deque(maxlen=_RECENT)
         self.quiet = threading.local()
 
@@ -382,14 +382,16 @@ class ListeningWorld:
         """Whether a line puts answers together with data in a way that makes no other answers."""
         return (where[0], where[1], use) in self._mixing
 
-    def mix(self, ids: Any, where: Site, *, times: int = 1) -> None:
-        """Releases answers that are put together with data in a line that mixes them."""
-        counts = self._mixed.setdefault(where, Counter())
-        numbers, each = np.unique(np.asarray(ids), return_counts=True)
-        for number, own in zip(numbers.tolist(), each.tolist()):
-            if number >= 0:
-                counts[number] += own * times
-        self.release(ids, where)
+    def mix(self, ids: Any, where: Site, *, numbers: int) -> None:
+        """Releases answers that are put together with data in a line that mixes them.
+
+        `numbers` of them are made; none, if this batch of the data is empty.
+        """
+        counts = self._mixed.setdefault(where, defaultdict(float))
+        flat = np.asarray(ids).ravel()
+        for one in flat[flat >= 0].tolist():
+            counts[one] += numbers / len(flat)
+        self.release(flat, where)
 
     def _protected(self) -> Set[Site]:
         """Lines where the noise of an answer may protect the data it is put together with.

@@ -189,6 +189,7 @@ def test_an_audit_refutes_a_claim_that_was_never_made(name: str, tmp_path: Path)
         epsilon=1.0,
         worst_case="opposite",
         shadow_models=80,
+        seed=1,
         probe=False,
         out=tmp_path / "run",
         jobs=1,
