@@ -456,7 +456,7 @@ def test_the_same_replay_gives_the_same_record() -> None:
 def test_the_worst_of_several_records_is_replayed() -> None:
     record = dpaudit.replay(listened.LaplaceCounts(), table(), schema=SCHEMA, replays=1, targets=3)
     assert record.target.startswith("row:")
-    assert record.fits == 16
+    assert record.fits == 10
 
 
 def test_reports_and_the_command_say_the_same(tmp_path: Path) -> None:
