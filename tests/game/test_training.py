@@ -256,6 +256,7 @@ def test_torch_that_comes_in_while_training_is_seeded_too(
             get_rng_state=lambda: state[0], set_rng_state=lambda old: state.__setitem__(0, old)
         ),
         manual_seed=lambda seed: state.__setitem__(0, float(seed)),
+        get_num_threads=lambda: 1,
     )
 
     class Lazy:
