@@ -558,12 +558,9 @@ def _control_said(control: Played) -> str | None:
 def _once_drawn(pilot: Transcript, drawn: Transcript) -> str | None:
     """What differs only if the record is among those that coins draw, without noise."""
     parting = _parting(drawn, ()) if pilot.parting is None else None
-    usual = {one.site for one in pilot.choices}
-    sites = [one.site for one in drawn.choices if one.site not in usual]
-    if parting is None and not sites:
+    if parting is None:
         return None
-    what = f"the sampler at {sites[0]} follows the data" if parting is None else parting.meaning
-    return f"if this record is among those that coins draw, {what}; its cost is not known"
+    return f"if coins draw this record, {parting.meaning}; what that costs is not known"
 
 
 def _differ(played: Played) -> bool:

@@ -54,7 +54,7 @@ def test_what_happens_only_if_coins_draw_this_record_is_tried() -> None:
     assert replayed("OnBatches", 2.0).verdict is Verdict.CONSISTENT
     record = replayed("FromARow", 2.0)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-    assert "if this record is among those that coins draw" in record.reasons[0]
+    assert "if coins draw this record" in record.reasons[0]
 
 
 def test_noise_by_inversion_is_not_followed_and_does_not_fail() -> None:
