@@ -945,10 +945,10 @@ def _decide(
         found, counted, above=above, parted=parted, public_coins=public_coins
     )
     claim = setting.spec.claim
-    known = losses(found.pilot, used=found.used)
-    cost = computed(found.pilot, known, claim).value
+    noise_alone = replace(found.pilot, choices=[])  # of several choices only a limit is known
+    known = losses(noise_alone, used=found.used)
+    cost = computed(noise_alone, known, claim).value
     claimed = replay_guarantee(claim).claimed
-    # of several selections only a limit is known
     sure = all(one.how is not How.SELECTED or abs(one.value) < EXACT for one in known)
     costs_more = cost is not None and sure and cost > _ROUNDED * claimed
     if found.verdict is Verdict.CONSISTENT and costs_more:

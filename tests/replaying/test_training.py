@@ -61,3 +61,10 @@ def test_noise_by_inversion_is_not_followed_and_does_not_fail() -> None:
     record = replayed("ByInversion", 0.6)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
     assert "coins" in record.reasons[0]
+
+
+@pytest.mark.ci
+def test_noise_that_goes_through_a_network_and_around_it_is_a_coin() -> None:
+    pytest.importorskip("torch")
+    assert replayed("AroundTheNetwork", 2.0).verdict is Verdict.CONSISTENT
+    assert replayed("AroundTheNetwork", 0.6).verdict is Verdict.VIOLATION

@@ -177,3 +177,21 @@ class ByInversion(ToMeans):
 
         total = self.summed(np.zeros(2), inputs, outputs)
         return -0.02 * (total + stats.norm.ppf(self.rng.random(2), scale=self.scale))
+
+
+class AroundTheNetwork(Descent):
+    """Rows by a residual network: its input noise goes through it and around it."""
+
+    def train(self, inputs: Any, outputs: Any) -> Any:
+        import torch
+
+        total = clipped(np.column_stack([inputs[:, 1], outputs])).sum(axis=0)
+        return torch.from_numpy(total) + torch.normal(0.0, self.scale / 2.0, size=(2,))
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        import torch
+
+        noise = torch.randn(n, 2)
+        hidden = torch.tanh(noise @ (0.1 * torch.eye(2))) + noise
+        rows = torch.sigmoid(0.1 * hidden + self.weights / 40.0)
+        return pd.DataFrame(rows.numpy(), columns=["a", "x"])

@@ -350,6 +350,12 @@ class ListeningWorld:
             self.tell("reused", where, "noise that is used more than once")
         self._uses[flat] = now
 
+    def are_coins(self, ids: Any) -> bool:
+        """Whether all of this noise was used as numbers, and for nothing else."""
+        flat = np.asarray(ids).ravel()
+        known = flat < self._uses.size
+        return bool(np.all(known) and np.all(self._uses[flat[known]] == _USES.index("number")))
+
     def answer_ids(self, shape: Tuple[int, ...]) -> Any:
         """Numbers of new answers."""
         size = int(np.prod(shape, dtype=int))

@@ -485,7 +485,7 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     joined = _joined(name, function, args, options)
     if joined is not None:
         return joined
-    noise = next((one for one in args if isinstance(one, NoiseTensor) and one.dpaudit_parts), None)
+    noise = next((one for one in args if isinstance(one, NoiseTensor) and _is_marked(one)), None)
     known = next((one for one in args if isinstance(one, AnswerTensor) and _is_marked(one)), None)
     found = _added_up(name, function, args, bare, options, where)
     if found is not NotImplemented:
@@ -516,7 +516,10 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
 def _is_marked(one: Any) -> bool:
     if isinstance(one, AnswerTensor):
         return one.dpaudit_answers is not None
-    return isinstance(one, NoiseTensor) and bool(one.dpaudit_parts)
+    if not isinstance(one, NoiseTensor):
+        return False
+    # noise that went through a network is a coin, also where it goes around the network
+    return any(not marks.world.are_coins(part.ids) for part in one.dpaudit_parts)
 
 
 def _forgotten(marked: Any) -> None:
@@ -557,7 +560,7 @@ def _followed(
     if len(args) != 2:
         return NotImplemented
     other = args[1] if args[0] is noise else args[0]
-    both = isinstance(other, NoiseTensor) and other.dpaudit_parts
+    both = isinstance(other, NoiseTensor) and _is_marked(other)
     if not both and (name in _PRODUCTS or (name in _QUOTIENTS and args[0] is noise)):
         factor = _numbers(other) if name in _PRODUCTS else 1.0 / _numbers(other)
         return _times(function(*bare, **options), parts, factor)
