@@ -45,6 +45,7 @@ def test_rounded_answers_are_numbers() -> None:
         "AroundEachCount",
         "AroundEachCountInPython",
         pytest.param("AroundEachCountInTorch", marks=pytest.mark.ci),
+        pytest.param("CountsPlusNoiseInTorch", marks=pytest.mark.ci),
     ],
 )
 def test_noise_around_a_count_that_is_0_in_one_world_alone_is_followed(name: str) -> None:

@@ -94,6 +94,17 @@ class AroundEachCountInTorch(AroundEachCount):
         return shares(torch.stack(noisy).numpy().astype(float))
 
 
+class CountsPlusNoiseInTorch(AroundEachCount):
+    """The same with noise that is added to a number."""
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        law = torch.distributions.Laplace(0.0, 1.0)
+        noisy = [float(one) + law.sample() for one in counts]
+        return shares(torch.stack(noisy).numpy().astype(float))
+
+
 class NoiseTakenBack(Counting):
     """The noise is subtracted again from one of the noisy counts."""
 

@@ -1224,10 +1224,9 @@ def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
             return _derived(known, other, out, where)
         return _shifted(known, other, out, where)
     noise_, data = (first, second) if isinstance(first, NoiseArray) else (second, first)
-    if type(data) in (int, float):  # `sum` of noise shares begins with 0 + noise
-        nothing = data == 0
-        if world.equal("zero", where, nothing) and nothing:
-            return _shaped(noise_, noise_)
+    # `sum` of noise shares begins with 0 + noise
+    if type(data) in (int, float) and world.are_zero(where, data):
+        return _shaped(noise_, noise_)
     data = plain(data)
     if data.dtype.kind not in "fiub":
         return NotImplemented

@@ -200,9 +200,11 @@ class ListeningWorld:
 
     def is_nothing(self, where: Site, loc: Any) -> bool:
         """Whether a sampler adds its noise to 0 in both worlds: it is noise alone."""
-        nothing = not np.any(loc)
-        if where[:2] not in self.asked:
-            return nothing
+        return self.are_zero(where, loc) if where[:2] in self.asked else not np.any(loc)
+
+    def are_zero(self, where: Site, value: Any) -> bool:
+        """Whether a value is 0 in both worlds."""
+        nothing = not np.any(value)
         return self.equal("zero", where, nothing) and nothing
 
     def tell(self, kind: str, where: Site, text: str) -> None:

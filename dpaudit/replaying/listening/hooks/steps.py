@@ -114,8 +114,7 @@ def added(
     )
     if isinstance(value, (marks.Marked, marks.MarkedNumber)):
         return value + noise
-    nothing = not np.any(value)
-    if world.equal("zero", where, nothing) and nothing:
+    if world.are_zero(where, value):
         return noise
     parts = noise.array.parts if isinstance(noise, marks.MarkedNumber) else noise.parts
     return marks.answer(value, parts, where)

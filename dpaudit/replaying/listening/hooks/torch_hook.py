@@ -333,8 +333,7 @@ def _of_distribution(law: str) -> Callable[..., Any]:
 
 def _around(noise: Any, loc: Any, where: Site) -> Any:
     """Noise around a location: noise alone if that is 0 in both worlds, otherwise an answer."""
-    nothing = not np.any(loc)
-    if marks.world.equal("zero", where, nothing) and nothing:
+    if marks.world.are_zero(where, loc):
         return noise
     return noise + torch.as_tensor(np.broadcast_to(loc, noise.shape).copy()).to(noise.dtype)
 
@@ -578,8 +577,9 @@ def _followed(
     else:
         noise_sign, data_sign = (1.0, sign) if first else (sign, 1.0)
     scaled = tuple(part._replace(factor=part.factor * noise_sign) for part in parts)
-    if not isinstance(other, torch.Tensor) and not _in_place(name) and other == 0:
-        return _times(function(*bare, **options), scaled, 1.0)  # the start of Python's sum
+    is_number = not isinstance(other, torch.Tensor) and not _in_place(name)
+    if is_number and marks.world.are_zero(where, other):  # the start of Python's sum
+        return _times(function(*bare, **options), scaled, 1.0)
     return _answer(
         function,
         bare,
