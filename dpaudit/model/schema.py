@@ -227,8 +227,6 @@ _MOST: Final = 0.9
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WRITTEN: Final = re.compile(r"[+-]?[$€£]?[\d.,' ]*\d ?[%$€£]?|\d+([-/.])\d+\1\d+([ T][\d:.Z+-]+)?")
 """Numbers with a decimal comma, a separator of thousands or a unit, and dates."""
-DROP: Final = "drop it if it is an identifier, or give a schema"
-"""What to do with a column that numbers the rows."""
 
 
 def infer_columns(data: pd.DataFrame) -> tuple[Column, ...]:
@@ -337,7 +335,22 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
     return Column(name=name, kind=kind, categories=categories, missing=missing)
 
 
-def numbers_the_rows(values: pd.Series[Any]) -> bool:
+def refuse_numbering(*tables: pd.DataFrame) -> None:
+    """Refuses columns that number the rows of each of some tables.
+
+    Raises:
+        SchemaError: If there are any.
+    """
+    problems = [
+        f"column {name!r} numbers the rows: drop it if it is an identifier, or give a schema"
+        for name in tables[0].columns
+        if all(_numbers_the_rows(table[name]) for table in tables)
+    ]
+    if problems:
+        raise SchemaError(listed(problems, 5, separator="; "))
+
+
+def _numbers_the_rows(values: pd.Series[Any]) -> bool:
     """Whether the whole numbers of a column [n] are those of an identifier.
 
     They rise or fall from each row to the next, which has probability 2 / n! by chance, or they are

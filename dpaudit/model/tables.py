@@ -23,7 +23,7 @@ from dpaudit.errors import DataError, MissingExtraError, SchemaError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import counted, did_you_mean, listed, one_line
 from dpaudit.model.column import Column, Kind
-from dpaudit.model.schema import DROP, Schema, numbers_the_rows
+from dpaudit.model.schema import Schema, refuse_numbering
 
 SAMPLE = "sample:"
 IN_MEMORY = "a table in memory"
@@ -101,14 +101,9 @@ def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) ->
 
 def _inferred(table: pd.DataFrame, source: str) -> Schema:
     """A schema read off a table; of a file, columns that number its rows are refused."""
-    numbering = [
-        f"column {name!r} numbers the rows: {DROP}"
-        for name in table.columns
-        if source != IN_MEMORY and numbers_the_rows(table[name])
-    ]
     try:
-        if numbering:
-            raise SchemaError(listed(numbering, 5, separator="; "))
+        if source != IN_MEMORY:
+            refuse_numbering(table)
         return Schema.infer(table)
     except SchemaError as error:
         raise SchemaError(f"{source}: {error}") from None

@@ -14,7 +14,7 @@ from dpaudit.errors import DataError, SchemaError
 from dpaudit.formatting import listed
 from dpaudit.model.column import OTHER, Column, Kind
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import DROP, Schema, numbers_the_rows
+from dpaudit.model.schema import Schema, refuse_numbering
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
 from dpaudit.released_data.rows import Keys, row_keys
 
@@ -158,10 +158,8 @@ def _inferred(tables: dict[str, pd.DataFrame]) -> Schema:
     names = list(tables["train"].columns)
     real = [table[names] for name, table in tables.items() if name != "synthetic"]
     which = "train and holdout tables together" if len(real) > 1 else "train table"
-    numbering = [name for name in names if all(numbers_the_rows(table[name]) for table in real)]
     try:
-        if numbering:  # each table may rise where both together do not
-            raise SchemaError(f"{listed(numbering)}: numbers the rows: {DROP}")
+        refuse_numbering(*real)  # each may rise where both together do not
         schema = Schema.infer(pd.concat(real, ignore_index=True) if len(real) > 1 else real[0])
     except SchemaError as error:
         raise SchemaError(f"no schema can be read off the {which}: {error}") from None

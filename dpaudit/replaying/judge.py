@@ -103,8 +103,10 @@ def measured(
             with np.errstate(divide="ignore"):
                 return math.inf, transcript.log_weight + float(np.log(transcript.chance))
     transcript = settled(transcript)
-    loss = total(losses(transcript, used=used))
-    if loss != 0 and not all_released:
+    found = losses(transcript, used=used)
+    loss = total(found)
+    is_open = shown is not None or any(one.how is How.ASSUMED for one in found)
+    if loss != 0 and is_open and not all_released:
         sign = 1 if loss > 0 else -1
         limit = total(losses(transcript, used=used, influence=Influence(shown, sign)))
         loss = limit if sign * limit > 0 else 0.0

@@ -944,20 +944,27 @@ def _decide(
     found.verdict, found.reasons = _verdict(
         found, counted, above=above, parted=parted, public_coins=public_coins
     )
+    cost = _cost_above(setting, found) if found.verdict is Verdict.CONSISTENT else None
+    if cost is not None:
+        found.verdict = Verdict.INCONCLUSIVE
+        found.reasons = (
+            f"the observed steps cost {setting.spec.claim.quantity} {cost:.3g}, more than the "
+            "claim, which is not proved"
+            + ("" if found.doubts else ": ask for more replays (--replays)"),
+            *found.reasons[1:],
+        )
+
+
+def _cost_above(setting: _Setting, found: _Found) -> float | None:
+    """What the pilot's noise alone costs, if that is more than the claim."""
     claim = setting.spec.claim
     noise_alone = replace(found.pilot, choices=[])  # of several choices only a limit is known
     known = losses(noise_alone, used=found.used)
+    if any(one.how is How.SELECTED and abs(one.value) >= EXACT for one in known):
+        return None
     cost = computed(noise_alone, known, claim).value
-    claimed = replay_guarantee(claim).claimed
-    sure = all(one.how is not How.SELECTED or abs(one.value) < EXACT for one in known)
-    costs_more = cost is not None and sure and cost > _ROUNDED * claimed
-    if found.verdict is Verdict.CONSISTENT and costs_more:
-        found.verdict = Verdict.INCONCLUSIVE
-        found.reasons = (
-            f"the observed steps cost {claim.quantity} {cost:.3g}, more than the claim, which is "
-            "not proved" + ("" if found.doubts else ": ask for more replays (--replays)"),
-            *found.reasons[1:],
-        )
+    above = cost is not None and cost > _ROUNDED * replay_guarantee(claim).claimed
+    return cost if above else None
 
 
 def _verdict(

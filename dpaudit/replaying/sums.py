@@ -115,27 +115,21 @@ def _shared_by_rows(transcript: Transcript, known: Set[int]) -> set[int]:
     """
     if not any(one.noise for one in transcript.derived):
         return set()
-    parts = {
-        True: _parts_of(one for one in transcript.derived if one.noise),
-        False: _parts_of(one for one in transcript.derived if not one.noise),
-    }
+    noisy = _parts_of(one for one in transcript.derived if one.noise)
+    plain = _parts_of(one for one in transcript.derived if not one.noise)
 
-    def unknown(number: int) -> dict[int, float]:
+    def unknown(parts: Iterable[tuple[int, float]]) -> dict[int, float]:
+        """A sum as one of unknown answers that are no sums without noise."""
         found: dict[int, float] = defaultdict(float)
-        if number in known or number < 0:
-            return found
-        for part, factor in parts[False].get(number, ()):
-            for one, own in unknown(part).items():
-                found[one] += factor * own
-        return found if number in parts[False] else {number: 1.0}
+        for number, factor in parts:
+            if number in plain and number not in known:
+                for one, own in unknown(plain[number]).items():
+                    found[one] += factor * own
+            elif number >= 0 and number not in known:
+                found[number] += factor
+        return found
 
-    rows = []
-    for number in known & parts[True].keys():
-        row: dict[int, float] = defaultdict(float)
-        for part, factor in parts[True][number]:
-            for one, own in unknown(part).items():
-                row[one] += factor * own
-        rows.append(row)
+    rows = [unknown(noisy[number]) for number in known & noisy.keys()]
     columns = {one: at for at, one in enumerate(sorted({one for row in rows for one in row}))}
     if not columns or len(rows) < _ROWS_EACH * len(columns):
         return set()

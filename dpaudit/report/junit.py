@@ -80,7 +80,7 @@ def _claim(result: AuditRecord, *, fails: bool) -> _Case:
 
 def _controls(result: AuditRecord) -> Iterator[_Case]:
     for name, control in (result.controls.named() if result.controls else {}).items():
-        outcome = None if control.passed else "skipped" if result.checks else "error"
+        outcome = None if control.passed else "skipped" if result.ran else "error"
         yield _Case(f"{name} control", outcome, control.detail, control.detail)
 
 

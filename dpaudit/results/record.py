@@ -474,9 +474,14 @@ class AuditRecord(Document):
         return tuple(one for one in self.probe_alarms if one not in self.probe_proofs)
 
     @property
+    def ran(self) -> bool:
+        """Whether its own trials were run, and so checked, whatever its controls missed."""
+        return bool(self.checks)
+
+    @property
     def failed_parts(self) -> tuple[str, ...]:
         """What made the audit invalid: controls that stopped it, or checks that invalidate it."""
-        run = self.controls.named() if self.controls and not self.checks else {}
+        run = self.controls.named() if self.controls and not self.ran else {}
         controls = [f"the {name} control" for name, of in run.items() if not of.passed]
         checks = [f'the check "{of.name}"' for of in self.checks if of.invalidates]
         return (*controls, *checks)

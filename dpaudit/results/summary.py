@@ -192,7 +192,7 @@ def _checks(result: AuditRecord) -> Row:
     controls = result.controls.named() if result.controls else {}
     failed = [name for name, of in controls.items() if not of.passed]
     passed = [name for name, of in controls.items() if of.passed]
-    ended = "missed" if result.checks else "FAILED"  # a positive control that did not stop it
+    ended = "missed" if result.ran else "FAILED"  # a positive control that did not stop it
     words = [f"{' and '.join(failed)} control {ended}"] if failed else []
     words += [f"{' and '.join(passed)} control passed"] if passed else []
     if not controls:

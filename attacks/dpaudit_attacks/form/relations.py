@@ -97,8 +97,9 @@ def relations_values(view: Beside) -> FloatArray:
     a, b = _places(columns, 2, MOST_PAIRS)
     first, second = numbers[:, a], numbers[:, b]
     equal, smaller = (first == second).sum(axis=-1), (first < second).sum(axis=-1)
-    x, y, z = (numbers[:, at] for at in _places(columns, 3, MOST_SUMS))
-    wide = CLOSE * view.widths[_places(columns, 3, MOST_SUMS)].max(axis=0)
+    triples = _places(columns, 3, MOST_SUMS)
+    x, y, z = (numbers[:, at] for at in triples)
+    wide = CLOSE * view.widths[triples].max(axis=0)
     sums = np.abs(x + y - z) <= wide
     sums |= np.abs(x + z - y) <= wide
     sums |= np.abs(y + z - x) <= wide
@@ -134,14 +135,17 @@ def _within_categories(view: Beside) -> FloatArray:
     others = [column for column in view.schema.columns if not column.kind.numeric]
     numeric = view.stack.numbers.shape[1]
     found: list[FloatArray] = []
+    extremes = [
+        (empty, extreme, extreme(np.where(view.missing, empty, view.scaled), axis=-1))
+        for empty, extreme in ((np.inf, np.min), (-np.inf, np.max))
+    ]
     for place, column in enumerate(others):
         for code in range(len(column.categories)):
             if len(found) * numeric >= 2 * MOST_EXTREMES:
                 break
             inside = (view.stack.slots[:, place] == code)[:, None] & ~view.missing
-            for empty, extreme in ((np.inf, np.min), (-np.inf, np.max)):
+            for empty, extreme, of_all in extremes:
                 of = extreme(np.where(inside, view.scaled, empty), axis=-1)
-                of_all = extreme(np.where(view.missing, empty, view.scaled), axis=-1)
                 apart = np.subtract(of, of_all, out=np.zeros_like(of), where=np.isfinite(of))
                 found.append(np.abs(apart))
     if not found or not numeric:
