@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,12 +18,13 @@ from dpaudit.replaying.guarantee import (
     Replays,
     gaussian_epsilon,
 )
-from dpaudit.replaying.laws import Gaussian, NoiseLaw
-from dpaudit.replaying.loss import How, Influence, losses, total
+from dpaudit.replaying.laws import FloatArray, Gaussian, NoiseLaw
+from dpaudit.replaying.loss import How, Influence, losses, shifts_across, total
 from dpaudit.replaying.mixtures import Expected, Steering, log_mixed, mixed_numbers, steering
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
     NoisyStep,
+    Pair,
     PartKind,
     Question,
     Site,
@@ -61,6 +63,7 @@ class DrawPlan(NamedTuple):
         steering: As of `lockstep.Order`.
         in_turn: Whether every second replay is drawn from the other world: of a claim without
             delta, a transcript refutes it in either order.
+        along: As of `lockstep.Order`.
     """
 
     base: World
@@ -68,6 +71,7 @@ class DrawPlan(NamedTuple):
     at: float
     steering: Steering | None = None
     in_turn: bool = False
+    along: Mapping[Question, FloatArray] = {}
 
     def base_of(self, number: int) -> World:
         """The world whose law a counted replay is drawn from."""
@@ -137,16 +141,24 @@ def draw_plan(
     pilot = settled(pilot)
     found = losses(pilot, used=used)
     selected = {one.site for one in found if one.how is How.SELECTED}
-    steps = [
-        step for step in pilot.noisy if step.site not in selected and np.any(step.before.shift != 0)
+    across = shifts_across(pilot, used=used)
+    along = {
+        key: across[step.first] for step in pilot.noisy for key in step.keys if step.first in across
+    }
+    seen = [
+        replace(step, before=Pair(step.before.outside + across[step.first], step.before.outside))
+        if step.first in across
+        else step
+        for step in pilot.noisy
     ]
+    steps = [step for step in seen if step.site not in selected and np.any(step.before.shift != 0)]
     pure = isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0
     # a mixture's loss is the larger one towards world "in"
     towards = World.IN if pilot.tosses or total(found) >= 0 else World.OUT
     if pure or not steps:
         tilt = _PURE_TILT if steps or pilot.choices else 0.0
-        return DrawPlan(towards, tilt, guarantee.points[0], in_turn=pure)
-    best, plan = -math.inf, DrawPlan(World.IN, 0.0, guarantee.points[0])
+        return DrawPlan(towards, tilt, guarantee.points[0], in_turn=pure, along=along)
+    best, plan = -math.inf, DrawPlan(World.IN, 0.0, guarantee.points[0], along=along)
     for base in (World.IN, World.OUT):
         for tilt in (*TILTS, *_FINER) if pilot.tosses else TILTS:
             drawn = _simulated(steps, pilot.tosses, base, float(tilt), replays * _SIMULATED, rng)
@@ -166,7 +178,7 @@ def draw_plan(
                     )
                 )
                 if value > best + 1e-9:
-                    best, plan = value, DrawPlan(base, float(tilt), at)
+                    best, plan = value, DrawPlan(base, float(tilt), at, along=along)
     steered = _steered(pilot, guarantee, replays=replays, confidence=confidence)
     if steered is None:
         return plan

@@ -28,5 +28,6 @@ class Unpickled:
         self._schema, self._generator = pickle.loads(blob)
 
     def fit(self, data: Any, *, seed: int) -> Any:
-        """Fits the generator on a table, which is made canonical."""
-        return self._generator.fit(self._schema.canonical(data), seed=seed)
+        """Fits the generator on a table, which is made canonical; returns what has the model."""
+        fitted = self._generator.fit(self._schema.canonical(data), seed=seed)
+        return self._generator if fitted is None else fitted

@@ -39,6 +39,7 @@ from dpaudit.replaying.transcript import (
     Parting,
     PartKind,
     Question,
+    Quotient,
     Site,
     Toss,
     Transcript,
@@ -96,6 +97,8 @@ class Order(NamedTuple):
         rows: Places of records whose own coins fall so, in both worlds; the target in world "in"
             if there are none.
         draws_record: Whether the target is among the records of every draw of records.
+        along: Where answers leave only as ratios: how far they move from world "out" to "in", as
+            far as that shows; the tilt follows it.
     """
 
     number: int
@@ -112,6 +115,7 @@ class Order(NamedTuple):
     given: Mapping[Question, Any] = {}
     rows: tuple[int, ...] = ()
     draws_record: bool = False
+    along: Mapping[Question, FloatArray] = {}
 
 
 class Played(NamedTuple):
@@ -614,6 +618,10 @@ class _Match:
                     value=more["value"],
                 )
             )
+        elif kind == "divide":
+            self.transcript.quotients.append(
+                Quotient(*(ComparedSide(*map(flat, side)) for side in more["sides"]))
+            )
         elif kind in ("largest", "ordered"):
             self.transcript.selections.append(
                 AnswerSelection(
@@ -773,7 +781,10 @@ class _Match:
             noise = known[base].widened(self.order.widened, self._rng, moved.shape)
             value, log_weight = before[base] + noise, 0.0
         else:
-            shift = before.shift if base == 0 else -before.shift
+            shift = self.order.along.get(key, before.shift)
+            if shift.shape != before.shift.shape:
+                shift = before.shift
+            shift = shift if base == 0 else -shift
             made = known[base].drawn(shift, self.order.tilt, self._rng)
             value, moved = before[base] + made.value, self.order.tilt * shift
             log_weight = float(np.sum(made.log_weights))

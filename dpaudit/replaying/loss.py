@@ -1,8 +1,9 @@
 """The privacy loss of a transcript: log P(answers | world in) - log P(answers | world out).
 
 An answer used as a number counts by its density. Answers that are only compared, maximised or
-sorted count by the probability of the outcome, an integral in one variable. Answers derived from
-others replace them. Any other answer counts as if it had been released and is marked as an
+sorted count by the probability of the outcome, an integral in one variable; answers that are only
+divided by one another, by the density of their direction. Answers derived from others replace them.
+Any other answer counts as if it had been released and is marked as an
 assumption: no violation rests on it. Steps that depend on one of the target's own coins count
 together, as the mixture over that coin (`mixtures.py`).
 """
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from dpaudit.replaying.laws import FloatArray, Gumbel, IntArray, NoiseLaw
 from dpaudit.replaying.mixtures import log_mixed
+from dpaudit.replaying.ratios import RatioGroup, directions, limits, log_direction
 from dpaudit.replaying.sums import settled, shown
 from dpaudit.replaying.transcript import (
     AnswerSelection,
@@ -111,24 +113,15 @@ def losses(
     Args:
         transcript: One replay.
         used: Lines of noise whose answers are known to be used as numbers, whether or not the use
-            was observed; if answers are summed or reduced, it may be only the result that is used.
+            was observed; if answers are summed, divided by others or reduced, it may be only the
+            result that is used.
         influence: What has an influence on what is released, if the limit of the loss is wanted
             that holds whichever of the other answers have one.
 
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
     """
-    transcript = settled(transcript)
-    summed = [numbers_of(ids) for one in transcript.derived for ids, _ in one.parents]
-    known: list[IntArray] = [
-        np.setdiff1d(
-            np.arange(step.first, step.first + step.answer.size),
-            np.concatenate([np.zeros(0, dtype=int), *summed, *transcript.reduced]),
-        )
-        for step in transcript.noisy
-        if step.site in used
-    ]
-    transcript = replace(transcript, released=[*transcript.released, *known, shown(transcript)])
+    transcript = _with_releases(transcript, used)
     found = [
         StepLoss(
             one.site,
@@ -143,7 +136,17 @@ def losses(
     elements = _Elements(transcript)
     reduced = set(np.concatenate([np.zeros(0, dtype=int), *transcript.reduced]).tolist())
     counted: dict[int, How] = {}
+    for direction in directions(transcript):
+        if elements.released(np.asarray(direction.numbers)).all():
+            continue
+        loss = _of_direction(direction, elements)
+        counted |= dict.fromkeys(direction.numbers, How.ASSUMED if loss is None else How.SELECTED)
+        if loss is not None:
+            counted |= dict.fromkeys(direction.made, How.SELECTED)
+            found.append(loss)
     for group in elements.groups():
+        if any(number in counted for number in group.numbers):
+            continue
         for number in group.numbers:
             counted[number] = How.SELECTED
         members = [one for one in map(elements.__getitem__, group.numbers) if one is not None]
@@ -161,6 +164,57 @@ def losses(
     if influence is not None:
         found = [influence.limited(one) for one in found]
     return _mixed(found, transcript.tosses)
+
+
+def _with_releases(transcript: Transcript, used: Set[Site]) -> Transcript:
+    """A transcript with sums in place of their parts, and all answers that count as released."""
+    transcript = settled(transcript)
+    parts = [ids for one in transcript.derived for ids, _ in one.parents]
+    parts += [side.ids for one in transcript.quotients for side in one if side.ids is not None]
+    known: list[IntArray] = [
+        np.setdiff1d(
+            np.arange(step.first, step.first + step.answer.size),
+            np.concatenate([np.zeros(0, dtype=int), *map(numbers_of, parts), *transcript.reduced]),
+        )
+        for step in transcript.noisy
+        if step.site in used
+    ]
+    return replace(transcript, released=[*transcript.released, *known, shown(transcript)])
+
+
+def shifts_across(
+    transcript: Transcript, *, used: Set[Site] = frozenset()
+) -> dict[int, FloatArray]:
+    """How far answers move that leave only as ratios, without what these do not show.
+
+    Near the answers, ratios show what is at right angles to them, in units of the noise.
+
+    Args:
+        transcript: One replay.
+        used: As of `losses`.
+
+    Returns:
+        By the first number of each step, from world "out" to world "in".
+    """
+    transcript = _with_releases(transcript, used)
+    elements = _Elements(transcript)
+    found = {step.first: step.before.shift for step in transcript.noisy}
+    moved: set[int] = set()
+    for direction in directions(transcript):
+        if direction.shift is None or _of_direction(direction, elements) is None:
+            continue
+        own = [one for one in map(elements.__getitem__, direction.numbers) if one is not None]
+        scale = np.asarray([float(one.laws[0].scale) for one in own])
+        apart = np.asarray([one.before[0] - one.before[1] for one in own]) / scale
+        along = (np.asarray([one.before[1] for one in own]) + direction.shift) / scale
+        apart -= along * (apart @ along) / (along @ along)
+        for number, shift in zip(direction.numbers, apart * scale, strict=True):
+            first = elements.first_of(number)
+            if first not in moved:
+                found[first] = found[first].copy()
+                moved.add(first)
+            found[first][number - first] = shift
+    return {first: found[first] for first in moved}
 
 
 def _mixed(found: Sequence[StepLoss], tosses: Sequence[Toss]) -> list[StepLoss]:
@@ -225,7 +279,11 @@ class _Elements:
         self._steps = sorted(transcript.noisy, key=lambda step: step.first)
         self._starts = [step.first for step in self._steps]
         selected = [number for one in transcript.selections for number in _numbers(one)]
-        self.special = np.unique(np.asarray(selected, dtype=int))
+        divided = [numbers_of(side.ids) for one in transcript.quotients for side in one]
+        parts = [numbers_of(ids) for one in transcript.derived for ids, _ in one.parents]
+        self.special = np.unique(
+            np.concatenate([np.asarray(selected, dtype=int), *divided, *(parts if divided else ())])
+        )
 
     def released(self, numbers: IntArray) -> NDArray[np.bool_]:
         """Whether each of these answers is used as a number."""
@@ -234,6 +292,10 @@ class _Elements:
     def is_released(self, number: int) -> bool:
         """Whether an answer is used as a number."""
         return bool(self.released(np.asarray([number]))[0])
+
+    def first_of(self, number: int) -> int:
+        """The first number of the step of an answer."""
+        return self._starts[bisect_right(self._starts, number) - 1]
 
     def __getitem__(self, number: int) -> _Element | None:
         at = bisect_right(self._starts, number) - 1
@@ -314,6 +376,44 @@ def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
             )
         )
     return pieces
+
+
+def _of_direction(direction: RatioGroup, elements: _Elements) -> StepLoss | None:
+    """The loss of answers that leave only as ratios; None if it is not known."""
+    numbers = direction.numbers
+    found = [one for one in map(elements.__getitem__, numbers) if one is not None]
+    if (
+        direction.shift is None
+        or len(found) < len(numbers)
+        or elements.released(np.asarray(numbers)).any()
+    ):
+        return None
+    if len({one.toss for one in found}) > 1 or found[0].toss is not None:
+        return None
+    own = {*numbers, *direction.made}
+    selections = [
+        piece
+        for selection in elements.transcript.selections
+        for piece in _pieces(selection)
+        if own & set(_numbers(piece))
+    ]
+    values = {number: one.value for number, one in zip(numbers, found, strict=True)}
+    between = limits(direction, values, selections, elements.transcript)
+    if between is None:
+        return None
+    logs = [
+        log_direction(
+            np.asarray([one.value for one in found]) + direction.shift,
+            np.asarray([one.before[world] for one in found]) + direction.shift,
+            [one.laws[world] for one in found],
+            between=between,
+        )
+        for world in (0, 1)
+    ]
+    if logs[0] is None or logs[1] is None:
+        return None
+    keys = frozenset(key for one in found for key in one.keys)
+    return StepLoss(found[0].site, How.RELEASED, logs[0] - logs[1], keys=keys)
 
 
 # -- probabilities of what is selected -----------------------------------------------------------

@@ -63,7 +63,7 @@ from dpaudit.replaying.lockstep import (
     opened_worlds,
     same,
 )
-from dpaudit.replaying.loss import How, StepLoss, losses
+from dpaudit.replaying.loss import How, StepLoss, losses, shifts_across
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
 from dpaudit.replaying.subsamples import (
     follows_coins,
@@ -389,6 +389,7 @@ def _replayed(
             plan.widened_in(number),
             steering=plan.steering,
             kept=found.kept,
+            along=plan.along,
         )
         for number in range(replays)
     ]
@@ -946,10 +947,16 @@ def _decide(
     )
     cost = _cost_above(setting, found) if found.verdict is Verdict.CONSISTENT else None
     if cost is not None:
+        ratios = shifts_across(found.pilot, used=found.used)
         found.verdict = Verdict.INCONCLUSIVE
         found.reasons = (
             f"the observed steps cost {setting.spec.claim.quantity} {cost:.3g}, more than the "
             "claim, which is not proved"
+            + (
+                "; of some noisy answers only ratios are released, which cost less"
+                if ratios
+                else ""
+            )
             + ("" if found.doubts else ": ask for more replays (--replays)"),
             *found.reasons[1:],
         )

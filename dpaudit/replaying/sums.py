@@ -55,7 +55,10 @@ def settled(transcript: Transcript) -> Transcript:
         for one in transcript.selections
         if one.other is not None and one.other.ids is not None
     ]
-    used = np.concatenate([np.zeros(0, dtype=int), *selected, *others, *transcript.reduced])
+    divided = [numbers_of(side.ids) for one in transcript.quotients for side in one]
+    used = np.concatenate(
+        [np.zeros(0, dtype=int), *selected, *others, *divided, *transcript.reduced]
+    )
     alone = len(np.unique(summed)) == len(summed) and not np.isin(summed, used).any()
     if not alone or transcript.are_released(summed).any():
         return transcript
@@ -92,10 +95,14 @@ def shown(transcript: Transcript) -> IntArray:
 
 
 def _with_rests(transcript: Transcript, released: Set[int]) -> set[int]:
-    """All answers that are determined by sums without noise of which one part is unknown."""
+    """All answers that are determined by ratios, or by sums without noise, and by known answers."""
     known, count = set(released), -1
     while count != len(known):
         count = len(known)
+        for one in transcript.quotients:
+            for pair in zip(*(numbers_of(side.ids).tolist() for side in one), strict=True):
+                if not known.isdisjoint(pair):
+                    known.update(pair)
         for derived in transcript.derived:
             if derived.noise:
                 continue

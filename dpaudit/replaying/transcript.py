@@ -177,6 +177,18 @@ class Derived:
     value: FloatArray
 
 
+class Quotient(NamedTuple):
+    """Answers divided by others, element by element.
+
+    Attributes:
+        top: What is divided.
+        bottom: What it is divided by.
+    """
+
+    top: ComparedSide
+    bottom: ComparedSide
+
+
 class PartKind(StrEnum):
     """How the worlds diverge although all answers and coins are equal."""
 
@@ -240,6 +252,7 @@ class Transcript:
         choices: Choices whose probabilities differ.
         selections: Uses of answers that reveal less than their values.
         derived: Answers made from others.
+        quotients: Answers divided by others.
         released: Numbers of answers that were used as numbers.
         reduced: Numbers of answers of which fewer numbers were made, in a way that is not followed.
         parting: Where the worlds diverge, if they do.
@@ -259,6 +272,7 @@ class Transcript:
     choices: list[ChoiceStep] = field(default_factory=list)
     selections: list[AnswerSelection] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)
+    quotients: list[Quotient] = field(default_factory=list)
     released: list[IntArray] = field(default_factory=list)
     reduced: list[IntArray] = field(default_factory=list)
     parting: Parting | None = None

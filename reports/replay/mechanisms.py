@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
@@ -130,6 +131,38 @@ def votes(counts: Any, values: Any, rng: Rng) -> Any:
     return at(int(np.argmax(votes + rng.laplace(0.0, 2.0, size=CELLS))))
 
 
+def ratio(counts: Any, values: Any, rng: Rng) -> Any:
+    """The noisy share of the last cell: a noisy count over a noisy total."""
+    share = (counts[-1] + rng.normal()) / (len(values) + rng.normal())
+    p = 1.0 / (1.0 + math.exp(-20.0 * share))
+    return np.array([*(np.full(CELLS - 1, (1.0 - p) / (CELLS - 1))), p])
+
+
+def ratio_epsilon() -> float:
+    """What that ratio costs, from the density of the angle of a Gaussian vector.
+
+    Projected normal distribution: Mardia and Jupp (2000), Directional Statistics, section 3.5.6,
+    here for both ends of the vector.
+    """
+    angle = np.linspace(
+        -0.5, 0.5, 200_001
+    )  # of the vector from (0, 1), some 20 deviations each way
+    densities = []
+    for count, total in ((1.0, 40.0), (0.0, 39.0)):
+        along = count * np.sin(angle) + total * np.cos(angle)
+        across = count * np.cos(angle) - total * np.sin(angle)
+        densities.append(along * np.exp(-0.5 * across**2) / math.sqrt(2 * math.pi))
+
+    def above(epsilon: float) -> float:
+        worst = max(
+            np.trapezoid(np.maximum(one - math.exp(epsilon) * other, 0.0), angle)
+            for one, other in (densities, densities[::-1])
+        )
+        return float(worst) - DELTA
+
+    return float(brentq(above, 0.0, 20.0))
+
+
 def gaussian_shares(counts: Any, values: Any, rng: Rng) -> Any:
     """Five parties' shares of Gaussian noise of scale 1, summed before anybody sees them."""
     parts = [
@@ -202,6 +235,7 @@ MECHANISMS: Final = (
     Mechanism("PATE votes", 1.0, 0.0, votes),
     Mechanism("shares of Gaussian noise", gaussian_epsilon(1.0, DELTA), DELTA, gaussian_shares),
     Mechanism("shares of Laplace noise", 1.0, 0.0, laplace_shares),
+    Mechanism("ratio of noisy counts", ratio_epsilon(), DELTA, ratio),
     Mechanism("three Laplace draws", 1.0, 0.0, summed_draws),
     Mechanism("two adaptive steps", 1.0, 0.0, adaptive),
     Mechanism("Python's random", 1.0, 0.0, python_noise),

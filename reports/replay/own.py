@@ -29,6 +29,7 @@ class Own(NamedTuple):
         parameters: Of a named one.
         target: The record.
         targets: How many of the most exposed records are tried, if not one that is named.
+        public_coins: Whether its proof relies on noise alone, as those of PATE and DP-SGD.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Own(NamedTuple):
     parameters: Mapping[str, Any] = {}
     target: str = "exposing"
     targets: int = 1
+    public_coins: bool = False
 
 
 def _pate_g(schema: Schema, public: pd.DataFrame) -> object:
@@ -47,11 +49,11 @@ GENERATORS: Final = (
     Own("gaussian-marginals", "gaussian-marginals"),
     Own("marginals of the label", "marginals", {"tree": "label"}),
     Own("marginals of deviations", "marginals", {"tree": "deviations"}, target="row:212"),
-    Own("pate-gan-marginals", "pate-gan-marginals", target="row:461"),
-    Own("pate-gan", "pate-gan", targets=8),
-    Own("pate-gan, 400 teachers", "pate-gan", {"teachers": 400}, targets=8),
-    Own("pate-g, half of the table public", _pate_g, targets=8),
-    Own("dp-gan, 40 steps", "dp-gan", {"rounds": 4}),
+    Own("pate-gan-marginals", "pate-gan-marginals", target="row:461", public_coins=True),
+    Own("pate-gan", "pate-gan", targets=8, public_coins=True),
+    Own("pate-gan, 400 teachers", "pate-gan", {"teachers": 400}, targets=8, public_coins=True),
+    Own("pate-g, half of the table public", _pate_g, targets=8, public_coins=True),
+    Own("dp-gan, 40 steps", "dp-gan", {"rounds": 4}, public_coins=True),
 )
 """What is replayed; `dp-gan` with fewer steps, whose noise its claim then sets."""
 
@@ -68,6 +70,7 @@ def own_case(own: Own, *, quick: bool) -> dict[str, Any]:
         schema=table.schema,
         parameters=own.parameters,
         replays=1 if quick else COUNTED,
+        public_coins=own.public_coins,
         **({"targets": own.targets} if own.targets > 1 else {"target": own.target}),
     )
     return {"generator": own.name, "result": kept(record)}

@@ -1115,9 +1115,10 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
         if not isinstance(first, Marked) and not isinstance(second, Marked):
             return np.add(first, second, out=None if out is None else plain(out))
         return _added(first, second, out, where)
-    if name in ("multiply", "divide", "true_divide") and not (
-        isinstance(first, Marked) and isinstance(second, Marked)
-    ):
+    both = isinstance(first, Marked) and isinstance(second, Marked)
+    if name in ("divide", "true_divide") and both:
+        return divided(first, second, out, where)
+    if name in ("multiply", "divide", "true_divide") and not both:
         if isinstance(first, Marked):
             factor = (
                 plain(second)
@@ -1134,6 +1135,28 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
             return tossed(first, *_whole_limit(second, name), where)
         return _compared(first, second, _COMPARED[name], where)
     return NotImplemented
+
+
+def divided(first: Any, second: Any, out: Any, where: Site) -> Any:
+    """Answers divided by others: their ratios have no mark, since they are released.
+
+    They determine the answers up to a common factor, so the answers themselves are not.
+    """
+    sides = (first, second)
+    if not all(isinstance(one, AnswerArray) and one.is_marked for one in sides):
+        return NotImplemented
+    if any(world.are_released(one.ids) or np.any(one.ids < 0) for one in sides):
+        return NotImplemented
+    content = np.asarray(np.true_divide(plain(first), plain(second)))
+    spread = [_spread(one, content.shape) for one in sides]
+    world.note(
+        "divide",
+        where,
+        *(value for one in spread for value in (one.factor, one.offset)),
+        ids=np.concatenate([np.ravel(one.ids) for one in spread]),
+        sides=[[one.ids, one.factor, one.offset] for one in spread],
+    )
+    return _plainly(content, out)
 
 
 def _is_whole(value: Any) -> bool:

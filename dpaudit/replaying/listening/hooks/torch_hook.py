@@ -793,6 +793,10 @@ def _answer_followed(
     other = args[1] if args[0] is known else args[0]
     if (_in_place(name) and other is args[0]) or not isinstance(other, (torch.Tensor, int, float)):
         return NotImplemented
+    if name in _QUOTIENTS and not _in_place(name) and isinstance(other, AnswerTensor):
+        sides = (marks._array(_numpy_answers(one)) for one in args)
+        ratio = marks.divided(*sides, None, where)
+        return ratio if ratio is NotImplemented else function(*bare, **options)
     if isinstance(other, torch.Tensor) and (_is_marked(other) or other.requires_grad):
         return NotImplemented
     made = _put_together(name, options, known, other, where, first=args[0] is known)

@@ -1,0 +1,292 @@
+"""Noisy answers that leave only as ratios: a noisy sum over a noisy count, a normalised histogram.
+
+Ratios of answers determine them up to one common factor, and no further. The loss is that of their
+direction: the density of all answers times s, integrated over s.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from dpaudit.replaying.laws import FloatArray, Gaussian, Laplace, Logistic, NoiseLaw
+from dpaudit.replaying.transcript import AnswerSelection, ComparedSide, Transcript, flat, numbers_of
+
+_LOG_CONCAVE: Final = (Gaussian, Laplace, Logistic)
+"""Laws for which the integrand has one maximum for positive s, and one for negative s."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_PIECES: Final = 64
+_FALL: Final = 45.0
+"""The integral reaches to where the integrand has fallen by this much, as a logarithm."""
+_ROUNDS: Final = 12
+_BISECTIONS: Final = 30
+_NEAR: Final = 1e-9
+
+
+class RatioGroup(NamedTuple):
+    """Answers that are known up to a common factor.
+
+    Attributes:
+        numbers: Of the answers that noise was added to.
+        made: Numbers of the sums of them that are in a ratio.
+        shift: What is added to each before it is divided; None where the ratios say less, or more,
+            than the direction, so that the loss is not known.
+    """
+
+    numbers: tuple[int, ...]
+    made: frozenset[int]
+    shift: FloatArray | None
+
+
+class _Form(NamedTuple):
+    """A linear function of answers: their factors by number, and what is added."""
+
+    factors: tuple[tuple[int, float], ...]
+    offset: float
+
+
+def directions(transcript: Transcript) -> Iterator[RatioGroup]:
+    """The groups of answers that are divided by one another.
+
+    Args:
+        transcript: One replay.
+
+    Yields:
+        Each group; also those whose answers are released in other ways, too.
+    """
+    forms = _Forms(transcript)
+    pairs = [
+        (forms.place(top), forms.place(bottom))
+        for one in transcript.quotients
+        for top, bottom in zip(_elements(one.top), _elements(one.bottom), strict=True)
+    ]
+    every = list(forms.places)
+    if not pairs:
+        return
+    edges = np.asarray(pairs)
+    graph = coo_array((np.ones(len(edges)), edges.T), shape=(len(every), len(every)))
+    _, groups = connected_components(graph, directed=False)
+    of_group = [[every[at] for at in np.flatnonzero(groups == one)] for one in np.unique(groups)]
+    seen: dict[int, int] = defaultdict(int)
+    for group in of_group:
+        for number in _numbers(group):
+            seen[number] += 1
+    for group in of_group:
+        numbers = _numbers(group)
+        alone = all(seen[number] == 1 for number in numbers)
+        yield RatioGroup(
+            numbers,
+            frozenset(forms.made_of(numbers)),
+            _shift(group, numbers) if alone else None,
+        )
+
+
+def _elements(side: ComparedSide) -> Iterator[tuple[int, float, float]]:
+    assert side.ids is not None
+    assert side.factor is not None
+    numbers, factors, offsets = numbers_of(side.ids), flat(side.factor), flat(side.offset)
+    yield from zip(numbers.tolist(), factors.tolist(), offsets.tolist(), strict=True)
+
+
+class _Forms:
+    """Answers as linear functions of those that noise was added to."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.places: dict[_Form, int] = {}
+        self._parts: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        self._offsets: dict[int, float] = {}
+        for one in transcript.derived:
+            if one.noise:
+                continue  # a sum with noise of its own is no linear function of answers
+            numbers = numbers_of(one.ids)
+            offsets = np.broadcast_to(flat(one.offset), numbers.shape)
+            self._offsets |= dict(zip(numbers.tolist(), offsets.tolist(), strict=True))
+            for ids, factor in one.parents:
+                factors = np.broadcast_to(flat(factor), numbers.shape)
+                for number, part, by in zip(numbers, numbers_of(ids), factors, strict=True):
+                    self._parts[int(number)].append((int(part), float(by)))
+
+    def of(self, number: int, factor: float, offset: float) -> _Form:
+        """A multiple of an answer, and what is added, as a function of the answers behind it."""
+        factors: dict[int, float] = defaultdict(float)
+        left = [(number, factor)]
+        while left:
+            one, by = left.pop()
+            offset += by * self._offsets.get(one, 0.0)
+            if one in self._parts:
+                left += [(part, by * own) for part, own in self._parts[one]]
+            else:
+                factors[one] += by
+        return _Form(tuple(sorted(factors.items())), offset)
+
+    def place(self, element: tuple[int, float, float]) -> int:
+        """The number of a function; multiples of one another have the same."""
+        form = self.of(*element)
+        size = next((by for _, by in form.factors if by), 1.0)
+        unit = _Form(
+            tuple((one, round(by / size, 12)) for one, by in form.factors),
+            round(form.offset / size, 12),
+        )
+        return self.places.setdefault(unit, len(self.places))
+
+    def made_of(self, numbers: Sequence[int]) -> Iterator[int]:
+        """Numbers of the sums without noise of which one of these is a part."""
+        for one in self._parts:
+            if {number for number, _ in self.of(one, 1.0, 0.0).factors} & set(numbers):
+                yield one
+
+
+def _numbers(group: Sequence[_Form]) -> tuple[int, ...]:
+    return tuple(sorted({number for form in group for number, _ in form.factors}))
+
+
+def _shift(group: Sequence[_Form], numbers: Sequence[int]) -> FloatArray | None:
+    """What makes every function a linear one, if together they determine all answers."""
+    matrix = np.zeros((len(group), len(numbers)))
+    for row, form in enumerate(group):
+        for number, by in form.factors:
+            matrix[row, numbers.index(number)] = by
+    if np.linalg.matrix_rank(matrix) < len(numbers):
+        return None
+    offsets = np.asarray([form.offset for form in group])
+    shift = np.linalg.lstsq(matrix, offsets, rcond=None)[0]
+    size = 1.0 + float(np.max(np.abs(offsets)))
+    return shift if np.max(np.abs(matrix @ shift - offsets)) <= _NEAR * size else None
+
+
+def limits(
+    direction: RatioGroup,
+    values: Mapping[int, float],
+    selections: Sequence[AnswerSelection],
+    transcript: Transcript,
+) -> tuple[float, float] | None:
+    """The factors s for which comparisons of these answers have the outcome that they had.
+
+    Args:
+        direction: The answers.
+        values: Of each answer.
+        selections: Their selections, one element each.
+        transcript: One replay.
+
+    Returns:
+        Between which factors; None if a selection is no comparison with a plain number.
+    """
+    assert direction.shift is not None
+    forms = _Forms(transcript)
+    shifts = dict(zip(direction.numbers, direction.shift.tolist(), strict=True))
+    low, high = -np.inf, np.inf
+    for one in selections:
+        if one.how != "compare" or one.other is None or one.other.ids is not None:
+            return None
+        form = forms.of(int(one.ids[0]), float(one.factor[0]), float(one.offset[0]))
+        # the form at s is s * slope + rest
+        slope = sum(by * (values[number] + shifts[number]) for number, by in form.factors)
+        rest = form.offset - sum(by * shifts[number] for number, by in form.factors)
+        bound = (float(flat(one.other.offset)[0]) - rest) / slope if slope else np.nan
+        if not np.isfinite(bound):
+            return None
+        below = (bool(one.outcome[0]) == (one.sign == "<")) == (slope > 0)
+        low, high = (low, min(high, bound)) if below else (max(low, bound), high)
+    return low, high
+
+
+def log_direction(
+    point: FloatArray,
+    centre: FloatArray,
+    laws: Sequence[NoiseLaw],
+    *,
+    between: tuple[float, float] = (-np.inf, np.inf),
+) -> float | None:
+    """Log density of the direction of noisy answers, up to a term that is equal in both worlds.
+
+    It is log int |s|^(k - 1) prod_i f_i(s y_i - m_i) ds: polar coordinates in k dimensions, for
+    both signs of s, because ratios do not tell the sign.
+
+    Args:
+        point: The answers y.
+        centre: The values m before noise.
+        laws: The noise of each.
+        between: The factors s that are possible.
+
+    Returns:
+        The logarithm; None if a law is not log-concave and continuous.
+    """
+    if not all(isinstance(law, _LOG_CONCAVE) for law in laws) or not np.all(point):
+        return None
+    kinds = [
+        (kind, np.asarray([place for place, law in enumerate(laws) if isinstance(law, kind)]))
+        for kind in _LOG_CONCAVE
+    ]
+    scales = np.asarray([float(law.scale) for law in laws])[:, np.newaxis]
+
+    def log_integrand(s: FloatArray) -> FloatArray:
+        noise = np.multiply.outer(point, s) - centre[:, np.newaxis]
+        every = [
+            kind(scales[own]).log_density(noise[own]).sum(axis=0) for kind, own in kinds if own.size
+        ]
+        with np.errstate(divide="ignore"):
+            return np.asarray((len(laws) - 1) * np.log(np.abs(s)) + np.sum(every, axis=0))
+
+    low, high = between
+    kinks = centre / point
+    parts = [
+        _log_integral(log_integrand, max(low, 0.0), high, kinks),
+        _log_integral(lambda s: log_integrand(-s), max(-high, 0.0), -low, -kinks),
+    ]
+    return float(np.logaddexp.reduce(parts))
+
+
+def _log_integral(
+    log_integrand: Callable[[FloatArray], FloatArray], low: float, high: float, kinks: FloatArray
+) -> float:
+    """Log of the integral from low >= 0 to high of a log-concave function, smooth between kinks."""
+    if low >= high:
+        return -np.inf
+    end = high
+    if not np.isfinite(high):
+        end = 2.0 * max(1.0, low, float(np.max(kinks)))
+        while np.diff(log_integrand(np.asarray([0.5 * end, end])))[0] > 0:
+            end *= 2.0
+    left, right = low, end
+    for _ in range(_ROUNDS):  # the maximum: between the neighbours of the largest of some points
+        points = np.linspace(left, right, _PIECES + 1)
+        best = int(np.argmax(log_integrand(points)))
+        left, right = points[max(best - 1, 0)], points[min(best + 1, _PIECES)]
+    mode = 0.5 * (left + right)
+    most = float(np.max(log_integrand(np.asarray([left, mode, right]))))
+    if not np.isfinite(most):
+        return -np.inf
+    far = mode
+    while np.isinf(high) and log_integrand(np.asarray([2.0 * far]))[0] > most - _FALL:
+        far *= 2.0
+    left, right = (
+        _fallen(log_integrand, mode, outer, most - _FALL)
+        for outer in (low, 2.0 * far if np.isinf(high) else high)
+    )
+    inner = kinks[(kinks > left) & (kinks < right)]
+    edges = np.unique(np.concatenate([np.linspace(left, right, _PIECES + 1), inner]))
+    half = 0.5 * np.diff(edges)
+    nodes = (edges[:-1] + half)[:, np.newaxis] + np.multiply.outer(half, _NODES)
+    values = np.exp(log_integrand(nodes.ravel()).reshape(nodes.shape) - most)
+    return most + float(np.log(np.sum(half * (values @ _WEIGHTS))))
+
+
+def _fallen(
+    log_integrand: Callable[[FloatArray], FloatArray], mode: float, outer: float, level: float
+) -> float:
+    """How far from the maximum, towards an outer point, the function has fallen to a level."""
+    if log_integrand(np.asarray([outer]))[0] >= level:
+        return outer
+    inner = mode
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (inner + outer)
+        if log_integrand(np.asarray([middle]))[0] < level:
+            outer = middle
+        else:
+            inner = middle
+    return outer
