@@ -26,6 +26,8 @@ _FALL: Final = 45.0
 _ROUNDS: Final = 12
 _BISECTIONS: Final = 30
 _NEAR: Final = 1e-9
+_MOST_ANSWERS: Final = 1000
+"""More answers with one common factor are taken as unknown."""
 
 
 class RatioGroup(NamedTuple):
@@ -48,6 +50,11 @@ class _Form(NamedTuple):
 
     factors: tuple[tuple[int, float], ...]
     offset: float
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether it is a multiple of one answer."""
+        return len(self.factors) == 1 and self.factors[0][1] != 0
 
 
 def directions(transcript: Transcript) -> Iterator[RatioGroup]:
@@ -147,16 +154,24 @@ def _numbers(group: Sequence[_Form]) -> tuple[int, ...]:
 
 def _shift(group: Sequence[_Form], numbers: Sequence[int]) -> FloatArray | None:
     """What makes every function a linear one, if together they determine all answers."""
-    matrix = np.zeros((len(group), len(numbers)))
-    for row, form in enumerate(group):
-        for number, by in form.factors:
-            matrix[row, numbers.index(number)] = by
-    if np.linalg.matrix_rank(matrix) < len(numbers):
+    if len(numbers) > _MOST_ANSWERS:
         return None
+    lone = {form.factors[0][0]: form.offset / form.factors[0][1] for form in group if form.is_lone}
     offsets = np.asarray([form.offset for form in group])
-    shift = np.linalg.lstsq(matrix, offsets, rcond=None)[0]
+    if len(lone) == len(numbers):
+        shift = np.asarray([lone[number] for number in numbers])
+        reached = [sum(by * lone[number] for number, by in form.factors) for form in group]
+    else:
+        matrix = np.zeros((len(group), len(numbers)))
+        for row, form in enumerate(group):
+            for number, by in form.factors:
+                matrix[row, numbers.index(number)] = by
+        if np.linalg.matrix_rank(matrix) < len(numbers):
+            return None
+        shift = np.linalg.lstsq(matrix, offsets, rcond=None)[0]
+        reached = matrix @ shift
     size = 1.0 + float(np.max(np.abs(offsets)))
-    return shift if np.max(np.abs(matrix @ shift - offsets)) <= _NEAR * size else None
+    return shift if np.max(np.abs(reached - offsets)) <= _NEAR * size else None
 
 
 def limits(
