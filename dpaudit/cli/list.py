@@ -28,10 +28,15 @@ class Group(StrEnum):
 @guarded
 def list_registered(
     group: Annotated[
-        Group | None, typer.Argument(metavar="KIND", help="What to list.", show_default=False)
+        Group | None,
+        typer.Argument(
+            metavar="KIND",
+            help="Kind to list: generators, attacks, bounds, worst-cases, libraries. Default: all.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
-    """Lists registered generators, attacks and libraries, bounds, and worst cases."""
+    """Lists generators, attacks, bounds, worst cases and libraries."""
     from dpaudit.bounds.table import BOUNDS
     from dpaudit.plugins.named import libraries
     from dpaudit.plugins.registry import ATTACKS, GENERATORS

@@ -49,6 +49,11 @@ COMPARED = (
     "each error rate at one threshold by itself, while the deciding bound tests both at once or "
     "weighs each guess."
 )
+WITHHELD = "withheld"
+WITHHELD_MEANS = (
+    "a bound above the claim that proves no violation: another audit judged the same trials, or a "
+    "check failed"
+)
 _OTHER_EXPERIMENT = "the audits differ, not only what was audited: two experiments"
 _IN_TURN = "Each run is compared with the one before it."
 _EACH_ALONE = (
@@ -79,8 +84,14 @@ def comparison_lines(comparison: Comparison) -> list[str]:
         "",
         *aligned(runs, numeric=numeric),
         "",
-        *row_lines([*changed, Row("CP", COMPARED.removeprefix("CP is "))]),
+        *row_lines([*changed, *_withheld(comparison), Row("CP", COMPARED.removeprefix("CP is "))]),
     ]
+
+
+def _withheld(comparison: Comparison) -> list[Row]:
+    """What it means that a bound is withheld, if one is."""
+    some = any(run.audit.is_withheld for run in comparison.runs)
+    return [Row(WITHHELD, WITHHELD_MEANS)] if some else []
 
 
 def _changed_rows(step: RunChanges) -> list[Row]:
@@ -128,7 +139,7 @@ def comparison_page(comparison: Comparison) -> Page:
         findings=(
             Block(
                 title="Runs",
-                paragraphs=(COMPARED,),
+                paragraphs=(COMPARED, *(f"Withheld: {row.fact}." for row in _withheld(comparison))),
                 table=comparison_table(comparison),
             ),
             Block(title="What changed"),
@@ -199,8 +210,8 @@ def _row(run: ComparedRun) -> tuple[str, ...]:
         run.name,
         run.generator.name,
         claimed,
-        proved,
-        rounded_down(audit.clopper_pearson),
+        WITHHELD if audit.is_withheld else proved,
+        WITHHELD if audit.is_withheld else rounded_down(audit.clopper_pearson),
         rounded_down(audit.max_provable),
         auc_text(audit.auc),
         str(audit.shadow_models),
@@ -262,7 +273,7 @@ def _drawn_row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
         text(note, right, above, text_anchor="end"),
     ]
     drawn += _drawn_claim(axes, audit.claim, below)
-    if audit.proved is None:
+    if audit.proved is None or audit.is_withheld:
         return drawn
     if audit.max_provable is not None:
         most = min(audit.max_provable, axes.x.high)
@@ -289,5 +300,7 @@ def _note(run: ComparedRun) -> str:
     audit = run.audit
     claimed, proved = claim_and_proof(audit.claim, audit.proved)
     said = f"claim {claimed}" if audit.proved is None else f"≥ {proved}, claim {claimed}"
+    if audit.is_withheld:
+        said = f"bound {WITHHELD}, claim {claimed}"
     decided = audit.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
     return said if decided else f"{audit.verdict}: {said}"

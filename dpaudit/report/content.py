@@ -209,18 +209,18 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
         yield (
             f"Minimum detectable {quantity.noun}",
             rounded_up(least),
-            f"80 % power, for a leak that shows {as_clearly(quantity)}",
+            f"80 % power to prove a violation, for a leak that shows {as_clearly(quantity)}",
         )
     if claims and gaussian_least is not None:
         yield (
             f"Minimum detectable {quantity.noun}, Gaussian",
             rounded_up(gaussian_least),
-            "80 % power, for a leak that shifts a normal score",
+            "80 % power to prove a violation, for a leak that shifts a normal score",
         )
     yield (
         "Upper limit",
         rounded_down(most),
-        f"of an attack without errors on this many {sized_by(result)}",
+        f"bound of an attack without errors on this many {sized_by(result)}",
     )
 
 

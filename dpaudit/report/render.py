@@ -102,6 +102,7 @@ def page_html(page: Page) -> str:
             rest=rest,
             contents=_contents(rest),
             draw=lambda picture: Markup(page.draw(picture)),
+            whole_words=_whole_words,
         )
     )
 
@@ -164,6 +165,14 @@ def _escaped(value: object) -> object:
     text = "".join(_HTML_SPECIAL.get(character, character) for character in text)
     text = _MARKDOWN_SPECIAL.sub(r"\\\g<0>", text)
     return _MARKDOWN_LINK.sub(rf"\g<0>{_BREAK}", text)
+
+
+def _whole_words(command: str) -> Markup:
+    """A command for HTML in which no line ends inside an option: browsers break at hyphens."""
+    parts = re.split(r"(\s+)", command)
+    return Markup("").join(
+        Markup("<span>{}</span>").format(part) if "-" in part else part for part in parts
+    )
 
 
 def _hashes(level: int) -> Markup:

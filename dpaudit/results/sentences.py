@@ -24,7 +24,7 @@ from dpaudit.results.odds import in_odds
 from dpaudit.results.phrases import (
     CURVE_FACTOR,
     NOTHING_DETECTED,
-    detects,
+    detects_beyond_limit,
     detects_from,
 )
 from dpaudit.results.record import AuditBrief, AuditRecord, ProbeAlarm, proofs_of
@@ -343,7 +343,8 @@ def power(result: AuditRecord) -> str:
     limit = f"no audit of this size proves more than {rounded_down(result.power.max_provable)}"
     if isinstance(result.claim, NoClaim):
         return f"{_capital(limit)}."
-    return f"This audit {detects_from(result.power, result.claim)}; {limit}."
+    reached = f"This audit {detects_from(result.power, result.claim)}"
+    return f"{reached}." if detects_beyond_limit(result.power) else f"{reached}; {limit}."
 
 
 def _beyond(result: AuditRecord) -> str:
@@ -444,12 +445,9 @@ def _larger(unit: SampleUnit) -> str:
     return f"audit with more {unit.remedy} and a fresh seed"
 
 
-def consistent_reason(
-    detectable: float, detectable_gaussian: float | None, quantity: Quantity
-) -> str:
-    """Why the verdict is consistent, and of which leaks that says something."""
-    reached = detects(quantity, detectable, detectable_gaussian)
-    return f"no violation found; this audit {reached}; it is {NOT_EVIDENCE}"
+def consistent_reason(power: Power, claim: Claim) -> str:
+    """Why the verdict is consistent, and which leaks that rules out."""
+    return f"no violation found; this audit {detects_from(power, claim)}; it is {NOT_EVIDENCE}"
 
 
 def claim_and_proof(claimed: Claim, bound: float | None) -> ClaimAndProof:
