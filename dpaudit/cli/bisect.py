@@ -125,7 +125,7 @@ def bisect(
 def _subject(
     name: str, data: str | None, schema: Path | None, settings: AuditSettings
 ) -> ReleasedSubject:
-    """What a name stands for; a bug's audit has nothing to choose but its seed."""
+    """The subject of a name; the audit of a bug has no settings but its seed."""
     from dpaudit.auditing.bisection import ReleasedSubject
     from dpaudit.auditing.games import audit_settings, audited_table
     from dpaudit.bugs.bug import known_bugs

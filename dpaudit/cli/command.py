@@ -68,7 +68,7 @@ class PanelledCommand(TyperCommand):
     brief: frozenset[str] = frozenset()
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The words of the usage line; an argument that is needed has no brackets."""
+        """The words of the usage line; a required argument has no brackets."""
         pieces = super().collect_usage_pieces(ctx)
         return [re.sub("[{}]", "", piece).replace("." * 6, "...") for piece in pieces]
 
@@ -104,7 +104,7 @@ class PanelledCommand(TyperCommand):
 
 
 class ConfiguredCommand(PanelledCommand):
-    """A command whose options take what the environment and a configuration file say.
+    """A command whose options take defaults from the environment and a configuration file.
 
     The command line comes first, then variables such as DPAUDIT_AUDIT_EPSILON, then the file
     (`dpaudit.auditing.configuration`), then the defaults. An effort takes precedence with its

@@ -61,7 +61,7 @@ class _Tolerant(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # that of a text stream can be set
-        """That of the stream, which decides what characters a bar is drawn with."""
+        """The encoding of the stream, which decides the characters of a progress bar."""
         return getattr(self._stream, "encoding", None) or "utf-8"
 
     def isatty(self) -> bool:

@@ -165,9 +165,9 @@ def _root(
 
 
 def _occupy_streams() -> None:
-    """Puts something harmless where standard input, output or error was closed, for workers too.
+    """Replaces standard input, output or error by the null device if closed, for workers too.
 
-    Else the next files that are opened take their places, and whatever foreign code prints.
+    Otherwise the next opened files get these descriptors, and receive what foreign code prints.
     `sys.stdout` stays None, so that a result that cannot be printed is noted.
     """
     for descriptor in range(3):

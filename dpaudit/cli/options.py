@@ -412,13 +412,13 @@ REPEATABLE = {
     "samplers": "--sampler",
     "secrets": "--secret",
 }
-"""Settings of several values, and the option that gives one."""
+"""Settings with several values, and the option that gives one of them."""
 
 
 def built_with(
     pairs: Sequence[str] | None, epsilon: float | None, delta: float | None
 ) -> dict[str, Any]:
-    """The parameters that a generator is built with by name.
+    """The constructor parameters of a generator given by name.
 
     Args:
         pairs: Those that `-p` gives.

@@ -109,7 +109,7 @@ def audit_page(result: AuditRecord) -> Page:
 
 
 def _confidential(result: AuditRecord) -> tuple[str, ...]:
-    """That the report is confidential, where it names rows."""
+    """The note that the report is confidential, if it names rows."""
     return (CONFIDENTIAL,) if result.target.row is not None or result.game.names_rows else ()
 
 
@@ -120,7 +120,7 @@ def _sections(
 
 
 def _reasons(result: AuditRecord) -> Iterable[Block]:
-    """Why this verdict; folded where the headline says it."""
+    """The reasons for the verdict; folded if the headline states them."""
     if result.reasons:
         unclear = result.verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID)
         yield Block(
@@ -169,7 +169,7 @@ def _result(result: AuditRecord) -> Block:
 
 
 def _what_to_see(result: AuditRecord) -> str:
-    """One line below the figure of the claim."""
+    """The caption of the claim figure."""
     noun = result.claim.quantity.noun
     confidence = percent(result.confidence)
     if result.verdict is Verdict.VIOLATION and not result.proves_leak:
@@ -265,7 +265,7 @@ def _alone(separation: float | None) -> float | None:
 
 
 def _carried(result: AuditRecord) -> str:
-    """What carries the deciding attack, in words."""
+    """The features that carry the deciding attack, in words."""
     violation = result.proves_leak
     not_proved = "" if violation else "; no leak is proved"
     names = "; ".join(top_leaks(result.leaks))
@@ -409,7 +409,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
 
 
 def _capital(label: str) -> str:
-    """A label with its first letter large, and the others as they are."""
+    """A label with its first letter capitalised and the others unchanged."""
     return label[0].upper() + label[1:]
 
 

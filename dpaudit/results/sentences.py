@@ -532,12 +532,12 @@ def _undisputed(result: Conclusion) -> bool:
 
 
 def _lower(sentence: str) -> str:
-    """A sentence with its first letter small."""
+    """A sentence with its first letter in lower case."""
     return sentence[0].lower() + sentence[1:]
 
 
 def _capital(label: str) -> str:
-    """A label with its first letter large, and the others as they are."""
+    """A label with its first letter capitalised and the others unchanged."""
     return label[0].upper() + label[1:]
 
 
