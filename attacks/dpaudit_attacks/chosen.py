@@ -2,9 +2,9 @@
 
 The best scorer depends on the leak: a rule for one sharp feature, a linear score for one feature
 that shifts or many that shift slightly, and a forest for facts that reveal the target only
-together. Pairs that are more informative than either feature (`pairs.py`) are features too. Each scorer is
-evaluated by cross-validation within the fitting trials, and the one that predicts membership best
-gives the scores, as calibrated log-odds.
+together. Pairs that are more informative than either feature (`pairs.py`) are features too. Each
+scorer is evaluated by cross-validation within the fitting trials, and the one that predicts
+membership best gives the scores, as calibrated log-odds.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ THE_TRIAL: Final = "the trial itself"
 WHOLE_OUTPUT: Final = "the whole output, which the seed does not change"
 _SHARE: Final = "share of "
 """What a feature of one category of a column begins with."""
-MANY: Final = "many features each separate the worlds"
+MANY: Final = "many redundant features"
 NO_FEATURE: Final = "no single feature carries the attack"
 
 

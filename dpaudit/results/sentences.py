@@ -42,9 +42,7 @@ PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )
 CONFIDENTIAL: Final = "This report points at single rows of the table: treat it as confidential."
-JUDGED_BEFORE: Final = (
-    "Its shadow models were judged before, so its bound holds at no confidence of its own"
-)
+JUDGED_BEFORE: Final = "Its shadow models were judged before, so its bound proves nothing"
 EXPOSES_NOTHING: Final = "no record alone has an extreme or unique value, so the farthest"
 EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""

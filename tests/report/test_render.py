@@ -244,7 +244,7 @@ def test_probes_have_a_table_of_their_own(record_of: Make) -> None:
     text = render_markdown(record_of(**CONSISTENT, probes=PROBES))
     assert "## Probes before the audit" in text
     assert "Not all were run: they took long." in text
-    assert "they trained 41 models of their own" in text
+    assert "they trained 41 separate models" in text
     for row in (
         "| seed-ignored | ✕ ALARM | violation | 1e-06 | fresh noise |",
         "| row-count-leaks | ✕ ALARM | bug | no chance involved | n rows |",
@@ -313,7 +313,7 @@ def test_controls_that_were_not_run_and_the_attack_on_endings_are_explained(
     record_of: Make, example: dict[str, Any]
 ) -> None:
     text = render_markdown(record_of(verdict="inconclusive", controls=None))
-    assert "None was run" in text
+    assert "No control was run" in text
     attack = {**example["attacks"][0], "name": "trial outcomes"}
     text = render_markdown(record_of(attacks=[attack, *example["attacks"][1:]]))
     assert "Trial outcomes guesses from how a training ended" in text
@@ -557,4 +557,4 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
     certain = "lower bound at 95 % confidence; decides"
     assert certain in written(passed=True)
     assert certain not in written(passed=False)
-    assert "lower bound; at no confidence of its own" in written(passed=False)
+    assert "lower bound; proves nothing" in written(passed=False)
