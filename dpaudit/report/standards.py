@@ -138,8 +138,8 @@ def standards(clauses: tuple[Clause, ...]) -> Block:
         title="Standards",
         folded=True,
         paragraphs=(
-            "Where a review under a standard finds its answers. This report is evidence for one part "
-            "of such a review; it certifies nothing.",
+            "Where a review under a standard finds its answers. This report is evidence for one "
+            "part of such a review; it certifies nothing.",
         ),
         table=ReportTable(("Clause", "Asks for", "Section of this report"), clauses),
     )
