@@ -165,7 +165,7 @@ def _result(comparison: Comparison) -> Block:
 
 
 def _next(comparison: Comparison) -> str:
-    """What to do about the gravest verdict."""
+    """What to do about the most severe verdict."""
     those = [run.name for run in comparison.runs if run.audit.verdict is comparison.verdict]
     named = ", ".join(those)
     match comparison.verdict:

@@ -97,7 +97,7 @@ def frontier_page(frontier: Frontier) -> Page:
 
 
 def _next(frontier: Frontier) -> str:
-    """What to do about the gravest verdict."""
+    """What to do about the most severe verdict."""
     audited = [(point.folder, point.audit) for point in frontier.points if point.audit]
     there = [folder for folder, audit in audited if audit.verdict is frontier.verdict]
     match frontier.verdict:

@@ -230,7 +230,7 @@ class ProbeReport(Document):
 
 
 def chance(result: ProbeResult) -> str:
-    """How probable an alarm is of a generator that keeps its claim, in a sentence."""
+    """How probable an alarm is for a generator that satisfies its claim, in a sentence."""
     if result.p_value is not None:
         return (
             f"Under the claim the probability of this is at most {rounded_up(result.p_value)} "

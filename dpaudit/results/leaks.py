@@ -59,7 +59,7 @@ def carrier(leaks: Sequence[Leak], checks: Sequence[Check] = ()) -> Carrier:
 
 
 def in_order(leaks: Sequence[Leak]) -> list[Leak]:
-    """Features by importance; by separation where they repeat each other, as none is important."""
+    """Features by importance; by separation if they are redundant, as none is important then."""
     by_separation = sorted(leaks, key=lambda leak: -(leak.separation or 0.0))
     if carrier(leaks) is Carrier.MANY:
         return by_separation
