@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 CODE = ("dpaudit", "generators", "attacks")
+AT_THE_ROOT = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
 GENERATED = ROOT / "docs" / "reference"  # from docstrings and from what users see at run time
 GONE = (
     "as good as blind",
@@ -102,7 +103,7 @@ def test_pages_use_the_words_of_the_field() -> None:
     pages = [path for path in (ROOT / "docs").rglob("*.md") if GENERATED not in path.parents]
     found = {
         f"{path.relative_to(ROOT)}: {word}"
-        for path in [ROOT / "README.md", *pages]
+        for path in [*(ROOT / name for name in AT_THE_ROOT), *pages]
         for word in gone_from(outside_blocks(path.read_text(encoding="utf-8")))
     }
     assert found == set()

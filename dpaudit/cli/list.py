@@ -12,7 +12,7 @@ import typer
 
 from dpaudit.cli.console import guarded, messages, results
 from dpaudit.formatting import labelled
-from dpaudit.model.choices import WorstCase
+from dpaudit.model.choices import Access, WorstCase
 
 
 class Group(StrEnum):
@@ -81,10 +81,15 @@ def _registered(group: str, account: Callable[[object], str]) -> dict[str, str]:
 
 
 def _attack(value: object) -> str:
-    """What an attack sees and does."""
+    """What an attack does, and the access that it needs beyond synthetic rows."""
     from dpaudit.plugins.access import access_of
 
-    return f"sees {access_of(value)}; {_summary(value)}"
+    needed = access_of(value)
+    return (
+        f"{_summary(value)} Needs --access {needed}."
+        if needed is not Access.OUTPUT
+        else _summary(value)
+    )
 
 
 def _summary(value: object) -> str:

@@ -54,7 +54,7 @@ WITHHELD_MEANS = (
     "a bound above the claim that proves no violation: another audit judged the same trials, or a "
     "check failed"
 )
-_OTHER_EXPERIMENT = "the audits differ, not only what was audited: two experiments"
+_OTHER_EXPERIMENT = "the audits differ too, so their bounds come from different experiments"
 _IN_TURN = "Each run is compared with the one before it."
 _EACH_ALONE = (
     "Each bound holds at its own confidence, separately, and is a lower bound: a smaller one does "

@@ -217,7 +217,7 @@ class ProbeReport(Document):
         if self.target:
             yield Row("target", f"{self.target} was watched")
         error = percent(round(1.0 - self.confidence, 12))
-        yield Row("chance", f"at most {error} of any alarm for a generator that keeps its claim")
+        yield Row("chance", f"at most {error} for any alarm if the generator satisfies its claim")
         if self.schema_inferred:
             yield Row("warning", "bounds and categories were inferred from the table itself")
         if self.ran:

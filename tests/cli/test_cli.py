@@ -285,6 +285,7 @@ def test_list_show_doctor() -> None:
     for name in ("pate-gan", "copycat", "groundhog", "query-target", "exact"):
         assert name in listed
     assert dpaudit("list", "attacks").stdout.count("groundhog") >= 4
+    assert "Needs --access released." in dpaudit("list", "attacks").stdout
     cases = re.findall(r"^  (\S+)", dpaudit("list", "worst-cases").stdout, re.M)
     assert cases == ["opposite", "one-hot", "narrow", "mst", "mixed"]
     assert max(map(len, listed.splitlines())) <= 80
