@@ -34,7 +34,7 @@ from dpaudit.report.standards import COMPARISON
 from dpaudit.report.svg import INK, Axes, Range, text
 from dpaudit.results.curves import FAR
 from dpaudit.results.record import days
-from dpaudit.results.sentences import claim_and_proof, gravest_in_odds
+from dpaudit.results.sentences import WITHHELD, claim_and_proof, gravest_in_odds
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
@@ -49,7 +49,6 @@ COMPARED = (
     "each error rate at one threshold by itself, while the deciding bound tests both at once or "
     "weighs each guess."
 )
-WITHHELD = "withheld"
 WITHHELD_MEANS = (
     "a bound above the claim that proves no violation: another audit judged the same trials, or a "
     "check failed"

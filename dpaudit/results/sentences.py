@@ -43,6 +43,8 @@ PROVES_NOTHING: Final = (
 )
 CONFIDENTIAL: Final = "This report points at single rows of the table: treat it as confidential."
 JUDGED_BEFORE: Final = "Its shadow models were judged before, so its bound proves nothing"
+WITHHELD: Final = "withheld"
+"""Stands for a bound above the claim that proves no violation."""
 EXPOSES_NOTHING: Final = "no record alone has an extreme or unique value, so the farthest"
 EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""
@@ -196,6 +198,11 @@ def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
         f"{printable(name)}: with {percent(worst.confidence)} confidence the true "
         f"{worst.claim.quantity.noun} is at least {proved}{in_odds(worst)}.",
     )
+
+
+def bound_of(audit: AuditBrief) -> str:
+    """The lower bound of an audit in a table; a bound that proves nothing is withheld."""
+    return WITHHELD if audit.is_withheld else rounded_down(audit.proved)
 
 
 def compared_bound(result: AuditRecord) -> tuple[str, ...]:
