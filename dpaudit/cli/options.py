@@ -397,7 +397,7 @@ SETTINGS: dict[str, Any] = {
         bool,
         option(
             "--probe/--no-probe",
-            help="Black-box probes before audits of 400 models or more.",
+            help="Black-box probes first, in audits of 400 models or more; on by default.",
             panel=Panel.RULES,
         ),
     ],
