@@ -214,7 +214,7 @@ def require_columns(data: pd.DataFrame, schema: Schema) -> None:
     """Checks that a table has the columns of a schema, whatever their values.
 
     Raises:
-        DataError: If it has not.
+        DataError: If it does not.
     """
     _refuse(schema.column_problems(data))
 
