@@ -26,8 +26,9 @@ _FALL: Final = 45.0
 _ROUNDS: Final = 12
 _BISECTIONS: Final = 30
 _NEAR: Final = 1e-9
-_MOST_ANSWERS: Final = 1000
-"""More answers with one common factor are taken as unknown."""
+_MOST_ANSWERS: Final = 200
+_MOST_DIVIDED: Final = 2000
+"""What more answers with one common factor, or more ratios in all, lose is not computed."""
 
 
 class RatioGroup(NamedTuple):
@@ -66,6 +67,13 @@ def directions(transcript: Transcript) -> Iterator[RatioGroup]:
     Yields:
         Each group; also those whose answers are released in other ways, too.
     """
+    if not transcript.quotients:
+        return
+    size = sum(flat(one.top.ids).size for one in transcript.quotients)
+    if size > _MOST_DIVIDED:
+        sides = [numbers_of(side.ids).tolist() for one in transcript.quotients for side in one]
+        yield RatioGroup(tuple(sorted({one for side in sides for one in side})), frozenset(), None)
+        return
     forms = _Forms(transcript)
     pairs = [
         (forms.place(top), forms.place(bottom))
@@ -73,8 +81,6 @@ def directions(transcript: Transcript) -> Iterator[RatioGroup]:
         for top, bottom in zip(_elements(one.top), _elements(one.bottom), strict=True)
     ]
     every = list(forms.places)
-    if not pairs:
-        return
     edges = np.asarray(pairs)
     graph = coo_array((np.ones(len(edges)), edges.T), shape=(len(every), len(every)))
     _, groups = connected_components(graph, directed=False)
