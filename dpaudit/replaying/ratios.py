@@ -111,6 +111,7 @@ class _Forms:
 
     def __init__(self, transcript: Transcript) -> None:
         self.places: dict[_Form, int] = {}
+        self._known: dict[tuple[int, float, float], int] = {}
         self._parts: dict[int, list[tuple[int, float]]] = defaultdict(list)
         self._offsets: dict[int, float] = {}
         for one in transcript.derived:
@@ -139,13 +140,16 @@ class _Forms:
 
     def place(self, element: tuple[int, float, float]) -> int:
         """The number of a function; multiples of one another have the same."""
+        if element in self._known:
+            return self._known[element]
         form = self.of(*element)
         size = next((by for _, by in form.factors if by), 1.0)
         unit = _Form(
             tuple((one, round(by / size, 12)) for one, by in form.factors),
             round(form.offset / size, 12),
         )
-        return self.places.setdefault(unit, len(self.places))
+        self._known[element] = self.places.setdefault(unit, len(self.places))
+        return self._known[element]
 
     def made_of(self, numbers: Sequence[int]) -> Iterator[int]:
         """Numbers of the sums without noise of which one of these is a part."""
