@@ -1,4 +1,4 @@
-"""Settles whether a differentially private synthetic data generator keeps its promise.
+"""Tests whether a synthetic data generator satisfies its differential privacy claim.
 
 The public names load on first use, so that importing the package (as its pytest plugin does in
 every session) costs nothing.
@@ -61,13 +61,13 @@ _MODULE_OF = {
     "split": "released_data.split",
     "CoinSplit": "released_data.split",
     "CoinFile": "released_data.split",
-    # what the data is good for
+    # utility of synthetic data
     "utility": "usefulness.run",
     "UtilityReport": "usefulness.report",
     "UtilitySettings": "usefulness.run",
     "frontier": "frontiers.run",
     "Frontier": "frontiers.record",
-    # what is public about a table, and what is promised
+    # schemas and claims
     "Schema": "model.schema",
     "Column": "model.column",
     "Kind": "model.column",
@@ -78,7 +78,7 @@ _MODULE_OF = {
     "CurveClaim": "model.currencies",
     "StatedClaim": "model.stated_claim",
     "Neighbours": "model.claim",
-    # contracts for generators and attacks of one's own
+    # contracts for the user's own generators and attacks
     "Generator": "plugins.protocols",
     "Model": "plugins.protocols",
     "Attack": "plugins.protocols",

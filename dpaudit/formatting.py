@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 TERMINAL_WIDTH = 80
-"""Characters in a line of text for a terminal, at most."""
+"""Largest number of characters in a line of text for a terminal."""
 LABEL_WIDTH = 10
 """Characters of the column of labels that a result on a terminal has."""
 _GAP = "  "
@@ -51,7 +51,7 @@ def auc_text(value: float | None) -> str:
 
 
 def score_text(value: float) -> str:
-    """A score, or a threshold of scores: what only floating point makes differ from 0 reads 0."""
+    """A score or a threshold; a value that differs from 0 only by rounding errors reads 0."""
     return rounded(0.0 if abs(value) < _DUST else value)
 
 
@@ -71,7 +71,7 @@ def duration(seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    """A foreign string on one line; what would steer a terminal or turn text round is visible."""
+    """A foreign string on one line, with control and direction characters made visible."""
     return visible(one_line(text))
 
 
@@ -169,7 +169,7 @@ def _frames(error: BaseException) -> list[_Frame]:
 
 
 def _place(file: str) -> str:
-    """A file, with all links followed; as it is where it is none, such as a cell of a notebook."""
+    """A file with all links resolved; unchanged if it is none, such as a cell of a notebook."""
     return file if file.startswith("<") else os.path.realpath(file)
 
 

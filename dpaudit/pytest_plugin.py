@@ -343,7 +343,7 @@ def _is_audit(item: pytest.Item) -> bool:
 
 
 def _is_slow(item: pytest.Item) -> bool:
-    """Whether the nearest marker that says how slow an audit is says that it is."""
+    """Whether the nearest marker with `slow` marks the audit as slow."""
     marked = (
         marker.kwargs["slow"] for marker in item.iter_markers("dpaudit") if "slow" in marker.kwargs
     )

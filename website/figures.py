@@ -339,7 +339,7 @@ def real_tables() -> str:
         )
         for one in _read("performance", "real-tables.json")["audits"]
     ]
-    return markdown.table(("table", "game", "foretold", "took", "memory"), rows)
+    return markdown.table(("table", "game", "estimated", "measured", "memory"), rows)
 
 
 def _ms(value: float) -> str:

@@ -2,9 +2,9 @@
 
 The best scorer depends on the leak: a rule for one sharp feature, a linear score for one feature
 that shifts or many that shift slightly, and a forest for facts that reveal the target only
-together. Pairs of features that say more than either (`pairs.py`) are features too. Each scorer is
-evaluated by cross-validation within the fitting trials, and the one that predicts membership best
-gives the scores, as calibrated log-odds.
+together. Pairs that are more informative than either feature (`pairs.py`) are features too. Each
+scorer is evaluated by cross-validation within the fitting trials, and the one that predicts
+membership best gives the scores, as calibrated log-odds.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Calibrated:
 
     @property
     def combined(self) -> IntArray:
-        """Features that the scorer combines with others, though they may say nothing alone."""
+        """Features that the scorer combines with others; alone they may be uninformative."""
         return self.scorer.combined if isinstance(self.scorer, WithPairs) else _NONE
 
     def __call__(self, features: FloatArray) -> FloatArray:
@@ -162,7 +162,7 @@ class _Learner:
     Attributes:
         pairs: Pairs of features, which are further features.
         best: The features that lines and forests see, in order, [n, chosen].
-        places: Which they are.
+        places: Their positions.
         member: Memberships [n].
         rule_found: The best rule.
         seed: Seeds the forest.
@@ -262,7 +262,7 @@ def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Score
     pairs = find_pairs(features, member, varies)
 
     def learner_of(rows: BoolArray) -> _Learner:
-        # Without a pair in all trials none is looked for in fewer: it would be chance.
+        # Without a pair in all trials, a pair in fewer trials would be chance.
         own = find_pairs(features[rows], member[rows], varies) if len(pairs) else NO_PAIRS
         return _Learner.of(features[rows], member[rows], varies, own, seed)
 

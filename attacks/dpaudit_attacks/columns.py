@@ -63,7 +63,7 @@ def cell_codes(cells: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def in_fixed_order(values: FloatArray) -> FloatArray:
     """The rows of tables [M, n, d] in an order that does not depend on that of the release.
 
-    What follows from them then has the same bits for every order of the rows.
+    Features of these rows then have the same bits for every order of the release.
     """
     cells = np.ascontiguousarray(values.swapaxes(1, 2)) + 0.0  # one zero
     cells[np.isnan(cells)] = np.nan  # one NaN

@@ -46,7 +46,7 @@ class DisclosureAttack(ABC):
 
     @abstractmethod
     def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
-        """Features [f] of what one model discloses."""
+        """Features [f] of the disclosure of one model."""
 
     def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
         """Trains the classifier on features [n, f] and memberships [n]."""

@@ -1,4 +1,4 @@
-"""Pairs of features that say together what neither says alone.
+"""Pairs of features that are informative only together.
 
 If one noise is added to two numbers, each hides the record and their difference reveals it. So all
 pairs are screened before single features are: for a difference that separates the worlds, also of
@@ -19,11 +19,11 @@ SCREENED: Final = 400
 FOUND: Final = 8
 """Largest number of pairs of each kind; no feature is in two of them."""
 FEWEST: Final = 32
-"""Fewer trials show no pair among so many."""
+"""With fewer trials, no pair stands out among so many."""
 MARGIN: Final = 5.0
 """Gain in nats, beyond the logarithm of the number of pairs, from which a pair counts.
 
-Of trials without a leak about one set of 400 has such a pair.
+Without a leak, about one set of trials in 400 has such a pair.
 """
 _SAME: Final = 1e-9
 """Features whose squared correlation is this close to 1 are one feature."""
@@ -31,7 +31,7 @@ _SAME: Final = 1e-9
 
 @dataclass(frozen=True)
 class Pairs:
-    """Features that are made of two each; numbers are in standard deviations from their mean.
+    """Features made from pairs; numbers are in standard deviations from their mean.
 
     Attributes:
         first: Positions of the first ones [p].

@@ -59,7 +59,7 @@ class TargetQueries(ClassifierAttack):
         """Checks that `max_queries` covers every single column.
 
         Raises:
-            SettingsError: If there are not.
+            SettingsError: If it does not.
         """
         self._subsets(game)
 

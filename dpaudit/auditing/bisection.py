@@ -221,7 +221,7 @@ def gravest_verdict(releases: Sequence[AuditedRelease]) -> Verdict:
     """The verdict that decides the exit code: a violation anywhere, else no verdict anywhere.
 
     Args:
-        releases: What became of each.
+        releases: The outcome of each.
     """
     verdicts = [one.result.verdict if one.result else Verdict.INCONCLUSIVE for one in releases]
     order = (

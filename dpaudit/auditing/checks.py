@@ -91,7 +91,7 @@ def _equal_neighbours(codes: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def order_detail(scores: str, passed: bool, p_value: float) -> str:
-    """What was seen of a drift with the order of trials, and what it would show."""
+    """The evidence of a drift with the order of trials, and its meaning."""
     what = "do not drift" if passed else "drift"
     shows = "no sign that models influence" if passed else "models influence"
     return f"{scores} {what} with the order of the trials (p = {p_value:.2g}): {shows} one another"

@@ -1,10 +1,10 @@
-"""Cheap probes from outside before an audit, which may prove a violation that no attack sees.
+"""Cheap black-box probes before an audit, which may prove a violation that no attack sees.
 
-An audit follows one record and the features of its attacks; probes insert records of their own, in
-trainings of their own, with random streams of their own. An alarm with the severity of a violation
-contradicts the claim at its p-value (`probe.challenge`), so probes have a share of the error
-probability of the audit (`PROBES_SHARE`), and the bounds have the rest: whatever alarms, a
-generator that keeps its claim is accused with no more than the whole (Boole's inequality).
+An audit looks at one record and the features of its attacks; probes insert other records, in
+separate trainings with separate random streams. An alarm with the severity of a violation
+contradicts the claim at its p-value (`probe.challenge`). So probes have a share of the error
+probability of the audit (`PROBES_SHARE`), and the bounds have the rest: together they flag a
+generator that satisfies its claim with at most the whole error probability (Boole's inequality).
 """
 
 from __future__ import annotations

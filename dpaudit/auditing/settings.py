@@ -286,7 +286,7 @@ class AuditSettings(Generic[GameT]):
 
     @property
     def probes_confidence(self) -> float:
-        """Probability that no probe before the audit accuses a generator that keeps its claim."""
+        """Probability that no probe before the audit flags a generator that satisfies its claim."""
         return 1.0 - (1.0 - self.confidence) * PROBES_SHARE
 
     def with_game(self, **changed: Any) -> Self:

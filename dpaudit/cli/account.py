@@ -1,4 +1,4 @@
-"""`dpaudit account`: what labels of a PATE ensemble cost, and how often they are right."""
+"""`dpaudit account`: the privacy cost of a PATE ensemble's labels, and how often they are right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Mechanisms(StrEnum):
-    """Which noises the table is for."""
+    """The noise mechanisms of the table."""
 
     ALL = "all"
     GAUSSIAN = "gaussian"
@@ -35,6 +35,24 @@ class Mechanisms(StrEnum):
     def each(self) -> tuple[Mechanism, ...]:
         """The mechanisms meant, in the order of the table."""
         return tuple(Mechanism) if self is Mechanisms.ALL else (Mechanism(self.value),)
+
+
+MechanismsOption = Annotated[
+    Mechanisms,
+    typer.Option(
+        metavar="NAME",
+        help="Noise mechanism: gaussian (default), laplace, noisy-max, all.",
+        show_default=False,
+    ),
+]
+MethodOption = Annotated[
+    Method,
+    typer.Option(
+        metavar="NAME",
+        help="Accounting: best (default; the smaller of rdp and pld), rdp, pld, tight (slow).",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,19 +116,25 @@ class _Question:
 
 @guarded
 def account(
-    teachers: Annotated[int, typer.Option(metavar="K", help="Teachers that vote.")],
+    teachers: Annotated[int, typer.Option(metavar="K", help="Number of teachers.")],
     epsilon: Annotated[
         float | None,
-        typer.Option(metavar="E", help="Budget of all labels together.", show_default=False),
+        typer.Option(
+            metavar="E", help="Privacy budget of all labels together.", show_default=False
+        ),
     ] = None,
     delta: Annotated[
-        float, typer.Option(metavar="D", help="Choose it below one over the records.")
+        float,
+        typer.Option(
+            metavar="D",
+            help="Delta of the budget; choose less than one over the number of records.",
+        ),
     ] = 1e-5,
     labels: Annotated[
         int | None,
         typer.Option(
             metavar="T",
-            help="Labels to release. Default: 10, 100, 1000, 10000.",
+            help="Number of labels. Default: a table of 10, 100, 1000 and 10000.",
             show_default=False,
         ),
     ] = None,
@@ -118,33 +142,30 @@ def account(
         float | None,
         typer.Option(
             metavar="P",
-            help="Instead of --labels: as many as are right this often.",
+            help="Probability that a label is right; finds the largest number of labels.",
             show_default=False,
         ),
     ] = None,
     consensus: Annotated[
-        float, typer.Option(metavar="C", help="... where this share of the teachers agrees.")
+        float, typer.Option(metavar="C", help="Share of teachers that agree, for --accuracy.")
     ] = CLEAR_MAJORITY,
     scale: Annotated[
         float | None,
         typer.Option(
             metavar="S",
-            help="Instead of --epsilon: noise, whose cost with --labels is wanted.",
+            help="Noise scale, to compute its cost instead of giving --epsilon; needs --labels.",
             show_default=False,
         ),
     ] = None,
-    mechanism: Annotated[
-        Mechanisms, typer.Option(help="Noise that decides a vote.")
-    ] = Mechanisms.GAUSSIAN,
-    method: Annotated[
-        Method, typer.Option(help="Proof of the cost; best: the smaller of rdp and pld.")
-    ] = Method.BEST,
+    mechanism: MechanismsOption = Mechanisms.GAUSSIAN,
+    method: MethodOption = Method.BEST,
     json: options.Json = False,
 ) -> None:
-    """Says what one-bit labels of a PATE ensemble cost, and how often they are right.
+    """Computes the privacy cost of one-bit labels of a PATE ensemble, and how often they are right.
 
-    Noise is in votes: standard deviation (gaussian) or Laplace scale (laplace, noisy-max). The
-    cost holds for adding or removing one record, whatever the votes are. Nothing is trained.
+    Finds the noise for a budget (--epsilon), or the cost of a noise scale (--scale). Noise is in
+    votes: standard deviation (gaussian) or Laplace scale (laplace, noisy-max). The cost holds for
+    adding or removing one record, whatever the votes are. Nothing is trained.
     """
     from dpaudit.account.calibration import USUAL_CONSENSUS, prospect
 

@@ -32,7 +32,7 @@ Out = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Run folder. Default: in runs/, named for the audit.",
+        help="Run folder. Default: runs/, named for the audit.",
         show_default=False,
         rich_help_panel=Panel.OUTPUT,
     ),
@@ -53,28 +53,19 @@ JUnit = Annotated[
     typer.Option(
         "--junit",
         metavar="FILE",
-        help="JUnit XML to write: claim, controls and checks as tests.",
+        help="JUnit XML file to write: claim, controls and checks as test cases.",
         show_default=False,
         rich_help_panel=Panel.OUTPUT,
     ),
 ]
 
 
-FailOnOption = Annotated[
-    FailOn,
-    typer.Option(
-        metavar="VERDICT",
-        help="Exit with an error from this verdict on: violation, inconclusive, never.",
-        rich_help_panel=Panel.OUTPUT,
-    ),
-]
-
 AfterReplay = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Record of `dpaudit replay --json`: attacks the features that its record moves; alone "
-        "unless --attack names others.",
+        help="Result of `dpaudit replay --json`, to attack the features that its record moves; the "
+        "only attack unless --attack names others.",
         show_default=False,
         rich_help_panel=Panel.ATTACK,
     ),
@@ -92,7 +83,7 @@ def audit(
     after_replay: AfterReplay = None,
     out: Out = None,
     junit: JUnit = None,
-    fail_on: FailOnOption = FailOn.INCONCLUSIVE,
+    fail_on: options.FailOnVerdict = FailOn.INCONCLUSIVE,
     exit_zero: Annotated[
         bool,
         typer.Option(

@@ -28,7 +28,7 @@ EpsilonOption = Annotated[
     float | None,
     option(
         metavar="E",
-        help="Epsilon of a claim, for one row more or less; needs --coins. Default: no claim.",
+        help="Claimed epsilon, adding or removing one record; needs --coins. Default: no claim.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -39,9 +39,8 @@ SecretsOption = Annotated[
     option(
         "--secret",
         metavar="COLUMN",
-        help="Column whose values are guessed (repeatable). Default: the first 12.",
+        help="Column whose values are guessed; repeatable. Default: the first 12.",
         shown=False,
-        panel=Panel.ATTACK,
     ),
 ]
 
@@ -50,52 +49,43 @@ AnonymeterOption = Annotated[
     bool,
     option(
         "--anonymeter",
-        help="Also run anonymeter's attacks; needs its environment (dpaudit env).",
-        panel=Panel.ATTACK,
-    ),
-]
-
-FailOnOption = Annotated[
-    FailOn,
-    option(
-        "--fail-on",
-        help="Least severe finding that exits with an error.",
-        panel=Panel.OUTPUT,
+        help="Also run Anonymeter's attacks; needs `dpaudit env create anonymeter`.",
     ),
 ]
 
 
 @guarded
 def audit_data(
-    synthetic: Annotated[str, _table("The released synthetic table: CSV (also .gz), Parquet.")],
-    train: Annotated[str, _table("The real rows that it was made from.")],
+    synthetic: Annotated[str, _table("Released synthetic table: CSV (also .gz), Parquet.")],
+    train: Annotated[str, _table("Real rows that it was trained on.")],
     holdout: Annotated[
         str | None,
         _table(
-            "Rows of the same population it was not made from, repeats included. Default: none."
+            "Real rows of the same population that it was not trained on, repeated rows included. "
+            "Default: none."
         ),
     ] = None,
     coins: Annotated[
         Path | None,
-        _table("Coin file of the `dpaudit split` that made both: for a bound. Default: none."),
+        _table("coins.json of `dpaudit split`, for a lower bound on epsilon. Default: none."),
     ] = None,
     schema: options.SchemaFile = None,
     epsilon: EpsilonOption = None,
     delta: Annotated[
         float | None,
-        option(metavar="D", help="Its delta. Default: 0.", shown=False, panel=Panel.CLAIM),
+        option(metavar="D", help="Claimed delta. Default: 0.", shown=False, panel=Panel.CLAIM),
     ] = None,
     secrets: SecretsOption = None,
     anonymeter: AnonymeterOption = False,
     confidence: options.Confidence = 0.95,
     html: options.Html = None,
     markdown: options.Markdown = None,
-    fail_on: FailOnOption = FailOn.INCONCLUSIVE,
+    fail_on: options.FailOnVerdict = FailOn.INCONCLUSIVE,
     seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Audits a released synthetic table: does it reveal who was in train?"""
+    """Audits a released synthetic table: does it reveal who was in the training data?"""
     from dpaudit.released_data import audit_data as audited
 
     require_folders(html=html, markdown=markdown)

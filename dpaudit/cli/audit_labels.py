@@ -17,26 +17,35 @@ from dpaudit.model.claim import PrivacyClaim
 @guarded
 def audit_labels(
     teachers: Annotated[int, typer.Option(metavar="K", help="Number of teachers.")],
-    labels: Annotated[int, typer.Option(metavar="T", help="Labels released, all of them.")],
+    labels: Annotated[int, typer.Option(metavar="T", help="Number of released labels.")],
     scale: Annotated[
         float,
-        typer.Option(metavar="S", help="Of the noise, in votes: standard deviation, or 1/gamma."),
+        typer.Option(
+            metavar="S",
+            help="Noise scale in votes: standard deviation (gaussian), 1/gamma (laplace, "
+            "noisy-max).",
+        ),
     ],
     mechanism: Annotated[
-        Mechanism, typer.Option(help="Which noise draws the labels.")
+        Mechanism,
+        typer.Option(
+            metavar="NAME",
+            help="Noise mechanism: gaussian (default), laplace, noisy-max.",
+            show_default=False,
+        ),
     ] = Mechanism.GAUSSIAN,
     epsilon: Annotated[
         float | None,
         typer.Option(
-            metavar="E", help="Epsilon of the claim. Default: the accountant's.", show_default=False
+            metavar="E", help="Claimed epsilon. Default: the accountant's.", show_default=False
         ),
     ] = None,
-    delta: Annotated[float, typer.Option(metavar="D", help="Delta of the claim.")] = 1e-5,
+    delta: Annotated[float, typer.Option(metavar="D", help="Claimed delta.")] = 1e-5,
     votes: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Votes for 1 in world out; one more in world in. Default: the tie.",
+            help="Votes for 1 in world out; world in has one more. Default: a tie.",
             show_default=False,
         ),
     ] = None,
@@ -45,19 +54,23 @@ def audit_labels(
     ] = LabelAuditSettings.runs,
     drawing: Annotated[
         Drawing,
-        typer.Option(help="Every bit through the sampler, or only their number (for millions)."),
+        typer.Option(
+            metavar="UNIT",
+            help="What is simulated: bits (default; each label, through the sampler), counts (the "
+            "number of ones, for millions of labels).",
+            show_default=False,
+        ),
     ] = LabelAuditSettings.drawing,
     seed: options.Seed = LabelAuditSettings.seed,
     confidence: options.Confidence = LabelAuditSettings.confidence,
-    fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with an error from this verdict on.")
-    ] = FailOn.INCONCLUSIVE,
+    fail_on: options.FailOnVerdict = FailOn.INCONCLUSIVE,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Audits label bits that a PATE ensemble releases: the attack sees what the proof protects.
+    """Audits the one-bit labels that a PATE ensemble releases, which its proof protects.
 
-    Votes are held at one count in each world, one teacher apart; no attack does better.
+    Simulates both worlds with constant vote counts that differ by one teacher, and attacks the
+    labels with the optimal (likelihood-ratio) test. Nothing is trained.
     """
     from dpaudit.account import vote_table
     from dpaudit.labels import VotePair, run_label_audit

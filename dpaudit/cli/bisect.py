@@ -13,6 +13,7 @@ from dpaudit.cli import options
 from dpaudit.cli.audit import Table
 from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
+from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
 VersionsOption = Annotated[
     str,
-    typer.Option(
+    option(
         metavar="A..B",
-        help="Releases to audit, both ends included; without A or B from the oldest or to the "
-        "newest.",
-        show_default=False,
+        help="Releases to audit, both included; A.. ends at the newest, ..B begins at the oldest.",
+        shown=False,
+        panel=Panel.INPUT,
     ),
 ]
 
@@ -47,7 +48,8 @@ def bisect(
         str,
         typer.Argument(
             metavar="LIBRARY:METHOD|BUG",
-            help="See `dpaudit list libraries`, `dpaudit bugs`; a bug has its own audit.",
+            help="Library and method (see `dpaudit list libraries`), or a bug (see `dpaudit "
+            "bugs`), which has its own table and settings.",
             show_default=False,
         ),
     ],
@@ -60,26 +62,25 @@ def bisect(
     trial_timeout: options.TrialTimeout = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        option(
             metavar="DIR",
-            help="Holds a run folder for each release. Default: those of `dpaudit audit`.",
-            show_default=False,
+            help="Folder for a run folder per release. Default: those of `dpaudit audit`.",
+            shown=False,
+            panel=Panel.OUTPUT,
         ),
     ] = None,
-    fail_on: Annotated[
-        FailOn, typer.Option(help="A release fails from this verdict on.")
-    ] = FailOn.INCONCLUSIVE,
+    fail_on: options.FailOnVerdict = FailOn.INCONCLUSIVE,
     json: options.Json = False,
     quiet: options.Quiet = False,
     help_all: HelpAll = False,
 ) -> None:
-    """Audits release after release of a library and says where the verdict changes.
+    """Audits several releases of a library and reports where the verdict changes.
 
-    Each release has an environment of its own, with the library's pins but for that one. All are
-    audited with the same seed; each verdict holds at the confidence by itself, not all together.
+    Each release gets its own environment; every other package keeps the version the library pins.
+    All audits have the same seed. Each verdict holds at its confidence by itself, not all jointly.
 
-    The same command resumes. The exit code is that of the worst release; one that was not audited
-    counts as inconclusive.
+    The same command resumes. The exit code is that of the worst release; a release that could not
+    be audited counts as inconclusive.
     """
     del help_all  # its callback has answered
     from dpaudit.auditing.bisection import Bisection, audit_releases, gravest_verdict
@@ -124,7 +125,7 @@ def bisect(
 def _subject(
     name: str, data: str | None, schema: Path | None, settings: AuditSettings
 ) -> ReleasedSubject:
-    """What a name stands for; a bug's audit has nothing to choose but its seed."""
+    """The subject of a name; the audit of a bug has no settings but its seed."""
     from dpaudit.auditing.bisection import ReleasedSubject
     from dpaudit.auditing.games import audit_settings, audited_table
     from dpaudit.bugs.bug import known_bugs

@@ -1,4 +1,4 @@
-"""`dpaudit bounds`: every bound again, from a finished run, without training."""
+"""`dpaudit bounds`: every bound of a finished run, recomputed without training."""
 
 from __future__ import annotations
 
@@ -18,27 +18,35 @@ def bounds(
     delta: Annotated[
         float | None,
         typer.Option(
-            metavar="D", help="Default: the run's; another is post hoc.", show_default=False
+            metavar="D",
+            help="Delta of the bounds. Default: the run's; any other is post hoc.",
+            show_default=False,
         ),
     ] = None,
     confidence: Annotated[
         float | None,
         typer.Option(
-            metavar="C", help="Default: the run's; another is post hoc.", show_default=False
+            metavar="C",
+            help="Confidence of the bounds. Default: the run's; any other is post hoc.",
+            show_default=False,
         ),
     ] = None,
     assume: Annotated[
         Assumption | None,
-        typer.Option(help="Also the estimate that holds for such mechanisms.", show_default=False),
+        typer.Option(
+            metavar="MECHANISM",
+            help="Add the estimate for this kind of mechanism: gaussian. Default: none.",
+            show_default=False,
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
     """Recomputes every bound of a finished run from its stored counts and scores.
 
-    Bounds are corrected as in the run: for its number of attacks, and by half where it was
-    sequential. At another delta or confidence than the run's they are chosen with the counts in
-    view, and prove nothing. Estimates are for comparison with other tools: they may exceed the true
-    epsilon more often than the confidence admits.
+    Bounds are corrected as in the run, for its number of attacks and for sequential stopping. A
+    delta or confidence that differs from the run's was chosen after seeing the counts, so its
+    bounds prove nothing. Estimates are for comparison with other tools: they may exceed the true
+    epsilon more often than the confidence allows.
     """
     from dpaudit.results.recomputed import Asked, delta_of, lines_of, recomputed
     from dpaudit.results.result import AuditResult

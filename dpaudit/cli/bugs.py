@@ -11,6 +11,7 @@ from dpaudit.cli import options
 from dpaudit.cli.command import PanelledCommand
 from dpaudit.cli.console import ExitCode, guarded, messages, results
 from dpaudit.cli.lazy import SuggestingGroup
+from dpaudit.cli.panels import Panel, option
 from dpaudit.formatting import Row, counted, duration, row_lines, wrapped
 
 bugs = typer.Typer(
@@ -51,19 +52,25 @@ def listed(context: typer.Context) -> None:
 @guarded
 def run(
     name: Annotated[
-        str, typer.Argument(metavar="ID", help="Of a bug (see `dpaudit bugs`).", show_default=False)
+        str, typer.Argument(metavar="ID", help="Bug (see `dpaudit bugs`).", show_default=False)
     ],
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keeps both run folders there. Default: none is kept."),
+        option(
+            metavar="DIR",
+            help="Folder to keep both runs in. Default: none is kept.",
+            shown=False,
+            panel=Panel.OUTPUT,
+        ),
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Makes the environment, then audits the broken release and its twin without the bug.
+    """Audits a broken release and its twin without the bug.
 
-    Exits with 0 if a violation of the one is proved and none of the other is found, else with 1.
+    Creates the environment first. The exit code is 0 if the broken release is proved to violate
+    its claim and no violation of the twin is found, else 1.
     """
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.bugs.bug import bug_named

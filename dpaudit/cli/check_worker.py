@@ -1,4 +1,4 @@
-"""`dpaudit check-worker`: whether a worker process keeps to the protocol."""
+"""`dpaudit check-worker`: whether a worker process conforms to the protocol."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, results
+from dpaudit.cli.panels import Panel, option
 from dpaudit.formatting import labelled
 
 
@@ -17,21 +18,26 @@ def check_worker(
         str,
         typer.Argument(
             metavar="COMMAND",
-            help="Program and arguments in one text: '/path/venv/bin/python my.py:Generator', or "
-            "LIBRARY:METHOD.",
+            help="Program and arguments as one string, such as '/path/venv/bin/python "
+            "my.py:Generator'; or LIBRARY:METHOD.",
             show_default=False,
         ),
     ],
     data: Annotated[
-        str, typer.Option(metavar="FILE", help="A table to train on: CSV, Parquet or sample:NAME.")
+        str,
+        option(
+            metavar="FILE",
+            help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
+            panel=Panel.INPUT,
+        ),
     ] = "sample:breast-cancer",
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
     worker_memory: options.WorkerMemory = None,
 ) -> None:
-    """Checks that a worker keeps to dpaudit-worker/1 before any audit of it.
+    """Checks that a worker conforms to the protocol dpaudit-worker/1.
 
-    Exits with 1 if it does not, with 2 if it does not start.
+    The exit code is 1 if it does not, 2 if it does not start.
     """
     from dpaudit.external.generator import WorkerGenerator
     from dpaudit.external.messages import PREFIX

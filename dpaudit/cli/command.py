@@ -22,14 +22,19 @@ _SHOWS_ALL: Final = "dpaudit.help_all"
 _ARGUMENTS: Final = "Arguments"
 _OWN_PANEL: Final = "Options"
 _ORDER: Final = (
-    *(_ARGUMENTS, Panel.INPUT, _OWN_PANEL, Panel.CLAIM, Panel.ATTACK),
+    *(_ARGUMENTS, Panel.INPUT, Panel.CLAIM, _OWN_PANEL, Panel.ATTACK),
     *(Panel.MORE_AUDITS, Panel.RULES, Panel.OUTPUT, Panel.MACHINE),
 )
-"""The panels as a help lists them: what a command reads, then what it does, then where and how."""
-_REQUIRED: Final = "  [required]"
-"""The usage says so, and a configured command may find the argument in its file."""
-_TYPE: Final = re.compile(r"(?<=[A-Z.]) <[\w\[\]]+>$")
+"""The panels in the order of the help: what a command reads, what it does, where and how."""
+_NOTE: Final = re.compile(r"  \[(.*)\]$")
+"""What typer adds to a help text: the default, the smallest value, whether it is required.
+
+The usage line shows what is required; a configured command may find the argument in its file.
+"""
+_TYPE: Final = re.compile(r"(?<=[A-Z.]) <[\w\[\]|-]+>$")
 """What typer adds to the name of an argument."""
+_UNBROKEN: Final = "\N{NON-BREAKING HYPHEN}"
+"""Stands for the hyphens of a help text until its lines are wrapped, so that names stay whole."""
 _PLACES: Final = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
 """The sources of an option's value, in order of precedence."""
 _LONGEST_NAME: Final = 23
@@ -63,9 +68,13 @@ class PanelledCommand(TyperCommand):
     brief: frozenset[str] = frozenset()
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The words of the usage line; an argument that is needed has no brackets."""
+        """The words of the usage line; a required argument has no brackets."""
         pieces = super().collect_usage_pieces(ctx)
         return [re.sub("[{}]", "", piece).replace("." * 6, "...") for piece in pieces]
+
+    def get_help(self, ctx: Any) -> str:
+        """The help as text."""
+        return str(super().get_help(ctx)).replace(_UNBROKEN, "-")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes the arguments, then the options, panel by panel."""
@@ -77,7 +86,7 @@ class PanelledCommand(TyperCommand):
             record = one.get_help_record(ctx)
             if record is not None:
                 name = _TYPE.sub("", record[0]).ljust(_LONGEST_NAME)
-                text = record[1].removesuffix(_REQUIRED)
+                text = _NOTE.sub(_default_sentence, record[1]).replace("-", _UNBROKEN)
                 title = _last(panels) if _is_help(one) else _panel(one)
                 panels.setdefault(title, []).append((name, text))
         for title, rows in panels.items():
@@ -95,7 +104,7 @@ class PanelledCommand(TyperCommand):
 
 
 class ConfiguredCommand(PanelledCommand):
-    """A command whose options take what the environment and a configuration file say.
+    """A command whose options take defaults from the environment and a configuration file.
 
     The command line comes first, then variables such as DPAUDIT_AUDIT_EPSILON, then the file
     (`dpaudit.auditing.configuration`), then the defaults. An effort takes precedence with its
@@ -153,6 +162,12 @@ def _let_effort_win(ctx: Any) -> None:
 def _source(ctx: Any, name: str) -> str:
     source = ctx.get_parameter_source(name)
     return "" if source is None else str(source.name)
+
+
+def _default_sentence(note: re.Match[str]) -> str:
+    """The default that a note of typer names, as a sentence of the help text."""
+    defaults = [one for one in note[1].split("; ") if one.startswith("default: ")]
+    return "".join(f" Default: {one.removeprefix('default: ')}." for one in defaults)
 
 
 def _rank(param: Any) -> int:

@@ -12,6 +12,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, results, write_asked
+from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason
 from dpaudit.formatting import Row, listed, row_lines
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     list[Path] | None,
-    typer.Option(
+    option(
         "--out",
         metavar="FILE",
-        help="Also writes it there, as the name ends: .html, .md, .svg (the picture) or .json. "
-        "May be repeated.",
-        show_default=False,
+        help="File to write as well: .html, .md, .svg (the figure), .json; repeatable.",
+        shown=False,
+        panel=Panel.OUTPUT,
     ),
 ]
 
@@ -39,9 +40,9 @@ def compare(
     out: Out = None,
     json: options.Json = False,
 ) -> None:
-    """Puts finished runs side by side: claims, proved bounds, and what changed since the first.
+    """Compares finished runs: claims, bounds, and what changed since the first one.
 
-    Exits with 0 whatever the runs found.
+    The exit code is 0 whatever the runs found.
     """
     from dpaudit.comparison import Reference
 
@@ -51,14 +52,15 @@ def compare(
 @guarded
 def history(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Holds the run folders, one for each version.")
+        Path, typer.Argument(metavar="FOLDER", help="Folder with the run folders, one per version.")
     ],
     out: Out = None,
     json: options.Json = False,
 ) -> None:
-    """Shows the runs of a folder in the order of their names (v9 before v10), each since the last.
+    """Compares each run of a folder with the previous one, in the order of their names.
 
-    Exits with 0 whatever the runs found.
+    Numbers in names count as numbers: v9 comes before v10. The exit code is 0 whatever the runs
+    found.
     """
     from dpaudit.comparison import Reference
     from dpaudit.game.store import STORE_FILE

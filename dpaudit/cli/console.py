@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
-from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
@@ -23,6 +22,7 @@ import typer
 from rich.console import Console
 
 from dpaudit.cli.exits import ExitCode as ExitCode
+from dpaudit.cli.exits import FailOn as FailOn
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import error_line, error_text, visible
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class FailOn(StrEnum):
-    """Least severe verdict that fails."""
-
-    VIOLATION = "violation"
-    INCONCLUSIVE = "inconclusive"
-    NEVER = "never"
 
 
 def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
@@ -69,7 +61,7 @@ class _Tolerant(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # that of a text stream can be set
-        """That of the stream, which decides what characters a bar is drawn with."""
+        """The encoding of the stream, which decides the characters of a progress bar."""
         return getattr(self._stream, "encoding", None) or "utf-8"
 
     def isatty(self) -> bool:

@@ -1,4 +1,4 @@
-"""`dpaudit demo`: two audits whose answers are known, in a minute."""
+"""`dpaudit demo`: two audits with known answers, in a minute."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, messages, results, resumable, write_asked
+from dpaudit.cli.panels import Panel, option
 from dpaudit.formatting import Row, headed, row_lines
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class _Toy(NamedTuple):
 
 
 _TOYS: Final = (
-    _Toy("laplace-histogram", "claims epsilon 1 and keeps to it: noisy counts of one column"),
+    _Toy("laplace-histogram", "claims epsilon 1 and satisfies it: noisy counts of one column"),
     _Toy("copycat", "claims epsilon 1, and copies one record if it saw it"),
 )
 
@@ -37,21 +38,22 @@ _TOYS: Final = (
 @guarded
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Holds both run folders.")
+        Path, option("--out", metavar="DIR", help="Folder of both runs.", panel=Panel.OUTPUT)
     ] = Path("runs/demo"),
     open_report: Annotated[
         bool,
-        typer.Option(
+        option(
             "--open-report/--no-open-report",
-            help="Opens the comparison in a browser, on a terminal.",
+            help="Open the comparison in a browser, if on a terminal.",
+            panel=Panel.OUTPUT,
         ),
     ] = True,
     jobs: options.Jobs = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Audits a toy that keeps its promise and one that does not, and shows both side by side.
+    """Audits two toy generators, one that satisfies its claim and one that does not.
 
-    Exits with 0 whatever was found.
+    Shows both audits side by side. The exit code is 0 whatever they find.
     """
     from dpaudit.comparison import compare
     from dpaudit.comparison.render import comparison_page

@@ -1,4 +1,4 @@
-"""`dpaudit env`: the environments of libraries that are audited in a process of their own."""
+"""`dpaudit env`: the environments of libraries that are audited in their own process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpaudit.formatting import Row, aligned, counted, did_you_mean, headed
 env = typer.Typer(
     cls=SuggestingGroup,
     add_completion=False,
-    help="Manages the pinned environments of libraries: lists, creates and removes them.",
+    help="Manages the pinned Python environments of libraries.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -33,7 +33,7 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="Of an environment (see `dpaudit env list`); NAME@VERSION has another release.",
+        help="Environment (see `dpaudit env list`); NAME@VERSION for another release.",
         show_default=False,
     ),
 ]
@@ -42,7 +42,7 @@ Name = Annotated[
 @env.command("list", cls=PanelledCommand)
 @guarded
 def list_environments() -> None:
-    """Lists environments: of anonymeter, of registered libraries, and what else is in the cache."""
+    """Lists all environments, created or not, and their state."""
     from dpaudit.bugs.bug import known_environments
 
     rows, folders = [("environment", "state")], set()
@@ -72,9 +72,9 @@ def create(
     name: Name,
     python: options.Python = None,
 ) -> None:
-    """Makes an environment with pip in a cache folder; one that is complete is left alone.
+    """Creates an environment with pip, unless it is complete.
 
-    pip runs the build scripts of what it installs with your rights, and asks the package index.
+    pip runs the build scripts of packages with your rights, and contacts the package index.
     """
     environment = _named(name)
     before = environment.built
@@ -88,10 +88,12 @@ def create(
 def remove(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help="Of environments.", show_default=False),
+        typer.Argument(
+            metavar="NAME...", help="Environments (see `dpaudit env list`).", show_default=False
+        ),
     ],
 ) -> None:
-    """Deletes environments, those of their older pins included."""
+    """Deletes environments, older pins included."""
     known = sorted(set(existing_environments().values()))
     for name in names:
         if name not in known:

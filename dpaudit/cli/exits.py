@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Final
 
 
@@ -17,12 +17,20 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+class FailOn(StrEnum):
+    """Least severe verdict that fails."""
+
+    VIOLATION = "violation"
+    INCONCLUSIVE = "inconclusive"
+    NEVER = "never"
+
+
 EXIT_CODES: Final = {
-    ExitCode.PASS: "passed: nothing was found that fails",
-    ExitCode.VIOLATION: "a violation or leak",
-    ExitCode.USAGE: "wrong use or input",
+    ExitCode.PASS: "passed",
+    ExitCode.VIOLATION: "violation or leak",
+    ExitCode.USAGE: "wrong usage or input",
     ExitCode.INCONCLUSIVE: "inconclusive or invalid",
     ExitCode.INTERNAL: "internal error",
     ExitCode.INTERRUPTED: "interrupted; the same command resumes an audit",
 }
-"""What the help of every command says of them."""
+"""Their meaning, as the help of every command lists them."""

@@ -17,8 +17,8 @@ Suspects = Annotated[
     typer.Option(
         "--suspect",
         metavar="NAME",
-        help="A fix that the generator offers, row-order, or all-together; repeatable. "
-        "Default: every one.",
+        help="Suspect to fix: a fix that the generator offers, row-order, all-together; "
+        "repeatable. Default: every one.",
         show_default=False,
     ),
 ]
@@ -26,8 +26,8 @@ Models = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Models to train for each suspect, both worlds together. Default: those of the run, "
-        "at most 400, or as many more as it takes to find the leak again.",
+        help="Shadow models for each suspect. Default: as many as the run has, up to 400; more "
+        "where the leak needs them.",
         show_default=False,
     ),
 ]
@@ -47,11 +47,11 @@ def explain(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Explains a violation: runs its audit again with one suspect fixed at a time.
+    """Explains a violation: repeats the audit with one suspect fixed at a time.
 
     Suspects are the fixes that the generator offers, the order of the table's rows (shuffled in
-    each training), and all of them together. The same command resumes what was interrupted.
-    Exits with 0 if a fix removes the leak, with 3 if none does.
+    each training), and all of them together. The same command resumes an interrupted run. The exit
+    code is 0 if a fix removes the leak, 3 if none does.
     """
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.explain import ROW_ORDER, inquire

@@ -19,6 +19,7 @@ from dpaudit.cli.console import (
     results,
     resumable,
 )
+from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import InputError
 from dpaudit.formatting import Row, row_lines
 
@@ -31,8 +32,8 @@ GeneratorsOption = Annotated[
     list[str],
     typer.Argument(
         metavar="GENERATOR...",
-        help="Names as for audit, perhaps with parameters: NAME,KEY=VALUE. Each is built "
-        "with epsilon.",
+        help="Generators as for `dpaudit audit`, with parameters as NAME,KEY=VALUE. Each takes a "
+        "parameter epsilon.",
         show_default=False,
     ),
 ]
@@ -41,7 +42,8 @@ TestOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Real rows to test classifiers on. Default: a part of --data.",
+        help="Real rows to test classifiers on. Default: a part of --data that no model is "
+        "trained on.",
         show_default=False,
     ),
 ]
@@ -57,7 +59,8 @@ def frontier(
     generators: GeneratorsOption,
     data: options.Data,
     epsilons: Annotated[
-        str, typer.Option(metavar="E,E...", help="Privacy budgets, one point each.")
+        str,
+        typer.Option(metavar="E,E...", help="Values of epsilon, one point of the frontier each."),
     ] = "1,3,10",
     settings: AuditSettings,
     schema: options.SchemaFile = None,
@@ -66,24 +69,23 @@ def frontier(
     positive: task_options.PositiveValue = None,
     test_share: task_options.TestShare = 0.2,
     repeats: Annotated[
-        int, typer.Option(metavar="N", help="Synthetic tables to measure for each point.")
+        int, typer.Option(metavar="N", help="Synthetic tables per point, for utility.")
     ] = 10,
     classifier: task_options.Classifiers = None,
     jobs: options.Jobs = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of the runs and of the report.")
+        Path,
+        option(metavar="DIR", help="Folder of the runs and of the report.", panel=Panel.OUTPUT),
     ] = Path("runs/frontier"),
-    fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with an error from this verdict on.")
-    ] = FailOn.VIOLATION,
+    fail_on: options.FailOnVerdict = FailOn.VIOLATION,
     json: options.Json = False,
     quiet: options.Quiet = False,
     help_all: HelpAll = False,
 ) -> None:
-    """Audits generators at several epsilons, and measures what their tables are good for.
+    """Audits generators at several epsilons and measures the utility of their tables.
 
-    The same command resumes; more generators or epsilons may be added in the same folder.
-    Exits with 3 if a point failed or an audit is invalid, unless another one found a violation.
+    The same command resumes; with the same --out, generators and epsilons can be added. The exit
+    code is 3 if a point failed or an audit is invalid, unless another audit found a violation.
     """
     del help_all  # its callback has answered
     from dpaudit.frontiers.plan import FrontierSettings

@@ -1,6 +1,6 @@
-"""A group of commands whose modules are imported when they are called for.
+"""A group of commands whose modules are imported when they are called.
 
-`dpaudit --help` and a mistyped command so cost what Typer costs, and no command imports what only
+So `dpaudit --help` and a mistyped command cost no more than Typer, and no command imports what only
 another one needs.
 """
 
@@ -41,7 +41,7 @@ class Command(NamedTuple):
 
 
 class SuggestingGroup(TyperGroup):
-    """Commands by name; a wrong one is answered with a name that is close."""
+    """Commands by name; an unknown name gets the closest one as a suggestion."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the command that is called."""
@@ -87,7 +87,7 @@ class LazyGroup(SuggestingGroup):
         return command
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Runs the program; wrong words are answered in one line."""
+        """Runs the program; a usage error becomes one line."""
         alone = options.pop("standalone_mode", True)
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})

@@ -12,7 +12,7 @@ import typer
 
 from dpaudit.cli.console import guarded, messages, results
 from dpaudit.formatting import labelled
-from dpaudit.model.choices import WorstCase
+from dpaudit.model.choices import Access, WorstCase
 
 
 class Group(StrEnum):
@@ -28,10 +28,15 @@ class Group(StrEnum):
 @guarded
 def list_registered(
     group: Annotated[
-        Group | None, typer.Argument(metavar="KIND", help="What to list.", show_default=False)
+        Group | None,
+        typer.Argument(
+            metavar="KIND",
+            help="Kind to list: generators, attacks, bounds, worst-cases, libraries. Default: all.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
-    """Lists registered generators, attacks and libraries, bounds, and worst cases."""
+    """Lists generators, attacks, bounds, worst cases and libraries."""
     from dpaudit.bounds.table import BOUNDS
     from dpaudit.plugins.named import libraries
     from dpaudit.plugins.registry import ATTACKS, GENERATORS
@@ -76,10 +81,15 @@ def _registered(group: str, account: Callable[[object], str]) -> dict[str, str]:
 
 
 def _attack(value: object) -> str:
-    """What an attack sees and does."""
+    """What an attack does, and the access that it needs beyond synthetic rows."""
     from dpaudit.plugins.access import access_of
 
-    return f"sees {access_of(value)}; {_summary(value)}"
+    needed = access_of(value)
+    return (
+        f"{_summary(value)} Needs --access {needed}."
+        if needed is not Access.OUTPUT
+        else _summary(value)
+    )
 
 
 def _summary(value: object) -> str:

@@ -78,8 +78,8 @@ class Commands(LazyGroup):
                 True,
                 brief=_REPLAY,
             ),
-            "probe": Command("probe", "probe", "Cheap black-box checks in a handful of fits."),
-            "trace": Command("trace", "trace", "Checks of a PATE-like generator's training."),
+            "probe": Command("probe", "probe", "Cheap black-box checks, a handful of fits each."),
+            "trace": Command("trace", "trace", "Checks of training by PATE or DP-SGD."),
             "utility": Command("utility", "utility", "Utility compared with noise and real data."),
             "frontier": Command(
                 "frontier", "frontier", "Privacy and utility at several epsilons.", brief=_FRONTIER
@@ -97,17 +97,19 @@ class Commands(LazyGroup):
             ),
         },
         "Runs and reports": {
-            "report": Command("report", "report", "The report of a run, written again; figures."),
+            "report": Command("report", "report", "Report of a run, written again; figures."),
             "explain": Command(
-                "explain", "explain", "The cause of a violation: which fix removes the leak?"
+                "explain", "explain", "Cause of a violation: the fix that removes the leak."
             ),
             "bounds": Command("bounds", "bounds", "Every bound of a run, recomputed."),
             "compare": Command("compare", "compare", "Several runs side by side."),
-            "history": Command("compare", "history", "The runs of a folder, version by version."),
+            "history": Command("compare", "history", "Runs of a folder, version by version."),
         },
         "Released libraries": {
             "env": Command("env", "env", "Pinned environments: list, create, remove."),
-            "bisect": Command("bisect", "bisect", "One audit of each release.", brief=_BISECT),
+            "bisect": Command(
+                "bisect", "bisect", "One audit per release of a library.", brief=_BISECT
+            ),
             "bugs": Command("bugs", "bugs", "Real privacy bugs and their proofs."),
             "check-worker": Command(
                 "check_worker", "check_worker", "Conformance of a worker to dpaudit-worker/1."
@@ -119,7 +121,7 @@ class Commands(LazyGroup):
             ),
             "account": Command("account", "account", "Privacy cost of a PATE ensemble's labels."),
             "list": Command("list", "list_registered", "Generators, attacks, libraries, bounds."),
-            "show": Command("show", "show", "One of them, with its parameters."),
+            "show": Command("show", "show", "Description and parameters of one of them."),
             "doctor": Command("doctor", "doctor", "State of this installation."),
         },
     }
@@ -152,8 +154,8 @@ def _root(
         str | None,
         typer.Option(
             metavar="FILE|none",
-            help="Configuration of audit, plan and replay. Default: dpaudit.toml or "
-            "[tool.dpaudit] of pyproject.toml, here or above.",
+            help="Configuration of audit, plan and replay; none: no file. Default: dpaudit.toml, "
+            "or [tool.dpaudit] in pyproject.toml, in this folder or above.",
             show_default=False,
         ),
     ] = None,
@@ -163,9 +165,9 @@ def _root(
 
 
 def _occupy_streams() -> None:
-    """Puts something harmless where standard input, output or error was closed, for workers too.
+    """Replaces standard input, output or error by the null device if closed, for workers too.
 
-    Else the next files that are opened take their places, and whatever foreign code prints.
+    Otherwise the next opened files get these descriptors, and receive what foreign code prints.
     `sys.stdout` stays None, so that a result that cannot be printed is noted.
     """
     for descriptor in range(3):

@@ -1,4 +1,4 @@
-"""Wrong use of the command line in one line: what was wrong, where, and where to read on."""
+"""Usage errors in one line: what was wrong, where, and which help to read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpaudit.cli.command import HELP_ALL
 from dpaudit.formatting import did_you_mean
 
 UsageError: Any = typer.BadParameter.__base__
-"""What typer raises for words that are no command; not among its public names."""
+"""The base class of typer's usage errors; not among its public names."""
 
 _EXTRA: Final = re.compile(r"^Got unexpected extra argument.*? \((.*)\)$")
 _WANTED: Final = {
@@ -21,11 +21,11 @@ _WANTED: Final = {
     "greater_than_equal": "at least {ge}",
     "bool_parsing": "true or false",
 }
-"""What a value must be, by the kind of error of pydantic, which reads the values."""
+"""The requirement on a value, by the error type of pydantic, which reads the values."""
 
 
 def one_line(error: Any) -> str:
-    """A usage error of typer in the words of every other error.
+    """A usage error of typer in the form of all other errors.
 
     Args:
         error: The error.
@@ -48,7 +48,7 @@ def one_line(error: Any) -> str:
 
 
 def _close(name: str, context: Any) -> str:
-    """The option of the command that is spelled most like one that it does not have."""
+    """The option of the command that is spelled most like an unknown one."""
     parameters = context.command.get_params(context)
     names = [flag[2:] for one in parameters for flag in one.opts if flag.startswith("--")]
     return did_you_mean(name.lstrip("-"), names).replace("'", "'--", 1)
@@ -83,7 +83,7 @@ def _refused(error: Any) -> str:
 
 
 def _read_on(error: Any) -> str:
-    """The help that says more: the long one of an option that the short one leaves out."""
+    """The help to read: the long one for an option that the short one omits."""
     context = error.ctx
     if context is None:
         return ""

@@ -20,6 +20,7 @@ import typer
 from dpaudit.auditing.configuration import type_and_description
 from dpaudit.auditing.games import audit_settings, keywords
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.cli.exits import FailOn
 from dpaudit.cli.panels import Panel, option, registered_generators
 from dpaudit.errors import InputError
 from dpaudit.model.choices import (
@@ -36,14 +37,14 @@ GeneratorName = Annotated[
     str,
     typer.Argument(
         metavar="GENERATOR",
-        help="A class with fit(data, *, seed) and sample(n, *, seed): file.py:Gan or module:Gan; "
-        "a name or LIBRARY:METHOD (see `dpaudit list`); or worker:COMMAND.",
+        help="Class with fit(data, *, seed) and sample(n, *, seed), as file.py:Gan or module:Gan; "
+        "registered name or LIBRARY:METHOD (see `dpaudit list`); or worker:COMMAND.",
         show_default=False,
         autocompletion=registered_generators,
     ),
 ]
 RunFolderArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder, or its result.json.")
+    Path, typer.Argument(metavar="RUN", help="Run folder, or its result.json.")
 ]
 Data = Annotated[
     str,
@@ -58,8 +59,8 @@ SchemaFile = Annotated[
     Path | None,
     option(
         metavar="FILE",
-        help="Public schema of the table (JSON, SDV). Default: inferred, which hides leaks "
-        "through bounds.",
+        help="Public schema of the table: JSON, or SDV metadata. Default: inferred from the "
+        "table, which hides leaks through bounds.",
         shown=False,
         panel=Panel.INPUT,
     ),
@@ -79,8 +80,8 @@ Epsilon = Annotated[
     float | None,
     option(
         metavar="E",
-        help="Claimed epsilon; the generator's own parameter is -p epsilon=E. Default: the "
-        "generator's claim; without one, the audit measures epsilon.",
+        help="Claimed epsilon (-p epsilon=E sets the generator's parameter). Default: the "
+        "generator's claim; if it makes none, an audit measures epsilon.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -89,7 +90,7 @@ Delta = Annotated[
     float | None,
     option(
         metavar="D",
-        help="Claimed delta. Default: the generator's own, else 0 (pure DP).",
+        help="Claimed delta. Default: the generator's claim, else 0 (pure DP).",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -98,7 +99,7 @@ OwnEpsilon = Annotated[
     float | None,
     option(
         metavar="E",
-        help="Parameter epsilon of the generator, as -p epsilon=E. Default: its own.",
+        help="The generator's parameter epsilon; same as -p epsilon=E.",
         shown=False,
         panel=Panel.INPUT,
     ),
@@ -107,7 +108,7 @@ OwnDelta = Annotated[
     float | None,
     option(
         metavar="D",
-        help="Parameter delta of the generator, as -p delta=D. Default: its own.",
+        help="The generator's parameter delta; same as -p delta=D.",
         shown=False,
         panel=Panel.INPUT,
     ),
@@ -116,7 +117,7 @@ Mu = Annotated[
     float | None,
     option(
         metavar="M",
-        help="Mu of a Gaussian DP claim instead. Default: none.",
+        help="Claimed mu, for Gaussian DP instead of (epsilon, delta). Default: none.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -125,7 +126,7 @@ Rho = Annotated[
     float | None,
     option(
         metavar="R",
-        help="Rho of a zCDP claim instead. Default: none.",
+        help="Claimed rho, for zCDP instead of (epsilon, delta). Default: none.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -134,7 +135,8 @@ Curve = Annotated[
     str | None,
     option(
         metavar="FILE|E:D,E:D",
-        help="Privacy curve as the claim instead: 0.5:1e-3,1:1e-5. Default: none.",
+        help="Claimed privacy curve instead of one (epsilon, delta), such as 0.5:1e-3,1:1e-5. "
+        "Default: none.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -143,7 +145,8 @@ Relation = Annotated[
     Neighbours | None,
     option(
         metavar="RELATION",
-        help="Neighbouring relation: add-remove, replace-one. Default: the claim's own.",
+        help="Neighbouring relation: add-remove, replace-one. Default: the generator's claim, else "
+        "add-remove.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -152,28 +155,23 @@ Rows = Annotated[
     int | None,
     option(
         metavar="N",
-        help="Synthetic rows per model. Default: the table's.",
+        help="Synthetic rows per model. Default: as many as the table has.",
         shown=False,
-        panel=Panel.ATTACK,
     ),
 ]
-Confidence = Annotated[
-    float,
-    option(metavar="C", help="One-sided confidence of the bound.", panel=Panel.ATTACK),
-]
+Confidence = Annotated[float, option(metavar="C", help="One-sided confidence of the bound.")]
 Seed = Annotated[
     int,
     option(
         metavar="S",
         help="Seed of all randomness; another one gives independent results.",
-        panel=Panel.ATTACK,
     ),
 ]
 Jobs = Annotated[
     int | None,
     option(
         metavar="J",
-        help="Trainings at once; 1 for a single GPU. Default: one per core.",
+        help="Trainings in parallel; 1 for a single GPU. Default: one per core.",
         shown=False,
         panel=Panel.MACHINE,
         least=1,
@@ -184,7 +182,7 @@ EngineKind = Annotated[
     option(
         "--engine",
         metavar="ENGINE",
-        help="Where models are trained: local (processes) or dask.",
+        help="Engine that trains the models: local (processes), dask (cluster).",
         panel=Panel.MACHINE,
     ),
 ]
@@ -192,7 +190,7 @@ Scheduler = Annotated[
     str | None,
     option(
         metavar="ADDRESS",
-        help="Scheduler of dask: tcp://host:8786, or its JSON file.",
+        help="Dask scheduler: tcp://host:8786, or its JSON file.",
         shown=False,
         panel=Panel.MACHINE,
     ),
@@ -201,8 +199,8 @@ TrialTimeout = Annotated[
     float | None,
     option(
         metavar="SECONDS",
-        help="Longest training of a model. Default: 20 times the slowest, at least an hour; at "
-        "first a day.",
+        help="Time limit of one training. Default: a day for the first, then 20 times the slowest, "
+        "at least an hour.",
         shown=False,
         panel=Panel.MACHINE,
     ),
@@ -211,7 +209,7 @@ Python = Annotated[
     Path | None,
     option(
         metavar="PATH",
-        help="Interpreter to make environments with. Default: this one if its version fits, else "
+        help="Python interpreter of the environments. Default: this one if its version fits, else "
         "python3.X on PATH.",
         shown=False,
     ),
@@ -220,7 +218,7 @@ WorkerMemory = Annotated[
     float | None,
     option(
         metavar="GB",
-        help="Memory limit of a generator's own process. Default: none.",
+        help="Memory limit of a generator that runs in its own process. Default: none.",
         shown=False,
         panel=Panel.MACHINE,
     ),
@@ -230,7 +228,17 @@ Json = Annotated[
     option("--json", help="Print one JSON document and nothing else.", panel=Panel.OUTPUT),
 ]
 Quiet = Annotated[
-    bool, option("-q", "--quiet", help="No progress; one line of result.", panel=Panel.OUTPUT)
+    bool,
+    option("-q", "--quiet", help="Print one line of result and no progress.", panel=Panel.OUTPUT),
+]
+FailOnVerdict = Annotated[
+    FailOn,
+    option(
+        "--fail-on",
+        metavar="VERDICT",
+        help="Least severe verdict that fails: violation, inconclusive, never (none does).",
+        panel=Panel.OUTPUT,
+    ),
 ]
 Html = Annotated[
     Path | None,
@@ -246,8 +254,8 @@ WorstCaseTables = Annotated[
     WorstCase | None,
     option(
         metavar="NAME",
-        help="Table made to show leaks, from --schema alone: opposite, one-hot, narrow, mst, "
-        "mixed. Default: none.",
+        help="Worst-case table instead of --data, built from --schema alone: opposite, one-hot, "
+        "narrow, mst, mixed (see `dpaudit list worst-cases`). Default: none.",
         shown=False,
         panel=Panel.MORE_AUDITS,
     ),
@@ -256,11 +264,20 @@ NeighboursFile = Annotated[
     str | None,
     option(
         metavar="FILE",
-        help="Neighbouring table: --data without the target. Default: none.",
+        help="Your own neighbouring table: --data without the target record. Default: none.",
         shown=False,
         panel=Panel.MORE_AUDITS,
     ),
 ]
+
+
+def _of_attack(words: Any) -> Any:
+    """An option in the panel of the attack, of commands that run one."""
+    hint, found = get_args(words)
+    found = copy(found)
+    found.rich_help_panel = Panel.ATTACK
+    return Annotated[hint, found]
+
 
 SETTINGS: dict[str, Any] = {
     "parameters": Parameters,
@@ -274,8 +291,8 @@ SETTINGS: dict[str, Any] = {
         Effort,
         option(
             metavar="EFFORT",
-            help="Size of the audit in shadow models: standard (default; 400), quick (100), "
-            "thorough (1000).",
+            help="Size of the audit: standard (default; 400 shadow models), quick (100), thorough "
+            "(1000); --shadow-models takes precedence.",
             shown=False,
             panel=Panel.ATTACK,
         ),
@@ -296,9 +313,9 @@ SETTINGS: dict[str, Any] = {
         Access,
         option(
             metavar="LEVEL",
-            help="What the attacker sees: output (default; synthetic rows), model (also what the "
-            "fitted model discloses, such as a discriminator), released (also what the proof "
-            "protects, such as noisy counts).",
+            help="What the attacker sees: output (default; synthetic rows), model (also the "
+            "published parts of the model, such as a discriminator), released (also what the "
+            "proof protects, such as noisy counts).",
             shown=False,
             panel=Panel.ATTACK,
         ),
@@ -308,7 +325,7 @@ SETTINGS: dict[str, Any] = {
         option(
             "--attack",
             metavar="NAME[,K=V]",
-            help="Attack to score; repeatable, each costs confidence. Default: groundhog, "
+            help="Attack to run; repeatable, at a Bonferroni correction. Default: groundhog, "
             "query-target and form.",
             shown=False,
             panel=Panel.ATTACK,
@@ -318,18 +335,18 @@ SETTINGS: dict[str, Any] = {
         int,
         option(
             metavar="N",
-            help="Shadow models to train, in all; overrides --effort.",
+            help="Total number of shadow models.",
             panel=Panel.ATTACK,
         ),
     ],
-    "rows": Rows,
-    "confidence": Confidence,
+    "rows": _of_attack(Rows),
+    "confidence": _of_attack(Confidence),
     "threshold": Annotated[
         ThresholdRule,
         option(
             metavar="RULE",
-            help="Where the threshold is chosen: cross-validated (default; on the models that fit "
-            "the attack), hold-out (on models of its own).",
+            help="Models that choose the attack's threshold: cross-validated (default; those that "
+            "fit the attack), hold-out (a separate part).",
             shown=False,
             panel=Panel.RULES,
         ),
@@ -338,8 +355,8 @@ SETTINGS: dict[str, Any] = {
         Multiplicity,
         option(
             metavar="RULE",
-            help="Several attacks: bonferroni (default; all are scored), select (only the most "
-            "promising one).",
+            help="Correction for several attacks: bonferroni (default; all are scored), select "
+            "(only the most promising one is).",
             shown=False,
             panel=Panel.RULES,
         ),
@@ -348,7 +365,7 @@ SETTINGS: dict[str, Any] = {
         bool,
         option(
             "--sequential",
-            help="Sequential audit: stops at the first proof, at --shadow-models at most.",
+            help="Sequential audit: stops at the first proof, after --shadow-models at the latest.",
             panel=Panel.MORE_AUDITS,
         ),
     ],
@@ -356,7 +373,7 @@ SETTINGS: dict[str, Any] = {
         bool,
         option(
             "--one-run",
-            help="Audit of one training with many canaries, for slow generators.",
+            help="Audit of a single training with many canaries, for slow generators.",
             panel=Panel.MORE_AUDITS,
         ),
     ],
@@ -364,7 +381,7 @@ SETTINGS: dict[str, Any] = {
         int | None,
         option(
             metavar="M",
-            help="Canaries of --one-run, each included by a fair coin.",
+            help="Canaries of --one-run, each included with probability 1/2.",
             panel=Panel.MORE_AUDITS,
         ),
     ],
@@ -372,7 +389,7 @@ SETTINGS: dict[str, Any] = {
         int,
         option(
             metavar="K",
-            help="Records attacked in each shadow model.",
+            help="Number of records that share the shadow models, each one attacked.",
             panel=Panel.MORE_AUDITS,
         ),
     ],
@@ -380,14 +397,14 @@ SETTINGS: dict[str, Any] = {
         bool,
         option(
             "--probe/--no-probe",
-            help="Probes before the audit, from 400 models on.",
+            help="Black-box probes first, in audits of 400 models or more; on by default.",
             panel=Panel.RULES,
         ),
     ],
     "worker_memory": WorkerMemory,
-    "seed": Seed,
+    "seed": _of_attack(Seed),
 }
-"""The words of settings as options, in the order of the help."""
+"""The help text of each setting as an option, in the order of the help."""
 
 REPEATABLE = {
     "parameters": "-p",
@@ -395,13 +412,13 @@ REPEATABLE = {
     "samplers": "--sampler",
     "secrets": "--secret",
 }
-"""Settings of several values, and the option that gives one."""
+"""Settings with several values, and the option that gives one of them."""
 
 
 def built_with(
     pairs: Sequence[str] | None, epsilon: float | None, delta: float | None
 ) -> dict[str, Any]:
-    """The parameters that a generator is built with by name.
+    """The constructor parameters of a generator given by name.
 
     Args:
         pairs: Those that `-p` gives.

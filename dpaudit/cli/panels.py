@@ -9,15 +9,15 @@ import typer
 
 
 class Panel(StrEnum):
-    """Under which heading of the help an option stands."""
+    """The heading of the help that an option stands under."""
 
-    INPUT = "Table and generator"
+    INPUT = "Input"
     CLAIM = "Claim"
     ATTACK = "Attack"
     MORE_AUDITS = "More audits"
     OUTPUT = "Output and exit code"
     MACHINE = "Machine"
-    RULES = "Rules"
+    RULES = "Statistics"
 
 
 def option(
@@ -28,7 +28,7 @@ def option(
     panel: Panel | None = None,
     least: int | None = None,
 ) -> Any:
-    """An option; without `shown` its help says the default in words."""
+    """An option; without `shown` its help text names the default."""
     return typer.Option(
         *names, metavar=metavar, help=help, show_default=shown, rich_help_panel=panel, min=least
     )

@@ -1,4 +1,4 @@
-"""`dpaudit plan`: what an audit of a given size can prove, and what it costs."""
+"""`dpaudit plan`: what an audit of a given size can detect, and what it costs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ Detect = Annotated[
     float | None,
     typer.Option(
         metavar="E",
-        help="Leak to detect, in the unit of the claim: how large must the audit be?",
+        help="Epsilon to detect; the plan then says how many models that takes. (Mu or rho for a "
+        "claim in these.)",
         show_default=False,
     ),
 ]
@@ -49,20 +50,20 @@ TruePositiveRate = Annotated[
     float | None,
     typer.Option(
         metavar="T",
-        help="True positive rate of the attack to detect instead; with --fpr.",
+        help="True positive rate of an attack, instead of --detect; needs --fpr.",
         show_default=False,
     ),
 ]
 FalsePositiveRate = Annotated[
     float | None,
     typer.Option(
-        metavar="F", help="False positive rate of that attack; with --tpr.", show_default=False
+        metavar="F", help="False positive rate of that attack; needs --tpr.", show_default=False
     ),
 ]
 SecondsPerModel = Annotated[
     float | None,
     typer.Option(
-        metavar="S", help="Training time of one model, to compute the cost.", show_default=False
+        metavar="S", help="Training time of one model, to estimate the cost.", show_default=False
     ),
 ]
 
@@ -89,7 +90,8 @@ def plan(
         str | None,
         typer.Argument(
             metavar="GENERATOR",
-            help="Generator whose claim counts; needs --data.",
+            help="Generator whose claim is audited; needs --data. Default: none; give the claim "
+            "instead.",
             show_default=False,
         ),
     ] = None,
@@ -97,7 +99,7 @@ def plan(
         str | None,
         option(
             metavar="FILE",
-            help="Table of GENERATOR: CSV (also .gz), Parquet, or sample:breast-cancer.",
+            help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
             shown=False,
             panel=Panel.INPUT,
         ),
@@ -109,15 +111,15 @@ def plan(
     seconds_per_model: SecondsPerModel = None,
     time_one: Annotated[
         bool,
-        typer.Option("--time-one", help="Train one model of GENERATOR to measure the cost."),
+        typer.Option("--time-one", help="Train one model of GENERATOR to measure its cost."),
     ] = False,
     jobs: options.Jobs = None,
     json: options.Json = False,
     help_all: HelpAll = False,
 ) -> None:
-    """Says what an audit can prove and what it costs; trains nothing (or one model, to time it).
+    """Computes what an audit can detect and what it costs, without training.
 
-    With --one-run: what one training with so many canaries can prove.
+    Only --time-one trains, a single model. --one-run plans an audit of one training with canaries.
     """
     del help_all  # its callback has answered
     from dpaudit.auditing.games import sizing_of

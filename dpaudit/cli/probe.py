@@ -1,4 +1,4 @@
-"""`dpaudit probe`: metamorphic checks from outside."""
+"""`dpaudit probe`: metamorphic black-box checks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, progress_of, require_folders, show, write_pages
+
+Confidence = Annotated[
+    float,
+    typer.Option(
+        metavar="C", help="Confidence that no probe flags a generator that satisfies its claim."
+    ),
+]
 
 
 @guarded
@@ -19,7 +26,7 @@ def probe(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ID", help="A probe to run; repeatable. Default: all.", show_default=False
+            metavar="ID", help="Probe to run; repeatable. Default: all.", show_default=False
         ),
     ] = None,
     epsilon: options.Epsilon = None,
@@ -29,21 +36,18 @@ def probe(
         str | None,
         typer.Option(
             metavar="row:N",
-            help="A record to watch; rows count from 0. Default: none.",
+            help="Record to watch; rows count from 0. Default: none.",
             show_default=False,
         ),
     ] = None,
     rows: options.Rows = None,
     records: Annotated[
-        int, typer.Option(metavar="N", help="Most records to probe; a sample of a larger table.")
+        int, typer.Option(metavar="N", help="Maximum number of records; a larger table is sampled.")
     ] = 1000,
     fits: Annotated[
-        int, typer.Option(metavar="N", help="Most fits of one probe after its pilot.")
+        int, typer.Option(metavar="N", help="Maximum number of fits of one probe after its pilot.")
     ] = 64,
-    confidence: Annotated[
-        float,
-        typer.Option(metavar="C", help="That no probe flags a generator which keeps its claim."),
-    ] = 0.99,
+    confidence: Confidence = 0.99,
     worker_memory: options.WorkerMemory = None,
     seed: options.Seed = 0,
     html: options.Html = None,
@@ -51,9 +55,9 @@ def probe(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Checks a generator from outside: a handful of fits for each probe, no instrumentation.
+    """Runs black-box checks of a generator, a handful of fits each.
 
-    Exits with 3 if no probe could judge the generator.
+    The exit code is 3 if no probe could judge the generator.
     """
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.probe import ProbeResult, ProbeSettings, run_probes

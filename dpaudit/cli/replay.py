@@ -15,8 +15,8 @@ PublicCoins: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--public-coins",
-        help="The claim counts on noise alone (PATE, DP-SGD without sampling): other coins "
-        "excuse nothing.",
+        help="Treat all randomness but the noise as public, for claims that rest on noise alone "
+        "(PATE, DP-SGD without sampling).",
     ),
 ]
 Confidence: TypeAlias = Annotated[
@@ -26,21 +26,23 @@ Target = Annotated[
     str,
     typer.Option(
         metavar="RECORD",
-        help="Record to leave out: `exposing`, `farthest`, `row:N`, `record:FILE`.",
+        help="Record to leave out: exposing (default; holds the most column extremes and unique "
+        "values), farthest, row:N, record:FILE.",
+        show_default=False,
     ),
 ]
 Targets = Annotated[
     int,
-    typer.Option(metavar="N", help="Records to try with two fits each; the worst is replayed."),
+    typer.Option(metavar="N", help="Records to try, two fits each; the worst is replayed."),
 ]
 Samplers = Annotated[
     list[str] | None,
     typer.Option(
         "--sampler",
         metavar="FUNCTION,law=LAW,scale=NAME",
-        help="A noise sampler of your own, MODULE:NAME, its law, and which of its parameters "
-        "is the scale (and, with loc=NAME, the value before noise); repeatable. Default: "
-        "those of the project's file.",
+        help="Noise sampler of your own code, as MODULE:NAME, with its law and the name of its "
+        "scale parameter (loc=NAME: the parameter with the value before noise); repeatable. "
+        "Default: those in the configuration file.",
         show_default=False,
     ),
 ]
@@ -48,8 +50,8 @@ HandOver = Annotated[
     bool,
     typer.Option(
         "--hand-over",
-        help="Unless consistent, 32 more fits look for what the record moves in synthetic rows, "
-        "for `dpaudit audit --after-replay`.",
+        help="Unless the verdict is consistent, find in 32 more fits which features of synthetic "
+        "rows the record moves, for `dpaudit audit --after-replay`.",
     ),
 ]
 
@@ -70,7 +72,9 @@ def replay(
     worst_case: options.WorstCaseTables = None,
     neighbours_file: options.NeighboursFile = None,
     targets: Targets = 1,
-    replays: Annotated[int, typer.Option(metavar="N", help="Counted replays, two fits each.")] = 10,
+    replays: Annotated[
+        int, typer.Option(metavar="N", help="Replays for the bound, two fits each.")
+    ] = 10,
     public_coins: PublicCoins = False,
     samplers: Samplers = None,
     hand_over: HandOver = False,
@@ -84,9 +88,10 @@ def replay(
     quiet: options.Quiet = False,
     help_all: HelpAll = False,
 ) -> None:
-    """Runs Python code in both worlds with the same noisy answers: its exact privacy loss.
+    """Computes the exact privacy loss of unmodified Python code, line by line.
 
-    Needs no change of its code and some 28 fits.
+    Fits the generator with and without one record, some 28 times in all, and gives both fits the
+    same noisy answers.
     """
     del help_all  # its callback has answered
     from dpaudit.plugins.registry import parse_parameters

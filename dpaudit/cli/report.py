@@ -14,8 +14,11 @@ from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import FigureName
 
-Inches = Annotated[
-    float | None, typer.Option(metavar="INCHES", help="Of the figure.", show_default=False)
+Width = Annotated[
+    float | None, typer.Option(metavar="INCHES", help="Width of the figure.", show_default=False)
+]
+Height = Annotated[
+    float | None, typer.Option(metavar="INCHES", help="Height of the figure.", show_default=False)
 ]
 
 
@@ -26,7 +29,7 @@ def report(
         FigureName | None,
         typer.Option(
             metavar="NAME",
-            help="A figure instead, for --out: claim, roc or scores.",
+            help="Figure to draw instead: claim, roc, scores; needs --out.",
             show_default=False,
         ),
     ] = None,
@@ -36,17 +39,17 @@ def report(
             "-o",
             "--out",
             metavar="FILE",
-            help="File of the figure: .pdf, .svg or .png.",
+            help="File to write the figure to: .pdf, .svg, .png.",
             show_default=False,
         ),
     ] = None,
-    width: Inches = None,
-    height: Inches = None,
+    width: Width = None,
+    height: Height = None,
     json: options.Json = False,
 ) -> None:
-    """Writes report.html and report.md again from a finished run's result.json, or a figure of it.
+    """Writes a run's report.html and report.md again from its result.json, or draws a figure of it.
 
-    Figures are drawn by matplotlib: pip install 'dpaudit[plot]'.
+    Figures need matplotlib: pip install 'dpaudit[plot]'.
     """
     from dpaudit.report.render import write_reports
     from dpaudit.results.result import AuditResult, report_row

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 def show(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="A generator, an attack, LIBRARY:METHOD, or a bound."),
+        typer.Argument(
+            metavar="NAME", help="Generator, attack, bound, or LIBRARY:METHOD (see `dpaudit list`)."
+        ),
     ],
 ) -> None:
-    """Shows what a generator, an attack or a bound is and which parameters it takes."""
+    """Shows the description and parameters of a generator, attack or bound."""
     from dpaudit.bounds.table import BOUNDS
     from dpaudit.plugins.named import library_named
     from dpaudit.plugins.registry import GENERATORS, names

@@ -18,7 +18,7 @@ def split(
         Path,
         typer.Option(
             metavar="FOLDER",
-            help="Where train.csv, holdout.csv and coins.json go.",
+            help="Folder for train.csv, holdout.csv and coins.json.",
             show_default=False,
         ),
     ],
@@ -26,7 +26,7 @@ def split(
         int | None,
         typer.Option(
             metavar="N",
-            help="Rows that have a coin, chosen at random; the others are always in train. "
+            help="Number of rows split by a fair coin, chosen at random; the others go to train. "
             "Default: all.",
             show_default=False,
         ),
@@ -35,15 +35,16 @@ def split(
         int | None,
         typer.Option(
             metavar="S",
-            help="Makes the split repeatable, by whoever knows it. Default: the system's entropy.",
+            help="Seed of the split; keep it secret, like the coins. Default: the system's "
+            "entropy.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Splits a table by fair coins, so that one training on train.csv can be audited later.
+    """Splits a table by fair coins, so that a release trained on train.csv can be audited.
 
-    Train on train.csv alone, ask for a number of synthetic rows fixed beforehand, and keep
-    holdout.csv and coins.json from the people who train. Then: dpaudit audit-data.
+    Train on train.csv alone and fix the number of synthetic rows beforehand. Keep holdout.csv and
+    coins.json from the people who train. Then run `dpaudit audit-data`.
     """
     from dpaudit.released_data import split as tossed
     from dpaudit.released_data import write_split
@@ -51,8 +52,10 @@ def split(
     found = tossed(data, coins=coins, seed=seed)
     train, holdout, coin_file = write_split(found, to)
     results().print(f"{train}: {len(found.train)} rows, for training")
-    results().print(f"{holdout}: {len(found.holdout)} rows, to keep from whoever trains")
-    results().print(f"{coin_file}: {len(found.coins.tossed)} coins, to keep from whoever trains")
+    results().print(f"{holdout}: {len(found.holdout)} rows, to keep from the people who train")
+    results().print(
+        f"{coin_file}: {len(found.coins.tossed)} coins, to keep from the people who train"
+    )
     messages().print(
         f"then: dpaudit audit-data --synthetic FILE --train {train} --holdout {holdout} --coins "
         f"{coin_file}"

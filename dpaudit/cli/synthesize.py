@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 def synthesize(
     generator: options.GeneratorName,
     data: options.Data,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="CSV to write; its claim goes beside.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="CSV file to write; the claim goes to FILE.claim.json."),
+    ],
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
     epsilon: options.OwnEpsilon = None,
@@ -32,14 +35,14 @@ def synthesize(
         int | None,
         typer.Option(
             metavar="S",
-            help="For experiments only: noise from a known seed protects nothing. "
+            help="Seed, for experiments only: noise from a known seed protects nothing. "
             "Default: the system's entropy.",
             show_default=False,
         ),
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fits a generator on a table, writes synthetic rows as CSV and its claim as JSON."""
+    """Fits a generator and writes synthetic rows as CSV and its claim as JSON."""
     from dpaudit.model.encoding import check_rows
     from dpaudit.model.tables import load
     from dpaudit.plugins.adapt import check_table, train

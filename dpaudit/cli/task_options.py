@@ -1,4 +1,4 @@
-"""Options that say what classifiers are to predict, and on which rows: of utility and frontier."""
+"""The prediction task of `utility` and `frontier`: label, test rows and classifiers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LabelColumn = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The column to predict. Default: the schema's label.",
+        help="Column to predict. Default: the schema's label.",
         show_default=False,
     ),
 ]
@@ -18,18 +18,18 @@ PositiveValue = Annotated[
     str | None,
     typer.Option(
         metavar="VALUE",
-        help="Its value to predict. Default: the second of two.",
+        help="Value of the label that counts as positive. Default: the second of two.",
         show_default=False,
     ),
 ]
 TestShare = Annotated[
-    float, typer.Option(metavar="SHARE", help="Share of --data held out for tests.")
+    float, typer.Option(metavar="SHARE", help="Share of --data held out for testing.")
 ]
 Classifiers = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="A classifier; repeatable. Default: the twelve of the papers.",
+        help="Classifier to train; repeatable. Default: the twelve of the PATE-GAN paper.",
         show_default=False,
     ),
 ]

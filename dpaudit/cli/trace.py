@@ -20,16 +20,16 @@ def trace(
     epsilon: options.OwnEpsilon = None,
     delta: options.OwnDelta = None,
     rows: options.Rows = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of every training.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed of every training.")] = 0,
     html: options.Html = None,
     markdown: options.Markdown = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Checks training by PATE or DP-SGD: who reads what, votes, gradients, noise, costs, bounds.
+    """Checks how a generator trains by PATE or DP-SGD: data access, votes, gradients, noise, cost.
 
-    Trains it a few times, on the table and on changed ones. Bugs and notes do not change the
-    exit code.
+    Trains it a few times, on the table and on changed copies of it. Only violations change the
+    exit code; bugs and notes do not.
     """
     from dpaudit.trace import trace as traced
     from dpaudit.trace.page import trace_page

@@ -1,4 +1,4 @@
-"""`dpaudit utility`: what a generator's tables are good for."""
+"""`dpaudit utility`: how useful a generator's tables are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TestOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Real rows to test on. Default: a part of --data that no generator sees.",
+        help="Real rows to test on. Default: a part of --data that no model is trained on.",
         show_default=False,
     ),
 ]
@@ -29,7 +29,7 @@ RowsOption = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Synthetic rows to train classifiers on. Default: as many as real ones.",
+        help="Synthetic rows per model. Default: as many as real training rows.",
         show_default=False,
     ),
 ]
@@ -48,7 +48,7 @@ def utility(
     positive: task_options.PositiveValue = None,
     test_share: task_options.TestShare = 0.2,
     repeats: Annotated[
-        int, typer.Option(metavar="N", help="Models to train, each measured by one table.")
+        int, typer.Option(metavar="N", help="Models to train, one synthetic table each.")
     ] = 10,
     rows: RowsOption = None,
     classifier: task_options.Classifiers = None,
@@ -56,20 +56,20 @@ def utility(
         bool,
         typer.Option(
             "--fidelity",
-            help="Also compare columns and pairs of columns, by SDMetrics.",
+            help="Also compare columns and pairs of columns (SDMetrics).",
         ),
     ] = False,
     confidence: Annotated[
-        float, typer.Option(metavar="C", help="Of intervals, and that noise is beaten.")
+        float, typer.Option(metavar="C", help="Confidence of intervals and of beating noise.")
     ] = 0.95,
     markdown: options.Markdown = None,
     seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Measures what synthetic tables are good for, compared with noise and real data.
+    """Measures how useful synthetic tables are, compared with noise and real data.
 
-    Exits with 3 if the tables are not distinguishable from noise.
+    The exit code is 3 if they are not shown to be better than noise.
     """
     from dpaudit.usefulness import UtilitySettings, run_utility
     from dpaudit.usefulness.run import UtilityProgress

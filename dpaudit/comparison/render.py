@@ -34,7 +34,7 @@ from dpaudit.report.standards import COMPARISON
 from dpaudit.report.svg import INK, Axes, Range, text
 from dpaudit.results.curves import FAR
 from dpaudit.results.record import days
-from dpaudit.results.sentences import claim_and_proof, gravest_in_odds
+from dpaudit.results.sentences import WITHHELD, claim_and_proof, gravest_in_odds
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
@@ -49,7 +49,11 @@ COMPARED = (
     "each error rate at one threshold by itself, while the deciding bound tests both at once or "
     "weighs each guess."
 )
-_OTHER_EXPERIMENT = "the audits differ, not only what was audited: two experiments"
+WITHHELD_MEANS = (
+    "a bound above the claim that proves no violation: another audit judged the same trials, or a "
+    "check failed"
+)
+_OTHER_EXPERIMENT = "the audits differ too, so their bounds come from different experiments"
 _IN_TURN = "Each run is compared with the one before it."
 _EACH_ALONE = (
     "Each bound holds at its own confidence, separately, and is a lower bound: a smaller one does "
@@ -79,8 +83,14 @@ def comparison_lines(comparison: Comparison) -> list[str]:
         "",
         *aligned(runs, numeric=numeric),
         "",
-        *row_lines([*changed, Row("CP", COMPARED.removeprefix("CP is "))]),
+        *row_lines([*changed, *_withheld(comparison), Row("CP", COMPARED.removeprefix("CP is "))]),
     ]
+
+
+def _withheld(comparison: Comparison) -> list[Row]:
+    """What it means that a bound is withheld, if one is."""
+    some = any(run.audit.is_withheld for run in comparison.runs)
+    return [Row(WITHHELD, WITHHELD_MEANS)] if some else []
 
 
 def _changed_rows(step: RunChanges) -> list[Row]:
@@ -128,7 +138,7 @@ def comparison_page(comparison: Comparison) -> Page:
         findings=(
             Block(
                 title="Runs",
-                paragraphs=(COMPARED,),
+                paragraphs=(COMPARED, *(f"Withheld: {row.fact}." for row in _withheld(comparison))),
                 table=comparison_table(comparison),
             ),
             Block(title="What changed"),
@@ -154,7 +164,7 @@ def _result(comparison: Comparison) -> Block:
 
 
 def _next(comparison: Comparison) -> str:
-    """What to do about the gravest verdict."""
+    """What to do about the most severe verdict."""
     those = [run.name for run in comparison.runs if run.audit.verdict is comparison.verdict]
     named = ", ".join(those)
     match comparison.verdict:
@@ -199,8 +209,8 @@ def _row(run: ComparedRun) -> tuple[str, ...]:
         run.name,
         run.generator.name,
         claimed,
-        proved,
-        rounded_down(audit.clopper_pearson),
+        WITHHELD if audit.is_withheld else proved,
+        WITHHELD if audit.is_withheld else rounded_down(audit.clopper_pearson),
         rounded_down(audit.max_provable),
         auc_text(audit.auc),
         str(audit.shadow_models),
@@ -262,7 +272,7 @@ def _drawn_row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
         text(note, right, above, text_anchor="end"),
     ]
     drawn += _drawn_claim(axes, audit.claim, below)
-    if audit.proved is None:
+    if audit.proved is None or audit.is_withheld:
         return drawn
     if audit.max_provable is not None:
         most = min(audit.max_provable, axes.x.high)
@@ -289,5 +299,7 @@ def _note(run: ComparedRun) -> str:
     audit = run.audit
     claimed, proved = claim_and_proof(audit.claim, audit.proved)
     said = f"claim {claimed}" if audit.proved is None else f"≥ {proved}, claim {claimed}"
+    if audit.is_withheld:
+        said = f"bound {WITHHELD}, claim {claimed}"
     decided = audit.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
     return said if decided else f"{audit.verdict}: {said}"

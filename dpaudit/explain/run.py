@@ -83,7 +83,7 @@ class FixedSpec(TwoWorldSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class Inquiry:
-    """A violation and its suspects, to be fixed one by one.
+    """A violation and its suspects, to be fixed one at a time.
 
     Attributes:
         run: The run that found the violation.

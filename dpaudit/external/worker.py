@@ -149,7 +149,7 @@ def _read(path: str, form: str, columns: list[dict[str, Any]]) -> Any:
 
 
 def _values(cells: Any, column: dict[str, Any]) -> list[Any]:
-    """The cells of a column as what the schema says they are; None for a missing one."""
+    """The cells of a column in the schema's types; None for a missing one."""
     known = {str(value): value for value in column.get("categories") or []}
     if not known:
         whole = column["kind"] == "integer"

@@ -6,7 +6,7 @@ import math
 from itertools import groupby
 from typing import Final
 
-from dpaudit.formatting import printable, rounded, rounded_down
+from dpaudit.formatting import printable, rounded
 from dpaudit.frontiers.record import (
     AUDIT_FOLDER,
     Frontier,
@@ -31,7 +31,7 @@ from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import FRONTIER
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.record import AuditBrief, days
-from dpaudit.results.sentences import gravest_in_odds
+from dpaudit.results.sentences import bound_of, gravest_in_odds
 from dpaudit.results.structure import Block, Picture
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
@@ -97,7 +97,7 @@ def frontier_page(frontier: Frontier) -> Page:
 
 
 def _next(frontier: Frontier) -> str:
-    """What to do about the gravest verdict."""
+    """What to do about the most severe verdict."""
     audited = [(point.folder, point.audit) for point in frontier.points if point.audit]
     there = [folder for folder, audit in audited if audit.verdict is frontier.verdict]
     match frontier.verdict:
@@ -181,7 +181,7 @@ def _curve(axes: Axes, points: list[FrontierPoint], line: Style) -> list[str]:
         shape = f"M{axes.across(x):.1f} {axes.up(mean):.1f}{_DIAMOND}"
         fill = colour if utility.beats_noise else "white"
         drawn.append(tag("path", d=shape, fill=fill, stroke=colour, stroke_width=1.6))
-        if audit is not None and audit.proved is not None:
+        if audit is not None and audit.proved is not None and not audit.is_withheld:
             drawn += _proved(axes, x, mean, audit)
     return drawn
 
@@ -271,7 +271,7 @@ def _described(point: FrontierPoint) -> str:
     if point.audit is None:
         said += "no audit"
     else:
-        said += f"proved {rounded_down(point.audit.proved)}, {point.audit.verdict}"
+        said += f"bound {bound_of(point.audit)}, {point.audit.verdict}"
     if point.utility is None:
         return f"{said}, no AUROC"
     return f"{said}, AUROC {point.utility.auroc.mean:.3f}"

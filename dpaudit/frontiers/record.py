@@ -20,6 +20,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.results.document import Document, Positive, Probability, Whole, document_schema
 from dpaudit.results.record import AuditBrief
+from dpaudit.results.sentences import bound_of
 from dpaudit.results.structure import ReportTable
 from dpaudit.results.verdict import Verdict
 
@@ -236,8 +237,8 @@ def _note_rows(frontier: Frontier) -> list[Row]:
         found.append(
             Row(
                 "several",
-                f"Of {audits} independent audits of generators that keep their claims, one or more "
-                f"would be flagged with probability {percent(round(chance, 2))} at most.",
+                f"Of {audits} independent audits of generators that satisfy their claims, one or "
+                f"more would be flagged with probability at most {percent(round(chance, 2))}.",
             )
         )
     covered = "Utility is measured on real rows, which no claim covers: this report is for those"
@@ -259,8 +260,8 @@ def _row(point: FrontierPoint) -> tuple[str, ...]:
     audit, utility = point.audit, point.utility
     bounds = (rounded(point.epsilon), "-", "-")
     if audit is not None:
-        claimed, proved = rounded(audit.claim.value), rounded_down(audit.proved)
-        bounds = (claimed, proved, rounded_down(audit.max_provable))
+        claimed = rounded(audit.claim.value)
+        bounds = (claimed, bound_of(audit), rounded_down(audit.max_provable))
     useful = ("-", "-")
     if utility is not None:
         mark = "" if utility.beats_noise else f" {_AS_NOISE}"

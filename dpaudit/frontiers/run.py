@@ -26,7 +26,7 @@ from dpaudit.errors import (
     TrialError,
 )
 from dpaudit.files import io_reason, parse_json, write_whole
-from dpaudit.formatting import clipped, rounded_down
+from dpaudit.formatting import clipped
 from dpaudit.frontiers.page import frontier_page
 from dpaudit.frontiers.plan import FrontierSettings, PlannedPoint, cost, planned_points
 from dpaudit.frontiers.record import AUDIT_FOLDER, Frontier, FrontierPoint, MeanScore, PointUtility
@@ -45,6 +45,7 @@ from dpaudit.plugins.protocols import FloatArray, Generator
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditBrief
 from dpaudit.results.result import RESULT_FILE
+from dpaudit.results.sentences import bound_of
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Measure, Setting
 from dpaudit.usefulness.report import score_interval, welch_p_value
 from dpaudit.usefulness.run import GENERATOR, NOISE, UniformRows, UtilitySettings, prepare
@@ -332,7 +333,7 @@ def _words(audit: AuditBrief | None) -> str:
     """The result of an audit in one line, for progress messages."""
     if audit is None:
         return "the audit failed"
-    return f"{audit.verdict}, proved {rounded_down(audit.proved)}"
+    return f"{audit.verdict}, bound {bound_of(audit)}"
 
 
 def _folder(out: Path, point: PlannedPoint) -> Path:

@@ -1,1 +1,1 @@
-"""What is public about a table and what is promised: schema, claim, tables, encoding."""
+"""The public description of a table and the claim: schema, claim, tables, encoding."""

@@ -1,6 +1,6 @@
-"""Every choice that has a name on the command line; apart from what it names, which loads scipy.
+"""Every named choice of the command line, in a module that does not load scipy.
 
-The help of a command needs names and defaults alone.
+The help of a command needs only names and defaults.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def member_named(name: str, kind: type[Choice], text: str) -> Choice:
 
 
 class Effort(StrEnum):
-    """How large an audit is, where its sizes are not given one by one."""
+    """The size of an audit, unless its sizes are given explicitly."""
 
     QUICK = "quick"
     STANDARD = "standard"
@@ -52,7 +52,7 @@ class Effort(StrEnum):
 
 
 class FigureName(StrEnum):
-    """Which figure of a result is drawn."""
+    """The figures of a result."""
 
     CLAIM = "claim"
     """The bounds next to the claim and to what the audit could reach."""
@@ -157,7 +157,7 @@ class EngineName(StrEnum):
 
 
 class Mechanism(StrEnum):
-    """Which noise decides a vote of k teachers between two classes."""
+    """The noise mechanisms for a vote of k teachers between two classes."""
 
     GAUSSIAN = "gaussian"
     """Normal noise on the count of ones (GNMax for two classes, at sigma = s sqrt 2)."""

@@ -22,7 +22,7 @@ class Probe(NamedTuple):
         id: Its stable name.
         severity: Severity of its alarm.
         correct: What a correct generator does.
-        shows: What an alarm of severity violation proves, in words that fit every table.
+        shows: What an alarm of severity violation proves, in words that suit every table.
         breaks: The claim that this contradicts.
     """
 

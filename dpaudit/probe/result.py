@@ -217,7 +217,7 @@ class ProbeReport(Document):
         if self.target:
             yield Row("target", f"{self.target} was watched")
         error = percent(round(1.0 - self.confidence, 12))
-        yield Row("chance", f"at most {error} of any alarm for a generator that keeps its claim")
+        yield Row("chance", f"at most {error} for any alarm if the generator satisfies its claim")
         if self.schema_inferred:
             yield Row("warning", "bounds and categories were inferred from the table itself")
         if self.ran:
@@ -230,7 +230,7 @@ class ProbeReport(Document):
 
 
 def chance(result: ProbeResult) -> str:
-    """How probable an alarm is of a generator that keeps its claim, in a sentence."""
+    """How probable an alarm is for a generator that satisfies its claim, in a sentence."""
     if result.p_value is not None:
         return (
             f"Under the claim the probability of this is at most {rounded_up(result.p_value)} "

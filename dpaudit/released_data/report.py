@@ -88,7 +88,7 @@ def bound_block(bound: ReleasedBound, *, confidence: float) -> Block:
 def not_tested_block(
     not_a_bound: str | None, anonymeter: object | None, *, has_holdout: bool
 ) -> tuple[Block, ...]:
-    """What this audit did not test and what it takes; nothing where all was tested."""
+    """What this audit did not test, and what a test needs; nothing if all was tested."""
     if not has_holdout:
         said = (
             "Each of these needs a hold-out: whether training rows can be recognised, near copies, "
@@ -215,7 +215,7 @@ def _outliers(found: Outliers) -> Block:
 
 
 def _cut(number: int, what: str) -> str:
-    """That a table has only the first of its rows, if it has."""
+    """The note that a table shows only its first rows, if it does."""
     return f" (the first {MOST_ROWS} of {number:,} {what})" if number > MOST_ROWS else ""
 
 
@@ -268,7 +268,7 @@ def _loss(one: Inference) -> float:
 
 
 def _guessed(one: Inference, *, compared: bool) -> tuple[str, ...]:
-    """Shares of right guesses, and what they are worth."""
+    """Shares of right guesses, and what they mean."""
     train, holdout, at_least = one.right.train, one.right.holdout, one.right.at_least
     if not compared:
         error = math.sqrt(one.baseline * (1.0 - one.baseline) / max(train.of, 1))

@@ -99,8 +99,7 @@ def measured(
     the target's own coin is "in", world "in" diverges with the probability of that coin, and
     otherwise behaves as world "out".
     """
-    parting = transcript.parting
-    if parting is not None and parting.kind not in (PartKind.FAILURE, PartKind.UNFOLLOWED):
+    if _parts_for_sure(transcript):
         if not transcript.tosses:
             return math.inf, transcript.log_weight
         if base is World.IN:
@@ -117,6 +116,12 @@ def measured(
     if math.isnan(loss):
         loss = 0.0
     return (loss if base is World.IN else -loss), transcript.log_weight
+
+
+def _parts_for_sure(transcript: Transcript) -> bool:
+    """Whether the worlds diverge in what they release, and do not only end or get lost."""
+    parting = transcript.parting
+    return parting is not None and parting.kind not in (PartKind.FAILURE, PartKind.UNFOLLOWED)
 
 
 def draw_plan(
@@ -158,6 +163,13 @@ def draw_plan(
     if pure or not steps:
         tilt = _PURE_TILT if steps or pilot.choices else 0.0
         return DrawPlan(towards, tilt, guarantee.points[0], in_turn=pure, along=along)
+    if _parts_for_sure(pilot) and not pilot.tosses:
+        # a tilt would only take weight from losses that are infinite
+        sure = Replays(np.full(replays, math.inf), np.zeros(replays))
+        at = max(
+            guarantee.points, key=lambda at: guarantee.proved(sure, at=at, confidence=confidence)
+        )
+        return DrawPlan(towards, 0.0, at)
     best, plan = -math.inf, DrawPlan(World.IN, 0.0, guarantee.points[0], along=along)
     for base in (World.IN, World.OUT):
         for tilt in (*TILTS, *_FINER) if pilot.tosses else TILTS:

@@ -61,9 +61,14 @@ ALL_IN: Final = (True,)
 """Outcome of the target's own coins: it is in every sub-sample."""
 
 _ASKABLE: Final = frozenset(
-    {"choose", "coin", "shift", "rescale", "operand", "located", "spend", "reduce with", "zero"}
+    {
+        *("choose", "coin", "shift", "rescale", "operand", "located", "spend", "reduce with"),
+        *("zero", "again"),
+    }
 )
 """Kinds of notes that become questions if their line is asked."""
+_WITHOUT_NOISE: Final = {"operand": PartKind.OPERANDS, "again": PartKind.REUSED}
+"""Values that are released without noise, by what they are noted as."""
 _MIXED: Final = "noisy answers are used as numbers and put together with data"
 _MIXING: Final = {
     "shift": "sum",
@@ -675,9 +680,9 @@ class _Match:
             self._unfollowed(
                 site, "noisy answers are put together with data in a way that cannot be followed"
             )
-        elif not equal and inside["what"] == "operand":
-            values = (shown(first), shown(second))
-            raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
+        elif not equal and inside["what"] in _WITHOUT_NOISE:
+            kind, values = _WITHOUT_NOISE[inside["what"]], (shown(first), shown(second))
+            raise _Parted(Parting(kind=kind, sites=(site, site), values=values))
         if inside["what"] == "zero" and self.transcript.tosses:
             equal = False  # a sum over an empty sub-sample is an answer, too
         return ({"equal": equal},) * 2

@@ -26,6 +26,9 @@ _FALL: Final = 45.0
 _ROUNDS: Final = 12
 _BISECTIONS: Final = 30
 _NEAR: Final = 1e-9
+_MOST_ANSWERS: Final = 200
+_MOST_DIVIDED: Final = 2000
+"""What more answers with one common factor, or more ratios in all, lose is not computed."""
 
 
 class RatioGroup(NamedTuple):
@@ -49,6 +52,11 @@ class _Form(NamedTuple):
     factors: tuple[tuple[int, float], ...]
     offset: float
 
+    @property
+    def is_lone(self) -> bool:
+        """Whether it is a multiple of one answer."""
+        return len(self.factors) == 1 and self.factors[0][1] != 0
+
 
 def directions(transcript: Transcript) -> Iterator[RatioGroup]:
     """The groups of answers that are divided by one another.
@@ -59,6 +67,13 @@ def directions(transcript: Transcript) -> Iterator[RatioGroup]:
     Yields:
         Each group; also those whose answers are released in other ways, too.
     """
+    if not transcript.quotients:
+        return
+    size = sum(flat(one.top.ids).size for one in transcript.quotients)
+    if size > _MOST_DIVIDED:
+        sides = [numbers_of(side.ids).tolist() for one in transcript.quotients for side in one]
+        yield RatioGroup(tuple(sorted({one for side in sides for one in side})), frozenset(), None)
+        return
     forms = _Forms(transcript)
     pairs = [
         (forms.place(top), forms.place(bottom))
@@ -66,8 +81,6 @@ def directions(transcript: Transcript) -> Iterator[RatioGroup]:
         for top, bottom in zip(_elements(one.top), _elements(one.bottom), strict=True)
     ]
     every = list(forms.places)
-    if not pairs:
-        return
     edges = np.asarray(pairs)
     graph = coo_array((np.ones(len(edges)), edges.T), shape=(len(every), len(every)))
     _, groups = connected_components(graph, directed=False)
@@ -98,6 +111,7 @@ class _Forms:
 
     def __init__(self, transcript: Transcript) -> None:
         self.places: dict[_Form, int] = {}
+        self._known: dict[tuple[int, float, float], int] = {}
         self._parts: dict[int, list[tuple[int, float]]] = defaultdict(list)
         self._offsets: dict[int, float] = {}
         for one in transcript.derived:
@@ -126,13 +140,16 @@ class _Forms:
 
     def place(self, element: tuple[int, float, float]) -> int:
         """The number of a function; multiples of one another have the same."""
+        if element in self._known:
+            return self._known[element]
         form = self.of(*element)
         size = next((by for _, by in form.factors if by), 1.0)
         unit = _Form(
             tuple((one, round(by / size, 12)) for one, by in form.factors),
             round(form.offset / size, 12),
         )
-        return self.places.setdefault(unit, len(self.places))
+        self._known[element] = self.places.setdefault(unit, len(self.places))
+        return self._known[element]
 
     def made_of(self, numbers: Sequence[int]) -> Iterator[int]:
         """Numbers of the sums without noise of which one of these is a part."""
@@ -147,16 +164,24 @@ def _numbers(group: Sequence[_Form]) -> tuple[int, ...]:
 
 def _shift(group: Sequence[_Form], numbers: Sequence[int]) -> FloatArray | None:
     """What makes every function a linear one, if together they determine all answers."""
-    matrix = np.zeros((len(group), len(numbers)))
-    for row, form in enumerate(group):
-        for number, by in form.factors:
-            matrix[row, numbers.index(number)] = by
-    if np.linalg.matrix_rank(matrix) < len(numbers):
+    if len(numbers) > _MOST_ANSWERS:
         return None
+    lone = {form.factors[0][0]: form.offset / form.factors[0][1] for form in group if form.is_lone}
     offsets = np.asarray([form.offset for form in group])
-    shift = np.linalg.lstsq(matrix, offsets, rcond=None)[0]
+    if len(lone) == len(numbers):
+        shift = np.asarray([lone[number] for number in numbers])
+        reached = [sum(by * lone[number] for number, by in form.factors) for form in group]
+    else:
+        matrix = np.zeros((len(group), len(numbers)))
+        for row, form in enumerate(group):
+            for number, by in form.factors:
+                matrix[row, numbers.index(number)] = by
+        if np.linalg.matrix_rank(matrix) < len(numbers):
+            return None
+        shift = np.linalg.lstsq(matrix, offsets, rcond=None)[0]
+        reached = matrix @ shift
     size = 1.0 + float(np.max(np.abs(offsets)))
-    return shift if np.max(np.abs(matrix @ shift - offsets)) <= _NEAR * size else None
+    return shift if np.max(np.abs(reached - offsets)) <= _NEAR * size else None
 
 
 def limits(

@@ -1,5 +1,5 @@
 """Reports: a result as one HTML file and as Markdown; nothing is computed here.
 
-`content` and `about` have the parts of a report, `structure` how it is arranged, `render` turns it
-into text, `figures` draws, `write` puts the files next to `result.json`.
+`content` has the parts of a report and `page` its frame, `render` writes HTML and Markdown,
+`figures` and `outcomes` draw, `junit` writes JUnit XML, `standards` links sections to clauses.
 """

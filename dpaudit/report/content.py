@@ -109,7 +109,7 @@ def audit_page(result: AuditRecord) -> Page:
 
 
 def _confidential(result: AuditRecord) -> tuple[str, ...]:
-    """That the report is confidential, where it names rows."""
+    """The note that the report is confidential, if it names rows."""
     return (CONFIDENTIAL,) if result.target.row is not None or result.game.names_rows else ()
 
 
@@ -120,7 +120,7 @@ def _sections(
 
 
 def _reasons(result: AuditRecord) -> Iterable[Block]:
-    """Why this verdict; folded where the headline says it."""
+    """The reasons for the verdict; folded if the headline states them."""
     if result.reasons:
         unclear = result.verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID)
         yield Block(
@@ -169,7 +169,7 @@ def _result(result: AuditRecord) -> Block:
 
 
 def _what_to_see(result: AuditRecord) -> str:
-    """One line below the figure of the claim."""
+    """The caption of the claim figure."""
     noun = result.claim.quantity.noun
     confidence = percent(result.confidence)
     if result.verdict is Verdict.VIOLATION and not result.proves_leak:
@@ -194,7 +194,7 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
     by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
     holds = f"lower bound at {percent(result.confidence)} confidence"
     if withheld(result):
-        holds = "lower bound; at no confidence of its own, as these trials were judged before"
+        holds = "lower bound; proves nothing, because these trials were judged before"
     elif not by_probe:
         holds += "; decides"
     most, least, gaussian_least = result.power or (None, None, None)
@@ -209,18 +209,18 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
         yield (
             f"Minimum detectable {quantity.noun}",
             rounded_up(least),
-            f"80 % power, for a leak that shows {as_clearly(quantity)}",
+            f"80 % power to prove a violation, for a leak that shows {as_clearly(quantity)}",
         )
     if claims and gaussian_least is not None:
         yield (
             f"Minimum detectable {quantity.noun}, Gaussian",
             rounded_up(gaussian_least),
-            "80 % power, for a leak that shifts a normal score",
+            "80 % power to prove a violation, for a leak that shifts a normal score",
         )
     yield (
         "Upper limit",
         rounded_down(most),
-        f"of an attack without errors on this many {sized_by(result)}",
+        f"bound of an attack without errors on this many {sized_by(result)}",
     )
 
 
@@ -265,7 +265,7 @@ def _alone(separation: float | None) -> float | None:
 
 
 def _carried(result: AuditRecord) -> str:
-    """What carries the deciding attack, in words."""
+    """The features that carry the deciding attack, in words."""
     violation = result.proves_leak
     not_proved = "" if violation else "; no leak is proved"
     names = "; ".join(top_leaks(result.leaks))
@@ -273,8 +273,8 @@ def _carried(result: AuditRecord) -> str:
         Carrier.WHOLE_OUTPUT: f"The leak is in {WHOLE_OUTPUT}."
         if violation
         else f"On {WHOLE_OUTPUT}{not_proved}.",
-        Carrier.MANY: f"{_capital(MANY)}{not_proved}. They repeat each other, so that the attack "
-        "loses little without any one of them; the most separating come first.",
+        Carrier.MANY: f"{_capital(MANY)}{not_proved}. Without any one of them the attack loses "
+        "little; the best ones alone come first.",
         Carrier.FEATURES: f"The leak is in {names}."
         if violation
         else f"Most of all on {names}{not_proved}.",
@@ -312,7 +312,7 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
             f"The deciding attack is {result.attack}. Threshold and rule of each attack were fixed "
             f"on other {result.game.words.units}; the last columns are lower bounds on "
             f"{result.claim.quantity.noun}{others}. {_multiplicity(result)} dpaudit list attacks "
-            "says what each attack looks at.",
+            "describes each attack.",
             *compared_bound(result),
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
@@ -409,7 +409,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
 
 
 def _capital(label: str) -> str:
-    """A label with its first letter large, and the others as they are."""
+    """A label with its first letter capitalised and the others unchanged."""
     return label[0].upper() + label[1:]
 
 
@@ -460,13 +460,12 @@ def _probes(result: AuditRecord) -> Iterable[Block]:
         level=Level.SUBSECTION,
         folded=not probes.alarms,
         paragraphs=(
-            "Cheap checks from outside change the table or a setting and look whether the output "
-            f"follows; they trained {probes.fits} models of their own. An alarm of severity "
-            "violation contradicts the claim: they have a share of the error probability "
-            f"({percent(result.multiplicity.probes or 0.0)} of it), and the bounds have the rest. "
-            "No alarm is no evidence of privacy.",
+            "Cheap black-box checks change the table or a setting and test whether the output "
+            f"follows; they trained {probes.fits} separate models. An alarm of severity violation "
+            f"contradicts the claim: probes have {percent(result.multiplicity.probes or 0.0)} of "
+            "the error probability, the bounds have the rest. No alarm is no evidence of privacy.",
             *([not_run] if not_run else []),
-            *([f"What they saw: {probes.reproduce}"] if probes.reproduce else []),
+            *([f"To see the evidence: {probes.reproduce}"] if probes.reproduce else []),
         ),
         table=ReportTable(
             ("Probe", "Outcome", "Severity", "p-value", "Correct is"), tuple(rows), frozenset({3})
@@ -505,7 +504,7 @@ def _data(result: AuditRecord) -> Iterable[Block]:
     data, inferred = result.data, result.schema.inferred
     warning = (
         "Warning: the schema was inferred from the table, so bounds and categories are its "
-        "own. A leak through them is outside this audit; hand in a public schema instead."
+        "own. This audit cannot detect a leak through them; give a public schema instead."
     )
     yield Block(
         title="Data",
@@ -528,7 +527,7 @@ def _data(result: AuditRecord) -> Iterable[Block]:
 def _controls(result: AuditRecord) -> Iterable[Block]:
     words = result.game.words
     if result.controls is None:
-        said = "None was run: every model that was trained before them failed."
+        said = "No control was run: every model trained before them failed."
         yield Block(title="Controls and checks", paragraphs=(said,))
         return
     rows = tuple(
@@ -546,9 +545,9 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
         title="Controls and checks",
         paragraphs=(
             "The null control audits a generator that ignores its data, where nothing may be "
-            f"found. The positive control audits one that {words.copies}, which must be caught.",
-            "A control is no test of the claim. It trains few models, so its bound is held against "
-            "its limit, the most that so few can prove, not against the claim.",
+            f"found. The positive control audits one that {words.copies}, which must be detected.",
+            "Controls do not test the claim. They train few models, so their bounds are compared "
+            "with their own upper limits, not with the claim.",
         ),
         table=ReportTable(
             ("Control", "Outcome", "Bound", "Limit", "AUC", "Observed"),

@@ -30,7 +30,7 @@ _PALE_IN, _PALE_CLAIM = "#fbe3d6", "#efe6f4"
 WIDTH = 346
 MARGIN = 8
 LETTER = 0.58 * FONT_SIZE
-"""Width of a letter, more or less: room for names."""
+"""Approximate width of a letter, to reserve room for names."""
 GREY = "#cccccc"
 """The range in which nothing can be proved."""
 _DARK = (
@@ -101,7 +101,7 @@ def framed(picture: Picture, title: str, drawing: SvgDrawing) -> str:
 
 
 def standalone(element: str) -> str:
-    """A picture as a file of its own, whose colours follow a dark page around it.
+    """A picture as a separate file whose colours follow a dark page around it.
 
     Args:
         element: An `<svg>` element.
@@ -114,7 +114,7 @@ def standalone(element: str) -> str:
 
 
 def bound_mark(axes: Axes, bound: float, place: float, *, size: int, violated: bool) -> str:
-    """A proved bound: a cross if it violates the claim, else a ring; known by shape and colour.
+    """A proved bound: a cross if it violates the claim, else a ring; distinct by shape and colour.
 
     Args:
         axes: Where it stands.
@@ -232,7 +232,7 @@ def _claim(result: AuditRecord) -> SvgDrawing:
 
 
 def _bar(axes: Axes, value: float, thickness: float, **style: str | float) -> str:
-    """A bar from 0 to a value, in the middle; of 0 it is as thin as can be seen."""
+    """A bar from 0 to a value, centred; a value of 0 has the thinnest visible bar."""
     low, high = 0.5 - thickness / 2.0, 0.5 + thickness / 2.0
     width = max(axes.across(value) - axes.left, 1.5)
     top = axes.up(high)

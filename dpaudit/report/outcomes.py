@@ -30,7 +30,7 @@ _SLASH: Final = "M3 9l6 -6"
 
 
 class CheckEnding(StrEnum):
-    """How a check ended, as a legend says it."""
+    """How a check ended, in the words of the legend."""
 
     VIOLATION = "violation"
     FLAW = "bug or note"
@@ -39,7 +39,7 @@ class CheckEnding(StrEnum):
 
     @classmethod
     def of(cls, severity: Severity) -> CheckEnding:
-        """That of a check which found something."""
+        """The outcome of a check with a finding."""
         return cls.VIOLATION if severity is Severity.VIOLATION else cls.FLAW
 
 
@@ -66,7 +66,7 @@ class CheckRow(NamedTuple):
 
 
 def draw_checks(rows: Sequence[CheckRow], *, title: str) -> str:
-    """Draws rows of boxes, each known by its mark as well as by its colour.
+    """Draws rows of boxes, each distinct by mark and colour.
 
     Args:
         rows: The rows, at least one.

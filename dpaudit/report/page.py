@@ -24,13 +24,13 @@ class Step(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What a page shows, whatever it becomes.
+    """The content of a page, independent of its format.
 
     Attributes:
         verdict: Gives the heading its colour and its sign.
         word: The first word of the heading, in capitals.
         finding: The rest of the heading.
-        about: The line above it: the command and what it looked at.
+        about: The line above it: the command and its subject.
         date: Day of the findings; None if it is not known.
         lead: Sentences below the heading: odds, what was tested, and what was not.
         result: The first part; its picture, if any, stands next to the lead.
@@ -81,10 +81,10 @@ def _block(title: str, step: Step) -> Block:
 
 
 def again(source: str, command: str | None) -> Step | None:
-    """How to get the same of a table again; None if no command does."""
+    """How to reproduce a result of a table; None if no command does."""
     return None if command is None else Step(in_memory(source), command)
 
 
 def in_memory(source: str) -> tuple[str, ...]:
-    """What to do before a command on a table that was in memory; nothing of a file."""
+    """The step before a command on a table that was in memory; none for a file."""
     return (f"The table was in memory: write it to {TABLE_FILE} first.",) * (source == IN_MEMORY)

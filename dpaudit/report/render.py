@@ -22,7 +22,7 @@ from dpaudit.results.result import REPORT_FILE
 from dpaudit.results.structure import Block, Level
 from dpaudit.results.verdict import Verdict
 
-# Known by shape as well as by colour; a tick for "consistent" would say more than was found.
+# Distinct by shape as well as colour; a tick for "consistent" would say more than was found.
 _SYMBOLS = {
     Verdict.VIOLATION: "✕",
     Verdict.CONSISTENT: "○",
@@ -32,8 +32,8 @@ _SYMBOLS = {
 }
 # Underscores inside a word are plain text in GitHub's Markdown; escaped they hurt the eye.
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-# GitHub links these without brackets, and whatever a backslash says: mentions and mail addresses,
-# numbers of issues, web addresses. A space without width after them keeps them plain text.
+# GitHub links these without brackets and despite backslashes: mentions, mail addresses, numbers of
+# issues, web addresses. A zero-width space after them keeps them plain text.
 _MARKDOWN_LINK = re.compile(
     r"@|(?<=\\)#(?=[0-9])|\bGH-(?=[0-9])|[a-z]:(?=//)|\bwww(?=\.)", re.IGNORECASE
 )
@@ -102,6 +102,7 @@ def page_html(page: Page) -> str:
             rest=rest,
             contents=_contents(rest),
             draw=lambda picture: Markup(page.draw(picture)),
+            whole_words=_whole_words,
         )
     )
 
@@ -164,6 +165,14 @@ def _escaped(value: object) -> object:
     text = "".join(_HTML_SPECIAL.get(character, character) for character in text)
     text = _MARKDOWN_SPECIAL.sub(r"\\\g<0>", text)
     return _MARKDOWN_LINK.sub(rf"\g<0>{_BREAK}", text)
+
+
+def _whole_words(command: str) -> Markup:
+    """A command for HTML in which no line ends inside an option: browsers break at hyphens."""
+    parts = re.split(r"(\s+)", command)
+    return Markup("").join(
+        Markup("<span>{}</span>").format(part) if "-" in part else part for part in parts
+    )
 
 
 def _hashes(level: int) -> Markup:

@@ -44,7 +44,7 @@ AUDIT: Final = _clauses(
     ("ICO, anonymisation", "motivated intruder", _NO_INTRUDER),
     ("ICO, anonymisation", "singling out, linkability, inference", "not tested"),
 )
-"""Of an audit of a generator."""
+"""Clauses for an audit of a generator."""
 REPLAY: Final = _clauses(
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
     _AGAIN,
@@ -52,14 +52,14 @@ REPLAY: Final = _clauses(
     ("NIST SP 800-226", "implementation: noise scales, sensitivities", "Ledger"),
     _SIDE_CHANNELS,
 )
-"""Of a replay."""
+"""Clauses for a replay."""
 COMPARISON: Final = _clauses(
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked records"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of each run"),
     ("ISO/IEC 27559, 8.3.4", "re-evaluation", "What changed; Reproduce"),
     ("NIST SP 800-226", "unit of privacy, trust model, implementation", "the report of each run"),
 )
-"""Of audits side by side."""
+"""Clauses for a comparison of audits."""
 FRONTIER: Final = _clauses(
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Points: of the attacked record"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of each point's audit"),
@@ -67,7 +67,7 @@ FRONTIER: Final = _clauses(
     ("NIST SP 800-226", "meaning of epsilon", "Result; Points"),
     ("NIST SP 800-226", "unit of privacy, trust model, implementation", "the report of each audit"),
 )
-"""Of generators over epsilons."""
+"""Clauses for generators at several epsilons."""
 TRACE: Final = _clauses(
     _NO_ATTACK,
     _AGAIN,
@@ -76,7 +76,7 @@ TRACE: Final = _clauses(
     _FLOATING_POINT,
     _SIDE_CHANNELS,
 )
-"""Of a traced training."""
+"""Clauses for a traced training."""
 PROBE: Final = _clauses(
     _NO_ATTACK,
     _AGAIN,
@@ -84,20 +84,20 @@ PROBE: Final = _clauses(
     ("NIST SP 800-226", "implementation: public bounds, seeds", "Result; Alarms"),
     _SIDE_CHANNELS,
 )
-"""Of probes."""
+"""Clauses for probes."""
 EXPLANATION: Final = _clauses(
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of the audit; Suspects"),
     _AGAIN,
     ("NIST SP 800-226", "implementation", "Suspects"),
     _SIDE_CHANNELS,
 )
-"""Of an explained violation."""
+"""Clauses for an explained violation."""
 
 
 def released(
     sections: Collection[str], *, has_holdout: bool, has_command: bool
 ) -> tuple[Clause, ...]:
-    """Of an audit of a released table, whose sections depend on what it was given.
+    """Clauses for an audit of a released table, whose sections depend on its inputs.
 
     Args:
         sections: Titles of the sections that its report has.
@@ -138,8 +138,8 @@ def standards(clauses: tuple[Clause, ...]) -> Block:
         title="Standards",
         folded=True,
         paragraphs=(
-            "Where a reviewer who works by a standard finds the answer. This report is evidence "
-            "for one part of such a review; it certifies nothing.",
+            "Where a review under a standard finds its answers. This report is evidence for one "
+            "part of such a review; it certifies nothing.",
         ),
         table=ReportTable(("Clause", "Asks for", "Section of this report"), clauses),
     )

@@ -70,7 +70,4 @@ def decide(
         return Decision(Verdict.INCONCLUSIVE, (weak, *weakening, *noted))
     if weakening:
         return Decision(Verdict.INCONCLUSIVE, (*weakening, *noted))
-    return Decision(
-        Verdict.CONSISTENT,
-        (sentences.consistent_reason(detectable, power.detectable_gaussian, quantity), *noted),
-    )
+    return Decision(Verdict.CONSISTENT, (sentences.consistent_reason(power, claim), *noted))

@@ -1,4 +1,4 @@
-"""The record of `dpaudit account`: what labels of a PATE ensemble cost."""
+"""The record of `dpaudit account`: the cost of a PATE ensemble's labels."""
 
 from __future__ import annotations
 

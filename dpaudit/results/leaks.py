@@ -26,7 +26,7 @@ THE_TRIAL: Final = "the trial itself"
 WHOLE_OUTPUT: Final = "the whole output, which the seed does not change"
 _SHARE: Final = "share of "
 """What a feature of one category of a column begins with."""
-MANY: Final = "many features each separate the worlds"
+MANY: Final = "many redundant features"
 NO_FEATURE: Final = "no single feature carries the attack"
 
 
@@ -59,7 +59,7 @@ def carrier(leaks: Sequence[Leak], checks: Sequence[Check] = ()) -> Carrier:
 
 
 def in_order(leaks: Sequence[Leak]) -> list[Leak]:
-    """Features by importance; by separation where they repeat each other, as none is important."""
+    """Features by importance; by separation if they are redundant, as none is important then."""
     by_separation = sorted(leaks, key=lambda leak: -(leak.separation or 0.0))
     if carrier(leaks) is Carrier.MANY:
         return by_separation

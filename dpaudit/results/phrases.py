@@ -1,11 +1,11 @@
-"""Phrases about claims and power; they load no table, so that plans say them as results do."""
+"""Phrases about claims and power, shared by plans and results; they load no pandas."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from dpaudit.formatting import rounded, rounded_up
-from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
+from dpaudit.formatting import rounded, rounded_down, rounded_up
+from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import Claim
 from dpaudit.results.verdict import Power
 
@@ -32,12 +32,24 @@ def claim_and_relation(claim: Claim) -> str:
 
 
 def detects_from(power: Power, claim: Claim) -> str:
-    """The smallest leak that an audit detects: "detects epsilon 1.5 with 80 % power"."""
-    _, least, gaussian = power
-    return NOTHING_DETECTED if least is None else detects(claim.quantity, least, gaussian)
+    """The smallest leak that an audit detects: "detects epsilon 1.5 with 80 % power".
 
-
-def detects(quantity: Quantity, least: float, gaussian: float | None) -> str:
-    """The same for a smallest leak, and the smallest Gaussian one."""
+    A small audit detects leaks that are larger than any bound it can prove: its bound then exceeds
+    the claim, but not its own upper limit.
+    """
+    most, least, gaussian = power
+    if least is None:
+        return NOTHING_DETECTED
     gaussian_too = "" if gaussian is None else f" (Gaussian leak: {rounded_up(gaussian)})"
-    return f"detects {quantity.noun} {rounded_up(least)} with 80 % power{gaussian_too}"
+    limit = f", {limited_to(most)}" if detects_beyond_limit(power) else ""
+    return f"detects {claim.quantity.noun} {rounded_up(least)} with 80 % power{gaussian_too}{limit}"
+
+
+def detects_beyond_limit(power: Power) -> bool:
+    """Whether the smallest leak that an audit detects is larger than the bound it can prove."""
+    return power.detectable is not None and power.detectable > power.max_provable
+
+
+def limited_to(most: float) -> str:
+    """What qualifies the detection of such a leak."""
+    return f"though it proves at most {rounded_down(most)}"

@@ -526,6 +526,12 @@ class AuditBrief:
     seconds: NonNegative
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
 
+    @property
+    def is_withheld(self) -> bool:
+        """Whether the bound exceeds the claim and yet proves no violation, as a check failed."""
+        undecided = self.verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID)
+        return undecided and self.proved is not None and self.proved > self.claim.value
+
     @classmethod
     def of(cls, record: AuditRecord) -> AuditBrief:
         """Summarises a record."""

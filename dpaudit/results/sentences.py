@@ -24,7 +24,7 @@ from dpaudit.results.odds import in_odds
 from dpaudit.results.phrases import (
     CURVE_FACTOR,
     NOTHING_DETECTED,
-    detects,
+    detects_beyond_limit,
     detects_from,
 )
 from dpaudit.results.record import AuditBrief, AuditRecord, ProbeAlarm, proofs_of
@@ -42,9 +42,9 @@ PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )
 CONFIDENTIAL: Final = "This report points at single rows of the table: treat it as confidential."
-JUDGED_BEFORE: Final = (
-    "Its shadow models were judged before, so its bound holds at no confidence of its own"
-)
+JUDGED_BEFORE: Final = "Its shadow models were judged before, so its bound proves nothing"
+WITHHELD: Final = "withheld"
+"""Stands for a bound above the claim that proves no violation."""
 EXPOSES_NOTHING: Final = "no record alone has an extreme or unique value, so the farthest"
 EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""
@@ -200,6 +200,11 @@ def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
     )
 
 
+def bound_of(audit: AuditBrief) -> str:
+    """The lower bound of an audit in a table; a bound that proves nothing is withheld."""
+    return WITHHELD if audit.is_withheld else rounded_down(audit.proved)
+
+
 def compared_bound(result: AuditRecord) -> tuple[str, ...]:
     """What the Clopper-Pearson bound is next to the one that decides, in a few sentences.
 
@@ -343,7 +348,8 @@ def power(result: AuditRecord) -> str:
     limit = f"no audit of this size proves more than {rounded_down(result.power.max_provable)}"
     if isinstance(result.claim, NoClaim):
         return f"{_capital(limit)}."
-    return f"This audit {detects_from(result.power, result.claim)}; {limit}."
+    reached = f"This audit {detects_from(result.power, result.claim)}"
+    return f"{reached}." if detects_beyond_limit(result.power) else f"{reached}; {limit}."
 
 
 def _beyond(result: AuditRecord) -> str:
@@ -444,12 +450,9 @@ def _larger(unit: SampleUnit) -> str:
     return f"audit with more {unit.remedy} and a fresh seed"
 
 
-def consistent_reason(
-    detectable: float, detectable_gaussian: float | None, quantity: Quantity
-) -> str:
-    """Why the verdict is consistent, and of which leaks that says something."""
-    reached = detects(quantity, detectable, detectable_gaussian)
-    return f"no violation found; this audit {reached}; it is {NOT_EVIDENCE}"
+def consistent_reason(power: Power, claim: Claim) -> str:
+    """Why the verdict is consistent, and which leaks that rules out."""
+    return f"no violation found; this audit {detects_from(power, claim)}; it is {NOT_EVIDENCE}"
 
 
 def claim_and_proof(claimed: Claim, bound: float | None) -> ClaimAndProof:
@@ -534,12 +537,12 @@ def _undisputed(result: Conclusion) -> bool:
 
 
 def _lower(sentence: str) -> str:
-    """A sentence with its first letter small."""
+    """A sentence with its first letter in lower case."""
     return sentence[0].lower() + sentence[1:]
 
 
 def _capital(label: str) -> str:
-    """A label with its first letter large, and the others as they are."""
+    """A label with its first letter capitalised and the others unchanged."""
     return label[0].upper() + label[1:]
 
 

@@ -285,8 +285,8 @@ class UtilityReport(Document):
         flat = [one for one in self.scores if not one.beats_noise]
         if flat:
             yield (
-                f"~ {NOT_DISTINGUISHABLE}: that its mean is not above that of noise is not refuted "
-                f"at {percent(self.confidence)} (each number for itself)."
+                f"~ {NOT_DISTINGUISHABLE}: the mean is not significantly above that of noise at "
+                f"{percent(self.confidence)} confidence (each number is tested separately)."
             )
         if self.guesses:
             yield (
@@ -304,7 +304,7 @@ class UtilityReport(Document):
                 "(pip install 'dpaudit[utility]')."
             )
         yield (
-            f"Seed {self.seed}. All numbers are taken from real rows and nothing protects them: "
+            f"Seed {self.seed}. All numbers come from real rows without any protection: "
             "the generator's claim does not cover this report."
         )
         if self.schema_inferred:

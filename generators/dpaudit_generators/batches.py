@@ -1,4 +1,4 @@
-"""What every generator here needs: table and settings checked, many models trained together."""
+"""The common base of all generators here: checks of table and settings, batches of models."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class TableGenerator(ABC, Generic[M]):
 
 
 class TracedGenerator(TableGenerator[M]):
-    """One whose training can be followed (`dpaudit trace`)."""
+    """A generator whose training can be traced (`dpaudit trace`)."""
 
     def trace(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
@@ -214,7 +214,7 @@ def require_columns(data: pd.DataFrame, schema: Schema) -> None:
     """Checks that a table has the columns of a schema, whatever their values.
 
     Raises:
-        DataError: If it has not.
+        DataError: If it does not.
     """
     _refuse(schema.column_problems(data))
 

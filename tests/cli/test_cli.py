@@ -79,7 +79,7 @@ def test_a_second_look_at_the_same_trials_is_inconclusive_and_a_fresh_seed_is_pr
     assert lines[2].startswith("why       these trials were already judged in copycat-")
     [report] = [line.removeprefix("report    ") for line in lines if line.startswith("report  ")]
     page, document = Path(report).read_text(), Path(report).with_name("result.json").read_text()
-    assert "holds at no confidence of its own" in page
+    assert "so its bound proves nothing" in page
     assert json.loads(document)["verdict"] == "inconclusive"
     assert f"already judged in {run.name}" in json.loads(document)["reasons"][0]
     assert f"already judged in {run.name}" in page
@@ -285,6 +285,7 @@ def test_list_show_doctor() -> None:
     for name in ("pate-gan", "copycat", "groundhog", "query-target", "exact"):
         assert name in listed
     assert dpaudit("list", "attacks").stdout.count("groundhog") >= 4
+    assert "Needs --access released." in dpaudit("list", "attacks").stdout
     cases = re.findall(r"^  (\S+)", dpaudit("list", "worst-cases").stdout, re.M)
     assert cases == ["opposite", "one-hot", "narrow", "mst", "mixed"]
     assert max(map(len, listed.splitlines())) <= 80

@@ -50,6 +50,23 @@ def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_exampl
         audit.make_context("audit", words, resilient_parsing=True)
 
 
+def test_a_help_text_ends_with_the_default_and_breaks_no_name_at_a_hyphen() -> None:
+    every = CliRunner().invoke(app, ["audit", "--help-all"], prog_name="dpaudit").stdout
+    assert "[default" not in every
+    assert "[x>=" not in every
+    fail_on = every[every.index("--fail-on VERDICT") : every.index("  --exit-zero")]
+    assert " ".join(fail_on.split()).endswith("Default: inconclusive.")
+    assert "\N{NON-BREAKING HYPHEN}" not in every
+    assert not [line for line in every.splitlines() if line.endswith("-")]
+
+
+def test_only_commands_that_attack_have_a_panel_for_it() -> None:
+    for name in ("trace", "utility", "synthesize", "probe", "audit-labels", "replay"):
+        text = CliRunner().invoke(app, [name, "--help"], prog_name="dpaudit").stdout
+        assert "\nAttack:" not in text
+        assert " --seed S " in text
+
+
 def test_the_inputs_of_a_command_come_first_in_its_help() -> None:
     group: Any = typer.main.get_command(app)
     read = 0

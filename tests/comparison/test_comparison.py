@@ -18,6 +18,7 @@ from dpaudit.cli.main import app
 from dpaudit.comparison import Comparison, Reference, compare
 from dpaudit.comparison.compare import Change, ChangedPart, changes
 from dpaudit.comparison.render import (
+    comparison_lines,
     comparison_page,
     comparison_table,
     draw_forest,
@@ -132,6 +133,27 @@ def test_the_picture_shows_each_bound_at_its_place(two: Comparison) -> None:
     [described] = [element.text or "" for element in root.iter(f"{SVG}desc")]
     assert "v1: ≥ 0.2" in described
     assert draw_forest(two) == draw_forest(two)
+
+
+def test_a_bound_of_trials_judged_before_is_withheld(record_of: Make) -> None:
+    again = record_of(verdict="inconclusive", proved=2.741)
+    small = record_of(verdict="inconclusive", proved=0.2)
+    second = compare({"first": small, "again": again})
+    drawn = draw_forest(second)
+    assert "inconclusive: bound withheld, claim 1" in drawn
+    assert "≥ 2.74" not in drawn
+    root = ElementTree.fromstring(drawn)
+    rings = [path for path in root.iter(f"{SVG}path") if "a5 5" in path.get("d", "")]
+    assert len(rings) == 2  # of the first run and of the legend
+    table = comparison_table(second)
+    assert [row[table.header.index("bound")] for row in table.rows] == ["0.2", "withheld"]
+    assert [row[table.header.index("CP")] for row in table.rows] == ["2.58", "withheld"]
+    assert "Withheld: a bound above the claim that proves no violation" in page_markdown(
+        comparison_page(second)
+    )
+    assert any(line.startswith("withheld") for line in comparison_lines(second))
+    plain = compare({"a": small, "b": record_of(proved=2.741)})
+    assert "withheld" not in "\n".join(comparison_lines(plain))
 
 
 def test_claims_far_off_and_runs_without_a_bound_have_their_line(

@@ -207,7 +207,7 @@ def test_lines_fit_a_terminal_and_say_what_matters(
     assert "violation" in lines[4]
     assert lines[6].endswith(":Unclaimed")
     assert " as noise " in lines[7]
-    assert "flagged with probability 26 % at most" in text  # 1 - .95 ** 6
+    assert "flagged with probability at most 26 %" in text  # 1 - .95 ** 6
 
 
 def test_methods_of_one_library_keep_their_names(
@@ -246,7 +246,7 @@ def test_the_picture_has_every_point_at_its_place(
     audits = [point.audit for point in found[0].points if point.audit and point.utility]
     assert len(crosses) == sum(audit.verdict is Verdict.VIOLATION for audit in audits)
     [described] = [element.text or "" for element in root.iter(f"{SVG}desc")]
-    assert "proved" in described
+    assert "bound " in described
     assert "Noise: " in described
     assert draw_frontier(found[0]) == draw_frontier(found[0])
 
@@ -262,9 +262,27 @@ def test_a_page_has_the_picture_the_failures_and_the_command(
     for page in (html, page_markdown(frontier_page(result))):
         assert "What failed" in page
         assert "dpaudit frontier " in page
-        assert "--data TABLE.csv" in page
+        assert "--data TABLE.csv" in re.sub("</?span>", "", page)
         assert "write it to TABLE.csv first" in page
         assert "too little budget" in page
+
+
+def test_a_bound_that_proves_nothing_is_withheld(found: tuple[Frontier, Path, list[str]]) -> None:
+    point = next(one for one in found[0].points if one.audit and one.utility)
+    assert point.audit
+    beyond = replace(point.audit, verdict=Verdict.INCONCLUSIVE, proved=point.epsilon + 1.0)
+    second = replace(found[0], points=(replace(point, audit=beyond),))
+    assert "withheld" in str(second)
+    drawn = draw_frontier(second)
+    assert "bound withheld, inconclusive" in drawn
+    root = ElementTree.fromstring(drawn)
+    rings = [one for one in root.iter(f"{SVG}path") if "a4 4" in one.get("d", "")]
+    inside = replace(beyond, proved=0.0)
+    ring = draw_frontier(replace(found[0], points=(replace(point, audit=inside),)))
+    more = [
+        one for one in ElementTree.fromstring(ring).iter(f"{SVG}path") if "a4 4" in one.get("d", "")
+    ]
+    assert len(more) == len(rings) + 1
 
 
 def test_a_point_whose_audit_failed_is_shown_as_such(

@@ -6,6 +6,7 @@ import copy
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,13 @@ from dpaudit.errors import RunFolderError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.content import audit_page
 from dpaudit.report.figures import draw
-from dpaudit.report.render import page_html, render_html, render_markdown, write_reports
+from dpaudit.report.render import (
+    _whole_words,
+    page_html,
+    render_html,
+    render_markdown,
+    write_reports,
+)
 from dpaudit.results.curves import claim_region, largest_tpr
 from dpaudit.results.document import to_document
 from dpaudit.results.record import AuditRecord
@@ -237,7 +244,7 @@ def test_probes_have_a_table_of_their_own(record_of: Make) -> None:
     text = render_markdown(record_of(**CONSISTENT, probes=PROBES))
     assert "## Probes before the audit" in text
     assert "Not all were run: they took long." in text
-    assert "they trained 41 models of their own" in text
+    assert "they trained 41 separate models" in text
     for row in (
         "| seed-ignored | ✕ ALARM | violation | 1e-06 | fresh noise |",
         "| row-count-leaks | ✕ ALARM | bug | no chance involved | n rows |",
@@ -306,7 +313,7 @@ def test_controls_that_were_not_run_and_the_attack_on_endings_are_explained(
     record_of: Make, example: dict[str, Any]
 ) -> None:
     text = render_markdown(record_of(verdict="inconclusive", controls=None))
-    assert "None was run" in text
+    assert "No control was run" in text
     attack = {**example["attacks"][0], "name": "trial outcomes"}
     text = render_markdown(record_of(attacks=[attack, *example["attacks"][1:]]))
     assert "Trial outcomes guesses from how a training ended" in text
@@ -383,6 +390,15 @@ def test_a_legend_shows_its_marks_and_no_words_stand_on_the_axis(record_of: Make
     assert all(len(row) == 2 and row[0].tag in (f"{svg}rect", f"{svg}path") for row in rows)
     written = [one.text or "" for one in picture.findall(f"{svg}text")]
     assert all(words == "epsilon" or float(words) >= 0 for words in written)
+
+
+def test_no_line_of_a_command_ends_inside_an_option() -> None:
+    command = "dpaudit audit my.py:Gan --after-replay 'a & b.json'"
+    assert _whole_words(command) == (
+        "dpaudit audit my.py:Gan <span>--after-replay</span> &#39;a &amp; b.json&#39;"
+    )
+    css = files("dpaudit.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    assert "pre span { display: inline-block; max-width: 100%; }" in css
 
 
 def test_a_game_says_what_is_its_own(record_of: Make) -> None:
@@ -541,4 +557,4 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
     certain = "lower bound at 95 % confidence; decides"
     assert certain in written(passed=True)
     assert certain not in written(passed=False)
-    assert "lower bound; at no confidence of its own" in written(passed=False)
+    assert "lower bound; proves nothing" in written(passed=False)

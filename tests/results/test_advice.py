@@ -113,7 +113,7 @@ def test_a_second_look_at_the_same_trials_is_repeated_with_a_fresh_seed(record_o
     in_memory = replace(found, fresh=None)
     assert next_step(in_memory).command == ""
     assert "--seed 8" in next_step(in_memory).then[0]
-    assert "holds at no confidence" in lead(found)[-1]
+    assert "its bound proves nothing" in lead(found)[-1]
 
 
 def test_an_invalid_audit_is_repaired_first(never_run: AuditRecord) -> None:

@@ -47,7 +47,7 @@ def test_features_that_repeat_each_other_are_listed_by_separation() -> None:
     assert carrier(ALIKE) is Carrier.MANY
     assert in_order(ALIKE[::-1]) == list(ALIKE)
     reason = leak_reason(ALIKE, ())
-    assert reason == "many features each separate the worlds: max(A, B, C)"
+    assert reason == "many redundant features: max(A, B, C)"
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_an_output_that_ignores_the_seed_is_named_as_that() -> None:
 
 def test_summary_and_reports_say_what_the_reason_says(record_of: Make) -> None:
     many = record_of(leaks=documents(*ALIKE))
-    expected = "leak      many features each separate the worlds: max(A, B, C)"
+    expected = "leak      many redundant features: max(A, B, C)"
     assert expected in summary_lines(many)
     frozen = record_of(leaks=documents(*ALIKE), checks=[to_document(FROZEN)])
     assert "leak      the whole output, which the seed does not change" in summary_lines(frozen)
     assert "leaks     the whole output, which the seed does not change" in failure_lines(frozen)
     for text in (render_markdown(many), render_html(many)):
-        assert "Many features each separate the worlds." in text
+        assert "Many redundant features." in text
         assert "The leak is in" not in text
     for text in (render_markdown(frozen), render_html(frozen)):
         assert "The leak is in the whole output, which the seed does not change." in text

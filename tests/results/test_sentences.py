@@ -193,3 +193,10 @@ def test_importing_the_sentences_loads_nothing_that_draws_or_trains() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_upper_limit_below_the_detectable_epsilon_is_said_once(record_of: Make) -> None:
+    small = record_of(verdict="consistent", proved=0.2, max_provable_epsilon=1.6)
+    text = " ".join(lead(small))
+    assert text.count("though it proves at most 1.6") == 1
+    assert "no audit of this size" not in text

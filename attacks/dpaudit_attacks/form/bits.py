@@ -1,4 +1,4 @@
-"""The last bits of numbers, which noise that is drawn in floating point leaves to be read.
+"""The last bits of numbers, which floating-point noise leaves readable.
 
 Mironov 2012, "On significance of the least significant bits for differential privacy": the sum of a
 value and naive Laplace noise cannot be any float, and which floats it can be depends on the value.

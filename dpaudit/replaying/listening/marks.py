@@ -9,6 +9,7 @@ float.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -194,6 +195,8 @@ def answer(
     noisy = np.any([part.factor != 0 for part in parts], axis=0)
     if noisy.any() and not noisy.all():
         return _answered_in_part(before, parts, noisy, where, out=out, dtype=dtype)
+    if _repeats(parts):
+        return _answered_once(before, parts, where, out=out, dtype=dtype)
     for part in parts:
         world.use_noise(part.ids, where, "answer")
     reply = world.ask(
@@ -231,6 +234,78 @@ def _answered_in_part(
         out[...] = value
     content = value.astype(np.float64 if dtype is None else dtype) if out is None else out
     return _answer(content, ids, noisy.astype(float), np.where(noisy, 0.0, value))
+
+
+def _repeats(parts: Tuple[NoisePart, ...]) -> bool:
+    """Whether a draw of noise occurs more than once."""
+    ids = np.concatenate([part.ids.ravel() for part in parts])
+    return not np.all(ids[1:] > ids[:-1]) and len(np.unique(ids)) < len(ids)
+
+
+def _answered_once(
+    before: Any, parts: Tuple[NoisePart, ...], where: Site, *, out: Any, dtype: Any
+) -> Any:
+    """An answer in which draws occur several times, as in a symmetric matrix of noise.
+
+    One is requested for each combination of draws. Elements with the same combination, or a
+    multiple of it, follow from it; what else is in them must be equal in both worlds.
+    """
+    flat = before.ravel().astype(float)
+    fields = [[np.ravel(one) for one in (part.ids, part.factor)] for part in parts]
+    draws: Dict[int, Tuple[int, int]] = {}
+    groups: Dict[Any, List[Tuple[int, float]]] = defaultdict(list)
+    for place in range(flat.size):
+        form: Dict[int, float] = defaultdict(float)
+        for number, (ids, factor) in enumerate(fields):
+            form[int(ids[place])] += float(factor[place])
+            draws.setdefault(int(ids[place]), (number, place))
+        kept = sorted((one, by) for one, by in form.items() if by)
+        lead = kept[0][1] if kept else 0.0
+        groups[tuple((one, round(by / lead, 12)) for one, by in kept)].append((place, lead))
+    known = {"ids": np.full(flat.size, -1), "factor": np.zeros(flat.size), "offset": flat.copy()}
+    value = flat.copy()
+    for place, _ in groups.pop((), ()):
+        world.equal("operand", where, flat[place])
+    used = [one for form in groups for one, _ in form]
+    if len(set(used)) < len(used):  # correlated: this ends the fit
+        world.tell("reused", where, "noise that is used more than once")
+        world.settle(np.concatenate([ids for ids, _ in fields]))
+        parts = tuple(
+            part._replace(ids=world.noise_ids(part.ids.shape, part.site)) for part in parts
+        )
+        return answer(before, parts, where, out=out, dtype=dtype)
+    alike: Dict[Any, List[Any]] = defaultdict(list)
+    for form in groups:
+        alike[tuple(parts[draws[one][0]].law for one, _ in form)].append(form)
+    for forms in alike.values():
+        first = [groups[form][0] for form in forms]
+        own = tuple(_column(parts, draws, forms, at, first) for at in range(len(forms[0])))
+        some = answer(flat[[place for place, _ in first]], own, where)
+        for one, form in enumerate(forms):
+            for place, lead in groups[form]:
+                by = lead / first[one][1]
+                known["ids"][place], known["factor"][place] = some.ids[one], by
+                known["offset"][place] = flat[place] - by * flat[first[one][0]]
+                value[place] = by * float(plain(some)[one]) + known["offset"][place]
+    world.equal("again", where, known["offset"][known["factor"] != 0])
+    content = value.reshape(before.shape).astype(np.float64 if dtype is None else dtype)
+    if out is not None:
+        out[...] = content
+        content = out
+    return _answer(content, *(one.reshape(before.shape) for one in known.values()))
+
+
+def _column(parts: Tuple[NoisePart, ...], draws: Any, forms: Any, at: int, first: Any) -> NoisePart:
+    """One draw of each combination, as a part of their answers."""
+    found = [draws[form[at][0]] for form in forms]
+    ids = np.array([form[at][0] for form in forms])
+    factor = np.array([form[at][1] * lead for form, (_, lead) in zip(forms, first)])
+    scale, shape, other = (
+        np.array([np.ravel(getattr(parts[number], name))[place] for number, place in found])
+        for name in ("scale", "shape", "other")
+    )
+    seed, where = parts[found[0][0]].seed, parts[found[0][0]].site
+    return NoisePart(parts[found[0][0]].law, ids, factor, scale, shape, other, seed, where)
 
 
 WHOLE = ("geometric", "discrete_laplace", "discrete_gaussian", "poisson", "negative_binomial")
@@ -864,10 +939,12 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
         "iscomplexobj",
     ):
         return function(*map(_bare, args), **kwargs)
-    options = {key: unmarked(one, where) for key, one in kwargs.items()}
-    found = function(*map(_bare, args), **options)
+    if name in ("triu", "tril") and isinstance(args[0], Marked):
+        kept = function(np.ones(args[0].shape), *args[1:], **kwargs)
+        return _scaled(args[0], kept, where, None)
+    found = function(*map(_bare, args), **{key: _bare(one) for key, one in kwargs.items()})
     others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
-    spent(args, others, found, where)
+    spent([*args, *kwargs.values()], others, found, where)
     return found
 
 

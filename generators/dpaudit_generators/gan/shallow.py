@@ -105,12 +105,12 @@ class StackedGan(GanSettings, TableGenerator[GanModel]):
 class Gan(StackedGan):
     """A generative adversarial network (Goodfellow et al. 2014): its epsilon is infinite.
 
-    The critic learns to tell records from synthetic ones, from minibatches drawn with replacement;
-    the generator follows it (the non-saturating loss). Nothing is clipped and no noise is added, so
-    nothing is claimed: an audit states the claim that it is to refute.
+    The critic learns to distinguish records from synthetic ones, on minibatches drawn with
+    replacement; the generator follows it (the non-saturating loss). Nothing is clipped and no noise
+    is added, so nothing is claimed: an audit states the claim that it is to refute.
 
     Attributes:
-        claim: None: there is no promise.
+        claim: None: nothing is claimed.
     """
 
     claim: ClassVar[None] = None

@@ -1,4 +1,4 @@
-"""Wasserstein GANs with gradient penalty that draw a record for a label; no promise of privacy."""
+"""Wasserstein GANs with gradient penalty that draw a record for a label; no privacy claim."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
         schema: The public schema; bounds and categories come from it alone.
         critic_hidden: Width of each of the critic's two hidden layers.
         penalty: Weight of the gradient penalty.
-        claim: None: there is no promise.
+        claim: None: nothing is claimed.
 
     Raises:
         SettingsError: If a setting is out of range.

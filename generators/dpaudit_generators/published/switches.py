@@ -2,7 +2,7 @@
 
 Ganev, Annamalai and De Cristofaro 2025, "The Elusive Pursuit of Reproducing PATE-GAN", Table 2 and
 appendix E; those below the empty line are not in Table 2. A switch has the name of the finding by
-which `dpaudit trace` reports it. Without switches the generator keeps its promise.
+which `dpaudit trace` reports it. Without switches the generator satisfies its claim.
 """
 
 from __future__ import annotations

@@ -481,6 +481,9 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     options = {key: _bare_deep(one) for key, one in kwargs.items()}
     if name in _HARMLESS or not marks.world.hears:
         return function(*bare, **options)
+    if name in ("triu", "tril"):  # a product with ones and zeros
+        kept = function(torch.ones_like(bare[0]), *bare[1:], **options)
+        name, function, args, bare, options = "mul", torch.mul, (args[0], kept), (bare[0], kept), {}
     joined = _joined(name, function, args, options)
     if joined is not None:
         return joined

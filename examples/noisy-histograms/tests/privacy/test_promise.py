@@ -1,4 +1,4 @@
-"""The generator keeps its promise, as far as an audit can tell."""
+"""The generator satisfies its claim, as far as an audit can show."""
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,6 @@ def people():
     return table
 
 
-def test_the_generator_keeps_its_promise(dp_audit, people):
+def test_the_generator_satisfies_its_claim(dp_audit, people):
     generator = NoisyHistograms(bounds=BOUNDS, epsilon=1.0)
     dp_audit(generator, people, schema=SCHEMA, epsilon=1.0).assert_no_violation()

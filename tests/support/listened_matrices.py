@@ -1,0 +1,98 @@
+"""Noisy matrices of products: some draws of noise occur in several cells. Of mu = 1."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+
+class Symmetric:
+    """The average of a matrix of noise and its transpose; rows show the noisy matrix.
+
+    The record moves all nine cells by 1. At a factor of 1 noise has the scale that makes mu 1.
+    """
+
+    moved: ClassVar[float] = 4.5**0.5
+    """How far answers move in units of the noise: squares of the diagonal count half."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Symmetric:
+        values = data["x"].to_numpy()
+        rows = np.stack([np.ones(len(values)), values, values], axis=1)
+        rng = np.random.default_rng(seed)
+        self.matrix = self.noisy(rows.T @ rows, self.moved * self.factor, rng)
+        return self
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noise = rng.normal(0.0, scale, (3, 3))
+        return products + (noise + noise.T) / 2**0.5
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        rows = 0.5 + 0.001 * np.resize(self.matrix.ravel(), n)
+        return pd.DataFrame({"x": np.clip(rows, 0.0, 1.0)})
+
+
+class Mirrored(Symmetric):
+    """Noise above the diagonal, mirrored."""
+
+    moved = 6**0.5
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noise = np.triu(rng.normal(0.0, scale, (3, 3)))
+        return products + (noise + np.triu(noise, 1).T)
+
+
+class MirroredInTorch(Symmetric):
+    moved = 6**0.5
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        import torch
+
+        noise = torch.triu(scale * torch.randn(3, 3, dtype=torch.float64))
+        return (torch.tensor(products) + (noise + torch.triu(noise, 1).T)).numpy()
+
+
+class TwiceTheNoise(Symmetric):
+    """The same noise, added to itself."""
+
+    moved = 1.5
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noise = rng.normal(0.0, scale, (3, 3))
+        return products + (noise + noise)
+
+
+class OneForAll(Symmetric):
+    """One draw for all cells, which all move alike: they show one number."""
+
+    moved = 1.0
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        return products + rng.normal(0.0, scale)
+
+
+class OneForARow(Symmetric):
+    """One draw for the cells of a row, which move by unlike steps: their differences are bare."""
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        return products * np.array([1.0, 2.0, 3.0]) + rng.normal(0.0, scale, (3, 1))
+
+
+class Bare(Symmetric):
+    """The diagonal has the difference of a draw and itself: no noise."""
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noise = rng.normal(0.0, scale, (3, 3))
+        return products + (noise - noise.T)
+
+
+class Cumulated(Symmetric):
+    """Each cell has all draws of the cells before it: correlated, which is not followed."""
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        draws = rng.normal(0.0, scale, (3, 3))
+        return products + (draws + np.roll(draws, 1, axis=0))
