@@ -338,8 +338,8 @@ SETTINGS: dict[str, Any] = {
         Multiplicity,
         option(
             metavar="RULE",
-            help="Several attacks: bonferroni (default; all are scored), select (only the most "
-            "promising one).",
+            help="Several attacks: select (default; scores only the most promising one, or all "
+            "combined), bonferroni (scores all; the default with --records).",
             shown=False,
             panel=Panel.RULES,
         ),
