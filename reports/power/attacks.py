@@ -103,26 +103,22 @@ class Leak(NamedTuple):
         write: Writes it.
         audits: How many are simulated.
         delta: Of the claim.
-        honest: Whether the claim of epsilon 1 is kept.
     """
 
     write: Write
     audits: int = 40
     delta: float = 1e-5
-    honest: bool = False
 
 
 LEAKS: Final[dict[str, Leak]] = {
     "Gaussian μ 1 in a sum": Leak(lambda t, seen, rng: _moved(t, seen + rng.normal()), 200),
     "Gaussian μ 2 in a sum": Leak(lambda t, seen, rng: _moved(t, 2.0 * seen + rng.normal())),
-    "Laplace ε 1 in a sum": Leak(
-        lambda t, seen, rng: _moved(t, seen + rng.laplace()), 60, 0.0, honest=True
-    ),
+    "Laplace ε 1 in a sum": Leak(lambda t, seen, rng: _moved(t, seen + rng.laplace()), 60, 0.0),
     "Laplace ε 2 in a sum": Leak(
         lambda t, seen, rng: _moved(t, seen + rng.laplace() / 2.0), delta=0.0
     ),
     "randomised response ε 1": Leak(
-        lambda t, seen, rng: _moved(t, _response(seen, 1.0, rng)), 60, 0.0, honest=True
+        lambda t, seen, rng: _moved(t, _response(seen, 1.0, rng)), 60, 0.0
     ),
     "randomised response ε 2": Leak(
         lambda t, seen, rng: _moved(t, _response(seen, 2.0, rng)), delta=0.0
@@ -139,7 +135,7 @@ LEAKS: Final[dict[str, Leak]] = {
             _moved(t, 0.8 * seen + rng.normal()), int(rng.poisson(4 + 1.8 * seen))
         )
     ),
-    "null": Leak(lambda t, seen, rng: t, 60, honest=True),
+    "null": Leak(lambda t, seen, rng: t, 60),
 }
 ATTACKS: Final = named_attacks(DEFAULT_ATTACKS)
 VIEW: Final = GameView(
