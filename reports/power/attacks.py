@@ -245,7 +245,7 @@ class Task(NamedTuple):
     """Some audits of one leak, by their numbers."""
 
     leak: str
-    numbers: range
+    numbers: list[int]
     models: int
 
 
@@ -259,7 +259,7 @@ def page(cases: dict[str, Any]) -> str:
     heads = ("leak", "audits", *RULES, "combination alone", "combination chosen")
     rows = []
     for name, case in cases.items():
-        audits = [Judged(**one) for one in case]
+        audits = [Judged(**one) for one in case.values()]
         alone = [audit.proved[-1] for audit in audits]
         columns = [*zip(*(audit.bounds() for audit in audits), strict=True), alone]
         chosen = sum(audit.selected(combination=True) == len(ATTACKS) for audit in audits)
@@ -281,16 +281,18 @@ def main(given: Sequence[str] | None = None) -> None:
     models = QUICK_MODELS if run.quick else MODELS
     tasks = []
     for name in run.parts:
-        done = len(cases.get(name, ()))
-        wanted = 1 if run.quick else LEAKS[name].audits
-        for first in range(done, wanted, AT_ONCE):
-            tasks.append(Task(name, range(first, min(first + AT_ONCE, wanted)), models))
+        wanted = range(1 if run.quick else LEAKS[name].audits)
+        left = [number for number in wanted if str(number) not in cases.get(name, {})]
+        for first in range(0, len(left), AT_ONCE):
+            tasks.append(Task(name, left[first : first + AT_ONCE], models))
     with mapped(min(run.jobs or loky.cpu_count(), len(tasks)), run_task) as judged:
         for task, found in zip(tasks, judged(tasks), strict=True):
-            cases.setdefault(task.leak, []).extend(one._asdict() for one in found)
+            case = cases.setdefault(task.leak, {})
+            for number, one in zip(task.numbers, found, strict=True):
+                case[str(number)] = one._asdict()
             cases = {name: cases[name] for name in LEAKS if name in cases}
             write_json(path, {"versions": versions(), "models": models, "cases": cases})
-            print(f"{task.leak}: {len(cases[task.leak])}", flush=True)
+            print(f"{task.leak}: {len(case)}", flush=True)
     if run.is_whole:
         markdown.replace_table(run.home / "README.md", page(cases), mark=MARK)
 

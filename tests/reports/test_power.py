@@ -151,4 +151,4 @@ def test_three_rules_for_several_attacks_judge_the_same_trials() -> None:
     assert len(one.forecasts) == len(one.proved) == len(attacks.ATTACKS) + 1
     corrected, plain, chosen = one.bounds()
     assert 1.0 < corrected < min(plain, chosen)
-    assert "100 %" in attacks.page({"target always copied": [one._asdict()]})
+    assert "100 %" in attacks.page({"target always copied": {"0": one._asdict()}})
