@@ -10,6 +10,7 @@ from dpaudit.auditing.controls import control_check
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Role
+from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim, EpsilonClaim
 from dpaudit.model.tables import IN_MEMORY
@@ -86,6 +87,7 @@ def conclude(
             rule=settings.game.correction.value,
             hypotheses=settings.game.hypotheses.count,
             probes=settings.game.probes_share or None,
+            attacks=_selected_from(audit),
         ),
         **_reach(claim, power if reached else None),
         controls=_both(controls),
@@ -107,6 +109,12 @@ def conclude(
         replay=audit.replay,
         **own,
     )
+
+
+def _selected_from(audit: AuditSpec) -> tuple[str, ...] | None:
+    if audit.settings.game.correction is not Multiplicity.SELECT:
+        return None
+    return tuple(one.name for one in audit.all_attacks)
 
 
 def _generator(audit: AuditSpec) -> AuditedGenerator:

@@ -164,10 +164,15 @@ def keywords_of(settings: AuditSettings) -> dict[str, Any]:
     switch = settings.game.SWITCH
     if switch is not None and switch.keyword not in values:
         values[switch.keyword] = not switch.off
+    defaults = {name: keyword.default for name, keyword in keywords().items()}
+    own = _fields(type(settings.game))  # a game may have a default of its own
+    if switch is not None:
+        own.pop(switch.keyword, None)
+    defaults |= own
     return {
         name: values[name]
-        for name, keyword in keywords().items()
-        if name in values and values[name] != keyword.default
+        for name, default in defaults.items()
+        if name in values and values[name] != default
     }
 
 

@@ -235,8 +235,8 @@ class ShadowModelSettings(GameSettings):
 
     @property
     def correction(self) -> Multiplicity:
-        """The chosen one."""
-        return self.multiplicity
+        """The chosen one; a single attack needs neither."""
+        return self.multiplicity if len(self.attacks) > 1 else Multiplicity.BONFERRONI
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -325,8 +325,7 @@ SETTINGS: dict[str, Any] = {
         option(
             "--attack",
             metavar="NAME[,K=V]",
-            help="Attack to run; repeatable, at a Bonferroni correction. Default: groundhog, "
-            "query-target and form.",
+            help="Attack to run; repeatable. Default: groundhog, query-target and form.",
             shown=False,
             panel=Panel.ATTACK,
         ),
@@ -355,8 +354,8 @@ SETTINGS: dict[str, Any] = {
         Multiplicity,
         option(
             metavar="RULE",
-            help="Correction for several attacks: bonferroni (default; all are scored), select "
-            "(only the most promising one is).",
+            help="Correction for several attacks: select (default; only the most promising one, "
+            "or all combined, is scored), bonferroni (all are scored; default of --records).",
             shown=False,
             panel=Panel.RULES,
         ),

@@ -115,7 +115,10 @@ class Multiplicity(StrEnum):
     BONFERRONI = "bonferroni"
     """Every attack is scored, each with its share of the error probability."""
     SELECT = "select"
-    """Only the attack with the largest forecast on the fitting part is scored."""
+    """Only the attack with the largest forecast on the fitting part is scored.
+
+    In two worlds the combination of all attacks is a candidate too.
+    """
 
 
 class WorstCase(StrEnum):

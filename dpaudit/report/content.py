@@ -328,7 +328,7 @@ def _multiplicity(result: AuditRecord) -> str:
     elif turns:
         corrected = "One attack is used at a time, so nothing is corrected."
     elif rule == "select":
-        corrected = "One attack was chosen on other shadow models, so nothing is corrected."
+        corrected = "One score was chosen on other shadow models, so nothing is corrected."
     else:
         corrected = "There is one attack, so nothing is corrected."
     if turns:
@@ -340,9 +340,20 @@ def _multiplicity(result: AuditRecord) -> str:
     if any(attack.name == TRIAL_OUTCOMES for attack in result.attacks):
         corrected += (
             f" {_capital(TRIAL_OUTCOMES)} guesses from how a training ended; on other shadow "
-            "models it did better than the attack that it replaces."
+            f"models it did better than {_outdone(rule)}."
         )
+    for attack in result.attacks:
+        if attack.shares:
+            each = ", ".join(f"{percent(share)} {name}" for name, share in attack.shares.items())
+            corrected += (
+                f" The score {attack.name!r} is a weighted sum of the features that separate the "
+                f"worlds best, of all attacks: {each}."
+            )
     return corrected
+
+
+def _outdone(rule: str) -> str:
+    return "every attack on tables" if rule == "select" else "the attack that it replaces"
 
 
 def _rule(threshold: Threshold) -> str:

@@ -34,6 +34,8 @@ class AttackOutcome:
         threshold: Which scores it guesses in.
         guesses: Its guesses by weight, where the fair-coin bound is the one that was computed;
             absent where it was not.
+        shares: Of the combination of all attacks, the share of its weights that each attack's
+            features have, largest first; absent for every other attack.
     """
 
     name: str
@@ -42,6 +44,7 @@ class AttackOutcome:
     counts: Counts
     threshold: Threshold
     guesses: CoinGuesses | None = field(default=None, metadata=OPTIONAL)
+    shares: Mapping[str, Probability] | None = field(default=None, metadata=OPTIONAL)
 
 
 class Scored(Protocol):

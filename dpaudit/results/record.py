@@ -172,11 +172,13 @@ class Correction:
             it is for the bounds that hold at any time and half for those at the cap.
         probes: The share of the error probability that probes before the audit have, the bounds
             having the rest; absent if they have none.
+        attacks: The attacks that one was selected from; absent where every attack was scored.
     """
 
     rule: str
     hypotheses: Positive
     probes: Probability | None = field(default=None, metadata=OPTIONAL)
+    attacks: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -336,8 +336,9 @@ def tried(result: AuditRecord) -> tuple[str, ...]:
 
 
 def attacks_tried(result: AuditRecord) -> str:
-    """The scored attacks and the models: "groundhog and query-target on 400 shadow models"."""
-    names = _joined([attack.name for attack in result.attacks])
+    """The attacks and the models: "groundhog and query-target on 400 shadow models"."""
+    scored = [attack.name for attack in result.attacks]
+    names = _joined(list(result.multiplicity.attacks or scored))
     return f"{names} on {sum(result.shadow_models.values())} shadow models"
 
 

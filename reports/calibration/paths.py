@@ -219,7 +219,7 @@ def _failures(claim: PrivacyClaim) -> Iterator[Case]:
 RESPONSE: Final = "randomised response"
 TWO: Final[dict[str, Any]] = {"attacks": (FirstFeature(),) * 2}
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
-    "two attacks": TWO,
+    "two attacks": TWO | {"multiplicity": Multiplicity.BONFERRONI},
     "select": TWO | {"multiplicity": Multiplicity.SELECT},
     "hold-out": {"threshold": ThresholdRule.HOLD_OUT},
     "sequential": {"sequential": True},

@@ -21,7 +21,7 @@ from dpaudit.bounds.table import ValidBound, deciding
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 from dpaudit_attacks.chosen import train_chosen
 
-SETTINGS = audit_settings(shadow_models=200)
+SETTINGS = audit_settings(shadow_models=200, multiplicity="bonferroni")
 ONE_ATTACK = SETTINGS.with_game(attacks=SETTINGS.game.attacks[:1])
 BY_CUT = ONE_ATTACK.with_game(threshold="hold-out")
 

@@ -289,7 +289,8 @@ def test_all_failed_alike() -> None:
 
 
 def test_when_nothing_can_be_proved_any_more() -> None:
-    settings, claim = audit_settings(shadow_models=60), PrivacyClaim(epsilon=1.0)
+    settings = audit_settings(shadow_models=60, multiplicity="bonferroni")
+    claim = PrivacyClaim(epsilon=1.0)
     ends = [failed(world, number) for world in World for number in range(12)]
     scored = {end.trial for end in ends}
     assert cannot_prove(ends, settings, claim, scored=scored)

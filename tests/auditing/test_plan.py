@@ -51,7 +51,7 @@ def test_every_trial_is_fitted_or_scored(models: int) -> None:
 
 
 def test_confidence_is_shared_by_the_attacks() -> None:
-    alone = partial(audit_settings, probe=False)
+    alone = partial(audit_settings, probe=False, multiplicity="bonferroni")
     assert alone(attacks=NAMES[:1]).attack_confidence == pytest.approx(0.95)
     assert alone(attacks=NAMES[:5]).attack_confidence == pytest.approx(0.99)
     assert alone(attacks=NAMES[:5]).attack_confidence == bonferroni(0.95, 5)
@@ -67,7 +67,7 @@ def test_power_grows_with_trials_and_shrinks_with_failures_attacks_and_confidenc
     assert larger.detectable is not None
     assert larger.detectable < usual.detectable
     for worse in (
-        power(audit_settings(attacks=NAMES[:8]), claim),
+        power(audit_settings(attacks=NAMES[:8], multiplicity="bonferroni"), claim),
         power(audit_settings(confidence=0.999), claim),
         power(audit_settings(), claim, false_negatives=6),
         power(audit_settings(), claim, false_positives=6),

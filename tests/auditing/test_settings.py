@@ -67,8 +67,10 @@ def test_probes_before_an_audit_have_their_share_of_the_error_probability() -> N
 
 def test_the_error_probability_is_shared_among_attacks_and_tests() -> None:
     alone = partial(audit_settings, probe=False)
-    assert alone().attack_confidence == pytest.approx(1 - 0.05 / 3)
-    assert alone(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
-    selected = alone(sequential=True, multiplicity=Multiplicity.SELECT)
-    assert selected.attack_confidence == pytest.approx(1 - 0.05 / 2)
+    assert alone().attack_confidence == pytest.approx(1 - 0.05)
+    assert alone(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 2)
+    every = partial(alone, multiplicity=Multiplicity.BONFERRONI)
+    assert every().attack_confidence == pytest.approx(1 - 0.05 / 3)
+    assert every(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
+    assert alone(records=8).attack_confidence == pytest.approx(1 - 0.05 / 3)
     assert audit_settings(one_run=True).game.hypotheses.count == 3

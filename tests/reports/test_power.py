@@ -15,7 +15,7 @@ from scipy.stats import binom
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.seeds import Stream
 from reports.calibration.mechanisms import Kind
-from reports.power import public
+from reports.power import attacks, public
 from reports.power import run as study
 from reports.power.rules import OURS, RULES, Guarantee, simulate
 
@@ -144,3 +144,11 @@ def test_the_page_has_a_line_for_each_case_and_rule(cases: dict[tuple[str, int],
     bounds, others, validity = study.page(list(cases.values())).split("\n\n")
     assert len(bounds.splitlines()) == len(others.splitlines()) == len(cases) + 2
     assert len(validity.splitlines()) == len(RULES) + 2
+
+
+def test_three_rules_for_several_attacks_judge_the_same_trials() -> None:
+    one = attacks.judge("target always copied", 0, 60)
+    assert len(one.forecasts) == len(one.proved) == len(attacks.ATTACKS) + 1
+    corrected, plain, chosen = one.bounds()
+    assert 1.0 < corrected < min(plain, chosen)
+    assert "100 %" in attacks.page({"target always copied": {"0": one._asdict()}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpaudit.auditing.conclusion import conclude, recorded_bounds
+from dpaudit.auditing.two_worlds.attacking.combined import WeightedSum
 from dpaudit.auditing.two_worlds.attacking.run import Attacked
 from dpaudit.auditing.two_worlds.findings import Findings, nothing_run
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
@@ -109,6 +110,8 @@ def _scores(deciding: Attacked | None, world: World) -> tuple[float, ...]:
 
 
 def _attack(one: Attacked) -> AttackOutcome:
+    scorer = one.evaluation.scorer
+    shares = scorer.shares if isinstance(scorer, WeightedSum) else {}
     return AttackOutcome(
         name=one.attack.name,
         auc=one.evaluation.auc,
@@ -116,4 +119,5 @@ def _attack(one: Attacked) -> AttackOutcome:
         counts=one.evaluation.counts,
         threshold=one.evaluation.threshold,
         guesses=one.evaluation.guesses,
+        shares={name: round(share, 4) for name, share in shares.items()} or None,
     )

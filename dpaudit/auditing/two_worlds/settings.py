@@ -13,7 +13,14 @@ from dpaudit.auditing.settings import (
     is_whole,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.model.choices import EXPOSING, Access, ThresholdRule, WorstCase, member_named
+from dpaudit.model.choices import (
+    EXPOSING,
+    Access,
+    Multiplicity,
+    ThresholdRule,
+    WorstCase,
+    member_named,
+)
 
 MODELS_PER_FIT: Final = 10
 """The audit trains this many models for each model that probes may train."""
@@ -26,12 +33,12 @@ class TwoWorlds(ShadowModelSettings):
     """Shadow models with and without one target record (or with another in its place): the default.
 
     Attributes:
-        attacks: Registered names or objects; each is one hypothesis (Bonferroni). By default those
-            of the access level (`ATTACKS_AT`).
+        attacks: Registered names or objects. By default those of the access level (`ATTACKS_AT`).
         shadow_models: Trials of both worlds together, an even number of at least 20 (8 for many
             records).
-        multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
-            largest forecast on the fitting part, without correction.
+        multiplicity: "select" scores only the attack, or the combination of all, with the largest
+            forecast on the fitting part, without correction; "bonferroni" scores every attack, each
+            with its share of the error probability.
         target: The attacked record: "exposing" (the most exposed record, with the most column
             extremes and unique values), "farthest", "vulnerable" (found by small attacks, with as
             many trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
@@ -54,6 +61,7 @@ class TwoWorlds(ShadowModelSettings):
 
     NAME: ClassVar[str] = "two worlds"
 
+    multiplicity: Multiplicity = Multiplicity.SELECT
     target: str = EXPOSING
     worst_case: WorstCase | None = None
     neighbours_file: str | None = None

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.combined import COMBINED, Combined
 from dpaudit.auditing.two_worlds.attacking.endings import ENDINGS, features_of_ending
 from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, FittingScore, fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import FeatureRows, gather
@@ -23,6 +24,13 @@ from dpaudit.model.choices import Multiplicity
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, World
+
+PREFERENCE: Final = 0.2
+"""An attack is selected only if its forecast exceeds that of the combination by this much.
+
+The best of several forecasts is too large by chance, and the score of the combination changes least
+from the trials it is fitted on to others (`reports/power/attacks.py`).
+"""
 
 
 class Features(Protocol):
@@ -108,6 +116,15 @@ def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
     ]
 
 
+def candidates(audit: TwoWorldSpec, settings: AuditSettings[TwoWorlds]) -> list[FeatureSlice]:
+    """The attacks on tables that may be scored: also their combination if one is selected."""
+    slices = feature_slices(audit)
+    if len(slices) == 1 or settings.game.multiplicity is not Multiplicity.SELECT:
+        return slices
+    together = NamedAttack(COMBINED, Combined(audit.attacks, audit.widths))
+    return [*slices, FeatureSlice(together, slice(0, sum(audit.widths)))]
+
+
 def contenders(
     audit: TwoWorldSpec,
     outcomes: StoredOutcomes,
@@ -122,7 +139,8 @@ def contenders(
 
     If some trials of the fitting part failed, how trials end is attacked too. That adds no
     hypothesis: on the fitting part this attack replaces the one with the smallest forecast, if its
-    own is larger. If attacks are selected, only the one with the largest forecast is scored.
+    own is larger. If one attack is selected, their combination is a further candidate, and only the
+    candidate with the largest forecast is scored.
 
     Args:
         audit: The audit.
@@ -157,15 +175,39 @@ def contenders(
         )
         return Contender(features, fitted, attack.name)
 
-    on_tables = [fixed(features, lost=lost) for features in feature_slices(audit)]
+    on_tables = [fixed(features, lost=lost) for features in candidates(audit, settings)]
     found = [one for one in on_tables if one is not None]
     if any(lost):
         on_endings = fixed(EndingFeatures(audit.game.view.n_rows), lost=(0, 0))
         assert on_endings is not None  # it uses every trial
         found = _with_endings(found, on_endings, audit, settings)
     if found and settings.game.multiplicity is Multiplicity.SELECT:
-        return [max(found, key=lambda one: one.forecast)]
+        return [_selected(found)]
     return found
+
+
+def _selected(found: Sequence[Contender]) -> Contender:
+    """The candidate that is scored if one is selected."""
+    others = [one for one in found if one.features.attack.name != COMBINED]
+    together = [one for one in found if one.features.attack.name == COMBINED]
+    if not together:
+        return max(others, key=lambda one: one.forecast)
+    return [*others, *together][select([one.forecast for one in others], together[0].forecast)]
+
+
+def select(attacks: Sequence[FittingScore], combination: FittingScore) -> int:
+    """Which candidate is scored: the best attack only if it promises clearly more.
+
+    Args:
+        attacks: The forecasts of the attacks.
+        combination: The forecast of their combination.
+
+    Returns:
+        The number of an attack, or the number of attacks for the combination.
+    """
+    best = max(range(len(attacks)), key=attacks.__getitem__)
+    clearly = attacks[best].bound > combination.bound + PREFERENCE
+    return best if clearly else len(attacks)
 
 
 def _with_endings(
