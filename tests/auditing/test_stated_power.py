@@ -18,7 +18,7 @@ from dpaudit.auditing.one_run.attack import ATTACKS, guess
 from dpaudit.auditing.one_run.plan import power as one_run_power
 from dpaudit.auditing.records.plan import needed_shadow_models
 from dpaudit.auditing.records.plan import power as records_power
-from dpaudit.bounds import fair_coin_p_value
+from dpaudit.bounds import fair_coin_p_value, guarantee_of
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
@@ -131,7 +131,8 @@ def _one_run(answers: honest.AnswersEach, seed: int, confidence: float) -> bool:
     released = answers.fit(pd.concat([others, canaries[coins]]), seed=seed)
     drawn = released.sample(len(table), seed=None)
     scores = np.concatenate([one.scorer.features(drawn, view) for one in ATTACKS])
-    bounds = [one.bound(delta=CLAIM.delta, confidence=confidence) for one in guess(scores, coins)]
+    guarantee = guarantee_of(CLAIM)
+    bounds = [one.bound(guarantee, confidence=confidence) for one in guess(scores, coins)]
     return max(bounds) > CLAIM.epsilon
 
 
