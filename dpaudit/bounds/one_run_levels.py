@@ -220,8 +220,8 @@ def detectable_error(tests: Sequence[Refuting], power: float) -> float:
 def detectable_shift(tests: Sequence[Refuting], canaries: int, power: float) -> float:
     """The smallest shift of a normal score of every canary that is detected with this power.
 
-    Given the (n + 1)-th largest |score|, the n surest guesses are independent and right with equal
-    probability.
+    Given the (n + 1)-th largest |score|, the n guesses before it are independent, and all are right
+    with the same probability.
 
     Args:
         tests: What refutes the claim, at least one.

@@ -57,9 +57,7 @@ def conclude_one_run(
     proved = None if deciding is None else bounds[deciding]
     checks = (_training_check(outcome, guessed), reuse) if outcome else ()
     failed = outcome is not None and best is None
-    prefix = None
-    if best is not None and proved is not None:
-        prefix = guarantee.strongest(best.right, proved, confidence=each)
+    prefix = best and guarantee.strongest(best.right, max(bounds), confidence=each)
     return conclude(
         audit,
         controls,
@@ -77,9 +75,7 @@ def conclude_one_run(
             included=int(audit.coins.sum()),
             guesses=prefix.guesses if prefix else audit.canaries,
             correct=prefix.correct if prefix else None,
-            gaussian_estimate=_gaussian(
-                prefix, audit.canaries, guarantee.delta, audit.settings.confidence
-            ),
+            gaussian_estimate=_gaussian(prefix, audit, guarantee.delta),
             interference=interference(audit.game.view),
             attacks=tuple(
                 CanaryOutcome(
@@ -114,12 +110,12 @@ def _training_check(outcome: Outcome, guessed: Sequence[Guessed]) -> Check:
     return Check(name, True, "it finished")
 
 
-def _gaussian(
-    prefix: Prefix | None, canaries: int, delta: float | None, confidence: float
-) -> float | None:
+def _gaussian(prefix: Prefix | None, audit: OneRunSpec, delta: float | None) -> float | None:
     """An estimate of epsilon next to its bound; None without guesses or a positive delta."""
     if prefix is None or not delta:
         return None
     return one_run_gaussian(
-        prefix.correct, prefix.guesses, canaries, delta=delta, confidence=confidence
+        *(prefix.correct, prefix.guesses, audit.canaries),
+        delta=delta,
+        confidence=audit.settings.confidence,
     )
