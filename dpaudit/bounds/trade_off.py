@@ -37,7 +37,7 @@ _LARGEST_EXPONENT = 700.0
 # the limits are monotone in it.
 _IMPLIED: Final = np.concatenate([[0.0], np.geomspace(0.01, 100.0, 63)])
 _IMPLIED.setflags(write=False)
-# Levels that bounds in turn try are so far apart: in μ, in the factor of a curve, in √(2ρ).
+# Levels that are tried in turn are so far apart: in μ, in √(2ρ), in the factor of a curve up to 1.
 _STEP = 0.01
 # ε of the points of Gaussian DP and zCDP that are bet against, in units of μ or √(2ρ). In
 # simulations of Gaussian leaks these two needed the fewest trials; a third point cost more than it
@@ -243,8 +243,9 @@ class CurveTradeOff:
         return tuple(CurvePoint(level * point.epsilon, point.delta) for point in some)
 
     def step(self, place: int) -> float:
-        """A multiple of 0.01."""
-        return round(place * _STEP, 2)
+        """A multiple of 0.01 up to 1; then 1 % more each time, because factors may be large."""
+        whole = round(1.0 / _STEP)
+        return place * _STEP if place <= whole else (1.0 + _STEP) ** (place - whole)
 
 
 def _within(points: Sequence[tuple[float, float]]) -> Callable[[float], float]:
