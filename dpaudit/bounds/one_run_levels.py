@@ -142,7 +142,7 @@ def strongest_level(right: npt.ArrayLike, trade_off: TradeOff, *, confidence: fl
     guessed = checked_guesses(right)
     each = 1.0 - (1.0 - confidence) / len(_SHARES)
     found = []
-    for guesses in _numbers(len(guessed)):
+    for guesses in numbers_of_guesses(len(guessed)):
         prefix = Prefix(guesses, int(guessed[:guesses].sum()))
         level = one_run_level(prefix.correct, guesses, len(guessed), trade_off, confidence=each)
         found.append(PrefixLevel(level, prefix))
@@ -186,7 +186,7 @@ def refuting(
     check_confidence(confidence)
     alpha = (1.0 - confidence) / len(_SHARES)
     found = []
-    for guesses in _numbers(canaries):
+    for guesses in numbers_of_guesses(canaries):
         low, high = 0, guesses + 1
         while high - low > 1:
             middle = (low + high) // 2
@@ -250,8 +250,8 @@ def detectable_shift(tests: Sequence[Refuting], canaries: int, power: float) -> 
     return smallest(exposed, low=0.0, start=1.0)
 
 
-def _numbers(canaries: int) -> list[int]:
-    """The numbers of guesses, the larger first."""
+def numbers_of_guesses(canaries: int) -> list[int]:
+    """The numbers of guesses that are tried, the larger first."""
     return [max(1, canaries // share) for share in _SHARES]
 
 

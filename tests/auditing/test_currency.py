@@ -251,6 +251,7 @@ def test_one_run_is_planned_in_mu() -> None:
     document = json.loads(CliRunner().invoke(app, words).output)
     assert document["quantity"] == "mu"
     assert document["asked"]["max_provable"] == pytest.approx(0.96, abs=0.01)
+    assert document["asked"]["scored"] == 50
     assert 0.3 < document["asked"]["detectable"] < 1.6
     assert 100 < document["needed"] < 400
 

@@ -17,10 +17,11 @@ from dpaudit.auditing.plan import (
 )
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import guarantee_of
+from dpaudit.bounds.one_run_levels import numbers_of_guesses
 from dpaudit.bounds.table import Observed, proved
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted
-from dpaudit.model.currencies import Claim, require_add_remove
+from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove
 from dpaudit.results.verdict import POWER, Power
 
 if TYPE_CHECKING:
@@ -96,7 +97,9 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
         raise SettingsError("`tpr` and `fpr` are for shadow models: with `one_run` give `detect`")
 
     def row(canaries: int) -> PlannedSize:
-        return PlannedSize(canaries, None, canaries, *power(canaries, claim, confidence))
+        all_guessed = isinstance(claim, EpsilonClaim)
+        guesses = canaries if all_guessed else numbers_of_guesses(canaries)[0]
+        return PlannedSize(canaries, None, guesses, *power(canaries, claim, confidence))
 
     needed = None
     if question.detect is not None:
