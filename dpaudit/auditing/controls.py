@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Role
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.results.record import ControlOutcome
 from dpaudit.results.verdict import Check, Consequence
 
@@ -37,6 +39,17 @@ class ControlWords(NamedTuple):
     found: str
     caught: str
     missed: str
+
+
+def control_claim(claim: Claim) -> PrivacyClaim:
+    """The claim used to judge controls: the audit's, or pure DP if that is not in epsilon.
+
+    A control asks whether anything is proved, and which share of the upper limit; epsilon can
+    express that whatever the quantity of the audit's claim.
+    """
+    if isinstance(claim, PrivacyClaim):
+        return claim
+    return PrivacyClaim(epsilon=1.0, neighbours=claim.neighbours)
 
 
 def judge(

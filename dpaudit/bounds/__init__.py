@@ -6,7 +6,12 @@ from a threshold or a calibration fixed before the counted trials were scored.
 
 from __future__ import annotations
 
-from dpaudit.bounds.calibration import GuessCalibration, choose_calibration, count_guesses
+from dpaudit.bounds.calibration import (
+    GuessCalibration,
+    choose_calibration,
+    count_guesses,
+    log_odds_line,
+)
 from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_limits
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import (
@@ -34,13 +39,13 @@ from dpaudit.bounds.one_run import (
     GuessesInTurn,
     Prefix,
     one_run,
-    one_run_gaussian,
     one_run_in_turn,
     one_run_in_turn_detectable,
     one_run_in_turn_p_value,
     one_run_p_value,
     strongest_prefix,
 )
+from dpaudit.bounds.one_run_levels import one_run_gaussian
 from dpaudit.bounds.sequential import ScoredBlock, coin_bound, e_process, refit_schedule
 from dpaudit.bounds.threshold import (
     Direction,
@@ -99,6 +104,7 @@ __all__ = [
     "guarantee_of",
     "jeffreys",
     "joint_beta",
+    "log_odds_line",
     "max_provable",
     "one_run",
     "one_run_gaussian",

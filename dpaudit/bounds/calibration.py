@@ -153,7 +153,7 @@ def choose_calibration(
         SettingsError: If scores and membership do not fit, or a setting is out of range.
     """
     scores, member = checked(scores, member)
-    line = _log_odds_line(scores, member)
+    line = log_odds_line(scores, member)
     size = np.abs(line.log_odds(scores))
     success = expit(size)
     best, most = line, 0.0
@@ -180,11 +180,18 @@ class _Line(NamedTuple):
     loss: float
 
 
-def _log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
+def log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
     """The regression alone: no abstention, and hardly any difference in weight.
 
     The odds of some mechanisms, such as Laplace noise, stop growing beyond some score. Winsorising
     more of the scores follows them; a line that kept growing would overweight the tails.
+
+    Args:
+        scores: Attack scores that are not scored later; shape (n,), finite.
+        member: Whether the trial's world is "in"; shape (n,), both worlds present.
+
+    Returns:
+        The line: all that bets need.
     """
     best, *others = (_fitted_line(scores, member, *shares) for shares in _WINSOR)
     for line in others:

@@ -12,12 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit, ndtr
 
 from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.exact import detectable_epsilon, detectable_gaussian, detection_power, exact
 from dpaudit.bounds.inputs import Counts, FloatArray, check_power
+from dpaudit.bounds.one_run import Prefix, one_run_in_turn_detectable, strongest_prefix
+from dpaudit.bounds.one_run_levels import (
+    detectable_error,
+    detectable_shift,
+    refuting,
+    strongest_level,
+)
 from dpaudit.bounds.table import Observed, ValidBound, valid_bounds, valid_levels
 from dpaudit.bounds.trade_off import (
     Boundary,
@@ -114,8 +122,34 @@ class Guarantee(ABC):
         return max(0.0, float(self.statistic(fn_upper, fp_upper)))
 
     @abstractmethod
-    def bounds(self, counts: Counts, *, confidence: float) -> dict[ValidBound, float]:
-        """Every valid lower limit on the level from error counts, by its method."""
+    def bounds(
+        self, observed: Observed, *given: object, confidence: float
+    ) -> dict[ValidBound, float]:
+        """Every valid lower limit on the level from observations, by its method."""
+
+    @abstractmethod
+    def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
+        """The guesses of one training, of those in turn, that carry its bound."""
+
+    @abstractmethod
+    def one_run_detectable(
+        self, claimed: float, canaries: int, *, confidence: float, power: float
+    ) -> Detectable:
+        """The smallest leaks that one training detects.
+
+        Args:
+            claimed: Claimed level.
+            canaries: Canaries, at least 1.
+            confidence: One-sided confidence of the limit.
+            power: Probability that it exceeds the claim, in (1 − confidence, 1).
+
+        Returns:
+            The best one is that of randomised response on every coin; for mu, and for what is
+            given as well, that of a normal score of every canary.
+
+        Raises:
+            SettingsError: If an argument is out of range.
+        """
 
 
 @dataclass(frozen=True)
@@ -136,9 +170,28 @@ class EpsilonGuarantee(Guarantee):
         """`dpaudit.bounds.exact`."""
         return exact(*counts, delta=self.delta, confidence=confidence)
 
-    def bounds(self, counts: Counts, *, confidence: float) -> dict[ValidBound, float]:
+    def bounds(
+        self, observed: Observed, *given: object, confidence: float
+    ) -> dict[ValidBound, float]:
         """The bounds of the table."""
-        return valid_bounds(Observed.COUNTS, *counts, delta=self.delta, confidence=confidence)
+        return valid_bounds(observed, *given, delta=self.delta, confidence=confidence)
+
+    def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
+        """`dpaudit.bounds.strongest_prefix`."""
+        return strongest_prefix(right, epsilon=bound)
+
+    def one_run_detectable(
+        self, claimed: float, canaries: int, *, confidence: float, power: float
+    ) -> Detectable:
+        """`dpaudit.bounds.one_run_in_turn_detectable`."""
+        least = one_run_in_turn_detectable(
+            claim_epsilon=claimed,
+            canaries=canaries,
+            delta=self.delta,
+            confidence=confidence,
+            power=power,
+        )
+        return Detectable(least, None)
 
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float
@@ -216,9 +269,30 @@ class TradeOffGuarantee(Guarantee):
         """`dpaudit.bounds.trade_off.level_limit`."""
         return level_limit(counts, self.trade_off, confidence=confidence)
 
-    def bounds(self, counts: Counts, *, confidence: float) -> dict[ValidBound, float]:
-        """The bounds of the table that have a form for levels: all bounds from counts."""
-        return valid_levels(counts, self.trade_off, confidence=confidence)
+    def bounds(
+        self, observed: Observed, *given: object, confidence: float
+    ) -> dict[ValidBound, float]:
+        """The bounds of the table that have a form for levels."""
+        return valid_levels(observed, *given, trade_off=self.trade_off, confidence=confidence)
+
+    def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
+        """`dpaudit.bounds.one_run_levels.strongest_level`."""
+        return strongest_level(right, self.trade_off, confidence=confidence).prefix
+
+    def one_run_detectable(
+        self, claimed: float, canaries: int, *, confidence: float, power: float
+    ) -> Detectable:
+        """Both leaks by the better number of guesses."""
+        check_power(power, confidence=confidence)
+        tests = refuting(claimed, canaries, self.trade_off, confidence=confidence)
+        if not tests:
+            return Detectable(None, None)
+        error = np.array([detectable_error(tests, power)])
+        best = float(self.trade_off.level(error, error)[0])
+        shift = detectable_shift(tests, canaries, power)
+        if isinstance(self.trade_off, GaussianTradeOff):
+            return Detectable(min(best, shift), None)
+        return Detectable(best, shift**2 / 2.0 if self.measures_gaussian else None)
 
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float

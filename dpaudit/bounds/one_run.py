@@ -47,7 +47,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import betainc, expit, ndtr, ndtri
+from scipy.special import betainc, expit
 
 from dpaudit.bounds.fair_coin import SetAside
 from dpaudit.bounds.inputs import (
@@ -57,12 +57,10 @@ from dpaudit.bounds.inputs import (
     check_confidence,
     check_delta,
     check_epsilon,
-    check_positive_delta,
     check_power,
     whole_number,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.model.gaussian import gaussian_epsilon
 
 _TOLERANCE = 1e-10
 # The claims that the bound tries, a block at a time.
@@ -73,7 +71,7 @@ _TIE = 1.0 + 1e-9
 _CERTAIN_LEAK = 60.0
 
 
-class _Guesses(NamedTuple):
+class Guesses(NamedTuple):
     """Outcome of a one-run audit: right guesses, all guesses, canaries."""
 
     correct: int
@@ -102,7 +100,7 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, confiden
     Raises:
         SettingsError: If an argument is out of range.
     """
-    outcome = _checked_counts(correct, guesses, canaries)
+    outcome = checked_counts(correct, guesses, canaries)
     check_delta(delta)
     check_confidence(confidence)
     alpha = 1.0 - confidence
@@ -115,7 +113,7 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, confiden
     high = log_most - math.log(-math.expm1(log_most))
     if high <= 0.0 or excess(0.0) >= 0.0:
         return 0.0
-    return _below_root(excess, high)
+    return below_root(excess, high)
 
 
 def one_run_p_value(
@@ -139,51 +137,13 @@ def one_run_p_value(
     Raises:
         SettingsError: If an argument is out of range.
     """
-    outcome = _checked_counts(correct, guesses, canaries)
+    outcome = checked_counts(correct, guesses, canaries)
     check_epsilon(epsilon)
     check_delta(delta)
     return min(1.0, _count_p_value(outcome, epsilon, delta))
 
 
-def one_run_gaussian(
-    correct: int, guesses: int, canaries: int, *, delta: float, confidence: float
-) -> float:
-    """Estimate, not a proof: as `one_run`, but assumes the Gaussian trade-off curve.
-
-    If the mechanism is μ-GDP, a recursion limits how probable this many right guesses are; the
-    largest μ that it refutes is turned into ε at δ (Mahloujifar, Melis and Chaudhuri 2024,
-    Algorithm 3 with abstentions). For Gaussian noise it is much tighter than `one_run`; for other
-    mechanisms it proves nothing.
-
-    Args:
-        correct: Canaries whose coin was guessed right.
-        guesses: Canaries for which a guess was made, at least 1.
-        canaries: Canaries, of which each is included by its own fair coin.
-        delta: δ at which ε is reported, in (0, 1).
-        confidence: One-sided confidence if the assumption holds, in (0, 1).
-
-    Returns:
-        The estimate, at least 0.
-
-    Raises:
-        SettingsError: If an argument is out of range.
-    """
-    outcome = _checked_counts(correct, guesses, canaries)
-    check_positive_delta(delta)
-    check_confidence(confidence)
-
-    def slack(mu: float) -> float:
-        return -_gaussian_excess(outcome, mu, 1.0 - confidence)
-
-    if slack(0.0) >= 0.0:
-        return 0.0
-    high = 1.0
-    while slack(high) < 0.0:
-        high *= 2.0
-    return gaussian_epsilon(_below_root(slack, high), delta)
-
-
-def _count_p_value(outcome: _Guesses, epsilon: float, delta: float) -> float:
+def _count_p_value(outcome: Guesses, epsilon: float, delta: float) -> float:
     """Largest probability of this many right guesses under (ε, δ)-DP, not clipped at 1."""
     correct, guesses, canaries = outcome
     if correct == 0:
@@ -199,31 +159,16 @@ def _count_p_value(outcome: _Guesses, epsilon: float, delta: float) -> float:
     return at_least + 2.0 * canaries * delta * float(np.max(fewer / np.arange(1, correct + 1)))
 
 
-def _gaussian_excess(outcome: _Guesses, mu: float, alpha: float) -> float:
-    """By how much the recursion's masses exceed the limit of μ-GDP; a positive value refutes μ."""
-    correct, guesses, canaries = outcome
-    right = alpha * correct / canaries
-    wrong = alpha * (guesses - correct) / canaries
-    for i in range(correct - 1, -1, -1):
-        larger = max(wrong, float(ndtr(ndtri(right) - mu)))
-        right += i / (guesses - i) * (larger - wrong)
-        # Both are masses; past 1 they have outgrown every allowance.
-        if right >= 1.0:
-            return 1.0
-        wrong = larger
-    return right + wrong - guesses / canaries
-
-
-def _below_root(excess: Callable[[float], float], high: float) -> float:
+def below_root(excess: Callable[[float], float], high: float) -> float:
     """A number in [0, high] just below the root of a function that is negative at 0."""
     if excess(high) <= 0.0:
         return high
     return max(0.0, float(brentq(excess, 0.0, high, xtol=_TOLERANCE)) - 2.0 * _TOLERANCE)
 
 
-def _checked_counts(correct: int, guesses: int, canaries: int) -> _Guesses:
+def checked_counts(correct: int, guesses: int, canaries: int) -> Guesses:
     """Returns the counts as ints, or names the one that is impossible."""
-    outcome = _Guesses(
+    outcome = Guesses(
         whole_number("correct", correct),
         whole_number("guesses", guesses),
         whole_number("canaries", canaries),
@@ -286,7 +231,7 @@ def one_run_in_turn(right: npt.ArrayLike, *, delta: float, confidence: float) ->
     Raises:
         SettingsError: If an argument is out of range.
     """
-    guessed = _checked_guesses(right)
+    guessed = checked_guesses(right)
     check_delta(delta)
     check_confidence(confidence)
     aside = set_aside_in_turn(len(guessed), delta=delta, confidence=confidence)
@@ -320,7 +265,7 @@ def one_run_in_turn_p_value(
     Raises:
         SettingsError: If an argument is out of range.
     """
-    guessed = _checked_guesses(right)
+    guessed = checked_guesses(right)
     check_epsilon(epsilon)
     check_delta(delta)
     check_confidence(confidence)
@@ -345,7 +290,7 @@ def strongest_prefix(right: npt.ArrayLike, *, epsilon: float) -> Prefix:
     Returns:
         The number of guesses with the smallest binomial tail probability, and of right ones.
     """
-    counts: IntArray = np.cumsum(_checked_guesses(right))
+    counts: IntArray = np.cumsum(checked_guesses(right))
     place = int(_tails(counts, np.array([epsilon]))[0].argmin())
     return Prefix(place + 1, int(counts[place]))
 
@@ -492,7 +437,8 @@ def _ever_reached(heights: Sequence[int] | IntArray, epsilon: float) -> float:
     return min(1.0, reached)
 
 
-def _checked_guesses(right: npt.ArrayLike) -> BoolArray:
+def checked_guesses(right: npt.ArrayLike) -> BoolArray:
+    """Returns right and wrong guesses as booleans, or refuses anything else."""
     guessed = np.asarray(right)
     if guessed.ndim != 1 or not guessed.size or not np.isin(guessed, (0, 1)).all():
         raise SettingsError("`right` must say true or false of each guess, of at least 1")

@@ -17,13 +17,24 @@ bets only on revealed coins would gain.
 
 The scale of the odds may be wrong, especially after few trials. Three gamblers share the first
 wealth and multiply the log odds by a half, one and three. `refit_schedule` says when the attack may
-change. Never use a fixed-n bound such as `exact` here: recomputed at every check, it fails more
-often than its confidence allows.
+change.
+
+Never use a fixed-n bound such as `exact` here: recomputed at every check, it fails more often than
+its confidence allows.
+
+Other claims. A claim in μ, in ρ or by a curve implies (ε, δ)-DP at many points. Each point has its
+own e-process, and their mean is one too. Most of these δ are large, and so is their price; but a
+gambler who gains at most c on every trial need pay only c δ. For let 1 + Λ be the factor if the
+guess is right and 1 - Λ e^ε if it is wrong, 0 <= Λ <= c. Λ is a mixture of bets of c on sets of
+outputs. On each set P[right] <= e^ε P[wrong] + δ, so that the factor is expected to be at most 1 +
+c δ. Above, Λ = q/p - 1 and c = 1/p - 1 = e^-ε. Against these claims each gambler is joined by a
+cautious one, who gains at most a fifth of e^-ε.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,16 +48,35 @@ from dpaudit.bounds.inputs import (
     check_delta,
     check_epsilon,
 )
+from dpaudit.bounds.trade_off import TradeOff
 from dpaudit.errors import SettingsError
 
-GAMBLERS = {0.5: 0.2, 1.0: 0.5, 3.0: 0.3}
-"""Each gambler's factor of the log odds, and its share of the first wealth.
 
-With these a perfect attack on three hypotheses refutes ε = 1 at 95 % after 16 bets.
-"""
-# The claims that `coin_bound` tries, a block at a time.
+class Gambler(NamedTuple):
+    """One who bets.
+
+    Attributes:
+        factor: What the log odds are multiplied by.
+        share: Share of the first wealth.
+        most: Largest gain of a trial, as a share of the e^-ε that a certain attack may gain.
+    """
+
+    factor: float
+    share: float
+    most: float = 1.0
+
+
+GAMBLERS = (Gambler(0.5, 0.2), Gambler(1.0, 0.5), Gambler(3.0, 0.3))
+"""With these a perfect attack on three hypotheses refutes ε = 1 at 95 % after 16 bets."""
+_CAUTION = 0.2
+LEVEL_GAMBLERS = tuple(
+    Gambler(one.factor, one.share / 2.0, most) for one in GAMBLERS for most in (1.0, _CAUTION)
+)
+"""Those of claims in another quantity than ε."""
+# The claims that `coin_bound` and `coin_level` try, a block at a time.
 _STEP = 0.01
 _BLOCK = 32
+_LEVEL_BLOCK = 8
 
 
 def e_process(
@@ -71,7 +101,30 @@ def e_process(
     odds, worlds = _bets(log_odds, member)
     check_epsilon(epsilon)
     check_delta(delta)
-    against: FloatArray = _log_e_values(odds, worlds, np.array([epsilon]), delta)[0]
+    claim = np.array([[epsilon]])
+    against: FloatArray = _log_e_values(odds, worlds, claim, np.full_like(claim, delta))[0]
+    return against
+
+
+def level_e_process(
+    log_odds: npt.ArrayLike, member: npt.ArrayLike, trade_off: TradeOff, *, level: float
+) -> FloatArray:
+    """The evidence against a claim in μ, in ρ or by a curve after every trial.
+
+    Args:
+        log_odds: As for `e_process`.
+        member: As for `e_process`.
+        trade_off: The family of the claim.
+        level: The claimed level, positive.
+
+    Returns:
+        Log e-value after each trial; shape (trials,).
+
+    Raises:
+        SettingsError: If odds and worlds do not fit.
+    """
+    odds, worlds = _bets(log_odds, member)
+    against: FloatArray = _level_e_values(odds, worlds, trade_off, [level])[0]
     return against
 
 
@@ -101,40 +154,100 @@ def coin_bound(
     odds, worlds = _bets(log_odds, member)
     check_delta(delta)
     check_confidence(confidence)
-    needed = -math.log1p(-confidence)
-    if odds.size == 0:
-        return 0.0
-    refuted = 0
-    while True:
-        claims = _STEP * np.arange(refuted + 1.0, refuted + 1.0 + _BLOCK)
-        survives = (
-            _log_e_values(odds, worlds, np.asarray(claims, dtype=np.float64), delta).max(axis=1)
-            < needed
-        )
+
+    def against(places: range) -> FloatArray:
+        claims = _STEP * np.array(places, dtype=np.float64)[:, None]
+        return _log_e_values(odds, worlds, claims, np.full_like(claims, delta))
+
+    return round(_refuted(against, len(odds), block=_BLOCK, confidence=confidence) * _STEP, 2)
+
+
+def coin_level(
+    log_odds: npt.ArrayLike, member: npt.ArrayLike, trade_off: TradeOff, *, confidence: float
+) -> float:
+    """A lower bound on μ, on ρ or on the factor of a curve at any time, as `coin_bound`.
+
+    Args:
+        log_odds: As for `e_process`.
+        member: As for `e_process`.
+        trade_off: The family, whose levels are tried in its order.
+        confidence: Probability that the bound never exceeds the true level, in (0, 1).
+
+    Returns:
+        The largest level that is refuted, at least 0.
+
+    Raises:
+        SettingsError: As for `e_process`.
+    """
+    odds, worlds = _bets(log_odds, member)
+    check_confidence(confidence)
+
+    def against(places: range) -> FloatArray:
+        levels = [trade_off.step(place) for place in places]
+        return _level_e_values(odds, worlds, trade_off, levels)
+
+    refuted = _refuted(against, len(odds), block=_LEVEL_BLOCK, confidence=confidence)
+    return trade_off.step(refuted) if refuted else 0.0
+
+
+def _refuted(
+    against: Callable[[range], FloatArray], trials: int, *, block: int, confidence: float
+) -> int:
+    """How many claims of a list are refuted in turn, given log e-values (claims, trials)."""
+    needed, refuted = -math.log1p(-confidence), 0
+    while trials:
+        survives = against(range(refuted + 1, refuted + 1 + block)).max(axis=1) < needed
         if survives.any():
-            return round((refuted + int(survives.argmax())) * _STEP, 2)
-        refuted += _BLOCK
+            return refuted + int(survives.argmax())
+        refuted += block
+    return 0
+
+
+def _level_e_values(
+    odds: FloatArray, worlds: BoolArray, trade_off: TradeOff, levels: Sequence[float]
+) -> FloatArray:
+    """Log e-values after each trial against each level; shape (levels, trials)."""
+    points = np.array([trade_off.bet_against(level) for level in levels], dtype=np.float64)
+    return _log_e_values(odds, worlds, points[..., 0], points[..., 1], LEVEL_GAMBLERS)
 
 
 def _log_e_values(
-    odds: FloatArray, worlds: BoolArray, claims: FloatArray, delta: float
+    odds: FloatArray,
+    worlds: BoolArray,
+    epsilons: FloatArray,
+    deltas: FloatArray,
+    gamblers: Sequence[Gambler] = GAMBLERS,
 ) -> FloatArray:
-    """Log e-values after each trial against each claim; shape (claims, trials)."""
-    epsilon = claims[:, None, None]
-    stake = np.array([*GAMBLERS])[None, :, None] * np.abs(odds)
+    """Log e-values after each trial against claims that state some points each.
+
+    Args:
+        odds: Log odds of world "in"; shape (trials,).
+        worlds: Whether it is "in"; shape (trials,).
+        epsilons: ε of every point; shape (claims, points).
+        deltas: Its δ, of the same shape.
+        gamblers: Who bets against each point.
+
+    Returns:
+        Mean over the points, of shape (claims, trials).
+    """
+    epsilon, delta = epsilons[:, :, None, None], deltas[:, :, None, None]
+    factor, share, most = np.array(gamblers).T[:, None, None, :, None]
+    stake = factor * np.abs(odds)
     right = (odds > 0) == worlds
+    certain = np.exp(-epsilon)
+    with np.errstate(divide="ignore"):
+        loss = np.log1p(-most)
     # Given the guess: q/p and (1 - q)/(1 - p).
     gain = np.where(
         right,
-        log_expit(stake) - log_expit(epsilon),
-        log_expit(-stake) - log_expit(-epsilon),
+        np.minimum(log_expit(stake) - log_expit(epsilon), np.log1p(most * certain)),
+        np.maximum(log_expit(-stake) - log_expit(-epsilon), loss),
     )
     # Paid on every trial: which trials are bet on may depend on the revealed coins.
-    price = np.log1p(delta * np.expm1(-log_expit(epsilon)))
+    price = np.log1p(delta * most * certain)
     gain = np.where(stake > epsilon, gain, 0.0) - price
-    shares = np.log([*GAMBLERS.values()])[None, :, None]
-    wealth: FloatArray = np.logaddexp.reduce(gain.cumsum(axis=2) + shares, axis=1)
-    return wealth
+    wealth: FloatArray = np.logaddexp.reduce(gain.cumsum(axis=3) + np.log(share), axis=(1, 2))
+    return wealth - math.log(epsilons.shape[1])
 
 
 def _bets(log_odds: npt.ArrayLike, member: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from dpaudit.bounds.clopper_pearson import clopper_pearson
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact
 from dpaudit.bounds.fair_coin import fair_coin
 from dpaudit.bounds.inputs import Counts
-from dpaudit.bounds.one_run import one_run, one_run_gaussian, one_run_in_turn
-from dpaudit.bounds.sequential import coin_bound
+from dpaudit.bounds.one_run import one_run, one_run_in_turn
+from dpaudit.bounds.one_run_levels import one_run_gaussian, one_run_in_turn_level, one_run_level
+from dpaudit.bounds.sequential import coin_bound, coin_level
 from dpaudit.bounds.trade_off import TradeOff, level_clopper_pearson, level_limit
 from dpaudit.model.choices import Assumption
 
@@ -67,8 +69,9 @@ class BoundEntry:
         meaning: Its meaning, for a reader of a report.
         observed: What it is computed from.
         function: Called with what was observed and with `delta` and `confidence`.
-        level: The same for claims in mu, in rho or by a curve: called with `Counts`, the family of
-            trade-off functions and `confidence`. A valid bound from counts has one.
+        level: The same for claims in mu, in rho or by a curve: called with what was observed (the
+            four counts as one `Counts`), the family of trade-off functions and `confidence`. Every
+            valid bound but that from weighted guesses has one.
         decides: Whether it may decide a verdict; only a valid bound may.
         assumption: Its assumption about the mechanism; None if nothing is assumed.
         source: Where it is proved or proposed.
@@ -76,8 +79,8 @@ class BoundEntry:
             this, and is shown next to the Clopper-Pearson bound.
 
     Raises:
-        ValueError: If an estimate is to decide a verdict, or a valid bound from counts lacks
-            `level`, which audits of such claims need.
+        ValueError: If an estimate is to decide a verdict, or a valid bound lacks `level`, which
+            audits of such claims need.
     """
 
     key: ValidBound | Estimate
@@ -94,7 +97,7 @@ class BoundEntry:
     def __post_init__(self) -> None:
         if self.decides and not self.valid:
             raise ValueError(f"{self.key} is an estimate: it cannot decide a verdict")
-        if self.valid and self.observed is Observed.COUNTS and self.level is None:
+        if self.valid and self.observed is not Observed.COINS and self.level is None:
             raise ValueError(f"{self.key} lacks `level`: what it is for mu, rho and curves")
 
     @property
@@ -149,6 +152,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
         meaning="at any time, by an e-process that is tested after every batch",
         observed=Observed.BETS,
         function=coin_bound,
+        level=coin_level,
         decides=True,
         source="Ville 1939, with the stakes of Kelly 1956",
         short="bets on each trial",
@@ -159,6 +163,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
         meaning="from a fixed number of guesses of the coins in one training",
         observed=Observed.CANARIES,
         function=one_run,
+        level=one_run_level,
         decides=True,
         source="Steinke, Nasr and Jagielski 2023, Theorem 5.2",
     ),
@@ -168,6 +173,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
         meaning="from guesses of the coins in one training, over all numbers of them at once",
         observed=Observed.IN_TURN,
         function=one_run_in_turn,
+        level=one_run_in_turn_level,
         decides=True,
         source="Steinke, Nasr and Jagielski 2023, Theorem 5.2, for coins looked at in turn",
     ),
@@ -239,24 +245,26 @@ def valid_bounds(
 
 
 def valid_levels(
-    counts: Counts, trade_off: TradeOff, *, confidence: float
+    observed: Observed, *given: Any, trade_off: TradeOff, confidence: float
 ) -> dict[ValidBound, float]:
-    """Every valid lower limit on the level of a trade-off function from error counts.
+    """Every valid lower limit on the level of a trade-off function from these observations.
 
     Args:
-        counts: Errors of the attack.
+        observed: What it is.
+        given: The observations, as `Observed` lists them.
         trade_off: The family.
         confidence: One-sided confidence of each limit, in (0, 1).
 
     Returns:
-        The limits by key.
+        The limits by key; empty where there is none.
 
     Raises:
-        SettingsError: If `confidence` is out of range.
+        SettingsError: If an observation or `confidence` is out of range.
     """
+    seen = (Counts(*given),) if observed is Observed.COUNTS else given
     return {
-        entry.key: entry.level(counts, trade_off, confidence=confidence)
-        for entry in entries_for(Observed.COUNTS)
+        entry.key: entry.level(*seen, trade_off, confidence=confidence)
+        for entry in entries_for(observed)
         if isinstance(entry.key, ValidBound) and entry.level is not None
     }
 

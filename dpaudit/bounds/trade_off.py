@@ -8,7 +8,7 @@ are multiplied. The larger the level, the smaller the errors that an attack may 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
@@ -20,6 +20,7 @@ from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import upper_limits
 from dpaudit.bounds.inputs import BoolArray, Counts, FloatArray, check_confidence
 from dpaudit.model.currencies import CurvePoint
+from dpaudit.model.gaussian import gaussian_delta
 
 # ndtr underflows below this, and 1 - ndtr is 0 above its negative.
 _LARGEST_SCORE = 37.0
@@ -32,6 +33,17 @@ _SWEEPS = 3
 _SOLVER_STEPS = 80
 _SOLVER_WIDTH = 1e-10
 _LARGEST_EXPONENT = 700.0
+# ε of the points by which zCDP limits one error rate given the other. The same for every ρ, so that
+# the limits are monotone in it.
+_IMPLIED: Final = np.concatenate([[0.0], np.geomspace(0.01, 100.0, 63)])
+_IMPLIED.setflags(write=False)
+# Levels that are tried in turn are so far apart: in μ, in √(2ρ), in the factor of a curve up to 1.
+_STEP = 0.01
+# ε of the points of Gaussian DP and zCDP that are bet against, in units of μ or √(2ρ). In
+# simulations of Gaussian leaks these two needed the fewest trials; a third point cost more than it
+# gained.
+_BET_AT = (0.25, 1.0)
+_MOST_BET_AT = 4
 # The ranking does not depend on confidence, so a higher confidence never raises a limit.
 _REFERENCE_CONFIDENCE = 0.95
 # Ties survive the rounding of a trade-off function; a larger region only lowers a limit.
@@ -83,6 +95,32 @@ class TradeOff(Hashable, Protocol):
         """
         ...
 
+    def least_fpr(self, level: float) -> Callable[[float], float]:
+        """The smallest false-positive rate, or a number below it, given a true-positive rate.
+
+        By symmetry the smallest false-negative rate at an FPR of 1 − TPR.
+
+        Args:
+            level: The level, not negative.
+
+        Returns:
+            A function of the rate, in (0, 1), that does not decrease with it nor increase with the
+            level.
+        """
+        ...
+
+    def bet_against(self, level: float) -> tuple[CurvePoint, ...]:
+        """Some (ε, δ) that the guarantee of this level implies, ε at least 0: always as many.
+
+        Args:
+            level: The level, positive.
+        """
+        ...
+
+    def step(self, place: int) -> float:
+        """The level with this place in the list of levels that bounds try in turn, from 1 on."""
+        ...
+
 
 @dataclass(frozen=True)
 class GaussianTradeOff:
@@ -97,6 +135,18 @@ class GaussianTradeOff:
         """Φ⁻¹(1 − FPR) − Φ⁻¹(FNR)."""
         levels: FloatArray = -ndtri(fpr) - ndtri(fnr)
         return levels
+
+    def least_fpr(self, level: float) -> Callable[[float], float]:
+        """Φ(Φ⁻¹(TPR) − μ)."""
+        return lambda tpr: float(ndtr(ndtri(tpr) - level))
+
+    def bet_against(self, level: float) -> tuple[CurvePoint, ...]:
+        """Points of the profile (Dong, Roth and Su 2022, Corollary 2.13)."""
+        return tuple(CurvePoint(at * level, gaussian_delta(at * level, level)) for at in _BET_AT)
+
+    def step(self, place: int) -> float:
+        """A multiple of 0.01."""
+        return round(place * _STEP, 2)
 
 
 @dataclass(frozen=True)
@@ -136,6 +186,22 @@ class ConcentratedTradeOff:
         levels = (sign * _most_telling(into, out).level).reshape(fnr.shape)
         return np.where((fnr >= 1.0) | (fpr >= 1.0), -np.inf, levels)
 
+    def least_fpr(self, level: float) -> Callable[[float], float]:
+        """By (ε, δ) points that it implies: `least_fnr` takes a search."""
+        points = [(epsilon, _concentrated_delta(epsilon, level)) for epsilon in _IMPLIED.tolist()]
+        return _within(points)
+
+    def bet_against(self, level: float) -> tuple[CurvePoint, ...]:
+        """Points as for Gaussian DP of μ = √(2ρ), which has this ρ."""
+        scale = math.sqrt(2.0 * level)
+        return tuple(
+            CurvePoint(at * scale, _concentrated_delta(at * scale, level)) for at in _BET_AT
+        )
+
+    def step(self, place: int) -> float:
+        """√(2ρ) is a multiple of 0.01."""
+        return (place * _STEP) ** 2 / 2.0
+
 
 @dataclass(frozen=True)
 class CurveTradeOff:
@@ -165,6 +231,45 @@ class CurveTradeOff:
                 ratio = np.maximum(np.maximum(left, (1.0 - delta - fpr) / fnr), 0.0)
                 levels = np.maximum(levels, np.log(ratio) / epsilon)
         return levels
+
+    def least_fpr(self, level: float) -> Callable[[float], float]:
+        """Max over points of e^−ε (TPR − δ) and 1 − δ − e^ε (1 − TPR)."""
+        return _within([(level * epsilon, delta) for epsilon, delta in self.points])
+
+    def bet_against(self, level: float) -> tuple[CurvePoint, ...]:
+        """Up to four of the points, from the first to the last."""
+        places = np.linspace(0, len(self.points) - 1, min(_MOST_BET_AT, len(self.points)))
+        some = [self.points[round(place)] for place in places.tolist()]
+        return tuple(CurvePoint(level * point.epsilon, point.delta) for point in some)
+
+    def step(self, place: int) -> float:
+        """A multiple of 0.01 up to 1; then 1 % more each time, because factors may be large."""
+        whole = round(1.0 / _STEP)
+        return place * _STEP if place <= whole else (1.0 + _STEP) ** (place - whole)
+
+
+def _within(points: Sequence[tuple[float, float]]) -> Callable[[float], float]:
+    """The least false-positive rate that points (ε, δ) allow, all at once."""
+    epsilons, deltas = np.array(points, dtype=np.float64).T
+    factors = np.exp(np.minimum(epsilons, _LARGEST_EXPONENT))
+    kept = 1.0 - deltas
+
+    def least(tpr: float) -> float:
+        steep = (tpr - deltas) / factors
+        flat = kept - factors * (1.0 - tpr)
+        return max(0.0, float(np.maximum(steep, flat).max()))
+
+    return least
+
+
+def _concentrated_delta(epsilon: float, level: float) -> float:
+    """Smallest over orders of exp((α − 1)(αρ − ε)) (1 − 1/α)^α / (α − 1), at most 1.
+
+    Canonne, Kamath and Steinke 2020, Proposition 12.
+    """
+    beyond = _ORDERS - 1.0
+    rest = _ORDERS * np.log1p(-1.0 / _ORDERS) - np.log(beyond)
+    return math.exp(min(0.0, float(np.min(beyond * (_ORDERS * level - epsilon) + rest))))
 
 
 class _Constraint(NamedTuple):

@@ -251,10 +251,23 @@ def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:
         ClaimError: If there is none.
         SettingsError: If it is not stated in epsilon and delta.
     """
-    bounded = require_on_epsilon(claim, method=method)
-    if isinstance(bounded, PrivacyClaim):
-        return bounded
-    raise ClaimError(f"{method} needs a claim, and none was given: give `epsilon` and `delta`")
+    require_claim(bounded := require_on_epsilon(claim, method=method), method=method)
+    assert isinstance(bounded, PrivacyClaim)
+    return bounded
+
+
+def require_claim(claim: Claim, *, method: str) -> None:
+    """Refuses to test nothing.
+
+    Args:
+        claim: Any claim.
+        method: What tests it, for the message.
+
+    Raises:
+        ClaimError: If there is none.
+    """
+    if isinstance(claim, NoClaim):
+        raise ClaimError(f"{method} needs a claim, and none was given: give `epsilon` and `delta`")
 
 
 def require_on_epsilon(claim: Claim, *, method: str) -> EpsilonClaim:

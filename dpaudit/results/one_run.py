@@ -20,7 +20,8 @@ class CanaryOutcome:
     Attributes:
         name: Its name.
         auc: Area under its ROC curve over all canaries; 0.5 is chance.
-        bound: Its lower bound on epsilon, corrected for the number of attacks, in nats.
+        bound: Its lower bound on epsilon, or on the quantity of the claim, corrected for the number
+            of attacks.
         right: Whether its guess of each canary's coin is right, the most confident guess first.
     """
 
@@ -42,10 +43,12 @@ class OneRunOutcome(GameOutcome):
         canaries: Records that were each included by a fair coin.
         included: Canaries whose coin fell on in.
         guesses: Guesses of the deciding attack that give its bound, the most confident ones: the
-            bound holds for any number of them. All canaries until there are guesses.
+            bound accounts for every number of them that was tried. All canaries until there are
+            guesses.
         correct: Right ones of these; null if the generator was not trained or its training failed.
         gaussian_estimate: Epsilon that assumes a Gaussian trade-off curve, in nats: an estimate,
-            not a proof, and never decides. Null at delta 0, and as above.
+            not a proof, and never decides. Null at delta 0, for a claim in another quantity, and as
+            above.
         interference: Share of the information about a canary in exact one- and two-way marginals
             that is lost because the other coins are unknown; computed before the training.
         attacks: The result of each attack; empty without guesses.
@@ -117,7 +120,7 @@ class OneRunOutcome(GameOutcome):
             (
                 "Guesses",
                 str(self.guesses),
-                "most confident first; the bound holds for any number",
+                "the most confident ones; the bound accounts for the choice of their number",
             ),
             ("Guessed right", str(self.correct), "half of the guesses by chance"),
             ("AUC", auc_text(audit.auc), "of the scores of all canaries; 0.5 is chance"),
@@ -138,9 +141,9 @@ class OneRunOutcome(GameOutcome):
             title="One training, many canaries",
             paragraphs=(
                 f"The generator was trained once. The attack {audit.attack} guessed from the "
-                "synthetic table which canaries were in the training table. (epsilon, delta)-DP "
-                "limits how many guesses are right; the bound follows from that limit and holds "
-                "after any number of guesses.",
+                "synthetic table which canaries were in the training table. A claim limits how "
+                "many guesses are right; the bound follows from that limit and accounts for the "
+                "choice of their number.",
             ),
             table=ReportTable(("Quantity", "Number", "Meaning"), tuple(rows), frozenset({1})),
         )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
 from dpaudit.bounds import attack_confidence, guarantee_of
-from dpaudit.bounds.table import BOUNDS, entries_for
+from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound, entries_for
 from dpaudit.formatting import Row, aligned, headed, percent, rounded, rounded_down
 from dpaudit.model.choices import Assumption
 from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import EpsilonClaim
 from dpaudit.results.document import Document, NonNegative, Probability
-from dpaudit.results.game import AttackOutcome, Evidence
+from dpaudit.results.game import Evidence
 from dpaudit.results.phrases import claim_and_relation
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
@@ -144,10 +144,7 @@ def delta_of(run: AuditRecord) -> float | None:
 def recomputed(asked: Asked) -> RecomputedBounds:
     """Every bound and estimate of a run."""
     run = asked.result
-    if asked.delta is None:
-        rows = [row for attack in run.attacks for row in _level_rows(attack, asked)]
-    else:
-        rows = [row for evidence in run.game.evidence(run) for row in _rows(evidence, asked)]
+    rows = [row for evidence in run.game.evidence(run) for row in _rows(evidence, asked)]
     return RecomputedBounds(
         quantity=run.claim.quantity,
         delta=asked.delta,
@@ -157,30 +154,52 @@ def recomputed(asked: Asked) -> RecomputedBounds:
     )
 
 
-def _level_rows(attack: AttackOutcome, asked: Asked) -> Iterator[RecomputedBound]:
-    """Bounds on what a claim without delta limits."""
-    claim, confidence = asked.result.claim, asked.attack_confidence
-    found = guarantee_of(claim).bounds(attack.counts, confidence=confidence)
-    for key, value in found.items():
-        yield RecomputedBound(attack.name, key.value, value, asked.flaw)
-
-
 def _rows(evidence: Evidence, asked: Asked) -> Iterator[RecomputedBound]:
+    if asked.delta is None:
+        yield from _level_rows(evidence, asked)
+        return
     for entry in entries_for(evidence.observed):
-        not_chosen = NoProof.NOT_CHOSEN if entry.decides else NoProof.COMPARED
-        why_not = asked.flaw or (None if evidence.chosen else not_chosen)
-        key = entry.key.value
         if evidence.given is None:
-            why, value = (
-                (NoProof.NOT_KEPT, None) if asked.post_hoc else (why_not, evidence.recorded)
-            )
-            yield RecomputedBound(evidence.attack, key, value, why)
+            yield _recorded(entry, evidence, asked)
         elif entry.assumption in (None, asked.assume) and not (evidence.estimates and entry.valid):
             value = entry.function(
                 *evidence.given, delta=asked.delta, confidence=asked.attack_confidence
             )
-            why = why_not if entry.valid else NoProof.ESTIMATE
-            yield RecomputedBound(evidence.attack, key, value, why)
+            why = _why_not(entry, evidence, asked) if entry.valid else NoProof.ESTIMATE
+            yield RecomputedBound(evidence.attack, entry.key.value, value, why)
+
+
+def _level_rows(evidence: Evidence, asked: Asked) -> Iterator[RecomputedBound]:
+    """Bounds on what a claim without delta limits: no estimate has a form for it."""
+    found: Mapping[ValidBound, float] = {}
+    if evidence.given is not None and not evidence.estimates:
+        found = guarantee_of(asked.result.claim).bounds(
+            evidence.observed, *evidence.given, confidence=asked.attack_confidence
+        )
+    for entry in entries_for(evidence.observed):
+        if evidence.given is None:
+            yield _recorded(entry, evidence, asked)
+        elif isinstance(entry.key, ValidBound) and entry.key in found:
+            why = _why_not(entry, evidence, asked)
+            yield RecomputedBound(evidence.attack, entry.key.value, found[entry.key], why)
+
+
+def _recorded(entry: BoundEntry, evidence: Evidence, asked: Asked) -> RecomputedBound:
+    """A bound whose observations the result does not hold: as it was recorded."""
+    kept = not asked.post_hoc
+    return RecomputedBound(
+        evidence.attack,
+        entry.key.value,
+        evidence.recorded if kept else None,
+        _why_not(entry, evidence, asked) if kept else NoProof.NOT_KEPT,
+    )
+
+
+def _why_not(entry: BoundEntry, evidence: Evidence, asked: Asked) -> NoProof | None:
+    """Why a valid bound is no proof here; None if it is one."""
+    if asked.flaw is not None or evidence.chosen:
+        return asked.flaw
+    return NoProof.NOT_CHOSEN if entry.decides else NoProof.COMPARED
 
 
 def lines_of(asked: Asked, rows: Sequence[RecomputedBound]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.auditing.two_worlds.trial_plan import plan_trials
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialStatus
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Promise
 from dpaudit.model.tables import Table
 from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.named import NamedAttack
@@ -49,7 +49,7 @@ class SimulatedAudit(TwoWorldSpec):
 
 
 def simulated_audit(
-    settings: AuditSettings, claim: PrivacyClaim, *, facts: tuple[str, ...] = ()
+    settings: AuditSettings, claim: Promise, *, facts: tuple[str, ...] = ()
 ) -> SimulatedAudit:
     """An audit of which only the trials are missing.
 
@@ -63,7 +63,7 @@ def simulated_audit(
         for number, one in enumerate(settings.game.attacks)
     )
     table = Table(honest.count_table(), honest.COUNT_SCHEMA, "simulated", None)
-    generator = honest.Counts(claim=claim, mechanism=honest.nothing)
+    generator = honest.Counts(claim=cast(Any, claim), mechanism=honest.nothing)  # never trained
     plain = build_two_worlds(generator, table, audit_settings(attacks=(honest.ReleasedMean(),)))
     view = replace(plain.game.view, released_facts=facts)
     kept = {one.name: getattr(plain, one.name) for one in fields(plain)}

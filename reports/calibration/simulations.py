@@ -19,7 +19,7 @@ from dpaudit.bounds.guarantee import TradeOffGuarantee, guarantee_of
 from dpaudit.bounds.trade_off import rejecting_region
 from dpaudit.game.worlds import draw_included
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray
 from dpaudit.released_data.membership import (
@@ -68,7 +68,7 @@ class TwoWorlds:
         facts: Names of the released facts, where attacks see them.
     """
 
-    claim: PrivacyClaim
+    claim: Promise
     settings: dict[str, Any] = field(default_factory=dict)
     facts: tuple[str, ...] = ()
 

@@ -12,7 +12,7 @@ import pandas as pd
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess
 from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
-from dpaudit.bounds import one_run
+from dpaudit.bounds import EpsilonGuarantee, one_run
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
 from dpaudit.seeds import Stream
@@ -53,14 +53,14 @@ def audited(generator: Generator, spec: OneRunSpec, seed: int) -> Audited:
     rows = game.view.schema.canonical(generator(game.data, game.view.n_rows, noise))
     features = np.concatenate([_scores(attack.scorer, rows, game.view) for attack in ATTACKS])
     guessed = guess(features, spec.coins)
-    delta, confidence = spec.claim.delta, spec.settings.confidence
+    delta, confidence = spec.claim.as_settings["delta"], spec.settings.confidence
     each = spec.settings.attack_confidence
     nearest, fifth = guessed[0], round(FIFTH * spec.canaries)
     best = np.argsort(-nearest.scores, kind="stable")[:fifth]
     correct = int(nearest.coins[best].sum())
     return Audited(
         guessed=guessed,
-        proved=max(of.bound(delta=delta, confidence=each) for of in guessed),
+        proved=max(of.bound(EpsilonGuarantee(delta), confidence=each) for of in guessed),
         nearest=one_run(correct, fifth, spec.canaries, delta=delta, confidence=confidence),
     )
 

@@ -36,6 +36,12 @@ def table() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
+def many() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    return pd.DataFrame({"a": rng.normal(30, 5, 240), "b": rng.integers(20, 60, 240)})
+
+
+@pytest.fixture(scope="module")
 def of_mu(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
     folder = tmp_path_factory.mktemp("audit") / "run"
     return audit_by_keywords("copycat", table, mu=0.5, target=39, out=folder, **FAST)
@@ -117,14 +123,82 @@ def test_one_claim_is_stated(given: dict[str, Any], said: str) -> None:
         audit_settings(**given)
 
 
-def test_what_bounds_epsilon_alone_refuses_other_claims(table: pd.DataFrame) -> None:
-    for one in ({"sequential": True}, {"one_run": True, "canaries": 20}):
-        with pytest.raises(SettingsError, match=r"bounds epsilon alone, and the claim is 1-zCDP"):
-            audit_by_keywords("null", table, rho=1.0, **one)
+def test_what_bounds_epsilon_alone_refuses_other_claims(
+    table: pd.DataFrame, many: pd.DataFrame
+) -> None:
+    with pytest.raises(SettingsError, match=r"bounds epsilon alone, and the claim is 1-zCDP"):
+        audit_by_keywords("null", many, rho=1.0, records=4)
     with pytest.raises(SettingsError, match=r"probe bounds epsilon alone"):
         probe("gaussian-marginals", table)
     with pytest.raises(ClaimError, match="which has no delta: leave out `delta`"):
         audit_by_keywords("gaussian-marginals", table, delta=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("stated", "noun"),
+    [
+        ({"mu": 0.5}, "mu"),
+        pytest.param({"rho": 0.1}, "rho", marks=pytest.mark.ci),
+        pytest.param({"curve": POINTS}, "curve factor", marks=pytest.mark.ci),
+    ],
+)
+def test_sequential_audits_stop_at_a_gross_leak_of_any_claim(
+    table: pd.DataFrame, stated: dict[str, Any], noun: str, tmp_path: Path
+) -> None:
+    settings = {**FAST, "shadow_models": 400, "probe": False, "seed": len(noun)}
+    result = audit_by_keywords(
+        "copycat", table, target=39, sequential=True, out=tmp_path, **stated, **settings
+    )
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    assert f"the true {noun} is at least" in result.reasons[0]
+    assert sum(result.shadow_models.values()) <= 64
+    assert result.bounds["exact"] is None
+    assert result.bounds["sequential"] == result.proved
+    assert "lower bounds on" in render_markdown(result)
+    found = json.loads(CliRunner().invoke(app, ["bounds", str(tmp_path), "--json"]).output)
+    assert [(one["method"], one["value"]) for one in found["bounds"]] == [
+        ("sequential", result.proved)
+    ]
+
+
+def test_at_the_cap_a_sequential_audit_of_mu_has_both_bounds(table: pd.DataFrame) -> None:
+    result = audit_by_keywords("null", table, target=39, mu=0.5, sequential=True, **FAST)
+    assert result.verdict in (dpaudit.Verdict.CONSISTENT, dpaudit.Verdict.INCONCLUSIVE)
+    assert result.bounds["sequential"] == result.bounds["exact"] == result.proved == 0.0
+
+
+@pytest.mark.parametrize(
+    ("stated", "noun"),
+    [
+        ({"mu": 0.2}, "mu"),
+        pytest.param({"rho": 0.01}, "rho", marks=pytest.mark.ci),
+        pytest.param({"curve": ((0.3, 1e-3),)}, "curve factor", marks=pytest.mark.ci),
+    ],
+)
+def test_one_run_proves_a_gross_leak_of_any_claim(
+    many: pd.DataFrame, stated: dict[str, Any], noun: str, tmp_path: Path
+) -> None:
+    def resample(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        return data.sample(n_rows, replace=n_rows > len(data), random_state=seed)
+
+    settings: dict[str, Any] = {"one_run": True, "canaries": 100, "jobs": 1, "seed": len(noun)}
+    result = audit_by_keywords(resample, many, out=tmp_path, **stated, **settings)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    assert f"the true {noun} is at least" in result.reasons[0]
+    document = json.loads(result.to_json())
+    assert document["bounds"]["one_run_in_turn"] == document["proved"]
+    assert document["game"]["gaussian_estimate"] is None
+    assert document["game"]["guesses"] in (12, 50)
+    assert document["reach"]["max_provable"] >= document["proved"]
+    assert "One training, many canaries" in render_html(result)
+    found = json.loads(CliRunner().invoke(app, ["bounds", str(tmp_path), "--json"]).output)
+    assert max(one["value"] for one in found["bounds"]) == document["proved"]
+
+
+def test_one_run_of_a_null_generator_proves_nothing_about_mu(many: pd.DataFrame) -> None:
+    result = audit_by_keywords("null", many, mu=0.5, one_run=True, canaries=100, jobs=1)
+    assert result.verdict in (dpaudit.Verdict.CONSISTENT, dpaudit.Verdict.INCONCLUSIVE)
+    assert result.proved == 0.0
 
 
 @pytest.mark.parametrize(
@@ -170,6 +244,16 @@ def test_the_command_line_plans_in_mu(tmp_path: Path) -> None:
     assert document["asked"]["detectable"] > 1
     refused = runner.invoke(app, ["plan", "--mu", "1", "--rho", "1"])
     assert refused.exit_code == 2
+
+
+def test_one_run_is_planned_in_mu() -> None:
+    words = ["plan", "--one-run", "--mu", "0.3", "--detect", "1.2", "--json"]
+    document = json.loads(CliRunner().invoke(app, words).output)
+    assert document["quantity"] == "mu"
+    assert document["asked"]["max_provable"] == pytest.approx(0.96, abs=0.01)
+    assert document["asked"]["scored"] == 50
+    assert 0.3 < document["asked"]["detectable"] < 1.6
+    assert 100 < document["needed"] < 400
 
 
 def test_bounds_of_a_finished_run_are_on_mu(of_mu: AuditResult) -> None:

@@ -54,6 +54,13 @@ def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path)
     assert "sequential" in (tmp_path / "report.html").read_text()
 
 
+def test_a_sequential_audit_bets_with_a_threshold_from_a_hold_out(table: pd.DataFrame) -> None:
+    settings = {**FAST, "sequential": True, "shadow_models": 100, "probe": False, "seed": 2}
+    result = audit_by_keywords("copycat", table, threshold="hold-out", **settings)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    assert result.bounds["sequential"] == result.proved > 1.0
+
+
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
 def test_a_sequential_audit_resumes_with_the_same_numbers(
     table: pd.DataFrame, tmp_path: Path, jobs: int

@@ -18,12 +18,13 @@ from dpaudit.auditing.one_run.attack import ATTACKS, guess
 from dpaudit.auditing.one_run.plan import power as one_run_power
 from dpaudit.auditing.records.plan import needed_shadow_models
 from dpaudit.auditing.records.plan import power as records_power
-from dpaudit.bounds import fair_coin_p_value
+from dpaudit.bounds import fair_coin_p_value, guarantee_of
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.currencies import GaussianClaim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
 from reports.calibration import honest
-from reports.calibration.mechanisms import Kind, Mechanism, gaussian_shift
+from reports.calibration.mechanisms import Kind, Mechanism, Shifted, gaussian_shift
 from reports.calibration.simulations import TwoWorlds
 
 CLAIM = PrivacyClaim(epsilon=1.0, delta=1e-5, source="test")
@@ -131,7 +132,8 @@ def _one_run(answers: honest.AnswersEach, seed: int, confidence: float) -> bool:
     released = answers.fit(pd.concat([others, canaries[coins]]), seed=seed)
     drawn = released.sample(len(table), seed=None)
     scores = np.concatenate([one.scorer.features(drawn, view) for one in ATTACKS])
-    bounds = [one.bound(delta=CLAIM.delta, confidence=confidence) for one in guess(scores, coins)]
+    guarantee = guarantee_of(CLAIM)
+    bounds = [one.bound(guarantee, confidence=confidence) for one in guess(scores, coins)]
     return max(bounds) > CLAIM.epsilon
 
 
@@ -152,6 +154,18 @@ def one_target_caught(models: int, *, sequential: bool, audits: int, seed: int) 
     leak = Mechanism(Kind.RANDOMISED_RESPONSE, stated)
     seeds = range(seed * audits, (seed + 1) * audits)
     return float(np.mean([path.exceeds(leak, CLAIM.epsilon, one) for one in seeds]))
+
+
+@pytest.mark.parametrize("audits", [30, pytest.param(200, marks=pytest.mark.ci)])
+def test_a_sequential_audit_of_mu_keeps_its_claim_and_its_power(audits: int) -> None:
+    claim = GaussianClaim(mu=1.0)
+    path = TwoWorlds(claim=claim, settings={"shadow_models": 100, "sequential": True})
+    stated = path.power().detectable
+    assert stated is not None
+    honest_ones = [path.exceeds(Shifted(claim.mu), claim.mu, seed) for seed in range(audits)]
+    assert sum(honest_ones) <= binom.ppf(0.999, audits, 0.05)
+    caught = np.mean([path.exceeds(Shifted(stated), claim.mu, seed) for seed in range(audits)])
+    assert STATED[0] <= caught <= STATED[1]
 
 
 @pytest.mark.slow

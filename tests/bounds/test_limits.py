@@ -307,7 +307,7 @@ def test_a_threshold_for_mu_stands_in_the_middle_of_a_gaussian_leak() -> None:
 
 
 def test_bounds_of_a_guarantee_are_those_of_audits() -> None:
-    counts = Counts(30, 30, 100, 100)
-    found = guarantee_of(GaussianClaim(mu=0.1)).bounds(counts, confidence=0.95)
+    counts = (30, 30, 100, 100)
+    found = guarantee_of(GaussianClaim(mu=0.1)).bounds(Observed.COUNTS, *counts, confidence=0.95)
     assert set(found) == {entry.key for entry in entries_for(Observed.COUNTS) if entry.valid}
     assert found[ValidBound.EXACT] > found[ValidBound.CLOPPER_PEARSON] > 0

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from dpaudit import AuditResult
 from dpaudit.bounds import (
-    Counts,
     clopper_pearson,
     coin_bound,
     exact,
@@ -102,15 +101,15 @@ def test_an_estimate_never_decides(key: Estimate) -> None:
         replace(entry, decides=True)
 
 
-def test_a_valid_bound_from_counts_has_a_form_for_every_claim() -> None:
+def test_valid_bounds_have_a_form_for_every_claim() -> None:
     with pytest.raises(ValueError, match="exact lacks `level`: what it is for mu, rho and curves"):
         replace(BY_KEY[ValidBound.EXACT], level=None)
-    from_counts = [entry.key for entry in entries_for(Observed.COUNTS) if entry.valid]
-    counts = Counts(*OBSERVED[Observed.COUNTS])
-    for claim in CLAIMS:
-        found = guarantee_of(claim).bounds(counts, confidence=0.95)
-        assert list(found) == from_counts
-        assert min(found.values()) > 0
+    for observed in set(Observed) - {Observed.COINS}:
+        valid = [entry.key for entry in entries_for(observed) if entry.valid]
+        for claim in CLAIMS:
+            found = guarantee_of(claim).bounds(observed, *OBSERVED[observed], confidence=0.95)
+            assert list(found) == valid
+            assert min(found.values()) > 0
 
 
 def test_only_deciding_bounds_prove() -> None:

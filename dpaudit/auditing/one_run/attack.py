@@ -11,7 +11,8 @@ import pandas as pd
 from dpaudit.auditing.one_run.marginals import CanaryMarginals
 from dpaudit.auditing.one_run.matches import CanaryMatches
 from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
-from dpaudit.bounds import GuessesInTurn, Prefix, auc, one_run_in_turn, strongest_prefix
+from dpaudit.bounds import Guarantee, GuessesInTurn, auc
+from dpaudit.bounds.table import Observed, proved
 from dpaudit.game.features import FeatureMaker
 from dpaudit.model.encoding import encode
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
@@ -106,13 +107,9 @@ class Guessed(NamedTuple):
         """AUC of the scores of all canaries; 0.5 if all coins fell alike."""
         return auc(self.scores, self.coins) if 0 < self.coins.sum() < len(self.coins) else 0.5
 
-    def bound(self, *, delta: float, confidence: float) -> float:
-        """Lower bound on epsilon, valid for all numbers of guesses at once."""
-        return one_run_in_turn(self.right, delta=delta, confidence=confidence)
-
-    def strongest(self, bound: float) -> Prefix:
-        """The guesses that carry the bound."""
-        return strongest_prefix(self.right, epsilon=bound)
+    def bound(self, guarantee: Guarantee, *, confidence: float) -> float:
+        """Lower bound on the level of a guarantee, valid for all numbers of guesses it tries."""
+        return proved(guarantee.bounds(Observed.IN_TURN, self.right, confidence=confidence))
 
 
 def guess(features: FloatArray, coins: BoolArray) -> tuple[Guessed, ...]:

@@ -8,10 +8,10 @@ from dpaudit.auditing.conclusion import conclude, recorded_bounds
 from dpaudit.auditing.one_run.attack import Guessed
 from dpaudit.auditing.one_run.marginals import interference
 from dpaudit.auditing.one_run.spec import OneRunSpec
-from dpaudit.bounds import Prefix, one_run_gaussian
+from dpaudit.bounds import Prefix, guarantee_of, one_run_gaussian
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Role
-from dpaudit.model.currencies import EpsilonClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.one_run import CanaryOutcome, OneRunOutcome
 from dpaudit.results.record import (
@@ -28,7 +28,7 @@ def conclude_one_run(
     controls: Mapping[Role, ControlOutcome],
     outcome: Outcome | None,
     *,
-    claim: EpsilonClaim,
+    claim: Claim,
     guessed: Sequence[Guessed],
     power: Power,
     reuse: Check,
@@ -49,16 +49,15 @@ def conclude_one_run(
     Returns:
         The record.
     """
-    delta, confidence = claim.delta, audit.settings.confidence
-    each = audit.settings.attack_confidence
-    bounds = [of.bound(delta=delta, confidence=each) for of in guessed]
+    guarantee, each = guarantee_of(claim), audit.settings.attack_confidence
+    bounds = [of.bound(guarantee, confidence=each) for of in guessed]
     # The first of equals: without any evidence, the first attack.
     deciding = max(range(len(bounds)), key=bounds.__getitem__, default=None)
     best = None if deciding is None else guessed[deciding]
     proved = None if deciding is None else bounds[deciding]
     checks = (_training_check(outcome, guessed), reuse) if outcome else ()
     failed = outcome is not None and best is None
-    prefix = None if best is None or proved is None else best.strongest(proved)
+    prefix = best and guarantee.strongest(best.right, max(bounds), confidence=each)
     return conclude(
         audit,
         controls,
@@ -76,7 +75,7 @@ def conclude_one_run(
             included=int(audit.coins.sum()),
             guesses=prefix.guesses if prefix else audit.canaries,
             correct=prefix.correct if prefix else None,
-            gaussian_estimate=_gaussian(prefix, audit.canaries, delta, confidence),
+            gaussian_estimate=_gaussian(prefix, audit, guarantee.delta),
             interference=interference(audit.game.view),
             attacks=tuple(
                 CanaryOutcome(
@@ -111,12 +110,12 @@ def _training_check(outcome: Outcome, guessed: Sequence[Guessed]) -> Check:
     return Check(name, True, "it finished")
 
 
-def _gaussian(
-    prefix: Prefix | None, canaries: int, delta: float, confidence: float
-) -> float | None:
-    """An estimate shown next to the bound; None without guesses or at delta 0."""
-    if prefix is None or delta == 0:
+def _gaussian(prefix: Prefix | None, audit: OneRunSpec, delta: float | None) -> float | None:
+    """An estimate of epsilon next to its bound; None without guesses or a positive delta."""
+    if prefix is None or not delta:
         return None
     return one_run_gaussian(
-        prefix.correct, prefix.guesses, canaries, delta=delta, confidence=confidence
+        *(prefix.correct, prefix.guesses, audit.canaries),
+        delta=delta,
+        confidence=audit.settings.confidence,
     )

@@ -16,10 +16,12 @@ from dpaudit.auditing.plan import (
     fewest,
 )
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import one_run_in_turn, one_run_in_turn_detectable
+from dpaudit.bounds import guarantee_of
+from dpaudit.bounds.one_run_levels import numbers_of_guesses
+from dpaudit.bounds.table import Observed, proved
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted
-from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_on_epsilon
+from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove
 from dpaudit.results.verdict import POWER, Power
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ MOST_PLANNED: Final = 5_000
 """Largest number of canaries that a plan considers."""
 
 
-def power(canaries: int, claim: EpsilonClaim, confidence: float) -> Power:
+def power(canaries: int, claim: Claim, confidence: float) -> Power:
     """The power of a one-run audit against a claim.
 
     Args:
@@ -40,23 +42,24 @@ def power(canaries: int, claim: EpsilonClaim, confidence: float) -> Power:
         confidence: One-sided confidence of the bound of each attack.
 
     Returns:
-        The upper limit of the bound, and the minimum detectable epsilon.
+        The upper limit of the bound and the minimum detectable value, in the claim's quantity.
     """
-    asked = {"delta": claim.delta, "confidence": confidence}
+    guarantee, perfect = guarantee_of(claim), np.ones(canaries)
+    highest = proved(guarantee.bounds(Observed.IN_TURN, perfect, confidence=confidence))
+    if highest <= claim.value:
+        return Power(highest, None)
     return Power(
-        max_provable=one_run_in_turn(np.ones(canaries), **asked),
-        detectable=one_run_in_turn_detectable(
-            claim_epsilon=claim.epsilon, canaries=canaries, power=POWER, **asked
-        ),
+        highest,
+        *guarantee.one_run_detectable(claim.value, canaries, confidence=confidence, power=POWER),
     )
 
 
-def needed_canaries(claim: EpsilonClaim, epsilon: float, confidence: float) -> int | None:
+def needed_canaries(claim: Claim, leak: float, confidence: float) -> int | None:
     """How many canaries prove a violation with 80 % power.
 
     Args:
         claim: The claim under audit.
-        epsilon: The true epsilon, above the claim, of randomised response on every coin.
+        leak: The true value, above the claim, of randomised response on every coin.
         confidence: One-sided confidence of the bound of each attack.
 
     Returns:
@@ -66,7 +69,7 @@ def needed_canaries(claim: EpsilonClaim, epsilon: float, confidence: float) -> i
 
     def enough(canaries: int) -> bool:
         least = power(canaries, claim, confidence).detectable
-        return least is not None and least <= epsilon
+        return least is not None and least <= leak
 
     return fewest(enough, least=MIN_CANARIES, most=MOST_PLANNED)
 
@@ -83,7 +86,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
         SettingsError: If there can be no such audit.
         ClaimError: If a one-run audit cannot test the claim.
     """
-    claim = require_on_epsilon(subject.claim, method="`one_run`")
+    claim = subject.claim
     require_add_remove(claim.neighbours, method="`one_run`")
     asked, confidence = settings.game.canaries, settings.attack_confidence
     most = MOST_PLANNED
@@ -94,12 +97,14 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
         raise SettingsError("`tpr` and `fpr` are for shadow models: with `one_run` give `detect`")
 
     def row(canaries: int) -> PlannedSize:
-        return PlannedSize(canaries, None, canaries, *power(canaries, claim, confidence))
+        all_guessed = isinstance(claim, EpsilonClaim)
+        guesses = canaries if all_guessed else numbers_of_guesses(canaries)[0]
+        return PlannedSize(canaries, None, guesses, *power(canaries, claim, confidence))
 
     needed = None
     if question.detect is not None:
         size = needed_canaries(claim, question.detect, confidence)
-        needed = Needed(size, f"a true epsilon of {question.detect:g}")
+        needed = Needed(size, f"a true {claim.quantity.noun} of {question.detect:g}")
     lost = None if subject.table is None else _interference(subject.table, settings, claim)
     attacks = settings.game.hypotheses.count
     return Sizing(
@@ -117,7 +122,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
     )
 
 
-def _interference(table: Table, settings: AuditSettings[OneRun], claim: EpsilonClaim) -> float:
+def _interference(table: Table, settings: AuditSettings[OneRun], claim: Claim) -> float:
     """How much the canaries of a table interfere with one another, before anything is trained."""
     from dpaudit.auditing.one_run.marginals import interference
     from dpaudit.auditing.one_run.spec import view_of

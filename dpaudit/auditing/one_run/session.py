@@ -9,14 +9,20 @@ from typing import ClassVar
 import pandas as pd
 
 from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.controls import CONFIDENCE, ControlWords, judge, unfinished
+from dpaudit.auditing.controls import (
+    CONFIDENCE,
+    ControlWords,
+    control_claim,
+    judge,
+    unfinished,
+)
 from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess
 from dpaudit.auditing.one_run.conclusion import conclude_one_run
 from dpaudit.auditing.one_run.plan import power
 from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.auditing.session import Session
+from dpaudit.bounds import guarantee_of
 from dpaudit.game.trial import Outcome, Payload, Role
-from dpaudit.model.currencies import require_on_epsilon
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
@@ -75,9 +81,7 @@ class OneRunSession(Session[OneRunSpec, Outcome]):
     ) -> AuditRecord:
         """Guesses the canaries and concludes."""
         audit = self.audit
-        claim = require_on_epsilon(
-            effective_claim(audit, [found] if found else []), method="`one_run`"
-        )
+        claim = effective_claim(audit, [found] if found else [])
         return conclude_one_run(
             audit,
             controls,
@@ -96,16 +100,17 @@ class OneRunSession(Session[OneRunSpec, Outcome]):
 
     def control(self, role: Role) -> ControlOutcome:
         """Runs a control and judges it; strictly, so a sound one hardly ever fails."""
-        outcome, claim = self.train_one(role), self.audit.claim
+        outcome, claim = self.train_one(role), control_claim(self.audit.claim)
         confidence = self.audit.settings.game.hypotheses.confidence(CONFIDENCE)
         highest = power(self.audit.canaries, claim, confidence).max_provable
         guessed = self._guessed(outcome)
         if not guessed:
             return unfinished(role, f"its training failed ({outcome.error})", highest=highest)
-        bounds = [of.bound(delta=claim.delta, confidence=confidence) for of in guessed]
+        guarantee = guarantee_of(claim)
+        bounds = [of.bound(guarantee, confidence=confidence) for of in guessed]
         bound = max(bounds)
         best = guessed[bounds.index(bound)]
-        made, correct = best.strongest(bound)
+        made, correct = guarantee.strongest(best.right, bound, confidence=confidence)
         seen = f"{correct} of the surest {made} guesses of {best.attack} were right"
         words = ControlWords(
             hidden=f"a generator that ignores its data gave no coin away: {seen}",

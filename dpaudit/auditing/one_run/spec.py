@@ -13,7 +13,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.game.worlds import CanaryGame, choose_canaries, flip_coins
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_on_epsilon
+from dpaudit.model.currencies import require_add_remove
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_if_any, named_generator
@@ -35,7 +35,6 @@ class OneRunSpec(AuditSpec):
     TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "canaries")
 
     settings: AuditSettings[OneRun]
-    claim: EpsilonClaim
     canary_rows: IntArray
 
     def __post_init__(self) -> None:
@@ -116,7 +115,7 @@ def build_one_run(generator: object, table: Table, settings: AuditSettings[OneRu
         generator=named,
         table=table,
         settings=settings,
-        claim=require_on_epsilon(claim_if_any(named, settings.claim), method="`one_run`"),
+        claim=claim_if_any(named, settings.claim),
         canary_rows=choose_canaries(data, schema, settings.game.canaries),
     )
     _ = spec.game  # validates

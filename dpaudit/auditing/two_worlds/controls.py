@@ -25,8 +25,6 @@ from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.formatting import auc_text
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import ControlOutcome
@@ -86,17 +84,6 @@ def first_control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[
     small = full.with_game(shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
     by_chance = 0.5**small.game.scored  # a perfect separation of worlds that do not differ
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
-
-
-def control_claim(claim: Claim) -> PrivacyClaim:
-    """The claim used to judge controls: the audit's, or pure DP if that is not in epsilon.
-
-    A control asks whether anything is proved, and which share of the upper limit; epsilon can
-    express that whatever the quantity of the audit's claim.
-    """
-    if isinstance(claim, PrivacyClaim):
-        return claim
-    return PrivacyClaim(epsilon=1.0, neighbours=claim.neighbours)
 
 
 def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:

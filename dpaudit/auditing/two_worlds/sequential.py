@@ -27,13 +27,12 @@ from dpaudit.auditing.two_worlds.attacking.parts import Part
 from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
-from dpaudit.bounds import Counts, auc, refit_schedule
-from dpaudit.bounds.table import Observed, ValidBound, valid_bounds
+from dpaudit.bounds import Counts, Guarantee, auc, guarantee_of, refit_schedule
+from dpaudit.bounds.table import Observed, ValidBound
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import BoolArray, World
 
 BATCH = 16
@@ -82,7 +81,7 @@ def run_sequential(
                 stream.bet(one.features, one.fitted, plan.trials(start, stop), outcomes)
             claim = _claim_so_far(audit, outcomes, plan, stop)
             found = _so_far(streams, audit, claim)
-            if any(one.evaluation.proved > claim.epsilon for one in found):
+            if any(one.evaluation.proved > claim.value for one in found):
                 return found
         if block.stop < cap and hopeless():
             return None
@@ -92,14 +91,14 @@ def run_sequential(
 
 
 def _with_sequential(
-    one: Attacked, streams: Mapping[str, BetStream], audit: TwoWorldSpec, claim: PrivacyClaim
+    one: Attacked, streams: Mapping[str, BetStream], audit: TwoWorldSpec, claim: Claim
 ) -> Attacked:
     """An attack at the cap, with the bound of its bets up to then."""
     stream = streams.get(_key(one.hypothesis, audit))
     if stream is None:
         bounds = NO_BETS
     else:
-        bounds = stream.bounds(delta=claim.delta, confidence=audit.settings.attack_confidence)
+        bounds = stream.bounds(guarantee_of(claim), confidence=audit.settings.attack_confidence)
         one = one._replace(guessed_by=stream.guessed_by)
     evaluation = one.evaluation
     return one._replace(evaluation=evaluation._replace(bounds=evaluation.bounds | bounds))
@@ -112,10 +111,10 @@ def _key(hypothesis: str, audit: TwoWorldSpec) -> str:
 
 def _claim_so_far(
     audit: TwoWorldSpec, outcomes: StoredOutcomes, plan: TrialPlan, trials: int
-) -> PrivacyClaim:
+) -> Claim:
     """The effective claim after this many trials; a resumed run may hold more of them already."""
     seen = (outcomes[trial] for trial in plan.trials(0, trials))
-    return require_epsilon(effective_claim(audit, seen), method="`sequential`")
+    return effective_claim(audit, seen)
 
 
 def _fixed_on_the_past(
@@ -123,7 +122,7 @@ def _fixed_on_the_past(
     outcomes: StoredOutcomes,
     plan: TrialPlan,
     trials: int,
-    claim: PrivacyClaim,
+    claim: Claim,
 ) -> list[Contender]:
     """The attacks that bet on the next batch, fixed on the first trials."""
     counts = [plan.count(world, among=trials) for world in World]
@@ -141,11 +140,9 @@ def _fixed_on_the_past(
     )
 
 
-def _so_far(
-    streams: Mapping[str, BetStream], audit: TwoWorldSpec, claim: PrivacyClaim
-) -> list[Attacked]:
-    delta, confidence = claim.delta, audit.settings.attack_confidence
-    seen = (stream.attacked(delta=delta, confidence=confidence) for stream in streams.values())
+def _so_far(streams: Mapping[str, BetStream], audit: TwoWorldSpec, claim: Claim) -> list[Attacked]:
+    guarantee, confidence = guarantee_of(claim), audit.settings.attack_confidence
+    seen = (stream.attacked(guarantee, confidence=confidence) for stream in streams.values())
     return [one for one in seen if one is not None]
 
 
@@ -180,7 +177,7 @@ class AttackBets:
         if finished:
             values = score(self.fitted.scorer, self.features.rows(self.outcomes, finished))
             self.scores.update(zip(finished, values.tolist(), strict=True))
-            assert self.fitted.calibration is not None  # worlds are coins, the claim is of epsilon
+            assert self.fitted.calibration is not None  # a sequential audit bets
             odds.update(
                 zip(finished, self.fitted.calibration.log_odds(values).tolist(), strict=True)
             )
@@ -255,12 +252,12 @@ class BetStream:
         self.log_odds += shown.bet(batch)
         self.member += _member(batch).tolist()
 
-    def bounds(self, *, delta: float, confidence: float) -> dict[ValidBound, float]:
+    def bounds(self, guarantee: Guarantee, *, confidence: float) -> dict[ValidBound, float]:
         """The bounds on all bets so far."""
         observed = (self.log_odds, self.member)
-        return valid_bounds(Observed.BETS, *observed, delta=delta, confidence=confidence)
+        return guarantee.bounds(Observed.BETS, *observed, confidence=confidence)
 
-    def attacked(self, *, delta: float, confidence: float) -> Attacked | None:
+    def attacked(self, guarantee: Guarantee, *, confidence: float) -> Attacked | None:
         """The result of this stream so far; None before a trial of each world was scored.
 
         It belongs to the last attack that scored a trial of each world.
@@ -268,7 +265,7 @@ class BetStream:
         scored = [shown for shown in self.shown.values() if shown.of_both_worlds]
         if not scored:
             return None
-        found = scored[-1].attacked(self.bounds(delta=delta, confidence=confidence))
+        found = scored[-1].attacked(self.bounds(guarantee, confidence=confidence))
         return found._replace(guessed_by=self.guessed_by)
 
     @property

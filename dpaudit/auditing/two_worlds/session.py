@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dpaudit.auditing.checks import Replay
 from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.controls import CONTROLS
+from dpaudit.auditing.controls import CONTROLS, control_claim
 from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all, best, masks
@@ -16,7 +16,6 @@ from dpaudit.auditing.two_worlds.checks import first_finished
 from dpaudit.auditing.two_worlds.conclusion import conclude_two_worlds
 from dpaudit.auditing.two_worlds.controls import (
     ControlGame,
-    control_claim,
     control_generator,
     control_settings,
     first_control_settings,

@@ -19,7 +19,7 @@ from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.currencies import require_claim
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, data_digest
@@ -177,7 +177,7 @@ def build_two_worlds(
         stated = replace(stated, neighbours=pair.neighbours)
     claim = claim_if_any(named, stated)
     if settings.game.sequential:
-        require_epsilon(claim, method="`sequential`")
+        require_claim(claim, method="`sequential`")
     replacement = None if pair is None else pair.replacement
     if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
         replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))

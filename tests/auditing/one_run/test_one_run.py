@@ -22,7 +22,7 @@ from dpaudit.auditing.one_run.marginals import CanaryMarginals, extra_variance, 
 from dpaudit.auditing.one_run.matches import CanaryMatches
 from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
 from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
-from dpaudit.bounds import one_run_in_turn
+from dpaudit.bounds import EpsilonGuarantee, one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError
 from dpaudit.game.flight import TrialProgress
@@ -223,7 +223,9 @@ def test_randomised_response_per_canary_is_not_flagged(
         truthful = rng.random(CANARIES) < expit(epsilon)
         answers = np.where(truthful, coins, ~coins) + rng.uniform(0, 0.5, CANARIES)
         scores = np.concatenate([answers, answers + 1.0, answers - 0.75])
-        bounds = [of.bound(delta=1e-5, confidence=1 - 0.05 / 3) for of in guess(scores, coins)]
+        bounds = [
+            of.bound(EpsilonGuarantee(1e-5), confidence=1 - 0.05 / 3) for of in guess(scores, coins)
+        ]
         flagged += max(bounds) > epsilon
     assert flagged <= most
 

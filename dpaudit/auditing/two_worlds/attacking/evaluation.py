@@ -15,7 +15,7 @@ from dpaudit.bounds import (
     count_errors,
     count_guesses,
 )
-from dpaudit.bounds.table import FIXED, Observed, ValidBound, proved, valid_bounds
+from dpaudit.bounds.table import FIXED, Observed, ValidBound, proved
 from dpaudit.plugins.protocols import FloatArray, Scorer
 
 
@@ -82,18 +82,15 @@ def evaluate(
     guesses = None
     if fitted.by_coins:
         assert fitted.calibration is not None  # the forecast was made for its guesses
-        assert guarantee.delta is not None
         failed = trials.failed_in + trials.failed_out
         guesses = count_guesses(scores, trials.scored.member, fitted.calibration, failed=failed)
-        bounds = valid_bounds(
-            Observed.COINS, *guesses, delta=guarantee.delta, confidence=confidence
-        )
+        bounds = guarantee.bounds(Observed.COINS, *guesses, confidence=confidence)
         # It is valid by itself: the threshold, too, was fixed on the fitting part.
         bounds[ValidBound.CLOPPER_PEARSON] = guarantee.clopper_pearson(
             counts, confidence=confidence
         )
     else:
-        bounds = guarantee.bounds(counts, confidence=confidence)
+        bounds = guarantee.bounds(Observed.COUNTS, *counts, confidence=confidence)
     return Evaluation(
         counts=counts,
         threshold=fitted.threshold,

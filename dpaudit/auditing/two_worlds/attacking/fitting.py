@@ -21,6 +21,7 @@ from dpaudit.bounds import (
     choose_rule,
     choose_threshold_by,
     count_errors,
+    log_odds_line,
     scaled_errors,
 )
 from dpaudit.errors import AttackError
@@ -56,8 +57,8 @@ class Fitted(NamedTuple):
     Attributes:
         scorer: The trained classifier.
         threshold: Threshold and direction, for the exact bound.
-        calibration: What its guesses weigh, for the fair-coin bound and for bets; None where worlds
-            are no coins, or the claim is not stated in epsilon.
+        calibration: What its guesses weigh, for the fair-coin bound and for bets; None where
+            neither is made.
         by_coins: Whether the fair-coin bound is the one that is computed.
         forecast: Its performance on the trials it was fitted on: only for choosing among attacks.
     """
@@ -112,7 +113,7 @@ def fit_attack(
         scores, member, guarantee.threshold_statistic, confidence=confidence
     )
     if held_out or guarantee.delta is None:
-        calibration = None
+        calibration = log_odds_line(scores, member) if settings.game.sequential else None
         counts = scaled_errors(
             count_errors(scores, member, threshold), failed, scored=settings.game.scored
         )
