@@ -78,6 +78,8 @@ def test_an_attack_is_selected_only_if_it_promises_clearly_more() -> None:
     assert select([weak, strong], weak) == 1
     assert select([weak, weak], FittingScore(1.0 - PREFERENCE, 0.1)) == 2
     assert select([weak], strong) == 1
+    sure = FittingScore(strong.bound, 0.5)
+    assert select([weak, sure], sure) == 1  # its features name the leak
 
 
 def simulated(shift: float, seed: int, **given: Any) -> list[Any]:

@@ -108,7 +108,10 @@ def _copies_target(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
 
 
 class _Means:
-    """Means of some columns; scores by the last, and by nothing unless given so many trials."""
+    """Means of some columns; scores by the last, and by nothing unless given so many trials.
+
+    Their signs are random, so that no weighted sum of them says anything.
+    """
 
     def __init__(self, *columns: str, least: int = 0, most: int = 1000) -> None:
         self.columns, self.least, self.most = columns, least, most
@@ -119,11 +122,12 @@ class _Means:
         return tuple(dpaudit.FeatureName(column, "mean") for column in self.columns)
 
     def features(self, table: pd.DataFrame, game: Any) -> Any:
-        return table[list(self.columns)].mean().to_numpy()
+        sign = 1.0 if table["income"].iloc[-1] % 0.002 < 0.001 else -1.0
+        return sign * table[list(self.columns)].mean().to_numpy()
 
     def fit(self, features: Any, member: Any, *, seed: int) -> Any:
         knows = self.least <= len(features) <= self.most
-        return lambda rows: rows[:, -1] if knows else rows[:, -1] % 1e-3
+        return lambda rows: np.abs(rows[:, -1]) if knows else np.abs(rows[:, -1]) % 1e-3
 
 
 class _First(_Means): ...

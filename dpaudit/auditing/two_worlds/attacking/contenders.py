@@ -33,6 +33,10 @@ from the trials it is fitted on to others (`reports/power/attacks.py`).
 """
 
 
+_SURE: Final = 0.5
+"""Separation of an attack that orders the fitting trials without an error."""
+
+
 class Features(Protocol):
     """An attack and its features of a trial."""
 
@@ -196,7 +200,9 @@ def _selected(found: Sequence[Contender]) -> Contender:
 
 
 def select(attacks: Sequence[FittingScore], combination: FittingScore) -> int:
-    """Which candidate is scored: the best attack only if it promises clearly more.
+    """Which candidate is scored: an attack only if it promises clearly more, or makes no error.
+
+    The combination cannot be better than an attack without an error, whose features name the leak.
 
     Args:
         attacks: The forecasts of the attacks.
@@ -207,7 +213,8 @@ def select(attacks: Sequence[FittingScore], combination: FittingScore) -> int:
     """
     best = max(range(len(attacks)), key=attacks.__getitem__)
     clearly = attacks[best].bound > combination.bound + PREFERENCE
-    return best if clearly else len(attacks)
+    sure = [one for one in range(len(attacks)) if attacks[one].separation == _SURE]
+    return best if clearly else sure[0] if sure else len(attacks)
 
 
 def _with_endings(
