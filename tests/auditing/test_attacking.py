@@ -84,7 +84,9 @@ def largest_bound(epsilon: float, seed: int) -> float:
 
 
 # A test of level 0.05 gives more with probability 0.05 and 0.38; these are the same each time.
-@pytest.mark.parametrize(("audits", "most"), [(10, 2), pytest.param(100, 5, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(
+    ("audits", "most"), [(10, 2), pytest.param(100, 5, marks=pytest.mark.slow)]
+)
 def test_randomised_response_at_its_claim_is_flagged_in_few_audits(audits: int, most: int) -> None:
     bounds = [largest_bound(1.0, seed) for seed in range(audits)]
     assert sum(bound > 1.0 for bound in bounds) <= most
@@ -167,7 +169,11 @@ def test_a_perfect_attack_has_the_clopper_pearson_bound_that_published_audits_ha
 
 @pytest.mark.parametrize(
     ("audits", "noise"),
-    [(60, 0.0), *(pytest.param(*of, marks=pytest.mark.ci) for of in ((60, 0.2), (400, 0.0)))],
+    [
+        (60, 0.0),
+        pytest.param(60, 0.2, marks=pytest.mark.ci),
+        pytest.param(400, 0.0, marks=pytest.mark.slow),
+    ],
 )
 def test_next_to_fair_coins_the_clopper_pearson_bound_holds_by_itself(
     audits: int, noise: float

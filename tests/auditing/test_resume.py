@@ -246,7 +246,9 @@ def kill_at_random_moments(
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("kills", [1, 2, 5])
+@pytest.mark.parametrize(
+    "kills", [1, *(pytest.param(one, marks=pytest.mark.slow) for one in (2, 5))]
+)
 def test_kills_lose_no_trial_and_change_no_number(
     program: Program, table: Path, whole: Path, kills: int
 ) -> None:
@@ -292,7 +294,13 @@ def test_a_stopped_run_says_how_to_resume_and_resumes(
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGINT, signal.SIGTERM)),
+    ],
+)
 def test_a_run_that_is_stopped_while_it_attacks_resumes_without_training(
     program: Program, table: Path, number: signal.Signals
 ) -> None:

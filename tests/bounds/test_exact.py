@@ -160,7 +160,7 @@ def test_p_value_agrees_with_brute_force(
     ("counts", "delta", "confidence"),
     [
         (Counts(2, 5, 25, 25), 0.0, 0.95),
-        pytest.param(Counts(1, 8, 20, 30), 0.07, 0.9, marks=pytest.mark.ci),
+        pytest.param(Counts(1, 8, 20, 30), 0.07, 0.9, marks=pytest.mark.slow),
         (Counts(6, 0, 30, 12), 1e-5, 0.99),
     ],
 )

@@ -32,7 +32,11 @@ CURVE = CurveTradeOff((CurvePoint(0.5, 0.1), CurvePoint(1.0, 0.01), CurvePoint(3
 FAMILIES: list[TradeOff] = [GAUSSIAN, CONCENTRATED, ONE_POINT, CURVE]
 LEVELS = {GAUSSIAN: (0.3, 1.0, 2.5), CONCENTRATED: (0.05, 0.5, 3.0), CURVE: (0.4, 1.0, 2.0)}
 Size = tuple[int, int]
-SIZES: list[Any] = [(2, 3), *(pytest.param(one, marks=pytest.mark.ci) for one in ((3, 4), (5, 6)))]
+SIZES: list[Any] = [
+    (2, 3),
+    pytest.param((3, 4), marks=pytest.mark.ci),
+    pytest.param((5, 6), marks=pytest.mark.slow),
+]
 """Scored trials of either world of audits whose every outcome is looked at."""
 
 

@@ -208,7 +208,7 @@ def test_the_schedule() -> None:
 
 @pytest.mark.parametrize(
     ("true", "draws"),
-    [(0.0, 24), *(pytest.param(of, 60, marks=pytest.mark.ci) for of in (0.0, 1.0))],
+    [(0.0, 24), *(pytest.param(of, 60, marks=pytest.mark.slow) for of in (0.0, 1.0))],
 )
 def test_refits_on_the_past_keep_the_error_rate(true: float, draws: int) -> None:
     """Scores are a count with Laplace noise; each block takes its odds from the past."""

@@ -155,7 +155,7 @@ def test_plan_answers_the_other_way_round_too() -> None:
 
 
 @pytest.mark.usefixtures("few_rows")
-@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_an_attack_that_no_size_helps_is_said(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not whole:
         monkeypatch.setattr(two_worlds, "MOST_PLANNED", 2_000)  # what is said stays

@@ -162,7 +162,7 @@ def test_copycat_copies_half_exactly_where_it_saw_the_target() -> None:
 @pytest.mark.parametrize(
     "epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.ci) for e in (0.5, 3.0))]
 )
-@pytest.mark.parametrize("trials", [150, pytest.param(400, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("trials", [150, pytest.param(400, marks=pytest.mark.slow)])
 def test_randomised_response_has_exactly_its_epsilon(epsilon: float, trials: int) -> None:
     toy = RandomisedResponse(schema=MIXED, target=TARGET, epsilon=epsilon)
     kept = math.exp(epsilon) / (1 + math.exp(epsilon))

@@ -43,7 +43,7 @@ def randomised_response(epsilon: float) -> VotePair:
 # The reference
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_reference_at_100_000_runs_is_neither_broken_nor_loose() -> None:
     audit = audit_labels(reference(), ONE)
     assert audit.verdict is Verdict.CONSISTENT

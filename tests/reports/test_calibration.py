@@ -38,7 +38,7 @@ def significantly_above(cells: list[dict[str, Any]], *, ours: bool) -> list[dict
     return [cell for cell in cells if cell["ours"] is ours and cell["low"] > cell["nominal"]]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_quick_study_flags_as_seldom_as_admitted(tmp_path: Path) -> None:
     run.main(["rules", "pages", "--quick", "--out", str(tmp_path)])
     found = json.loads((tmp_path / "rules.json").read_text())

@@ -99,7 +99,7 @@ def test_attacks_on_tables_prove_nothing_where_no_table_comes() -> None:
     assert row["attack"] == "trial outcomes"
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_what_is_shown_is_how_often_a_table_changes() -> None:
     rates = {leak.name: shown(leak) for leak in LEAKS if leak.family in ("rare", "failing")}
     for name, expected in {

@@ -73,7 +73,7 @@ def test_table_2_has_19_violations_and_5_bugs() -> None:
     assert sum(map(len, published.BUGS.values())) == 5
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_generators_without_data_are_caught_by_unequal_rows_alone(tmp_path: Path) -> None:
     def audited(names: str, game: Game, models: int) -> dict[str, dict[str, Any]]:
         chosen = tuple(names.split(","))
@@ -251,7 +251,7 @@ def test_an_audit_is_run_and_its_record_kept(tmp_path: Path) -> None:
     assert (tmp_path / "runs" / "null" / "10-0" / "result.json").exists()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_each_access_level_includes_those_below(tmp_path: Path, data_folder: Path) -> None:
     names = ("labels-copied", "delta-ignored", "pate-gan-switched")
     few = plan(tmp_path, models=20, names=names)

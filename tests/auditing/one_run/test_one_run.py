@@ -208,7 +208,9 @@ def test_the_surest_odds_are_guessed_first() -> None:
 
 
 # Of 5 % of the audits more are flagged with probability 0.05.
-@pytest.mark.parametrize(("audits", "most"), [(40, 4), pytest.param(200, 15, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(
+    ("audits", "most"), [(40, 4), pytest.param(200, 15, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "epsilon", [0.5, *(pytest.param(e, marks=pytest.mark.ci) for e in (1.0, 2.0))]
 )

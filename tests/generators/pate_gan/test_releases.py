@@ -52,7 +52,7 @@ def generator(**settings: Any) -> PateGan:
 PRIVATE = {"bounds": "private", "label_proportions": "private"}
 
 
-@pytest.mark.parametrize("draws", [20_000, pytest.param(60_000, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("draws", [20_000, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_neighbouring_counts_are_as_likely_up_to_e_to_the_epsilon(draws: int) -> None:
     # One more record in one cell: the noisy count there has the law of the other, moved by one.
     epsilon = Fraction(1, 2)

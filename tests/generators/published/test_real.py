@@ -124,7 +124,7 @@ def test_maxima_of_borealis(generated: Generated) -> None:
     assert 37 <= np.sum(highest == 3) <= 57
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_synthcity_generates_the_values_of_its_table(
     generated: Generated, table: pd.DataFrame, schema: Schema
 ) -> None:
