@@ -22,7 +22,7 @@ from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.choices import EXPOSED
+from dpaudit.model.choices import EXPOSING
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.stated_claim import StatedClaim
 
@@ -131,7 +131,7 @@ def after_a_replay(settings: AuditSettings[Any], record: Path) -> AuditSettings[
     asked = () if game.attacks == ATTACKS_AT[game.access] else game.attacks
     given: dict[str, Any] = {"attacks": (*asked, f"after-replay,record={record}")}
     by_name = game.worst_case is None and game.neighbours_file is None
-    if by_name and game.target == EXPOSED:
+    if by_name and game.target == EXPOSING:
         given["target"] = replayed_target(record)
     return settings.with_game(**given)
 

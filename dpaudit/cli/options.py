@@ -301,7 +301,7 @@ SETTINGS: dict[str, Any] = {
         str,
         option(
             metavar="RECORD",
-            help="Record to attack: exposed (default; holds the most column extremes and unique "
+            help="Record to attack: exposing (default; holds the most column extremes and unique "
             "values), farthest, vulnerable (found by small trial attacks), row:N, record:FILE.",
             shown=False,
             panel=Panel.ATTACK,

@@ -26,7 +26,7 @@ Target = Annotated[
     str,
     typer.Option(
         metavar="RECORD",
-        help="Record to leave out: exposed (default; holds the most column extremes and unique "
+        help="Record to leave out: exposing (default; holds the most column extremes and unique "
         "values), farthest, row:N, record:FILE.",
         show_default=False,
     ),
@@ -68,7 +68,7 @@ def replay(
     rho: options.Rho = None,
     curve: options.Curve = None,
     neighbours: options.Relation = None,
-    target: Target = "exposed",
+    target: Target = "exposing",
     worst_case: options.WorstCaseTables = None,
     neighbours_file: options.NeighboursFile = None,
     targets: Targets = 1,

@@ -40,7 +40,7 @@ from dpaudit.game.store import (
     specification_of,
 )
 from dpaudit.game.trial import Role
-from dpaudit.model.choices import EXPOSED, EngineName
+from dpaudit.model.choices import EXPOSING, EngineName
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.schema import Schema
@@ -401,7 +401,7 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
         plain = {name: spec[name] for name in keywords() if name in spec}
         described = {
             "parameters": spec["generator"]["parameters"],
-            "target": spec["target"]["choice"] if target.tables is None else EXPOSED,
+            "target": spec["target"]["choice"] if target.tables is None else EXPOSING,
             "worst_case": target.worst_case,
             "neighbours_file": target.neighbours_file,
             "attacks": tuple(attack["name"] for attack in spec["attacks"]),

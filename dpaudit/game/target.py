@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import TargetError
-from dpaudit.model.choices import EXPOSED, FARTHEST, VULNERABLE
+from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.model.column import Column, as_numbers
 from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
@@ -30,7 +30,7 @@ class Target(NamedTuple):
     """The attacked record.
 
     Attributes:
-        choice: How it was chosen: "exposed", "farthest", "row:N" or "record:FILE".
+        choice: How it was chosen: "exposing", "farthest", "row:N" or "record:FILE".
         row: Its position in the table handed in; None if it was added to it.
         record: The record, a canonical table of one row.
         exposures: For an exposed record, the facts for which it was chosen; empty if no record has
@@ -50,7 +50,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
     """Finds the record to attack.
 
     Args:
-        choice: "exposed" (the most exposed record, with the most column extremes and unique
+        choice: "exposing" (the most exposed record, with the most column extremes and unique
             values, see `find_holders`; among several the farthest; if there is none, the farthest
             record without a copy), "farthest" (largest mean distance to its 5 nearest neighbours in
             the encoded table; approximately so in a table of more than 20,000 rows, see
@@ -67,7 +67,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
             the row does not exist, or the file does not hold exactly one record.
         DataError: If the record does not fit the schema.
     """
-    if choice == EXPOSED:
+    if choice == EXPOSING:
         return _exposing(data, schema)
     if choice == FARTHEST:
         return _row(choice, farthest(data, schema), data)._replace(compared=_compared(data))
@@ -88,7 +88,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         same = _equal_rows(record, data, schema)
         return Target(choice, int(same[0]) if len(same) else None, record)
     raise TargetError(
-        f"target {choice!r} is not one of {EXPOSED}, {FARTHEST}, {VULNERABLE}, row:N, record:FILE"
+        f"target {choice!r} is not one of {EXPOSING}, {FARTHEST}, {VULNERABLE}, row:N, record:FILE"
     )
 
 
@@ -135,10 +135,10 @@ def _exposing(data: pd.DataFrame, schema: Schema) -> Target:
     if not scores.any():
         far = far_records(data, schema)
         row = int(far[0]) if len(far) else farthest(data, schema)
-        return _row(EXPOSED, row, data)._replace(exposures=(), compared=_compared(data))
+        return _row(EXPOSING, row, data)._replace(exposures=(), compared=_compared(data))
     most = np.flatnonzero(scores == scores.max())
     row = int(most[0] if len(most) == 1 else farthest_first(data, schema, most)[0])
-    return _row(EXPOSED, row, data)._replace(exposures=exposures_of(row, holders))
+    return _row(EXPOSING, row, data)._replace(exposures=exposures_of(row, holders))
 
 
 def _check_choice(data: pd.DataFrame) -> None:

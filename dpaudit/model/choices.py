@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 
-EXPOSED: Final = "exposed"
+EXPOSING: Final = "exposing"
 """The most exposed record: the one with the most column extremes and unique values."""
 FARTHEST: Final = "farthest"
 """The record with the largest mean distance to its nearest neighbours."""

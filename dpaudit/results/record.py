@@ -76,11 +76,11 @@ class TargetOfAudit:
     """The record whose membership is attacked.
 
     Attributes:
-        choice: How it was chosen: exposed, farthest, vulnerable, row:N, record:FILE,
+        choice: How it was chosen: exposing, farthest, vulnerable, row:N, record:FILE,
             worst-case:NAME or neighbours-file:FILE; canaries in a one-run audit, records in one
             of many records per model.
         row: Its row in the table, from 0; null if it is not a row of the table.
-        exposures: The facts for which an exposed target was chosen, the most important first;
+        exposures: The facts for which an exposing target was chosen, the most important first;
             empty if nothing in the table exposes a record, so that the farthest was taken; absent
             if it was chosen otherwise.
         selection: How a vulnerable target was searched for; absent where it was named.

@@ -17,7 +17,7 @@ from dpaudit.formatting import (
     rounded_up,
 )
 from dpaudit.game.target import Exposure, Fact
-from dpaudit.model.choices import EXPOSED, FARTHEST, Access
+from dpaudit.model.choices import EXPOSING, FARTHEST, Access
 from dpaudit.model.claim import NoClaim, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.results.odds import in_odds
@@ -498,12 +498,12 @@ def _chosen(result: AuditRecord) -> str:
             f"({selection.trainings} trainings)"
         )
     compared, exposures = result.target.compared, result.target.exposures
-    if choice == EXPOSED and exposures is None:
+    if choice == EXPOSING and exposures is None:
         return f"{place}, the most exposed record"
-    if choice == EXPOSED and exposures:
+    if choice == EXPOSING and exposures:
         return f"{place}, the most exposed record: {exposed(exposures)}"
-    if choice in (EXPOSED, FARTHEST):
-        why = f": {EXPOSES_NOTHING}" if choice == EXPOSED else ", the farthest record"
+    if choice in (EXPOSING, FARTHEST):
+        why = f": {EXPOSES_NOTHING}" if choice == EXPOSING else ", the farthest record"
         how = "" if compared is None else f" of {compared} that are far from samples of the table"
         return f"{place}{why}{how}"
     return place if choice == f"row:{row}" else f"{choice} ({place})"

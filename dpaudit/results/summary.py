@@ -17,7 +17,7 @@ from dpaudit.formatting import (
     row_lines,
 )
 from dpaudit.game.store import LOG_FILE
-from dpaudit.model.choices import EXPOSED, FARTHEST, VULNERABLE
+from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.model.claim import NoClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
@@ -156,7 +156,7 @@ def _size(result: AuditRecord) -> str:
 
 def _target(result: AuditRecord) -> list[Row]:
     """The attacked record, unless the caller named it, and the attacks tried without success."""
-    chosen = result.target.choice in (EXPOSED, FARTHEST, VULNERABLE)
+    chosen = result.target.choice in (EXPOSING, FARTHEST, VULNERABLE)
     found = [Row("target", sentences.target(result))] if chosen else []
     if result.access is not None:
         found.append(Row("access", sentences.access(result)))

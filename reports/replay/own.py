@@ -35,7 +35,7 @@ class Own(NamedTuple):
     name: str
     generator: str | Callable[[Schema, pd.DataFrame], object]
     parameters: Mapping[str, Any] = {}
-    target: str = "exposed"
+    target: str = "exposing"
     targets: int = 1
     public_coins: bool = False
 

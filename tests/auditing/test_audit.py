@@ -52,7 +52,7 @@ def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFram
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.max_provable_epsilon is not None
     assert result.max_provable_epsilon - result.epsilon_lower_bound < 0.05
-    assert (result.target.choice, result.target.row) == ("exposed", 7)
+    assert (result.target.choice, result.target.row) == ("exposing", 7)
     assert result.leaks
     assert "rows equal to the target" in result.reasons[1]
     assert all((leak.separation or 0) > 0.4 for leak in result.leaks[:3])

@@ -64,14 +64,14 @@ def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> 
     )
     assert result.verdict is dpaudit.Verdict.VIOLATION
     target = result.target
-    assert (target.choice, target.row) == ("exposed", RICHEST)
+    assert (target.choice, target.row) == ("exposing", RICHEST)
     assert target.exposures == (Exposure(Fact.MAXIMUM, "income"),)
     assert result.leaks[0].column == "income"
     line = f"row {RICHEST}, the most exposed record: sole maximum of income"
     assert f"target    {line}" in str(result).splitlines()
     assert line in render_html(result)
     assert line in render_markdown(result)
-    assert "--target exposed" in result.reproduce
+    assert "--target exposing" in result.reproduce
     assert "--data TABLE.csv" in result.reproduce  # which was in memory
     assert "write it to TABLE.csv first" in render_markdown(result)
     assert result.reproduce.endswith("--no-probe")
@@ -79,7 +79,7 @@ def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> 
     document = result.to_document()
     jsonschema.validate(document, result_schema())
     assert document["target"] == {
-        "choice": "exposed",
+        "choice": "exposing",
         "row": RICHEST,
         "exposures": [{"fact": "sole maximum", "column": "income"}],
     }

@@ -176,7 +176,7 @@ BAD = {
     "no such row": (["null", "--target", "row:40"], "the table has rows 0 to 39"),
     "malformed target": (
         ["null", "--target", "last"],
-        "not one of exposed, farthest, vulnerable, row:N, record:FILE",
+        "not one of exposing, farthest, vulnerable, row:N, record:FILE",
     ),
     "epsilon 0": (["null", "--epsilon", "0"], "greater than 0"),
     "epsilon negative": (["null", "--epsilon", "-1"], "greater than 0"),

@@ -52,10 +52,10 @@ def table_with(**columns: list[Any]) -> pd.DataFrame:
 def test_a_table_of_which_no_fact_holds_of_one_record_alone() -> None:
     data = table_with()
     assert find_holders(data, SCHEMA) == ()
-    target = choose_target("exposed", data, SCHEMA)
+    target = choose_target("exposing", data, SCHEMA)
     assert target.row == far_records(data, SCHEMA)[0]
     assert target.exposures == ()
-    assert target.choice == "exposed"
+    assert target.choice == "exposing"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_each_fact_exposes_its_record(
     columns: dict[str, list[Any]], row: int, facts: list[str]
 ) -> None:
     data = table_with(**columns)
-    target = choose_target("exposed", data, SCHEMA)
+    target = choose_target("exposing", data, SCHEMA)
     [name] = columns
     assert target.row == row
     assert target.exposures == tuple(Exposure(Fact(fact), name) for fact in facts)
@@ -103,7 +103,7 @@ def test_more_facts_count_more_than_one_extreme_however_far() -> None:
     data = table_with(
         whole=[1, 1, 2, 2, 3, 3, 4, 100], town=["d", *BASE["town"][1:]], flag=[NONE, *[0, 1] * 3, 0]
     )
-    target = choose_target("exposed", data, SCHEMA)
+    target = choose_target("exposing", data, SCHEMA)
     assert target.row == 0
     assert target.exposures == (
         Exposure(Fact.MISSING, "flag"),
@@ -115,7 +115,7 @@ def test_what_counts_most_is_named_first() -> None:
     data = table_with(
         whole=[1, 1, 2, 2, 3, 3, 4, 5], real=[0.5, 0.5, 1.5, 1.5, 2.5, 2.5, 3.5, 90.5]
     )
-    target = choose_target("exposed", data, SCHEMA)
+    target = choose_target("exposing", data, SCHEMA)
     assert target.exposures == (Exposure(Fact.MAXIMUM, "real"), Exposure(Fact.MAXIMUM, "whole"))
     scores = exposure_scores(find_holders(data, SCHEMA), len(data))
     others = np.array([1, 1, 2, 2, 3, 3, 4])
@@ -128,9 +128,9 @@ def test_of_records_that_expose_alike_the_farther_one_is_taken() -> None:
     scores = exposure_scores(find_holders(data, SCHEMA), len(data))
     assert scores.tolist() == [0, 0, 1, 0, 0, 0, 0, 1]
     # A differing binary value is farther in the encoding than 9 of a range of 200.
-    assert choose_target("exposed", data, SCHEMA).row == 2
+    assert choose_target("exposing", data, SCHEMA).row == 2
     moved = table_with(**{**columns, "whole": [-100] * 7 + [100], "town": ["a"] * 7 + ["b"]})
-    assert choose_target("exposed", moved, SCHEMA).row == 7
+    assert choose_target("exposing", moved, SCHEMA).row == 7
 
 
 def test_a_tie_is_a_function_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,27 +140,27 @@ def test_a_tie_is_a_function_of_the_table(monkeypatch: pytest.MonkeyPatch) -> No
         raise AssertionError("no distance is needed")
 
     data = table_with(whole=[1, 1, 2, 2, 3, 9, 4, 4])
-    first = choose_target("exposed", data, SCHEMA)
+    first = choose_target("exposing", data, SCHEMA)
     monkeypatch.setattr(targets, "farthest_first", none)
-    assert choose_target("exposed", data, SCHEMA).row == first.row == 5
+    assert choose_target("exposing", data, SCHEMA).row == first.row == 5
 
 
 def test_numbers_near_the_largest_do_not_overflow() -> None:
     schema = Schema(columns=(Column(name="x", kind=Kind.CONTINUOUS, lower=-1e300, upper=1e300),))
     data = pd.DataFrame({"x": [-1e300, -1e300, 0.0, 0.0, 1e300]})
-    target = choose_target("exposed", data, schema)
+    target = choose_target("exposing", data, schema)
     assert (target.row, target.exposures) == (4, (Exposure(Fact.MAXIMUM, "x"),))
 
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_a_table_without_a_choice_is_refused(rows: int) -> None:
     with pytest.raises(TargetError, match="at least 2 rows"):
-        choose_target("exposed", table_with().head(rows), SCHEMA)
+        choose_target("exposing", table_with().head(rows), SCHEMA)
 
 
 def test_two_records_that_differ_expose_each_other() -> None:
     data = table_with().iloc[[0, 2]].reset_index(drop=True)
-    target = choose_target("exposed", data, SCHEMA)
+    target = choose_target("exposing", data, SCHEMA)
     assert target.row == 0
     assert {one.fact for one in target.exposures or ()} == {Fact.DIFFERENT}
 
@@ -179,7 +179,7 @@ def test_a_search_tries_the_exposing_records_first_and_then_the_far_ones() -> No
 def test_cervical_cancer_has_the_target_of_the_published_audit() -> None:
     """Raw, the record with most sexually transmitted diseases is not the farthest."""
     table = load("tests/data/cervical_cancer.csv.gz", None)
-    target = choose_target("exposed", table.data, table.schema)
+    target = choose_target("exposing", table.data, table.schema)
     assert target.row == 407 != farthest(table.data, table.schema)
     named = [(one.fact.value, one.column) for one in target.exposures or ()]
     assert {("sole maximum", "STDs_number"), ("sole maximum", "STDs_N_diagnosis")} <= {*named}

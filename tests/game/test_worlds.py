@@ -167,11 +167,11 @@ def test_a_replacement_that_equals_the_target_is_refused() -> None:
         ("row:\u00b2", "give a row number"),
         ("row:1_0", "give a row number"),
         ("row:" + "9" * 5000, "give a row number"),
-        ("farest", "not one of exposed, farthest, vulnerable, row:N, record:FILE"),
-        ("", "not one of exposed"),
-        ("record:", "not one of exposed"),
-        ("record", "not one of exposed"),
-        ("3", "not one of exposed"),
+        ("farest", "not one of exposing, farthest, vulnerable, row:N, record:FILE"),
+        ("", "not one of exposing"),
+        ("record:", "not one of exposing"),
+        ("record", "not one of exposing"),
+        ("3", "not one of exposing"),
     ],
 )
 def test_a_malformed_choice_is_refused(choice: str, says: str) -> None:

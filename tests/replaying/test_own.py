@@ -12,7 +12,7 @@ from dpaudit.results.verdict import Verdict
 @pytest.mark.parametrize(
     ("name", "parameters", "target", "total"),
     [
-        ("marginals", {"tree": "label"}, "exposed", 1.0),
+        ("marginals", {"tree": "label"}, "exposing", 1.0),
         ("marginals", {"tree": "deviations"}, "row:212", 1.0),  # of the largest deviations
         ("pate-gan-marginals", {}, "row:461", 0.9486),  # votes stay
     ],

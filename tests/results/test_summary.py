@@ -128,7 +128,7 @@ def test_a_target_that_was_searched_for_is_named(record_of: Make) -> None:
 def test_an_exposing_target_is_named_with_its_facts(record_of: Make) -> None:
     maxima = [{"fact": "sole maximum", "column": name} for name in ("age", "pay")]
     missing = {"fact": "only missing value", "column": "town"}
-    exposing = {"choice": "exposed", "row": 397}
+    exposing = {"choice": "exposing", "row": 397}
     for exposures, said in (
         ([*maxima, missing], "sole maximum of age and pay; only missing value in town"),
         ([maxima[0], missing, maxima[1]], "sole maximum of age and pay; only missing value in…"),

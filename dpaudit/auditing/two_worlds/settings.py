@@ -14,7 +14,7 @@ from dpaudit.auditing.settings import (
 )
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import (
-    EXPOSED,
+    EXPOSING,
     Access,
     Multiplicity,
     ThresholdRule,
@@ -39,7 +39,7 @@ class TwoWorlds(ShadowModelSettings):
         multiplicity: "select" scores only the attack, or the combination of all, with the largest
             forecast on the fitting part, without correction; "bonferroni" scores every attack, each
             with its share of the error probability.
-        target: The attacked record: "exposed" (the most exposed record, with the most column
+        target: The attacked record: "exposing" (the most exposed record, with the most column
             extremes and unique values), "farthest", "vulnerable" (found by small attacks, with as
             many trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
         worst_case: "opposite", "one-hot", "narrow", "mst" or "mixed": both tables are built from
@@ -62,7 +62,7 @@ class TwoWorlds(ShadowModelSettings):
     NAME: ClassVar[str] = "two worlds"
 
     multiplicity: Multiplicity = Multiplicity.SELECT
-    target: str = EXPOSED
+    target: str = EXPOSING
     worst_case: WorstCase | None = None
     neighbours_file: str | None = None
     access: Access = Access.OUTPUT
@@ -102,7 +102,7 @@ class TwoWorlds(ShadowModelSettings):
             raise SettingsError(
                 "`worst_case` and `neighbours_file` both name the two tables: leave out one"
             )
-        if pairs and self.target != EXPOSED:
+        if pairs and self.target != EXPOSING:
             raise SettingsError(
                 f"`{pairs[0]}` says which record is the target: leave out `target`, or leave out "
                 f"`{pairs[0]}`"
