@@ -15,7 +15,7 @@ from dpaudit.auditing.records.attack import evaluate_records, fit_records
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import plan
-from dpaudit.bounds.guarantee import TradeOffGuarantee, guarantee_of
+from dpaudit.bounds.guarantee import EpsilonGuarantee, TradeOffGuarantee, guarantee_of
 from dpaudit.bounds.trade_off import rejecting_region
 from dpaudit.game.worlds import draw_included
 from dpaudit.model.claim import PrivacyClaim
@@ -212,8 +212,9 @@ class OneRun:
         scores = mechanism.seen(coins, rng)
         noisy = scores + 0.3 * scores.std() * rng.normal(size=CANARIES)
         found = guess(np.concatenate([scores, noisy, mechanism.log_odds(scores)]), coins)
-        asked = {"delta": self.claim.delta, "confidence": self.settings.attack_confidence}
-        return any(one.bound(**asked) > level for one in found)
+        guarantee = EpsilonGuarantee(self.claim.delta)
+        confidence = self.settings.attack_confidence
+        return any(one.bound(guarantee, confidence=confidence) > level for one in found)
 
     def power(self) -> Power:
         """That of `dpaudit plan --one-run`."""

@@ -48,7 +48,8 @@ class Wide:
 
 def spec(**settings: Any) -> TwoWorldSpec:
     kinds = [type(f"Wide{number}", (Wide,), {}) for number in range(ATTACKS)]
-    chosen = {"shadow_models": 2 * PER_WORLD, "rows": 5} | settings
+    # a combination of all attacks holds the features of all
+    chosen = {"shadow_models": 2 * PER_WORLD, "rows": 5, "multiplicity": "bonferroni"} | settings
     return build_two_worlds(
         "null", load(TABLE, None), audit_settings(attacks=tuple(kind() for kind in kinds), **chosen)
     )
