@@ -328,7 +328,9 @@ def _multiplicity(result: AuditRecord) -> str:
     elif turns:
         corrected = "One attack is used at a time, so nothing is corrected."
     elif rule == "select":
-        corrected = "One score was chosen on other shadow models, so nothing is corrected."
+        names = result.multiplicity.attacks
+        among = f" among {', '.join(names)} and their combination" if names else ""
+        corrected = f"One score was chosen{among} on other shadow models, so nothing is corrected."
     else:
         corrected = "There is one attack, so nothing is corrected."
     if turns:
