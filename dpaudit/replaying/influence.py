@@ -21,7 +21,6 @@ from dpaudit.replaying.loss import How, StepLoss
 from dpaudit.replaying.transcript import (
     ChoiceStep,
     NoisyStep,
-    PartKind,
     Question,
     Site,
     Transcript,
@@ -162,9 +161,8 @@ def differs(transcript: Transcript) -> bool:
     """
     moved = any(not same(*step.before) for step in transcript.noisy)
     parting = transcript.parting
-    parted = parting is not None and parting.is_difference
-    failed = parting is not None and parting.kind is PartKind.FAILURE
-    return (parted and not failed) or bool(transcript.choices) or moved
+    parted = parting is not None and parting.is_release
+    return parted or bool(transcript.choices) or moved
 
 
 def same_steps(first: Transcript, second: Transcript) -> bool:

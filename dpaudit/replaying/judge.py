@@ -25,7 +25,6 @@ from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
     NoisyStep,
     Pair,
-    PartKind,
     Question,
     Site,
     Toss,
@@ -99,7 +98,7 @@ def measured(
     the target's own coin is "in", world "in" diverges with the probability of that coin, and
     otherwise behaves as world "out".
     """
-    if _parts_for_sure(transcript):
+    if transcript.parting is not None and transcript.parting.is_release:
         if not transcript.tosses:
             return math.inf, transcript.log_weight
         if base is World.IN:
@@ -116,12 +115,6 @@ def measured(
     if math.isnan(loss):
         loss = 0.0
     return (loss if base is World.IN else -loss), transcript.log_weight
-
-
-def _parts_for_sure(transcript: Transcript) -> bool:
-    """Whether the worlds diverge in what they release, and do not only end or get lost."""
-    parting = transcript.parting
-    return parting is not None and parting.kind not in (PartKind.FAILURE, PartKind.UNFOLLOWED)
 
 
 def draw_plan(
@@ -163,7 +156,7 @@ def draw_plan(
     if pure or not steps:
         tilt = _PURE_TILT if steps or pilot.choices else 0.0
         return DrawPlan(towards, tilt, guarantee.points[0], in_turn=pure, along=along)
-    if _parts_for_sure(pilot) and not pilot.tosses:
+    if pilot.parting is not None and pilot.parting.is_release and not pilot.tosses:
         # a tilt would only take weight from losses that are infinite
         sure = Replays(np.full(replays, math.inf), np.zeros(replays))
         at = max(

@@ -61,10 +61,10 @@ ALL_IN: Final = (True,)
 """Outcome of the target's own coins: it is in every sub-sample."""
 
 _ASKABLE: Final = frozenset(
-    {
+    (
         *("choose", "coin", "shift", "rescale", "operand", "located", "spend", "reduce with"),
         *("zero", "again"),
-    }
+    )
 )
 """Kinds of notes that become questions if their line is asked."""
 _WITHOUT_NOISE: Final = {"operand": PartKind.OPERANDS, "again": PartKind.REUSED}

@@ -3,9 +3,9 @@
 An answer used as a number counts by its density. Answers that are only compared, maximised or
 sorted count by the probability of the outcome, an integral in one variable; answers that are only
 divided by one another, by the density of their direction. Answers derived from others replace them.
-Any other answer counts as if it had been released and is marked as an
-assumption: no violation rests on it. Steps that depend on one of the target's own coins count
-together, as the mixture over that coin (`mixtures.py`).
+Any other answer counts as if it had been released and is marked as an assumption: no violation
+rests on it. Steps that depend on one of the target's own coins count together, as the mixture over
+that coin (`mixtures.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from dpaudit.replaying.transcript import (
     Toss,
     Transcript,
     flat,
-    numbers_of,
 )
 
 _NODES: Final = 2001
@@ -169,12 +168,11 @@ def losses(
 def _with_releases(transcript: Transcript, used: Set[Site]) -> Transcript:
     """A transcript with sums in place of their parts, and all answers that count as released."""
     transcript = settled(transcript)
-    parts = [ids for one in transcript.derived for ids, _ in one.parents]
-    parts += [side.ids for one in transcript.quotients for side in one if side.ids is not None]
+    others = [*transcript.summed, *transcript.divided, *transcript.reduced]
     known: list[IntArray] = [
         np.setdiff1d(
             np.arange(step.first, step.first + step.answer.size),
-            np.concatenate([np.zeros(0, dtype=int), *map(numbers_of, parts), *transcript.reduced]),
+            np.concatenate([np.zeros(0, dtype=int), *others]),
         )
         for step in transcript.noisy
         if step.site in used
@@ -198,8 +196,8 @@ def shifts_across(
     """
     transcript = _with_releases(transcript, used)
     elements = _Elements(transcript)
-    found = {step.first: step.before.shift for step in transcript.noisy}
-    moved: set[int] = set()
+    shifts = {step.first: step.before.shift for step in transcript.noisy}
+    found: dict[int, FloatArray] = {}
     for direction in directions(transcript):
         if direction.shift is None or _of_direction(direction, elements) is None:
             continue
@@ -210,11 +208,8 @@ def shifts_across(
         apart -= along * (apart @ along) / (along @ along)
         for number, shift in zip(direction.numbers, apart * scale, strict=True):
             first = elements.first_of(number)
-            if first not in moved:
-                found[first] = found[first].copy()
-                moved.add(first)
-            found[first][number - first] = shift
-    return {first: found[first] for first in moved}
+            found.setdefault(first, shifts[first])[number - first] = shift
+    return found
 
 
 def _mixed(found: Sequence[StepLoss], tosses: Sequence[Toss]) -> list[StepLoss]:
@@ -279,11 +274,8 @@ class _Elements:
         self._steps = sorted(transcript.noisy, key=lambda step: step.first)
         self._starts = [step.first for step in self._steps]
         selected = [number for one in transcript.selections for number in _numbers(one)]
-        divided = [numbers_of(side.ids) for one in transcript.quotients for side in one]
-        parts = [numbers_of(ids) for one in transcript.derived for ids, _ in one.parents]
-        self.special = np.unique(
-            np.concatenate([np.asarray(selected, dtype=int), *divided, *(parts if divided else ())])
-        )
+        divided = [*transcript.divided, *transcript.summed] if transcript.quotients else []
+        self.special = np.unique(np.concatenate([np.asarray(selected, dtype=int), *divided]))
 
     def released(self, numbers: IntArray) -> NDArray[np.bool_]:
         """Whether each of these answers is used as a number."""
@@ -386,9 +378,8 @@ def _of_direction(direction: RatioGroup, elements: _Elements) -> StepLoss | None
         direction.shift is None
         or len(found) < len(numbers)
         or elements.released(np.asarray(numbers)).any()
+        or any(one.toss is not None for one in found)
     ):
-        return None
-    if len({one.toss for one in found}) > 1 or found[0].toss is not None:
         return None
     own = {*numbers, *direction.made}
     selections = [

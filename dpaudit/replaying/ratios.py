@@ -15,6 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from dpaudit.replaying.laws import FloatArray, Gaussian, Laplace, Logistic, NoiseLaw
+from dpaudit.replaying.sums import parts_of
 from dpaudit.replaying.transcript import AnswerSelection, ComparedSide, Transcript, flat, numbers_of
 
 _LOG_CONCAVE: Final = (Gaussian, Laplace, Logistic)
@@ -71,8 +72,8 @@ def directions(transcript: Transcript) -> Iterator[RatioGroup]:
         return
     size = sum(flat(one.top.ids).size for one in transcript.quotients)
     if size > _MOST_DIVIDED:
-        sides = [numbers_of(side.ids).tolist() for one in transcript.quotients for side in one]
-        yield RatioGroup(tuple(sorted({one for side in sides for one in side})), frozenset(), None)
+        numbers = np.unique(np.concatenate(transcript.divided)).tolist()
+        yield RatioGroup(tuple(numbers), frozenset(), None)
         return
     forms = _Forms(transcript)
     pairs = [
@@ -112,18 +113,14 @@ class _Forms:
     def __init__(self, transcript: Transcript) -> None:
         self.places: dict[_Form, int] = {}
         self._known: dict[tuple[int, float, float], int] = {}
-        self._parts: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        self._offsets: dict[int, float] = {}
-        for one in transcript.derived:
-            if one.noise:
-                continue  # a sum with noise of its own is no linear function of answers
-            numbers = numbers_of(one.ids)
-            offsets = np.broadcast_to(flat(one.offset), numbers.shape)
-            self._offsets |= dict(zip(numbers.tolist(), offsets.tolist(), strict=True))
-            for ids, factor in one.parents:
-                factors = np.broadcast_to(flat(factor), numbers.shape)
-                for number, part, by in zip(numbers, numbers_of(ids), factors, strict=True):
-                    self._parts[int(number)].append((int(part), float(by)))
+        # a sum with noise of its own is no linear function of answers
+        plain = [one for one in transcript.derived if not one.noise]
+        self._parts = parts_of(plain)
+        self._offsets = {
+            number: offset
+            for one in plain
+            for number, offset in np.broadcast(numbers_of(one.ids), flat(one.offset))
+        }
 
     def of(self, number: int, factor: float, offset: float) -> _Form:
         """A multiple of an answer, and what is added, as a function of the answers behind it."""

@@ -45,19 +45,17 @@ def settled(transcript: Transcript) -> Transcript:
         The same transcript if nothing is summed, if a sum's parts are also used otherwise (then the
         parts count, and determine the sum), or if its noise follows no known law.
     """
-    parents = [ids for one in transcript.derived for ids, _ in one.parents]
-    if not parents:
+    if not transcript.summed:
         return transcript
-    summed = np.concatenate([numbers_of(ids) for ids in parents])
+    summed = np.concatenate(transcript.summed)
     selected = [numbers_of(one.ids) for one in transcript.selections]
     others = [
         numbers_of(one.other.ids)
         for one in transcript.selections
         if one.other is not None and one.other.ids is not None
     ]
-    divided = [numbers_of(side.ids) for one in transcript.quotients for side in one]
     used = np.concatenate(
-        [np.zeros(0, dtype=int), *selected, *others, *divided, *transcript.reduced]
+        [np.zeros(0, dtype=int), *selected, *others, *transcript.divided, *transcript.reduced]
     )
     alone = len(np.unique(summed)) == len(summed) and not np.isin(summed, used).any()
     if not alone or transcript.are_released(summed).any():
@@ -122,8 +120,8 @@ def _shared_by_rows(transcript: Transcript, known: Set[int]) -> set[int]:
     """
     if not any(one.noise for one in transcript.derived):
         return set()
-    noisy = _parts_of(one for one in transcript.derived if one.noise)
-    plain = _parts_of(one for one in transcript.derived if not one.noise)
+    noisy = parts_of(one for one in transcript.derived if one.noise)
+    plain = parts_of(one for one in transcript.derived if not one.noise)
 
     def unknown(parts: Iterable[tuple[int, float]]) -> dict[int, float]:
         """A sum as one of unknown answers that are no sums without noise."""
@@ -149,8 +147,12 @@ def _shared_by_rows(transcript: Transcript, known: Set[int]) -> set[int]:
     return set(columns)
 
 
-def _parts_of(derived: Iterable[Derived]) -> dict[int, list[tuple[int, float]]]:
-    """The parts of each sum, and their factors."""
+def parts_of(derived: Iterable[Derived]) -> dict[int, list[tuple[int, float]]]:
+    """The parts of each sum and their factors, by its number.
+
+    Args:
+        derived: The sums.
+    """
     found: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for one in derived:
         numbers = numbers_of(one.ids)

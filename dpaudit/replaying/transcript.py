@@ -222,6 +222,11 @@ class Parting:
         """Whether the worlds differ there; otherwise only the replay ends."""
         return self.kind is not PartKind.UNFOLLOWED
 
+    @property
+    def is_release(self) -> bool:
+        """Whether they differ in what they release, and one of them has not merely failed."""
+        return self.is_difference and self.kind is not PartKind.FAILURE
+
 
 class Unfollowed(NamedTuple):
     """A draw whose use could not be followed.
@@ -286,6 +291,16 @@ class Transcript:
     given: dict[Question, Any] = field(default_factory=dict)
     uncoupled: Site | None = None
     seconds: float = 0.0
+
+    @property
+    def summed(self) -> list[IntArray]:
+        """Numbers of the answers that are parts of sums."""
+        return [numbers_of(ids) for one in self.derived for ids, _ in one.parents]
+
+    @property
+    def divided(self) -> list[IntArray]:
+        """Numbers of the answers on either side of a ratio."""
+        return [numbers_of(side.ids) for one in self.quotients for side in one]
 
     def are_released(self, numbers: IntArray) -> NDArray[np.bool_]:
         """Whether each of these answers was used as a number."""

@@ -21,31 +21,14 @@ from dpaudit.replaying.transcript import (
     AnswerSelection,
     ComparedSide,
     Derived,
-    NoisyStep,
-    Pair,
     Parting,
     PartKind,
     Site,
     Transcript,
 )
+from steps import noisy_step
 
 SITE = Site("code.py", 1, "f")
-
-
-def step(
-    before: Any, other: Any, answer: Any, law: NoiseLaw, first: int = 0, line: int = 1
-) -> NoisyStep:
-    answer = np.asarray(answer, dtype=float)
-    return NoisyStep(
-        site=Site("code.py", line, "f"),
-        first=first,
-        before=Pair(np.asarray(before, float), np.asarray(other, float)),
-        laws=(law, law),
-        answer=answer,
-        moved=np.zeros(answer.shape),
-        log_weight=0.0,
-        base=0,
-    )
 
 
 def largest(ids: Any, place: int) -> AnswerSelection:
@@ -62,7 +45,7 @@ def largest(ids: Any, place: int) -> AnswerSelection:
 
 def test_a_released_answer_counts_by_its_density() -> None:
     law = laws.Gaussian(np.full(2, 2.0))
-    one = step([5, 1], [4, 1], [6.0, 0.0], law)
+    one = noisy_step([5, 1], [4, 1], [6.0, 0.0], law)
     transcript = Transcript(noisy=[one], released=[np.array([0, 1])])
     [loss] = losses(transcript)
     assert loss.how is How.RELEASED
@@ -71,7 +54,7 @@ def test_a_released_answer_counts_by_its_density() -> None:
 
 def test_an_answer_whose_use_was_not_seen_is_marked() -> None:
     law = laws.Laplace(np.full(1, 1.0))
-    transcript = Transcript(noisy=[step([5], [4], [9.0], law)])
+    transcript = Transcript(noisy=[noisy_step([5], [4], [9.0], law)])
     assert [one.how for one in losses(transcript)] == [How.ASSUMED]
     assert [one.how for one in losses(transcript, used={SITE})] == [How.RELEASED]
 
@@ -109,7 +92,7 @@ def test_noisy_max_costs_what_is_shown_and_not_what_is_kept() -> None:
     other = before - 1.0  # all scores move by one: as a vector 40 / 2, as a maximum nothing
     answer = before + law.sample(np.random.default_rng(1), (40,))
     transcript = Transcript(
-        noisy=[step(before, other, answer, law)],
+        noisy=[noisy_step(before, other, answer, law)],
         selections=[largest(np.arange(40), int(answer.argmax()))],
     )
     [loss] = losses(transcript)
@@ -122,7 +105,7 @@ def test_noisy_max_costs_what_is_shown_and_not_what_is_kept() -> None:
 def test_the_winners_value_may_be_released_too() -> None:
     law = laws.Laplace(np.full(2, 1.0))
     transcript = Transcript(
-        noisy=[step([3, 1], [2, 1], [4.0, 0.5], law)],
+        noisy=[noisy_step([3, 1], [2, 1], [4.0, 0.5], law)],
         selections=[largest([0, 1], 0)],
         released=[np.array([0])],
     )
@@ -148,10 +131,14 @@ def compare(number: int, other: ComparedSide, outcome: int) -> AnswerSelection:
 def test_bits_against_a_public_threshold_are_tail_probabilities() -> None:
     law = laws.Laplace(np.full(1, 1.0))
     bound = ComparedSide(None, None, np.array([5.0]))
-    transcript = Transcript(noisy=[step([3], [2], [6.0], law)], selections=[compare(0, bound, 1)])
+    transcript = Transcript(
+        noisy=[noisy_step([3], [2], [6.0], law)], selections=[compare(0, bound, 1)]
+    )
     [loss] = losses(transcript)
     assert loss.value == pytest.approx(1.0)
-    transcript = Transcript(noisy=[step([3], [2], [2.0], law)], selections=[compare(0, bound, 0)])
+    transcript = Transcript(
+        noisy=[noisy_step([3], [2], [2.0], law)], selections=[compare(0, bound, 0)]
+    )
     [loss] = losses(transcript)
     assert loss.value == pytest.approx(np.log(1 - np.exp(-2) / 2) - np.log(1 - np.exp(-3) / 2))
 
@@ -159,9 +146,9 @@ def test_bits_against_a_public_threshold_are_tail_probabilities() -> None:
 def test_the_sparse_vector_is_an_integral_over_its_threshold() -> None:
     threshold, query = laws.Laplace(np.full(1, 2.0)), laws.Laplace(np.full(1, 4.0))
     noisy = [
-        step([10], [10], [11.0], threshold),
-        step([8], [7], [3.0], query, 1),
-        step([12], [11], [15.0], query, 2),
+        noisy_step([10], [10], [11.0], threshold),
+        noisy_step([8], [7], [3.0], query, 1),
+        noisy_step([12], [11], [15.0], query, 2),
     ]
     side = ComparedSide(np.array([0.0]), np.ones(1), np.zeros(1))
     transcript = Transcript(noisy=noisy, selections=[compare(1, side, 0), compare(2, side, 1)])
@@ -178,7 +165,10 @@ def test_the_sparse_vector_is_an_integral_over_its_threshold() -> None:
 
 def test_answers_that_are_summed_count_as_their_sum() -> None:
     law = laws.Gaussian(np.full(1, 3.0))
-    noisy = [step([5], [4], [6.0], law), step([0], [0], [1.0], laws.Gaussian(np.full(1, 4.0)), 1)]
+    noisy = [
+        noisy_step([5], [4], [6.0], law),
+        noisy_step([0], [0], [1.0], laws.Gaussian(np.full(1, 4.0)), 1),
+    ]
     one = np.ones(1)
     derived = Derived(
         ids=np.array([2.0]),
@@ -198,7 +188,7 @@ def test_answers_that_are_summed_count_as_their_sum() -> None:
 
 def test_a_sum_of_laplace_answers_has_the_law_of_its_noise() -> None:
     laplace = laws.Laplace(np.full(1, 2.0))
-    noisy = [step([5], [4], [6.0], laplace), step([1], [1], [1.5], laplace, 1)]
+    noisy = [noisy_step([5], [4], [6.0], laplace), noisy_step([1], [1], [1.5], laplace, 1)]
     one = np.ones(1)
     derived = Derived(
         ids=np.array([2.0]),
@@ -221,7 +211,7 @@ def test_what_is_selected_from_noise_without_a_distribution_function_is_not_foll
     quarter = laws.GammaDifference(np.ones(2), np.full(2, 0.25))
     staircase = laws.Staircase(np.ones(2), 2.0, 0.3)
     for law in (quarter, staircase):
-        noisy = [step([3, 4], [3, 3], [3.1, 4.2], law)]
+        noisy = [noisy_step([3, 4], [3, 3], [3.1, 4.2], law)]
         found = losses(Transcript(noisy=noisy, selections=[largest([0, 1], 1)]))
         assert {one.how for one in found} == {How.ASSUMED}
 
@@ -233,7 +223,7 @@ def test_the_largest_loss_of_bounded_noise_is_at_a_kink_or_an_end() -> None:
         laws.BoundedLaplace(np.ones(1), np.array([0.0 - one]), np.array([2.0 - one]))
         for one in before
     ]
-    made = replace(step([before[0]], [before[1]], [1.9], found[0]), laws=(found[0], found[1]))
+    made = replace(noisy_step([before[0]], [before[1]], [1.9], found[0]), laws=(found[0], found[1]))
     transcript = Transcript(noisy=[made], released=[np.array([0])])
     masses = [2 - np.exp(-one) - np.exp(one - 2.0) for one in before]
     expected = 1.0 + abs(np.log(masses[0] / masses[1]))
@@ -243,7 +233,7 @@ def test_the_largest_loss_of_bounded_noise_is_at_a_kink_or_an_end() -> None:
     assert line.epsilon == pytest.approx(expected)
     # of noise whose ends move there is no largest loss, and no dp-accounting of either
     uniform = laws.Uniform(np.ones(1))
-    moved = Transcript(noisy=[step([1], [0.5], [1.2], uniform)], released=[np.array([0])])
+    moved = Transcript(noisy=[noisy_step([1], [0.5], [1.2], uniform)], released=[np.array([0])])
     assert ledger(moved, losses(moved))[0].epsilon is None
     assert computed(transcript, lost, PrivacyClaim(epsilon=1.0, delta=0.0)).value == pytest.approx(
         expected
@@ -255,9 +245,9 @@ def test_steps_of_several_laws_are_composed_by_their_losses() -> None:
     gaussian, laplace = laws.Gaussian(np.full(1, 2.0)), laws.Laplace(np.full(1, 4.0))
     threshold = ComparedSide(None, None, np.array([5.0]))
     noisy = [
-        step([5], [4], [6.0], gaussian),
-        step([5], [4], [6.0], laplace, 1, line=2),
-        step([5], [4], [6.0], laplace, 2, line=3),
+        noisy_step([5], [4], [6.0], gaussian),
+        noisy_step([5], [4], [6.0], laplace, 1, line=2),
+        noisy_step([5], [4], [6.0], laplace, 2, line=3),
     ]
     transcript = Transcript(
         noisy=noisy, released=[np.array([0, 1])], selections=[compare(2, threshold, 1)]
@@ -275,7 +265,7 @@ def test_steps_of_several_laws_are_composed_by_their_losses() -> None:
 def test_steps_that_rule_out_a_world_each_count_nothing_together(base: World) -> None:
     """Infinite losses of either sign have no sum, and so prove nothing."""
     uniform = laws.Uniform(np.ones(1))
-    noisy = [step([1], [0.5], [1.9], uniform), step([0.5], [1], [1.9], uniform, 1)]
+    noisy = [noisy_step([1], [0.5], [1.9], uniform), noisy_step([0.5], [1], [1.9], uniform, 1)]
     transcript = Transcript(noisy=noisy, released=[np.array([0, 1])])
     assert [one.value for one in losses(transcript)] == [np.inf, -np.inf]
     assert measured(transcript, base) == (0.0, 0.0)

@@ -24,12 +24,12 @@ from dpaudit.replaying.transcript import (
     ComparedSide,
     Derived,
     NoisyStep,
-    Pair,
     Quotient,
     Site,
     Transcript,
 )
 from dpaudit.results.verdict import Verdict
+from steps import noisy_step
 
 ONE = np.ones(1)
 DENSITIES = {"gaussian": norm, "laplace": laplace, "logistic": logistic}
@@ -78,18 +78,7 @@ def test_discrete_noise_has_no_such_density() -> None:
 
 
 def step(before: Any, other: Any, answer: Any, scale: float = 1.0) -> NoisyStep:
-    answer = np.asarray(answer, dtype=float)
-    law = laws.Gaussian(np.full(answer.shape, scale))
-    return NoisyStep(
-        site=Site("code.py", 1, "f"),
-        first=0,
-        before=Pair(np.asarray(before, float), np.asarray(other, float)),
-        laws=(law, law),
-        answer=answer,
-        moved=np.zeros(answer.shape),
-        log_weight=0.0,
-        base=0,
-    )
+    return noisy_step(before, other, answer, laws.Gaussian(np.full(len(answer), scale)))
 
 
 def side(*ids: int, offset: float = 0.0) -> ComparedSide:
