@@ -461,14 +461,13 @@ def _compared(result: AuditResult) -> dict[str, str]:
     """Everything that decides an attack's performance, except the generator."""
     target = result.target
     row = "" if target.row is None else f" (row {target.row})"
-    scored = [one.name for one in result.attacks]
     return {
         "game": result.game.name,
         "claim": f"{result.claim.in_words}, {result.claim.neighbours}",
         "table": f"{result.data.rows} rows, {result.data.columns} columns",
         "shadow models": str(sum(result.shadow_models.values())),
         "target": f"{target.choice}{row}",
-        "attacks": ", ".join(sorted(result.multiplicity.attacks or scored)),
+        "attacks": ", ".join(sorted(result.tried_attacks)),
         "thresholds": str(result.threshold_rule),
         "seed": str(result.seed),
     }

@@ -212,7 +212,7 @@ def _facts(record: AuditRecord) -> Mapping[ChangedPart, Mapping[str, str]]:
         "schema": "inferred from the table" if record.schema.inferred else "given",
         "target": target(record),
         "access": str(record.access or Access.OUTPUT),
-        "attacks": ", ".join(attack.name for attack in record.attacks) or "none scored",
+        "attacks": ", ".join(record.tried_attacks) if record.attacks else "none scored",
         "shadow models": str(sum(record.shadow_models.values())),
         "synthetic rows": str(record.rows),
         "confidence": percent(record.confidence),

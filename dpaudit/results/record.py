@@ -476,6 +476,11 @@ class AuditRecord(Document):
         return tuple(one for one in self.probe_alarms if one not in self.probe_proofs)
 
     @property
+    def tried_attacks(self) -> tuple[str, ...]:
+        """The attacks that the scored one was selected from; otherwise those that were scored."""
+        return self.multiplicity.attacks or tuple(one.name for one in self.attacks)
+
+    @property
     def ran(self) -> bool:
         """Whether its own trials were run, and so checked, whatever its controls missed."""
         return bool(self.checks)

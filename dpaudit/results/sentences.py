@@ -337,8 +337,7 @@ def tried(result: AuditRecord) -> tuple[str, ...]:
 
 def attacks_tried(result: AuditRecord) -> str:
     """The attacks and the models: "groundhog and query-target on 400 shadow models"."""
-    scored = [attack.name for attack in result.attacks]
-    names = _joined(list(result.multiplicity.attacks or scored))
+    names = _joined(list(result.tried_attacks))
     return f"{names} on {sum(result.shadow_models.values())} shadow models"
 
 

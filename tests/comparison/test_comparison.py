@@ -90,6 +90,20 @@ def test_what_changed_is_told_by_what_it_is_of(two: Comparison, record_of: Make)
     assert (change.part, change.what) == (ChangedPart.AUDIT, "seed")
 
 
+def test_another_score_chosen_among_the_same_attacks_is_no_change(record_of: Make) -> None:
+    record = record_of()
+    names = ("groundhog", "query-target", "form")
+    correction = replace(record.multiplicity, rule="select", hypotheses=1, attacks=names)
+    first, second = (
+        replace(record, attacks=(replace(record.attacks[0], name=name),), multiplicity=correction)
+        for name in ("form", "combined")
+    )
+    assert changes(first, second) == ()
+    fewer = replace(second, multiplicity=replace(correction, attacks=names[:2]))
+    [change] = changes(first, fewer)
+    assert (change.part, change.what) == (ChangedPart.AUDIT, "attacks")
+
+
 def test_each_is_compared_with_the_first_or_the_one_before(record_of: Make) -> None:
     runs = {name: record_of(seed=seed) for seed, name in enumerate("abc")}
     first = [(step.before, step.after) for step in compare(runs).changes]
