@@ -361,6 +361,21 @@ class Place(NamedTuple):
     ready: bool
 
 
+class _Client(Client):  # type: ignore[misc]  # distributed has no types
+    """A client that closes itself if it cannot connect.
+
+    Else it is closed when it is collected, which deadlocks while another client starts: both take
+    `LoopRunner._lock`.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            super().__init__(address, timeout=CONNECT_SECONDS, set_as_default=False, name="dpaudit")
+        except BaseException:
+            self.close()
+            raise
+
+
 class Cluster:
     """The workers of a dask scheduler.
 
@@ -380,9 +395,7 @@ class Cluster:
         """
         self.address = _address_in(address) if address.endswith(".json") else address
         try:
-            self.client = Client(
-                self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="dpaudit"
-            )
+            self.client = _Client(self.address)
         except (OSError, ValueError, TypeError) as error:
             raise ClusterError(
                 f"no dask scheduler answers at {self.address}: {error_line(error)}; start one with "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
-from distributed import CancelledError, KilledWorker
+from distributed import CancelledError, Client, KilledWorker
 
 import batch_toys
 from batch_toys import TRIALS, Together, payload
@@ -328,6 +329,8 @@ def test_a_scheduler_that_does_not_answer_is_one_line(
     where = "tcp://127.0.0.1:1" if address == "file.json" else address
     assert str(caught.value).startswith(f"no dask scheduler answers at {where}: ")
     assert "\n" not in str(caught.value)
+    clients = [one for one in gc.get_objects() if issubclass(type(one), Client)]
+    assert all(one.status == "closed" for one in clients)
 
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
