@@ -56,6 +56,35 @@ class MirroredInTorch(Symmetric):
         return (torch.tensor(products) + (noise + torch.triu(noise, 1).T)).numpy()
 
 
+class SymmetricAfter(Symmetric):
+    """The average of the noisy matrix and its transpose: answers that share parts."""
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noisy = products + rng.normal(0.0, scale * 2**0.5, (3, 3))
+        return (noisy + noisy.T) / 2
+
+
+class Centred(Symmetric):
+    """Noisy cells without the mean of each row: what moves a row alike does not show."""
+
+    moved = 3**0.5
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noisy = products * np.array([1.0, 2.0, 3.0]) + rng.normal(0.0, 2**0.5 * scale, (3, 3))
+        return noisy - noisy.mean(axis=1)[:, None]
+
+
+class Queried(Symmetric):
+    """The product of a row of cells with two vectors, which share a cell."""
+
+    moved = (8 / 3) ** 0.5
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noisy = products[1] + rng.normal(0.0, scale, 3)
+        first, second = noisy @ np.array([1.0, 1.0, 0.0]), np.dot([0.0, 1.0, 1.0], noisy)
+        return np.array([[first, second], [second, first]])
+
+
 class TwiceTheNoise(Symmetric):
     """The same noise, added to itself."""
 

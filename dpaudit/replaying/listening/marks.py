@@ -537,9 +537,13 @@ for _name in (
     def _using(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
         where = site()
         others = [unmarked(one, where) for one in args]
-        found = getattr(self.view(np.ndarray), _name)(*others, **kwargs)
-        spent((self,), (), found, where)
-        return found
+
+        def again(values: Any) -> Any:
+            return getattr(values, _name)(*others, **kwargs)
+
+        found = again(self.view(np.ndarray))
+        linear = again if _name in _LINEAR else None
+        return spent((self,), (*others, *kwargs.values()), found, where, linear=linear)
 
     setattr(Marked, _name, _using)
 
@@ -942,10 +946,13 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
     if name in ("triu", "tril") and isinstance(args[0], Marked):
         kept = function(np.ones(args[0].shape), *args[1:], **kwargs)
         return _scaled(args[0], kept, where, None)
+    if name in _LINEAR:
+        args = tuple(_array(combined(one)) for one in args)
     found = function(*map(_bare, args), **{key: _bare(one) for key, one in kwargs.items()})
-    others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
-    spent([*args, *kwargs.values()], others, found, where)
-    return found
+    values = [*args, *kwargs.values()]
+    others = [one for one in values if not isinstance(one, (Marked, MarkedNumber))]
+    linear = _linear_in(function, args, kwargs) if name in _LINEAR else None
+    return spent(values, others, found, where, linear=linear)
 
 
 def _array(value: Any) -> Any:
@@ -1083,19 +1090,31 @@ def _bare(value: Any) -> Any:
     return value
 
 
-def spent(values: Any, others: Any, found: Any, where: Site) -> None:
+def spent(
+    values: Any,
+    others: Any,
+    found: Any,
+    where: Site,
+    *,
+    linear: Optional[Callable[[Any], Any]] = None,
+) -> Any:
     """Ends the marks of what a function that is not followed was given.
 
     Noise and coins are used up. Answers are released, unless the function makes fewer numbers of
-    them than they are: it may be only those that are used, as of a product with a vector. What is
-    made of released answers and of data stays data. Data put together with noise, or with answers
-    of which it may decide what is in the result, is protected in a way that is not followed.
+    them than they are: it may be only those that are used, as of a quantile. Those of a linear
+    function are new answers. What is made of released answers and of data stays data. Data put
+    together with noise, or with answers of which it may decide what is in the result, is protected
+    in a way that is not followed.
 
     Args:
         values: What the function was given.
         others: What of that has no mark.
         found: What it returned.
         where: The line.
+        linear: The function, if it is linear in the marked value.
+
+    Returns:
+        What it returned, marked if it is a sum of answers.
     """
     marked = [one for one in map(_array, _flattened(values)) if one.is_marked]
     answers = [one for one in marked if isinstance(one, AnswerArray)]
@@ -1111,14 +1130,60 @@ def spent(values: Any, others: Any, found: Any, where: Site) -> None:
                 world.mix(one.ids, where, numbers=np.size(found) * one.size)
         if not hidden or mixes:
             others = ()
-    for one in others:
-        if isinstance(one, (np.ndarray, np.generic, float, int)) and not isinstance(one, bool):
-            world.equal(kind, where, one)
+    are_equal = [world.equal(kind, where, one) for one in others if _is_operand(one)]
+    if fewer and linear is not None and len(marked) == 1 and all(are_equal):
+        made = _sums(marked[0], linear, np.asarray(found), where)
+        if made is not None:
+            return made
     for one in marked:
         if fewer:
             world.reduce(one.ids, where)
         else:
             used(one, where)
+    return found
+
+
+def _is_operand(value: Any) -> bool:
+    """Whether a value may be one of numbers that follow data."""
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(one, (float, np.number)) or type(one) is int for one in value)
+    is_number = isinstance(value, (np.ndarray, np.generic, float, int))
+    return is_number and not isinstance(value, (bool, Marked, MarkedNumber))
+
+
+_LINEAR = {"average", "convolve", "dot", "einsum", "inner", "tensordot", "trace", "vdot"}
+"""Functions of numpy that are linear in each of their arguments."""
+_MOST_FACTORS = 20_000
+"""Of more numbers, what a linear function makes of answers is not followed."""
+
+
+def _linear_in(function: Any, args: Any, kwargs: Any) -> Any:
+    """A function of its one marked argument; None if there are more, or a weight is marked."""
+    places = [at for at, one in enumerate(args) if isinstance(one, Marked) and one.is_marked]
+    if len(places) != 1 or any(True for _ in _flattened(kwargs.values())):
+        return None
+    [place] = places
+    before, after = [[_bare(one) for one in some] for some in (args[:place], args[place + 1 :])]
+    return lambda values: function(*before, values, *after, **kwargs)
+
+
+def _sums(marked: Any, linear: Callable[[Any], Any], found: Any, where: Site) -> Any:
+    """What a linear function makes of answers: sums of them, which are new answers.
+
+    None for very many.
+    """
+    shape = found.shape
+    if marked.size * found.size > _MOST_FACTORS:
+        return None
+    offset = np.broadcast_to(linear(np.asarray(marked.offset, dtype=float)), shape)
+    parents = []
+    for place in np.ndindex(marked.shape):
+        unit = np.zeros(marked.shape)
+        unit[place] = marked.factor[place]
+        if unit[place]:
+            factor = np.asarray(linear(unit), dtype=float)
+            parents.append([np.broadcast_to(marked.ids[place], shape), factor])
+    return _made_of(found, parents, [], offset, where)
 
 
 def _is_number(found: Any) -> bool:
@@ -1163,8 +1228,9 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         if found is not NotImplemented:
             return found
     found = getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
-    spent(inputs, [one for one in inputs if not isinstance(one, Marked)], found, where)
-    return found
+    others = [one for one in inputs if not isinstance(one, Marked)]
+    linear = _linear_in(ufunc, inputs, kwargs) if name == "matmul" and out is None else None
+    return spent(inputs, others, found, where, linear=linear)
 
 
 def _bare_out(kwargs: Any) -> Any:
@@ -1411,14 +1477,19 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
             for part in spread.parts:
                 world.use_noise(part.ids, where, "sum")
                 fresh.append(part.message())
-    ids = world.answer_ids(shape)
-    world.note(
-        "derive", where, offset, ids=ids, parents=parents, noise=fresh, offset=offset, value=content
-    )
     if out is not None:
         plain(out)[...] = content
         content = plain(out)
-    return _answer(content, ids, np.ones(shape), np.zeros(shape))
+    return _made_of(content, parents, fresh, offset, where)
+
+
+def _made_of(content: Any, parents: Any, fresh: Any, offset: Any, where: Site) -> Any:
+    """New answers that are sums of others."""
+    ids = world.answer_ids(content.shape)
+    world.note(
+        "derive", where, offset, ids=ids, parents=parents, noise=fresh, offset=offset, value=content
+    )
+    return _answer(content, ids, np.ones(content.shape), np.zeros(content.shape))
 
 
 def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
@@ -1447,18 +1518,7 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
         [flat.ids[at].reshape(shape), flat.factor[at].reshape(shape)] for at in range(len(flat))
     ]
     offset = np.sum(flat.offset, axis=0).reshape(shape)
-    ids = world.answer_ids(shape)
-    world.note(
-        "derive",
-        where,
-        offset,
-        ids=ids,
-        parents=parents,
-        noise=[],
-        offset=offset,
-        value=np.asarray(content),
-    )
-    return _answer(np.asarray(content), ids, np.ones(shape), np.zeros(shape))
+    return _made_of(np.asarray(content), parents, [], offset, where)
 
 
 # -- selections ----------------------------------------------------------------------------------
