@@ -247,8 +247,9 @@ def _answered_once(
 ) -> Any:
     """An answer in which draws occur several times, as in a symmetric matrix of noise.
 
-    One is requested for each combination of draws. Elements with the same combination, or a
-    multiple of it, follow from it; what else is in them must be equal in both worlds.
+    One is requested for each combination of draws; if combinations share draws, for as many
+    independent ones. Elements with the same combination, or a multiple of it, follow from it; what
+    else is in them must be equal in both worlds.
     """
     flat = before.ravel().astype(float)
     fields = [[np.ravel(one) for one in (part.ids, part.factor)] for part in parts]
@@ -267,20 +268,25 @@ def _answered_once(
     for place, _ in groups.pop((), ()):
         world.equal("operand", where, flat[place])
     used = [one for form in groups for one, _ in form]
-    if len(set(used)) < len(used):  # correlated: this ends the fit
-        world.tell("reused", where, "noise that is used more than once")
-        world.settle(np.concatenate([ids for ids, _ in fields]))
-        parts = tuple(
-            part._replace(ids=world.noise_ids(part.ids.shape, part.site)) for part in parts
-        )
-        return answer(before, parts, where, out=out, dtype=dtype)
     alike: Dict[Any, List[Any]] = defaultdict(list)
     for form in groups:
         alike[tuple(parts[draws[one][0]].law for one, _ in form)].append(form)
-    for forms in alike.values():
+    is_correlated = len(set(used)) < len(used)
+    for forms in [list(groups)] if is_correlated else alike.values():
         first = [groups[form][0] for form in forms]
-        own = tuple(_column(parts, draws, forms, at, first) for at in range(len(forms[0])))
-        some = answer(flat[[place for place, _ in first]], own, where)
+        bare = flat[[place for place, _ in first]]
+        if is_correlated:
+            some = _whitened(bare, parts, draws, forms, first, where)
+        else:
+            own = tuple(_part_of(parts, draws, forms, at, first) for at in range(len(forms[0])))
+            some = answer(bare, own, where)
+        if some is None:  # this ends the fit
+            world.tell("reused", where, "noise that is used more than once")
+            world.settle(np.concatenate([ids for ids, _ in fields]))
+            parts = tuple(
+                part._replace(ids=world.noise_ids(part.ids.shape, part.site)) for part in parts
+            )
+            return answer(before, parts, where, out=out, dtype=dtype)
         for one, form in enumerate(forms):
             for place, lead in groups[form]:
                 by = lead / first[one][1]
@@ -295,7 +301,40 @@ def _answered_once(
     return _answer(content, *(one.reshape(before.shape) for one in known.values()))
 
 
-def _column(parts: Tuple[NoisePart, ...], draws: Any, forms: Any, at: int, first: Any) -> NoisePart:
+def _whitened(
+    bare: Any, parts: Tuple[NoisePart, ...], draws: Any, forms: Any, first: Any, where: Site
+) -> Any:
+    """Answers with correlated Gaussian noise, as sums of as many with independent noise.
+
+    None for other noise, or where the draws of some answers say what the noise of others is.
+    """
+    every = sorted({one for form in forms for one, _ in form})
+    if {parts[draws[one][0]].law for one in every} != {"gaussian"} or len(every) < len(forms):
+        return None
+    place = {one: at for at, one in enumerate(every)}
+    loads = np.zeros((len(forms), len(every)))
+    for row, (form, (_, lead)) in enumerate(zip(forms, first)):
+        for one, by in form:
+            number, at = draws[one]
+            loads[row, place[one]] = by * lead * float(np.ravel(parts[number].scale)[at])
+    triangle = np.linalg.qr(loads.T, mode="r").T  # of the same covariance
+    sizes = np.linalg.norm(loads, axis=1)
+    if np.any(np.abs(np.diag(triangle)) < 1e-9 * sizes) or not world.equal(
+        "spend", where, triangle
+    ):
+        return None
+    for part in parts:
+        world.use_noise(part.ids, where, "answer")
+    part = parts[draws[every[0]][0]]
+    ids, one = world.noise_ids((len(forms),), part.site), np.ones(len(forms))
+    unit = part._replace(ids=ids, factor=one, scale=one, shape=one, other=one)
+    independent = answer(np.linalg.solve(triangle, bare), (unit,), where)
+    return _sums(independent, triangle.__matmul__, triangle @ plain(independent), where)
+
+
+def _part_of(
+    parts: Tuple[NoisePart, ...], draws: Any, forms: Any, at: int, first: Any
+) -> NoisePart:
     """One draw of each combination, as a part of their answers."""
     found = [draws[form[at][0]] for form in forms]
     ids = np.array([form[at][0] for form in forms])
@@ -1118,6 +1157,12 @@ def spent(
     """
     marked = [one for one in map(_array, _flattened(values)) if one.is_marked]
     answers = [one for one in marked if isinstance(one, AnswerArray)]
+    only = marked[0] if linear is not None and len(marked) == 1 else None
+    operands = [one for one in others if _is_operand(one)]
+    if isinstance(only, NoiseArray) and only.size <= MOST_DRAWS:
+        if all(world.equal("spend", where, one) for one in operands):
+            return noise_by(linear, only)
+        operands = []
     kind, fewer = "spend", False
     if len(answers) == len(marked):
         hidden = [one for one in answers if not world.are_released(one.ids)]
@@ -1129,12 +1174,11 @@ def spent(
             for one in answers:
                 world.mix(one.ids, where, numbers=np.size(found) * one.size)
         if not hidden or mixes:
-            others = ()
-    are_equal = [world.equal(kind, where, one) for one in others if _is_operand(one)]
-    if fewer and linear is not None and len(marked) == 1 and all(are_equal):
-        made = _sums(marked[0], linear, np.asarray(found), where)
-        if made is not None:
-            return made
+            operands = []
+    are_equal = [world.equal(kind, where, one) for one in operands]
+    few_factors = only is not None and only.size * np.size(found) <= _MOST_FACTORS
+    if fewer and few_factors and all(are_equal):
+        return _sums(only, linear, np.asarray(found), where)
     for one in marked:
         if fewer:
             world.reduce(one.ids, where)
@@ -1151,8 +1195,13 @@ def _is_operand(value: Any) -> bool:
     return is_number and not isinstance(value, (bool, Marked, MarkedNumber))
 
 
-_LINEAR = {"average", "convolve", "dot", "einsum", "inner", "tensordot", "trace", "vdot"}
+_LINEAR = {
+    *("average", "convolve", "cumsum", "diff", "dot", "einsum", "inner", "kron", "outer"),
+    *("tensordot", "trace", "vdot"),
+}
 """Functions of numpy that are linear in each of their arguments."""
+MOST_DRAWS = 64
+"""Of more draws, what a linear function makes of noise is not followed."""
 _MOST_FACTORS = 20_000
 """Of more numbers, what a linear function makes of answers is not followed."""
 
@@ -1167,22 +1216,44 @@ def _linear_in(function: Any, args: Any, kwargs: Any) -> Any:
     return lambda values: function(*before, values, *after, **kwargs)
 
 
-def _sums(marked: Any, linear: Callable[[Any], Any], found: Any, where: Site) -> Any:
-    """What a linear function makes of answers: sums of them, which are new answers.
+def noise_by(linear: Callable[[Any], Any], marked: Any) -> Any:
+    """What a linear function makes of noise: noise in which each draw may occur several times.
 
-    None for very many.
+    Args:
+        linear: The function of an array.
+        marked: The noise, of at most some dozen draws.
     """
+    found = np.asarray(linear(marked.view(np.ndarray)))
+    columns = [(place, _column(linear, marked.shape, place)) for place in np.ndindex(marked.shape)]
+    parts = tuple(
+        part.mapped(
+            lambda one, at=place: np.broadcast_to(np.asarray(one)[at], found.shape)
+        )._replace(factor=part.factor[place] * column)
+        for part in marked.parts
+        for place, column in columns
+    )
+    return _shaped(_noise(found, parts), marked)
+
+
+def _column(linear: Callable[[Any], Any], shape: Any, place: Any) -> Any:
+    """What a linear function makes of 1 at one place, and 0 elsewhere."""
+    unit = np.zeros(shape)
+    unit[place] = 1.0
+    return np.asarray(linear(unit), dtype=float)
+
+
+def _sums(marked: Any, linear: Callable[[Any], Any], found: Any, where: Site) -> Any:
+    """What a linear function makes of answers: sums of them, which are new answers."""
     shape = found.shape
-    if marked.size * found.size > _MOST_FACTORS:
-        return None
     offset = np.broadcast_to(linear(np.asarray(marked.offset, dtype=float)), shape)
-    parents = []
-    for place in np.ndindex(marked.shape):
-        unit = np.zeros(marked.shape)
-        unit[place] = marked.factor[place]
-        if unit[place]:
-            factor = np.asarray(linear(unit), dtype=float)
-            parents.append([np.broadcast_to(marked.ids[place], shape), factor])
+    parents = [
+        [
+            np.broadcast_to(marked.ids[place], shape),
+            marked.factor[place] * _column(linear, marked.shape, place),
+        ]
+        for place in np.ndindex(marked.shape)
+        if marked.factor[place]
+    ]
     return _made_of(found, parents, [], offset, where)
 
 
