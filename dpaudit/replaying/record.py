@@ -95,7 +95,7 @@ class ReplayRecord(Document):
         rows_differ: Whether the synthetic rows differ, too.
         guesses: Further fits whose world the rows identified, without an error; the bound is then
             that of the rows. Null if no such game was won.
-        public_coins: Whether coins that are no noise count as public.
+        public_coins: Whether coins other than noise count as public.
         features: Features of synthetic tables that the record moves, for an audit after this
             replay; null if there was no search: it is consistent, or `hand_over` was off.
         seed: Root of every random stream.
@@ -262,7 +262,7 @@ class ReplayRecord(Document):
 
 
 def _parted(found: PartingFound) -> list[Row]:
-    """What each world does where they part."""
+    """What each world does where they diverge."""
     if found.outside:
         return [Row("in", found.inside), Row("out", found.outside)]
     return [Row("rows", found.inside)]

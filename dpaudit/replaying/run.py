@@ -80,7 +80,7 @@ from dpaudit.versions import today
 REPLAYS: Final = 10
 """Counted replays, two fits each."""
 _ROUNDED: Final = 1.01
-"""Observed steps may cost this many times the claim, for claims are rounded."""
+"""Observed steps may cost this many times the claim, because claims are rounded."""
 _FIRST: Final = 10
 """Number of the first counted replay; the control, the pilot and its repeat come before it."""
 _HANDED: Final = 8
@@ -88,11 +88,11 @@ _HANDED: Final = 8
 _CHECKED: Final = 2
 """Replays with the largest losses are run again to look for excuses for a violation."""
 _CHANGED: Final = 10
-"""Most answers that are changed to see whether they have an influence on what is released."""
+"""Largest number of answers that are changed to see whether they influence what is released."""
 _APART: Final = (100.0, 200.0, 400.0)
 """Scales by which answers are moved to see whether they are rounded or selected from."""
 _MANY_ROWS: Final = 50_000
-"""So many synthetic rows show a small influence that a few rounded ones hide."""
+"""Enough synthetic rows to show a small influence that a few rounded rows hide."""
 _OTHER_COINS: Final = 2
 """Number of redraws of the coins to see whether the released answers depend on them."""
 _OF_ROWS: Final = 0.1
@@ -319,7 +319,7 @@ def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
 def _play(
     setting: _Setting, order: Order, *, alike: World | None = None, rows: int | None = None
 ) -> Played:
-    """One replay; with the table of one world in both or another number of rows, if asked.
+    """One replay; on request with one world's table in both, or another number of rows.
 
     If the order has rows, both worlds have the same table except for those rows.
     """
@@ -428,9 +428,9 @@ def _replayed(
 
 
 def _piloted(setting: _Setting, say: Callable[[str], None]) -> _Found:
-    """The pilot, and whether the target's own coins decide its membership in sub-samples.
+    """Runs the pilot and checks whether the target's own coins decide its sub-sample membership.
 
-    Either outcome of the comparison may mean membership.
+    Either outcome of a comparison may mean membership, so both are tried.
     """
     fits, loose = 0, None
     for kept in (True, False):
@@ -470,7 +470,7 @@ def _is_subsample(
 
 
 def _named(target: Target) -> str:
-    """The target as an option: its row where it was searched for in the table."""
+    """The target as an option's value: its row if it was searched for in the table."""
     is_named = ":" in target.choice or target.row is None
     return target.choice if is_named else f"row:{target.row}"
 
@@ -570,7 +570,7 @@ def _differ(played: Played) -> bool:
 
 
 def _fixed(first: Transcript, second: Transcript) -> tuple[Site, ...]:
-    """Lines whose noise comes from the same seed in two fits with different ones."""
+    """Lines whose noise has the same seed in two fits that got different seeds."""
     seeds = [
         {
             (step.site, step.seed)
@@ -587,8 +587,8 @@ def _used(
 ) -> frozenset[Site]:
     """Lines whose answers are used as numbers, although no such use was observed.
 
-    Both worlds have the same table, and one gets slightly changed answers, too little for a
-    comparison: if the worlds then differ, the answers were used as numbers.
+    Both worlds have the same table, and one gets answers that are changed too little for a
+    comparison to notice. If the worlds then differ, the answers are used as numbers.
     """
     noisy = {step.site for step in pilot.noisy}
     seen = losses(pilot)
@@ -625,7 +625,7 @@ def _excuses(
     found: _Found,
     say: Callable[[str], None],
 ) -> None:
-    """Whether randomness other than noise may protect the findings of this replay.
+    """Checks whether randomness other than noise may excuse the findings of this replay.
 
     Runs the replay again with the same answers, and with other coins (first all reversed, then
     random) or another seed. If all values before noise, all probabilities and the divergence stay
@@ -664,10 +664,11 @@ def _resting(
     whole: _Judged,
     say: Callable[[str], None],
 ) -> _Judged:
-    """What answers prove that have an influence on what is released.
+    """What is proved by the answers that influence what is released.
 
-    Changes the answers that raise a loss, one question at a time and the largest first, until those
-    with an influence exceed the claim by themselves, or `_CHANGED` were changed and all have one.
+    Changes the answers that raise a loss, one question at a time, largest loss first. Ends when
+    those with an influence exceed the claim by themselves, or when `_CHANGED` were changed; if all
+    of these have an influence, the whole result stands.
     """
     shown: frozenset[Question] = frozenset()
     tried: set[frozenset[Question]] = set()
@@ -711,9 +712,9 @@ def _are_numbers(
     """Whether answers are used as numbers, rounded or not, and not only selected from.
 
     Both worlds have the same table and, except for these answers, the same answers. A slight change
-    shows where numbers are used. Where it does not, they may be rounded: all numbers of an
-    answer are moved far up, by unlike distances. No maximum, order or comparison with a limit
-    follows that.
+    shows that numbers are used. If it does not, they may be rounded, so all numbers of an answer
+    are moved far up, farther in one world than in the other. No maximum, order or comparison with a
+    limit changes with that.
     """
     nudged = order._replace(given=played.transcript.given, nudged=one.keys)
 
@@ -737,7 +738,7 @@ def _has_influence(
     found: _Found,
     say: Callable[[str], None],
 ) -> bool:
-    """Whether anything changes with some answers; if not, in many more rows."""
+    """Whether anything changes with some answers; if not, tries again with many more rows."""
     same_answers = order._replace(given=played.transcript.given)
     for rows in (setting.rows, max(setting.rows, _MANY_ROWS)):
         if rows > setting.rows:
@@ -873,9 +874,9 @@ def _computed(
     counted: Sequence[Transcript],
     proved: float,
 ) -> Computed:
-    """What the steps cost: of the pilot, or of the replay where they cost most if more is proved.
+    """What the steps cost in the pilot, or in the costliest replay if more than that is proved.
 
-    A value below what is proved has its reason.
+    A value below what is proved comes with the reason.
     """
     claim, used = setting.spec.claim, found.used
     cost = computed(found.pilot, pilot_losses, claim)
@@ -939,7 +940,7 @@ def _decide(
     above: bool,
     parted: PartingFound | None,
 ) -> None:
-    """Notes the verdict, and what could excuse a loss."""
+    """Sets the verdict, and what could excuse a loss."""
     public_coins = setting.public_coins
     found.doubts = tuple(_doubts(found, counted, parted, above=above, public_coins=public_coins))
     found.verdict, found.reasons = _verdict(

@@ -437,36 +437,36 @@ class Marked(np.ndarray):
         return self._changed(np.copy)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(lambda one: np.asarray(one).reshape(*shape, **kwargs))
 
     def ravel(self, *_: Any, **__: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(np.ravel)
 
     flatten = ravel
 
     def squeeze(self, axis: Any = None) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(lambda one: np.squeeze(one, axis))
 
     def transpose(self, *axes: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(lambda one: np.asarray(one).transpose(*axes))
 
     @property
     def T(self) -> Any:  # noqa: N802 - numpy's name
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(lambda one: np.asarray(one).T)
 
     def sum(self, axis: Any = None, **kwargs: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return np.add.reduce(
             self, axis=axis, **{k: v for k, v in kwargs.items() if k == "keepdims" and v}
         )
 
     def mean(self, axis: Any = None, **kwargs: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         count = self.size if axis is None else self.shape[axis]
         return self.sum(axis=axis, **kwargs) / count
 
@@ -688,11 +688,11 @@ class MarkedNumber(np.float64):
     array: Any
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """As of arrays."""
+        """As for arrays."""
         return operated(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """As of arrays."""
+        """As for arrays."""
         del types
         return _called(function, tuple(_array(one) for one in args), kwargs)
 
@@ -705,18 +705,18 @@ class MarkedNumber(np.float64):
         return (float, (float(self),))
 
     def item(self) -> Any:
-        """As of numpy's numbers."""
+        """As for numpy's numbers."""
         return self
 
     def __deepcopy__(self, _: Any) -> Any:
         return self
 
     def reshape(self, *shape: Any) -> Any:
-        """As of numpy's numbers."""
+        """As for numpy's numbers."""
         return self.array.reshape(*shape)
 
     def astype(self, dtype: Any) -> Any:
-        """As of numpy's numbers."""
+        """As for numpy's numbers."""
         return self if np.dtype(dtype).kind == "f" else np.dtype(dtype).type(int(self))
 
 

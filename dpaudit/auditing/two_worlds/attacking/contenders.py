@@ -98,7 +98,7 @@ class Contender:
     Attributes:
         features: The attack and its features of a trial.
         fitted: Its classifier and threshold.
-        hypothesis: As of `Attacked`.
+        hypothesis: As in `Attacked`.
     """
 
     features: Features
