@@ -269,11 +269,11 @@ def computed(transcript: Transcript, found: Sequence[StepLoss], claim: Claim) ->
         claim: The claim.
     """
     if transcript.parting is not None:
-        return Computed(None, "the two runs part")
+        return Computed(None, "the worlds diverge")
     lines = ledger(transcript, found)
     follows = next((one for one in lines if one.other_scale is not None), None)
     if follows is not None:
-        return Computed(None, f"the scale of the noise at {follows.place} follows the data")
+        return Computed(None, f"the scale of the noise at {follows.place} depends on the data")
     if isinstance(claim, PrivacyClaim):
         return _computed_epsilon(transcript, found, lines, claim.delta)
     if not isinstance(claim, GaussianClaim | ConcentratedClaim):

@@ -69,7 +69,7 @@ _ASKABLE: Final = frozenset(
 """Kinds of notes that become questions if their line is asked."""
 _WITHOUT_NOISE: Final = {"operand": PartKind.OPERANDS, "again": PartKind.REUSED}
 """How the worlds diverge if a value without noise differs, by kind of note."""
-_MIXED: Final = "noisy answers are used as numbers and put together with data"
+_MIXED: Final = "noisy answers are used as numbers and combined with data"
 _MIXING: Final = {
     "shift": "sum",
     "rescale": "factor",
@@ -261,7 +261,7 @@ class Worlds:
         for world, ended in [(world, match.end(world)) for world in WORLDS]:
             if world is World.IN or parting is not None:
                 transcript.unfollowed += [
-                    Unfollowed(Site(*one[:3]), "noise whose use was not seen", unseen=True)
+                    Unfollowed(Site(*one[:3]), "noise whose use was not observed", unseen=True)
                     for one in ended["unseen"]
                 ]
                 transcript.unfollowed += [
@@ -602,9 +602,7 @@ class _Match:
             if number in self._gone:
                 if (mixing := self._gone[number]) is not None:
                     self.lines.mix(*mixing)
-                self._end_unfollowed(
-                    site, "a noisy answer is used, and also put together with data"
-                )
+                self._end_unfollowed(site, "a noisy answer is used, and also combined with data")
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
         elif kind == "reduce":
@@ -675,11 +673,11 @@ class _Match:
         equal = same(first, second)
         if not equal and inside["what"] == "spend":
             self._unfollowed(
-                site, "noise or a coin is put together with data in a way that cannot be followed"
+                site, "noise or a coin is combined with data in a way that cannot be followed"
             )
         elif not equal and inside["what"] == "reduce with":
             self._unfollowed(
-                site, "noisy answers are put together with data in a way that cannot be followed"
+                site, "noisy answers are combined with data in a way that cannot be followed"
             )
         elif not equal and inside["what"] in _WITHOUT_NOISE:
             kind, values = _WITHOUT_NOISE[inside["what"]], (shown(first), shown(second))
@@ -730,7 +728,7 @@ class _Match:
         sides = tuple(law_of_parts(side) for side in parts)
         if sides[0] is None or sides[1] is None:
             what = " and ".join(one["law"] for one in parts[0])
-            self._end_unfollowed(site, f"noise of no known law: {what}")
+            self._end_unfollowed(site, f"noise whose law is not known: {what}")
         known: tuple[NoiseLaw, NoiseLaw] = (sides[0], sides[1])
         chance, key = self.transcript.chance, self._question("answer", site)
         value, moved, log_weight = self._drawn(key, before, known)
@@ -1004,7 +1002,7 @@ class _Match:
             value, log_weight = noise * factor + moved[base], one_step.log_weight
         else:
             if index != len(self.transcript.noisy) - 1 or one_step.toss != self._toss:
-                self._unfollowed(site, "an answer of a sub-sample that data is added to later")
+                self._unfollowed(site, "data is added later to an answer of a sub-sample")
             self.transcript.chance = one_step.chance
             self.transcript.log_weight -= one_step.log_weight
             if np.any(one_step.before.shift):
@@ -1047,7 +1045,7 @@ class _Match:
             return ({"known": True},) * 2
         if len(by[0]) != len(by[1]):
             self.lines.mix(site, "factor")
-            self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
+            self._end_unfollowed(site, "noisy answers are multiplied by a value from the data")
         steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
         one_step = next(iter(steps.values())) if len(steps) == 1 else None
         places = ids - (0 if one_step is None else one_step.first)
@@ -1057,7 +1055,7 @@ class _Match:
             known = _rescaled(one_step, places, factors)
         if one_step is None or known is None:
             self.lines.mix(site, "factor")
-            self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
+            self._end_unfollowed(site, "noisy answers are multiplied by a value from the data")
         before = Pair(
             *(
                 old[places] * factor + flat(inside["offset"]) * own

@@ -99,12 +99,12 @@ _OF_ROWS: Final = 0.1
 """Share of the error probability for the game of the rows, if both need a share."""
 _MEANING: Final = {
     PartKind.ROWS: "the synthetic rows differ although all noisy answers and coins are equal",
-    PartKind.STEPS: "what the code does next follows the data, without noise",
-    PartKind.SHAPES: "how many numbers get noise follows the data",
-    PartKind.OPERANDS: "a value that no noise protects is put together with noisy answers",
-    PartKind.DRAWS: "a sampler's parameters follow the data although all answers are equal",
+    PartKind.STEPS: "what the code does next depends on the data, without noise",
+    PartKind.SHAPES: "the number of noisy values depends on the data",
+    PartKind.OPERANDS: "a value without noise is combined with noisy answers",
+    PartKind.DRAWS: "a sampler's parameters depend on the data although all answers are equal",
     PartKind.REUSED: "noise is used a second time, so that a difference of two answers has none",
-    PartKind.FAILURE: "the generator fails in one world alone",
+    PartKind.FAILURE: "the generator fails in only one world",
 }
 _SURE: Final = frozenset({PartKind.OPERANDS, PartKind.REUSED})
 """Divergences that are visible in the released output.
@@ -459,7 +459,7 @@ def _is_subsample(
     count = len(setting.spec.game.table(World.IN, 0))
     checks = other_orders(transcript, order, count, _place_of(setting), rng)
     for changed in checks:
-        say("the records' own coins fall otherwise")
+        say("other outcomes of the records' own coins")
         found.fits += 2
         again = _play(setting, changed).transcript
         followed = leaves_no_trace(again) if changed.rows else follows_coins(transcript, again)
@@ -489,7 +489,7 @@ def _identified(
     game, first = setting.spec.game, found.fits
 
     def fitted(world: World) -> pd.DataFrame | None:
-        say(f"rows of fit {found.fits - first + 1} in a world of its own")
+        say(f"rows of separate fit {found.fits - first + 1}")
         found.fits += 1
         return setting.worlds.fitted(game.table(world, 0), rows=setting.rows, number=found.fits)
 
@@ -553,7 +553,7 @@ def _control_said(control: Played) -> str | None:
     if moved or transcript.choices:
         where = moved[0] if moved else transcript.choices[0].site
         return f"two fits of the same table differ at {where}"
-    return "two fits of the same table give other rows" if _differ(control) else None
+    return "two fits of the same table give different rows" if _differ(control) else None
 
 
 def _once_drawn(pilot: Transcript, drawn: Transcript) -> str | None:
@@ -632,7 +632,7 @@ def _excuses(
     the same, coins hide nothing there, and no randomness has been missed.
     """
     changes = [order._replace(seed=2000 + order.number)]
-    # Noise whose use was not seen is drawn with the coins, and is never public.
+    # Noise whose use was not observed is drawn with the coins, and is never public.
     secret = next((one.site for one in transcript.unfollowed if one.unseen), None)
     if secret is None and not setting.public_coins:
         secret = transcript.coin_before
@@ -893,11 +893,11 @@ def _computed(
 def _left_out(setting: _Setting, found: _Found, counted: Sequence[Transcript]) -> str:
     """Why the observed steps cost less than is proved."""
     if found.identified is not None:
-        return "the synthetic rows show more than these steps"
+        return "the synthetic rows reveal more than these steps"
     if found.fixed:
-        return "noise of a fixed seed is no secret"
+        return "noise from a fixed seed is not secret"
     if any(one.parting is not None for one in counted):
-        return "the two runs part in some replays"
+        return "the worlds diverge in some replays"
     every = [losses(one, used=found.used) for one in counted]
     if any(one.how is How.SELECTED and one.largest is None for own in every for one in own):
         return "selections count by the outcomes that were drawn"
@@ -925,7 +925,9 @@ def _parting(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFound |
 def _not_followed(pilot: Transcript, found: Sequence[Any]) -> tuple[NotFollowed, ...]:
     listed = [NotFollowed(str(one.site), one.why) for one in pilot.unfollowed]
     listed += [
-        NotFollowed(str(one.site), "noisy answers whose use was not seen; counted as if released")
+        NotFollowed(
+            str(one.site), "noisy answers whose use was not observed; they count as released"
+        )
         for one in found
         if one.how is How.ASSUMED and one.value != 0
     ]
@@ -954,7 +956,7 @@ def _decide(
             f"the observed steps cost {setting.spec.claim.quantity} {cost:.3g}, more than the "
             "claim, which is not proved"
             + (
-                "; of some noisy answers only ratios are released, which cost less"
+                "; some noisy answers are released only as ratios, which cost less"
                 if ratios
                 else ""
             )
@@ -991,18 +993,20 @@ def _verdict(
     if found.fixed:
         where = ", ".join(map(str, found.fixed))
         return Verdict.VIOLATION, (
-            f"the noise at {where} has the same seed in every fit: it is no secret",
+            f"the noise at {where} has the same seed in every fit, so it is not secret",
         )
     shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
     if parted is None and not found.heard and not found.pilot.follows_coins:
         return Verdict.INCONCLUSIVE, (
-            "no noise was heard, and with the same coins this record changed nothing; what other "
-            "coins show is not known: run a black-box audit (`dpaudit audit`)",
+            "no noise was observed, and with the same coins this record changed nothing; other "
+            "coins may show more: run a black-box audit (`dpaudit audit`)",
         )
     if parted is not None and not found.heard and not shown:
         lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
         heard = (
-            "no noise was heard" if lost is None else f"the noise of {lost.site} was lost sight of"
+            "no noise was observed"
+            if lost is None
+            else f"the noise of {lost.site} cannot be followed"
         )
         return Verdict.INCONCLUSIVE, (
             f"{heard}, and {parted.meaning}: run a black-box audit (`dpaudit audit`)",
@@ -1015,7 +1019,7 @@ def _verdict(
         cut = next((one for one in (found.pilot, *counted) if one.parting is not None), None)
         if cut is not None:
             return Verdict.INCONCLUSIVE, (
-                f"what comes after {cut.unfollowed[-1].site} cannot be followed: "
+                f"what happens after {cut.unfollowed[-1].site} cannot be followed: "
                 f"{cut.unfollowed[-1].why}",
             )
         if found.once_drawn is not None:
@@ -1023,11 +1027,11 @@ def _verdict(
         if found.open_use:
             return Verdict.INCONCLUSIVE, found.doubts
         mixed = next((one.site for one in found.pilot.unfollowed if one.mixed), None)
-        rare = f"what noisy answers and data decide together at {mixed}, rarely, is not ruled out"
+        rare = f"a rare leak where noisy answers are combined with data ({mixed}) is not ruled out"
         return Verdict.CONSISTENT, (
             _consistent(found),
             *((rare,) if mixed is not None else ()),
-            *(f"nothing is proved, for {one}" for one in found.doubts),
+            *(f"nothing is proved, because {one}" for one in found.doubts),
         )
     if found.doubts:
         return Verdict.INCONCLUSIVE, found.doubts
@@ -1037,18 +1041,16 @@ def _verdict(
     follows = next((step for step in found.pilot.noisy if not same(*_scales(step))), None)
     if follows is not None:
         scales = " and ".join(f"{float(np.min(one)):.6g}" for one in _scales(follows))
-        what = f"the scale of the noise at {follows.site} follows the data"
+        what = f"the scale of the noise at {follows.site} depends on the data"
         if follows.rescaled is not None:
-            what = (
-                f"noisy answers are multiplied at {follows.rescaled} by a value that follows data"
-            )
+            what = f"noisy answers are multiplied at {follows.rescaled} by a value from the data"
             scales = f"noise of {scales}"
         reason = f"{reason}; {what}: {scales}"
     if parted is not None:
         where = "" if parted.place is None else f" ({parted.place})"
         reason = f"{parted.meaning}{where}, in {parted.replays} of {len(counted)} replays"
     if public_coins:
-        reason = f"{reason}; all coins but noise are taken to be public, as was said"
+        reason = f"{reason}; all coins other than noise count as public, as requested"
     return Verdict.VIOLATION, (reason,)
 
 
@@ -1060,14 +1062,21 @@ def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
 
 def _consistent(found: _Found) -> str:
     if not found.heard:
-        return "no noise was heard; what was seen to follow coins does not depend on this record"
+        return "no noise was observed, and what coins decide does not depend on this record"
     if found.loose is not None:
-        return f"within the claim as the record's own coins fell ({found.loose}); they decide more"
+        return (
+            f"within the claim for the outcomes of the record's own coins at {found.loose} that "
+            "were drawn; they decide more than membership in a sub-sample"
+        )
     if found.pilot.tosses:
-        return "within the claim if no coins are secret but the record's own that sub-sample it"
+        return (
+            "within the claim if the only secret coins are those that put records into sub-samples"
+        )
     if found.pilot.coin_before is not None:
         return "within the claim even if all coins are public; other records are not ruled out"
-    return "other records and tables, and what replay does not hear, are not ruled out"
+    return (
+        "leaks of other records or tables, or through draws that replay misses, are not ruled out"
+    )
 
 
 def _doubts(
@@ -1087,23 +1096,23 @@ def _doubts(
             if one.how is How.ASSUMED and abs(one.value) > EXACT
         }
         yield (
-            f"how the noisy answers of {', '.join(sorted(open_sites))} are used is not followed; "
+            f"the use of the noisy answers at {', '.join(sorted(open_sites))} is not followed; "
             "if they are released, the loss exceeds the claim"
         )
     if found.unheard:
         yield (
             "what is released changes with the seed although all answers and coins are equal: "
-            "there is randomness that replay does not hear, and it may protect"
+            "replay misses some randomness, which may protect"
         )
     if found.idle:
         yield (
-            f"nothing was seen to change with the answers at {', '.join(map(str, found.idle))}; "
+            f"nothing changed with the answers at {', '.join(map(str, found.idle))}; "
             "the loss of the other answers does not exceed the claim"
         )
     if found.coarse:
         yield (
-            f"what follows the answers at {', '.join(map(str, found.coarse))} is only selected by "
-            "them, in a way that is not followed; if they are released, the loss exceeds the claim"
+            f"the answers at {', '.join(map(str, found.coarse))} only select what follows, in "
+            "a way that replay does not follow; if they are released, the loss exceeds the claim"
         )
     if found.loose is not None:
         yield (
@@ -1126,7 +1135,10 @@ def _doubts(
         (one.uncoupled for one in (found.pilot, *counted) if one.uncoupled is not None), None
     )
     if uncoupled is not None and not public_coins:
-        yield f"how many coins are drawn at {uncoupled} follows the record, and they may be secret"
+        yield (
+            f"the number of coins drawn at {uncoupled} depends on the record, and they may be "
+            "secret"
+        )
     if unknown:
         yield f"a draw at {unknown[0].site} cannot be followed: {unknown[0].why}"
     if parted is None:
@@ -1138,7 +1150,7 @@ def _doubts(
             "(`dpaudit audit`)"
         )
     if kind is PartKind.FAILURE:
-        yield f"the generator fails in one world alone: {parted.inside}; {parted.outside}"
+        yield f"the generator fails in only one world: {parted.inside}; {parted.outside}"
     elif kind is PartKind.ROWS and found.pilot.first_coin is not None and not public_coins:
         yield (
             "the synthetic rows differ although all noisy answers are equal, but coins could hide "

@@ -29,7 +29,7 @@ def replayed(name: str, **given: Any) -> ReplayRecord:
 def test_a_selection_that_is_not_followed_is_no_violation(name: str) -> None:
     record = replayed(name)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-    assert "is only selected by them, in a way that is not followed" in str(record.reasons)
+    assert "only select what follows, in a way that replay does not follow" in str(record.reasons)
     assert record.proved == 0.0
 
 
@@ -70,7 +70,7 @@ def test_noise_that_is_used_again_is_not_followed(name: str) -> None:
 def test_an_answer_that_is_released_with_and_without_data_is_not_followed() -> None:
     record = replayed("ResidualShown")
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-    assert "noisy answers are used as numbers and put together with data" in str(record.reasons)
+    assert "noisy answers are used as numbers and combined with data" in str(record.reasons)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_one_number_made_of_many_answers_does_not_release_them(name: str) -> Non
     """The sum of four Laplace draws protects a count that moves by 1; each alone does not."""
     record = replayed(name, target="row:0")
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-    assert "are used is not followed; if they are released, the loss exceeds" in str(record.reasons)
+    assert "is not followed; if they are released, the loss exceeds" in str(record.reasons)
     assert record.proved == 0.0
 
 

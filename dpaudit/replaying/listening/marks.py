@@ -1609,7 +1609,9 @@ def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
             for place in zip(*np.nonzero(own)) if own.ndim else [()]:
                 _decide(state, place, limit, below, where)
         else:
-            world.tell("unfollowed", where, "several coins of the record, or one of many views")
+            world.tell(
+                "unfollowed", where, "several coins of the record, or one coin with several views"
+            )
     under = np.broadcast_to(state.value, limit.shape) < limit
     outcome = np.where(below, under, ~under)
     return outcome if outcome.ndim else np.bool_(outcome)

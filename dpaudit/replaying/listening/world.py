@@ -141,7 +141,7 @@ class ListeningWorld:
             self._report_child()
             return False
         if threading.get_ident() != self.thread:
-            self.tell("thread", site(), "drawn in a thread, whose turn is not repeatable")
+            self.tell("thread", site(), "drawn in a thread, whose order is not repeatable")
         return True
 
     def hushed(self) -> "_Hush":

@@ -371,7 +371,7 @@ class _Heard:
             ]
             found = np.where(found == place, stand_in, found)
             found = found - (found > place)
-        world.tell("subsample", where, "records are drawn by coins that are taken to be public")
+        world.tell("subsample", where, "records are drawn by coins that count as public")
         values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
         return values if size is not None else values[()]
 
