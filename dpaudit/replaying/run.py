@@ -1135,10 +1135,7 @@ def _doubts(
         (one.uncoupled for one in (found.pilot, *counted) if one.uncoupled is not None), None
     )
     if uncoupled is not None and not public_coins:
-        yield (
-            f"the number of coins drawn at {uncoupled} depends on the record, and they may be "
-            "secret"
-        )
+        yield f"the number of coins at {uncoupled} depends on the record, and they may be secret"
     if unknown:
         yield f"a draw at {unknown[0].site} cannot be followed: {unknown[0].why}"
     if parted is None:
