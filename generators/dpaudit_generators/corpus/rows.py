@@ -36,12 +36,12 @@ def case(
     """A case whose files are this package's own.
 
     Args:
-        name: Of the adapter: `adapters/NAME_adapter.py`.
-        method: Its class.
-        tables: Of the tables: `tables/TABLES.csv` and what belongs to it.
+        name: Name of the adapter, `adapters/NAME_adapter.py`.
+        method: Class in the adapter.
+        tables: Name of the tables, `tables/TABLES.csv` and what belongs to it.
         broken: The release with the bug.
-        twin: The same without it.
-        settings: Of the audit.
+        twin: The same without the bug.
+        settings: Settings of the audit.
     """
     return Case(
         broken=broken,
@@ -195,7 +195,7 @@ OURS: Final = (
         ),
     ),
 )
-"""Bugs without a source of before, as far as we know."""
+"""Bugs without an earlier report, as far as we know."""
 
 
 _IBM: Final = "https://github.com/IBM/differential-privacy-library/issues"
@@ -354,7 +354,7 @@ REPORTED: Final = (
         ),
     ),
 )
-"""Bugs with a source of before."""
+"""Bugs that others had reported."""
 
 
 UNPROVED: Final = (
