@@ -216,7 +216,7 @@ class Worlds:
             return played
         raise ReplayError(
             f"more than {MOST_ASKED} lines depend on the record without being followed: replay "
-            "can say nothing of this generator"
+            "cannot judge this generator"
         )
 
     def _once(

@@ -217,7 +217,7 @@ REPORTED: Final = (
             Release(environment=DIFFPRIVLIB, account="diffprivlib 0.6.6, inputs within (0, 1)"),
             Release(
                 environment=DIFFPRIVLIB,
-                account="the same release and table, inputs said to be within (-1, 1), for which "
+                account="the same release and table, inputs declared within (-1, 1), for which "
                 "its formula is right",
                 parameters={"symmetric": True},
             ),
@@ -422,7 +422,7 @@ UNPROVED: Final = (
         flaw="the epsilon of preprocessing comes on top of epsilon",
         source="read in the code",
         status=Status.READ,
-        note="0.1 beside 1 by default: too little for an audit of hundreds of models to prove",
+        note="0.1 on top of 1 by default: too little for an audit of hundreds of models to prove",
     ),
 )
 """Bugs without a proof."""

@@ -98,7 +98,9 @@ class Marginals(TracedGenerator[TreeModel]):
                 "one, or use tree=chosen"
             )
         if self.tree is Structure.DEVIATIONS and len(self.schema.columns) < 2:
-            raise SettingsError("tree=deviations needs a column beside the label: use tree=label")
+            raise SettingsError(
+                "tree=deviations needs a column in addition to the label: use tree=label"
+            )
         if self.structure is Structure.CHOSEN and self.mu is not None:
             raise SettingsError("mu is for a public tree: give rho, or epsilon, for tree=chosen")
         _ = self.claim  # validates

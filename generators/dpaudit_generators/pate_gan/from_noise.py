@@ -93,7 +93,7 @@ class PateGan(TaughtGenerator):
         ):
             raise SettingsError(
                 "label_proportions=private needs a schema that names a label column with "
-                'categories ("label": NAME), and another column beside it'
+                'categories ("label": NAME), and another column'
             )
         super().__post_init__()
 
