@@ -1,4 +1,4 @@
-"""Words that docstrings, comments and pages of documentation no longer use."""
+"""Words that docstrings, comments, messages and pages of documentation no longer use."""
 
 from __future__ import annotations
 
@@ -72,6 +72,15 @@ def prose_of(source: str) -> Iterator[str]:
     yield "\n".join(comment.string.lstrip("#: ") for comment in comments)
 
 
+def sentences_of(source: str) -> Iterator[str]:
+    """Texts of a module that users may see: all but its docstrings, in parts around values."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in docstrings:
+            yield node.value if isinstance(node.value, str) else ""
+
+
 def pattern_of(words: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{words})\b".replace(" ", r"\s+"), re.IGNORECASE)
 
@@ -94,6 +103,17 @@ def test_docstrings_and_comments_use_the_words_of_the_field(folder: str) -> None
         f"{path.relative_to(ROOT)}: {word}"
         for path in (ROOT / folder).rglob("*.py")
         for text in prose_of(path.read_text(encoding="utf-8"))
+        for word in gone_from(text)
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("folder", CODE)
+def test_messages_use_the_words_of_the_field(folder: str) -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {word}"
+        for path in (ROOT / folder).rglob("*.py")
+        for text in sentences_of(path.read_text(encoding="utf-8"))
         for word in gone_from(text)
     }
     assert found == set()
@@ -167,6 +187,7 @@ def test_each_of_these_words_is_found(sentence: str) -> None:
     assert gone_from(docstring)
     (attribute, _) = prose_of(f'x = 1\n"""{sentence}"""\n')
     assert gone_from(attribute)
+    assert any(map(gone_from, sentences_of(f'x = f"{sentence}: {{1}}"\n')))
 
 
 def test_every_word_of_the_list_has_its_sentence() -> None:

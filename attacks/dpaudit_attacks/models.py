@@ -25,7 +25,7 @@ class DisclosureAttack(ABC):
     """An attack that computes features of a model's disclosure for a classifier.
 
     Attributes:
-        classifier: As of attacks on tables.
+        classifier: As for attacks on tables.
 
     Raises:
         SettingsError: If the classifier is unknown.

@@ -98,7 +98,7 @@ def dp_sgd_curve(
     """The privacy curve of DP-SGD, for adding or removing one record.
 
     Args:
-        steps: The number of steps, as of `dp_sgd_claim`.
+        steps: The number of steps, as in `dp_sgd_claim`.
         rate: Probability that a record is in a batch.
         noise_multiplier: Standard deviation of the noise in units of the clipping norm.
         points: Points of the curve, equally far apart in epsilon, the last one at delta 1e-6.
@@ -134,7 +134,7 @@ def dp_sgd_noise_multiplier(*, epsilon: float, delta: float, steps: int, rate: f
     Args:
         epsilon: The epsilon of the budget, positive.
         delta: The delta of the budget, in (0, 1).
-        steps: The number of steps, as of `dp_sgd_claim`.
+        steps: The number of steps, as in `dp_sgd_claim`.
         rate: Probability that a record is in a batch.
 
     Returns:

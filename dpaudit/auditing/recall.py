@@ -77,7 +77,7 @@ def audit_or_recall(
     Args:
         generator: As for `dpaudit.audit`.
         data: As there.
-        options: Keywords as of `audit_by_keywords`, `on_progress` among them.
+        options: Keywords as for `audit_by_keywords`, `on_progress` among them.
         out: Run folder; of a known result it holds document and reports alone.
         memory: Where results are kept; None to audit in any case.
         first: Called before anything is trained, unless the result is known.

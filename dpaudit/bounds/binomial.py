@@ -51,7 +51,7 @@ def sf(k: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> FloatArray:
 
 
 def cdf(k: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> FloatArray:
-    """Probability of at most k successes; arguments as of `sf`."""
+    """Probability of at most k successes; arguments as for `sf`."""
     return sf(np.asarray(n) - k - 1, n, 1.0 - np.asarray(p))
 
 
@@ -71,7 +71,7 @@ def isf(q: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> IntArray:
 
 
 def ppf(q: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> IntArray:
-    """Smallest count that is not exceeded with probability at least q; arguments as of `isf`."""
+    """Smallest count that is not exceeded with probability at least q; arguments as for `isf`."""
     q, n, p = np.broadcast_arrays(q, n, p)
     return _smallest(lambda k: cdf(k, n, p) >= q, n)
 

@@ -178,7 +178,7 @@ def fair_coin(
         right: Right guesses of each weight, from 1 on.
         made: Guesses of each weight; shape as `right`.
         trials: Coins, those without a guess included, at least 1.
-        by_training: As of `CoinGuesses`, where trainings serve several coins each.
+        by_training: As in `CoinGuesses`, where trainings serve several coins each.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
 
@@ -258,7 +258,7 @@ def fair_coin_p_value(
         right: Right guesses of each weight, from 1 on.
         made: Guesses of each weight; shape as `right`.
         trials: Coins, those without a guess included, at least 1.
-        by_training: As of `CoinGuesses`, where trainings serve several coins each.
+        by_training: As in `CoinGuesses`, where trainings serve several coins each.
         epsilon: ε of the claim, finite and not negative.
         delta: δ of the claim, in [0, 1).
         confidence: Confidence of the test, which says what is set aside for δ, in (0, 1).
@@ -444,7 +444,7 @@ def coin_detectable_gaussian(
     """Minimum detectable epsilon of `fair_coin` for a Gaussian leak, with this power.
 
     Args:
-        claim_epsilon: As of `coin_detectable_shift`, and so are the others.
+        claim_epsilon: As in `coin_detectable_shift`, and so are the others.
         trials: See there.
         delta: See there.
         confidence: See there.

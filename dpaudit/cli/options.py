@@ -59,8 +59,8 @@ SchemaFile = Annotated[
     Path | None,
     option(
         metavar="FILE",
-        help="Public schema of the table: JSON, or SDV metadata. Default: inferred from the "
-        "table, which hides leaks through bounds.",
+        help="Public schema of the table: JSON, or SDV metadata. Default: ranges and categories "
+        "are read off the table, so a leak through them cannot be seen.",
         shown=False,
         panel=Panel.INPUT,
     ),
@@ -80,8 +80,8 @@ Epsilon = Annotated[
     float | None,
     option(
         metavar="E",
-        help="Claimed epsilon (-p epsilon=E sets the generator's parameter). Default: the "
-        "generator's claim; if it makes none, an audit measures epsilon.",
+        help="Claimed epsilon: tested, not passed to the generator, whose own parameter is -p "
+        "epsilon=E. Default: the generator's claim; if it makes none, an audit measures epsilon.",
         shown=False,
         panel=Panel.CLAIM,
     ),

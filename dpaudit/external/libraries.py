@@ -93,7 +93,7 @@ class Library:
             method: Its name.
             schema: The public schema.
             parameters: Of the adapter's class.
-            memory: As of `WorkerGenerator`.
+            memory: As in `WorkerGenerator`.
 
         Raises:
             RegistryError: If there is no such method, the environment is missing, or the adapter

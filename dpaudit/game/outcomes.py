@@ -45,7 +45,7 @@ class StoredOutcome(TrialEnd):
     """How a trial ended, as the store has it: without its features.
 
     Attributes:
-        table: As of `Outcome`.
+        table: As in `Outcome`.
         digest: SHA-256 of its features; None unless it finished.
     """
 

@@ -121,7 +121,7 @@ def build_game(
         replacement: For replace-one, the record (one canonical row) that stands in the target's
             place in world "out".
         released_facts: Names of the numbers that every model releases, if the attacker sees them.
-        released_effect: As of `GameView`.
+        released_effect: As in `GameView`.
 
     Returns:
         The game.

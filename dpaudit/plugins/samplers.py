@@ -51,14 +51,14 @@ def check_sampler(sampler: Mapping[str, Any]) -> None:
     for key in sampler:
         if key not in keys:
             raise SettingsError(
-                f"`samplers`: {key!r} says nothing of a sampler{did_you_mean(key, keys)}; there is "
+                f"`samplers`: {key!r} is no key of a sampler{did_you_mean(key, keys)}; there is "
                 f"{', '.join(keys)}"
             )
     module, colon, name = str(sampler.get("function", "")).partition(":")
     if not (module and colon and name) or "scale" not in sampler:
         raise SettingsError(
-            f"`samplers`: {dict(sampler)!r} is none: name its function as MODULE:NAME, its law, "
-            "and its parameter for the scale, as in mylib.noise:sample,law=laplace,scale=b"
+            f"`samplers`: {dict(sampler)!r} is no sampler: name its function as MODULE:NAME, its "
+            "law, and its parameter for the scale, as in mylib.noise:sample,law=laplace,scale=b"
         )
     law = str(sampler.get("law"))
     if law not in LAWS:

@@ -133,7 +133,7 @@ class ProbeSettings:
         fits: Largest number of fits of one probe after its pilot.
         confidence: Least probability, in (0.5, 1), that no probe flags a generator that satisfies
             its claim.
-        worker_memory: As of an audit.
+        worker_memory: As in an audit.
         seed: Root of every random stream.
 
     Raises:

@@ -159,7 +159,7 @@ def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicab
     """Checks that the output shifts with numbers and public bounds that are shifted far from 0."""
     moved = [c for c in subject.schema.columns if c.kind.numeric and c.name != subject.schema.label]
     if not moved:
-        return NotApplicable("the table has no numeric column besides its label")
+        return NotApplicable("the table has no numeric column other than its label")
     if SCHEMA not in subject.maker.takes:
         return NotApplicable("the generator takes no schema, so its bounds cannot be moved")
     schema, data = _away(subject.schema, subject.data, moved)
@@ -202,7 +202,7 @@ def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotA
         if column.kind is Kind.INTEGER and column.name != subject.schema.label
     ]
     if not whole:
-        return NotApplicable("the table has no column of whole numbers besides its label")
+        return NotApplicable("the table has no integer column other than its label")
     if SCHEMA not in subject.maker.takes:
         return NotApplicable("the generator takes no schema, so kinds cannot be changed")
     steps = _steps(subject, trainer, whole, subject.data)

@@ -97,7 +97,7 @@ def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | No
             above = upper - np.nanmax(numbers) >= np.nanmin(numbers) - lower
             canaries.append(Canary(column, upper if above else lower))
     if not canaries:
-        return NotApplicable("the table has no numeric column besides its label")
+        return NotApplicable("the table has no numeric column other than its label")
     return followed(subject, trainer, schema, subject.data, canaries)
 
 
@@ -257,7 +257,7 @@ def constancy_follows_record(subject: Subject, trainer: Trainer) -> Observation 
         if other is not None:
             canaries.append(Canary(column, other))
     if not canaries:
-        return NotApplicable("no column besides the label has two possible values")
+        return NotApplicable("no column other than the label has two possible values")
     return followed(subject, trainer, subject.schema, subject.schema.canonical(constant), canaries)
 
 

@@ -133,7 +133,7 @@ def oddities(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[
     if left_out:
         yield (
             f"{left_out:,} train and hold-out rows occur more than once, or would by chance: they "
-            "say nothing of membership and are not compared"
+            "reveal nothing about membership and are not compared"
         )
     if exchangeable.repeats_removed:
         yield f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}); {HAND_IN}"

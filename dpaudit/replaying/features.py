@@ -26,7 +26,7 @@ class MovedFeature(NamedTuple):
 
     Attributes:
         attack: The attack whose feature it is.
-        column: Of which column, or columns.
+        column: Its column, or columns.
         feature: What it measures.
         inside: Its mean with the record.
         outside: Its mean without it.

@@ -58,7 +58,7 @@ class ReplayGuarantee(ABC):
         """The smallest level whose curve allows this hockey-stick divergence at epsilon."""
 
     def may_exceed(self, replays: Replays, level: float, *, at: float, confidence: float) -> bool:
-        """Whether `proved` may be above a level; often False where it is not, and sooner known."""
+        """Whether `proved` may exceed a level: quicker, and often False where it does not."""
         del replays, level, at, confidence
         return True
 
@@ -86,7 +86,7 @@ class EpsilonReplays(ReplayGuarantee):
         return replayed_epsilon(*replays, delta=self.delta, confidence=confidence)
 
     def may_exceed(self, replays: Replays, level: float, *, at: float, confidence: float) -> bool:
-        """One test at the level, where `proved` searches for the largest epsilon that is shown."""
+        """Tests this level alone; `proved` searches for the largest epsilon that is shown."""
         del at
         if level <= 0 or self.delta == 0:
             return True
@@ -110,10 +110,10 @@ class _AtOneEpsilon(ReplayGuarantee):
 
     @abstractmethod
     def allowed(self, epsilon: float, level: float) -> float:
-        """The largest divergence at epsilon that proves no more than a level above 0."""
+        """The largest divergence at epsilon that proves no more than a level, which is above 0."""
 
     def may_exceed(self, replays: Replays, level: float, *, at: float, confidence: float) -> bool:
-        """One test of the divergence, where `proved` searches for the largest that is shown."""
+        """Tests one divergence alone; `proved` searches for the largest that is shown."""
         allowed = self.allowed(at, level) if level > 0 else 0.0
         values = hockey_stick(*replays, at)
         return allowed <= 0 or mean_exceeds(values, allowed, confidence=confidence)
@@ -201,7 +201,7 @@ class CurveReplays(_AtOneEpsilon):
         return max(factors, default=0.0)
 
     def allowed(self, epsilon: float, level: float) -> float:
-        """The smallest delta of the points that a larger factor would stand for."""
+        """The smallest delta of the points whose factor would be larger."""
         deltas = [
             one.delta
             for one in self.claim.points

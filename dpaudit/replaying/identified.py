@@ -66,15 +66,16 @@ def worlds_identified(
     """Runs the game.
 
     Args:
-        fitted: Fits anew in a world and gives its synthetic table; None if that fails.
-        schema: Of the tables.
+        fitted: Fits anew in a world and returns its synthetic table; None if that fails.
+        schema: Schema of the tables.
         rng: Draws the fair coins.
-        epsilon: Of the claim.
-        delta: Of the claim.
-        confidence: One-sided, of the game.
+        epsilon: Claimed epsilon.
+        delta: Claimed delta.
+        confidence: One-sided confidence of the game.
 
     Returns:
-        The game that was won; None if a guess was wrong, or nothing separates the pilots.
+        The game if it was won; None if a guess was wrong, a fit failed, nothing separates the
+        pilots, or the claim needs more than `MOST` guesses.
     """
     needed = guesses_needed(epsilon=epsilon, delta=delta, confidence=confidence)
     if needed is None:

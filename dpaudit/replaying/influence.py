@@ -1,9 +1,9 @@
-"""Whether answers have an influence on what is released: the same replay with other ones.
+"""Checks whether answers influence what is released: the same replay with other answers.
 
-A coin whose outcome is never used, or a branch whose two sides do the same, reveals nothing: its
-loss is not part of what is released. The answers that a violation rests on are therefore changed,
-one question at a time, equally in both worlds. If no later step and no row changes, nothing shows
-that they are released.
+A coin whose outcome is never used, or a branch whose two sides do the same, reveals nothing, so its
+loss must not count. The answers that a violation rests on are therefore changed, one question at a
+time, equally in both worlds. If no later step and no row changes, nothing shows that they are
+released.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ from dpaudit.replaying.transcript import (
 )
 
 _FAR: Final = (10.0, 100.0)
-"""Scales of the noise that another answer has: first what may well happen, then what shows in few
-rows, too."""
+"""Noise of another answer, in scales: first a likely one, then one that shows even in few rows."""
 
 _NEAR: Final = 4
-"""Times that answers are drawn anew, within a scale of the noise, before they change slightly."""
+"""Redraws of answers, within a scale of the noise, at which a slight change is tried."""
 
 
 class Suspect(NamedTuple):
@@ -52,7 +51,7 @@ class Suspect(NamedTuple):
 
 
 def suspects(found: Sequence[StepLoss]) -> list[Suspect]:
-    """The answers that raise the loss of a replay, most first.
+    """The answers that raise the loss of a replay, largest first.
 
     Args:
         found: The losses of its steps.
@@ -71,9 +70,9 @@ def other_answers(
 ) -> Iterator[Mapping[Question, Any]]:
     """The answers of a replay with some of them changed.
 
-    Numbers have other noise: some elements above the value before it and some below, then the other
-    way, then both farther away. A coin falls on its other side; of places, another one is drawn,
-    a likely or an unlikely one.
+    Numbers get other noise: it moves some elements up and the others down, then the other way
+    round, then both farther away. A coin falls on its other side. Another place is chosen, a likely
+    or an unlikely one.
 
     Args:
         transcript: The replay.
@@ -98,10 +97,9 @@ def other_answers(
 def near_answers(
     transcript: Transcript, keys: Set[Question], rng: np.random.Generator
 ) -> Iterator[Mapping[Question, Any]]:
-    """The answers of a replay, and those with some numbers drawn anew near the values before noise.
+    """The answers of a replay, then with some numbers redrawn near the values before noise.
 
-    Where an answer lies in a range that is cut off, a slight change of it shows nothing; where
-    another one lies, it may.
+    A slight change of an answer that is clipped shows nothing; near another answer it may.
 
     Args:
         transcript: The replay.
@@ -121,12 +119,12 @@ def near_answers(
 
 
 def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:
-    """An answer of a step whose noise is that many scales."""
+    """An answer of a step with noise of so many scales."""
     law = step.laws[0]
     noise = (law.width + np.abs(step.before.shift)) * scales
     if isinstance(law, Bounded):
         noise = np.clip(noise, *law.ends)
-    noise = np.where(np.isfinite(law.log_density(noise)), noise, -noise)  # of one side only
+    noise = np.where(np.isfinite(law.log_density(noise)), noise, -noise)  # one-sided noise
     return step.before.inside + (np.rint(noise) if law.whole else noise)
 
 
@@ -154,10 +152,10 @@ def has_influence(first: Played, second: Played) -> bool:
 
 
 def differs(transcript: Transcript) -> bool:
-    """Whether the worlds of a replay of one table differ, other than by a failure in one of them.
+    """Whether the worlds of a replay of one table differ, apart from a failure in one of them.
 
     Args:
-        transcript: The replay; some answers are not the same in both worlds.
+        transcript: The replay; some of its answers differ between the worlds.
     """
     moved = any(not same(*step.before) for step in transcript.noisy)
     parting = transcript.parting

@@ -46,9 +46,9 @@ _BISECTIONS: Final = 14
 _PURE_TILT: Final = 30.0
 """For a claim without delta: draws answers where the loss is largest."""
 _WIDENED: Final = (1.0, 10.0, 1.0, 30.0)
-"""For a claim without delta: how many times as wide the noise is in a pair of replays, in turn.
+"""For a claim without delta: how many times as wide the noise is in successive pairs of replays.
 
-What is rare, such as another winner of a noisy maximum, may lose most.
+A rare outcome, such as another winner of a noisy maximum, may have the largest loss.
 """
 
 
@@ -57,12 +57,12 @@ class DrawPlan(NamedTuple):
 
     Attributes:
         base: The world whose law is drawn from.
-        tilt: As of `lockstep.Order`.
+        tilt: As in `lockstep.Order`.
         at: The epsilon at which the divergence is bounded.
-        steering: As of `lockstep.Order`.
-        in_turn: Whether every second replay is drawn from the other world: of a claim without
-            delta, a transcript refutes it in either order.
-        along: As of `lockstep.Order`.
+        steering: As in `lockstep.Order`.
+        in_turn: Whether every second replay is drawn from the other world, because a transcript
+            refutes a claim without delta in either order.
+        along: As in `lockstep.Order`.
     """
 
     base: World
@@ -78,7 +78,7 @@ class DrawPlan(NamedTuple):
         return other if self.in_turn and number % 2 else self.base
 
     def widened_in(self, number: int) -> float:
-        """As of `lockstep.Order`, of a counted replay."""
+        """As in `lockstep.Order`, of a counted replay."""
         return _WIDENED[number // 2 % len(_WIDENED)] if self.in_turn else 1.0
 
 
@@ -92,11 +92,10 @@ def measured(
 ) -> tuple[float, float]:
     """The loss of a transcript towards the world that it was drawn from, and its log weight.
 
-    If not all answers are known to have an influence, because their use was not observed or because
-    only some are shown to have one, the loss is the one nearest to 0 that holds whichever of the
-    others have one; unless `all_released` takes all for released. If the worlds diverge only when
-    the target's own coin is "in", world "in" diverges with the probability of that coin, and
-    otherwise behaves as world "out".
+    Some answers may have no influence: their use was not observed, or only others are shown to have
+    one. The loss is then the smallest that is possible, unless `all_released` counts every answer
+    as released. If the worlds diverge only when the target's own coin is "in", world "in" diverges
+    with the probability of that coin, and otherwise behaves like world "out".
     """
     if transcript.parting is not None and transcript.parting.is_release:
         if not transcript.tosses:
@@ -126,15 +125,15 @@ def draw_plan(
     confidence: float,
     rng: np.random.Generator,
 ) -> DrawPlan:
-    """Chooses order, tilt and epsilon by simulating the pilot's steps without fits.
+    """Chooses world, tilt and epsilon by simulating the pilot's steps without fits.
 
     Args:
         pilot: A replay that is not counted.
-        guarantee: Of the claim.
-        used: As of `losses`.
-        replays: How many will be counted.
-        confidence: Of the bound.
-        rng: Draws of the simulation.
+        guarantee: The claim's guarantee.
+        used: As in `losses`.
+        replays: Number of replays that will be counted.
+        confidence: Confidence of the bound.
+        rng: Draws the simulations.
     """
     pilot = settled(pilot)
     found = losses(pilot, used=used)
@@ -176,7 +175,7 @@ def draw_plan(
                     guarantee.may_exceed(one, best, at=at, confidence=confidence) for one in groups
                 ]
                 if 2 * sum(above) < len(groups):
-                    continue  # nor is the median above the best
+                    continue  # the median is not above the best either
                 value = float(
                     np.median(
                         [guarantee.proved(one, at=at, confidence=confidence) for one in groups]
@@ -199,8 +198,8 @@ def _steered(
 ) -> tuple[list[Expected], World, Steering] | None:
     """Steering towards the largest epsilon that this many replays can be expected to prove.
 
-    There the divergence exceeds delta by just enough for the bet to be won with equal values. Only
-    if everything that moves is Gaussian and each answer has its own coin.
+    There the divergence exceeds delta just enough to win the bet with equal values. None unless
+    everything that moves is Gaussian and each answer has its own coin.
     """
     answers = _expected(pilot)
     if answers is None or not isinstance(guarantee, EpsilonReplays):
@@ -222,7 +221,7 @@ def _steered(
 
 
 def _expected(pilot: Transcript) -> list[Expected] | None:
-    """The answers that move, if each depends on its own coin and nothing else."""
+    """The answers that move; None unless each depends on its own coin and nothing else."""
     if pilot.choices or pilot.selections or pilot.derived or pilot.parting is not None:
         return None
     moving = [step for step in pilot.noisy if np.any(step.before.shift)]
@@ -304,8 +303,8 @@ def _simulated_mixtures(
 ) -> Replays:
     """The same for steps that depend on the target's own coins.
 
-    Gaussian noise of one scale counts by how far all answers of one coin move together; for other
-    noise each answer counts as if it had its own coin.
+    For Gaussian noise of one scale, all answers of a coin count as one, by the distance they move
+    together. For other noise each answer counts as if it had its own coin.
     """
     apart: Counter[tuple[float, float]] = Counter()
     squares: dict[int, float] = defaultdict(float)

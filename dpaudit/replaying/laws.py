@@ -1,7 +1,7 @@
 """Laws of additive noise: densities, distribution functions, and tilted draws.
 
-A step adds a linear form of independent draws to every element; `law_of` identifies its law if
-known (sums of Gaussians, a difference of exponentials, shares that add up to Laplace noise), else
+A step adds a linear combination of independent draws to every element. `law_of` identifies its law
+(sums of Gaussians, a difference of exponentials, shares that add up to Laplace noise) or returns
 None.
 """
 
@@ -26,14 +26,14 @@ _WIDEST_TABLE: Final = 200_000
 _NEAR: Final = 1e-12
 """Below this, in units of the scale, the density of a sum equals that at 0."""
 _MOST_SHARES: Final = 64
-"""Laplace draws of one scale whose sum is a known law, and"""
+"""The law of a sum of Laplace draws of one scale is known up to this many draws."""
 _MOST_SHAPE: Final = 5.0
-"""the same of gamma draws whose shape is not whole: Bessel functions do not overflow there."""
+"""For gamma draws of a fractional shape it is known up to this shape: Bessel functions overflow."""
 _ROUNDED: Final = 1e-12
 """Rounding error of bounded noise beyond an end, in units of its range."""
 _CELLS: Final = 401
 _RARE: Final = 3.0
-"""For a tilt, noise that is impossible in the other world has a loss larger by this much."""
+"""In a tilt, noise that is impossible in the other world counts with a loss larger by this much."""
 _LOST: Final = 1e-10
 """The largest relative rounding error allowed in the density of a sum."""
 
@@ -53,7 +53,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class NoiseLaw(ABC):
-    """Noise around 0 of each element of a step.
+    """The law of the noise of each element of a step, around 0.
 
     Attributes:
         scale: Its scale; broadcast to the elements.
@@ -99,7 +99,7 @@ class NoiseLaw(ABC):
         return Drawn(value, np.asarray(np.broadcast_to(ratio, value.shape)))
 
     def widened(self, times: float, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        """Noise that is so many times as wide, where that can occur."""
+        """Noise that is this many times as wide, where the law allows it."""
         value = self.sample(rng, shape)
         return np.where(np.isfinite(self.log_density(times * value)), times * value, value)
 
@@ -115,12 +115,12 @@ class NoiseLaw(ABC):
 
     @property
     def width(self) -> float:
-        """The widest scale, for sentences."""
+        """The largest scale."""
         return float(np.max(self.scale)) if self.scale.size else 0.0
 
     @property
     def has_cdf(self) -> bool:
-        """Whether `cdf` is known, so selections from such noise have a probability."""
+        """Whether `cdf` is known, so that selections have a probability."""
         return True
 
 
@@ -229,7 +229,7 @@ class GammaDifference(NoiseLaw):
         return bool(np.all(self.shape == np.rint(self.shape)))
 
     def cdf(self, noise: FloatArray) -> FloatArray:
-        """As of every law; for whole shapes only."""
+        """As for every law; for whole shapes only."""
         z, shapes = np.broadcast_arrays(np.abs(noise) / self.scale, self.shape)
         above = np.zeros(z.shape)
         for shape in np.unique(shapes):
@@ -348,7 +348,7 @@ class Logistic(NoiseLaw):
 
 @dataclass(frozen=True)
 class Gamma(NoiseLaw):
-    """The gamma law of a shape, of one sign; shape 1 is the exponential law."""
+    """The gamma law, on one side of 0; shape 1 is the exponential law."""
 
     name = "gamma"
     shape: FloatArray
@@ -462,7 +462,7 @@ def _whole(scale: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Geometric(NoiseLaw):
-    """The geometric law on 1, 2, ... of success probability `shape`, of one sign."""
+    """The geometric law on 1, 2, ... with success probability `shape`, on one side of 0."""
 
     name = "geometric"
     whole = True
@@ -588,7 +588,7 @@ class Uniform(Bounded):
 
 @dataclass(frozen=True)
 class BoundedLaplace(Bounded):
-    """Laplace noise given that it lies between two ends, one on each side of 0."""
+    """Laplace noise conditional on lying between two ends, one on each side of 0."""
 
     name = "bounded laplace"
     low: FloatArray
@@ -617,7 +617,7 @@ class BoundedLaplace(Bounded):
 
 
 class Share(NamedTuple):
-    """One draw of each element of a step.
+    """One draw per element of a step.
 
     Attributes:
         law: As `listening.marks` names it.
@@ -667,7 +667,7 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     if one.law == "gumbel" and sign is not None:
         return Gumbel(size, sign)
     if not np.all(np.abs(one.factor) == 1):
-        return None  # whole numbers times a factor
+        return None  # integers times a factor
     if one.law == "discrete_laplace":
         return DiscreteLaplace(one.scale)
     if one.law == "discrete_gaussian":

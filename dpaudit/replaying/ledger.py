@@ -36,14 +36,14 @@ class LedgerLine:
 
     Attributes:
         place: File and line.
-        function: The function that it stands in.
+        function: The function that contains it.
         law: The law of its noise; "choice" for a place drawn with known probabilities.
         times: Steps in one fit.
         scale: The scale of the noise in world "in"; the smallest, if it changes.
         other_scale: The same in world "out" if it differs, else null.
         l1: The largest L1 distance by which the answers of one step moved.
-        l2: The same, L2.
-        linf: The same, of one number.
+        l2: The same in L2.
+        linf: The same for a single number.
         counts_as: "released", "selected", or "taken as released".
         epsilon: The largest privacy loss of the steps together; null if unlimited, as for Gaussian
             noise.
@@ -227,7 +227,7 @@ def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64
 
 
 def _largest_bounded(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """The largest loss of bounded noise: at a kink or an end; None if the ends differ."""
+    """The largest loss of bounded noise: at a kink or an end; infinite if the ends differ."""
     points = [np.asarray(one) for one in step.before]
     for law, before in zip(step.laws, step.before, strict=True):
         assert isinstance(law, Bounded)
@@ -259,9 +259,9 @@ class Computed(NamedTuple):
 def computed(transcript: Transcript, found: Sequence[StepLoss], claim: Claim) -> Computed:
     """The total cost of the observed steps, at the observed distances.
 
-    Exact if the answers' distances do not depend on earlier answers. For ε, pure losses add up;
-    Gaussian ones add up in squares; both together by numerical convolution (dp-accounting). For μ
-    and ρ, Gaussian steps alone are known: the root of the sum of squares, and half of that sum.
+    Exact if the distances do not depend on earlier answers. For ε, pure losses add up, Gaussian
+    ones in squares, and both together by numerical convolution (dp-accounting). For μ and ρ only
+    Gaussian steps are known: the root of the sum of their squares, and half that sum.
 
     Args:
         transcript: One replay.
@@ -269,11 +269,11 @@ def computed(transcript: Transcript, found: Sequence[StepLoss], claim: Claim) ->
         claim: The claim.
     """
     if transcript.parting is not None:
-        return Computed(None, "the two runs part")
+        return Computed(None, "the worlds diverge")
     lines = ledger(transcript, found)
     follows = next((one for one in lines if one.other_scale is not None), None)
     if follows is not None:
-        return Computed(None, f"the scale of the noise at {follows.place} follows the data")
+        return Computed(None, f"the scale of the noise at {follows.place} depends on the data")
     if isinstance(claim, PrivacyClaim):
         return _computed_epsilon(transcript, found, lines, claim.delta)
     if not isinstance(claim, GaussianClaim | ConcentratedClaim):
@@ -318,7 +318,7 @@ def _computed_epsilon(
 def _computed_mixtures(
     transcript: Transcript, found: Sequence[StepLoss], delta: float
 ) -> float | None:
-    """The same if steps depend on the target's own coins; None if one has both kinds."""
+    """The same where steps depend on the target's own coins; None if one coin has both kinds."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     squares: dict[int | None, float] = defaultdict(float)

@@ -68,42 +68,43 @@ _ASKABLE: Final = frozenset(
 )
 """Kinds of notes that become questions if their line is asked."""
 _WITHOUT_NOISE: Final = {"operand": PartKind.OPERANDS, "again": PartKind.REUSED}
-"""Values that are released without noise, by what they are noted as."""
-_MIXED: Final = "noisy answers are used as numbers and put together with data"
+"""How the worlds diverge if a value without noise differs, by kind of note."""
+_MIXED: Final = "noisy answers are used as numbers and combined with data"
 _MIXING: Final = {
     "shift": "sum",
     "rescale": "factor",
     "use with": "function",
     "reduce with": "function",
 }
-"""How noisy answers are put together with other values, by kind of note or question."""
+"""How noisy answers are combined with other values, by kind of note or question."""
 
 
 class Order(NamedTuple):
     """How answers are drawn in one replay.
 
     Attributes:
-        number: Of the replay; names its streams.
+        number: Number of the replay; names its streams.
         base: The world whose law the answers are drawn from.
         tilt: How far they are moved towards where the worlds differ most; 0 for not at all.
-        widened: In place of the tilt of noise, how many times as wide it is: for a claim without
-            delta, which a transcript refutes however rare it is. Its weight is not known.
-        steering: In place of the tilt, how far answers of sub-samples are moved by the loss so far.
+        widened: Replaces the tilt of noise: how many times as wide it is. For claims without delta,
+            which a transcript refutes however rare it is. The weight is then unknown.
+        steering: Replaces the tilt for answers of sub-samples: moves them by the loss so far.
         coins: Which of the replay's coins both worlds share.
         nudged: Lines of noise, or questions, whose answers are slightly changed in world "out", to
             see whether they are used as numbers.
-        apart: In place of slight changes, how many scales all numbers of each of these answers are
+        apart: Replaces slight changes: how many scales all numbers of each of these answers are
             moved up in worlds "in" and "out".
-        seed: Number of the seed that the generator is handed; that of the replay if None.
-        kept: The outcome of a comparison of the target's own coin that means that the target is in
-            a sub-sample; None where its coins are like any other.
-        falls: How these coins fall, in turn and again from the first: whether the target is in.
-        given: What is answered to questions that another replay had as well.
-        rows: Places of records whose own coins fall so, in both worlds; the target in world "in"
-            if there are none.
+        seed: Number of the seed that the generator gets; that of the replay if None.
+        kept: The outcome of comparing the target's own coin that puts the target into a
+            sub-sample; None if its coins are treated like any others.
+        falls: How these coins fall, in turn and then again from the first: whether the target is
+            in.
+        given: Answers to questions that another replay also had.
+        rows: Places of the records whose own coins fall like this, in both worlds; if none, the
+            target's do, in world "in".
         draws_record: Whether the target is among the records of every draw of records.
-        along: Where answers leave only as ratios: how far they move from world "out" to "in", as
-            far as that shows; the tilt follows it.
+        along: For answers released only as ratios: how far they move from world "out" to "in", as
+            far as ratios show it; the tilt follows this.
     """
 
     number: int
@@ -129,7 +130,7 @@ class Played(NamedTuple):
     Attributes:
         transcript: What happened.
         tables: The synthetic table of each world; None if there is none.
-        failure: Why a world has no table, if it failed by itself.
+        failure: Why a world has no table, if it failed on its own.
     """
 
     transcript: Transcript
@@ -189,9 +190,9 @@ class Worlds:
 
         Args:
             tables: What each world trains on.
-            rows: Synthetic rows asked of both.
+            rows: Number of synthetic rows in each.
             order: How answers are drawn.
-            place: Where the record is that only one world has.
+            place: The place of the record that only one world has.
 
         Returns:
             What happened.
@@ -215,7 +216,7 @@ class Worlds:
             return played
         raise ReplayError(
             f"more than {MOST_ASKED} lines depend on the record without being followed: replay "
-            "can say nothing of this generator"
+            "cannot judge this generator"
         )
 
     def _once(
@@ -260,7 +261,7 @@ class Worlds:
         for world, ended in [(world, match.end(world)) for world in WORLDS]:
             if world is World.IN or parting is not None:
                 transcript.unfollowed += [
-                    Unfollowed(Site(*one[:3]), "noise whose use was not seen", unseen=True)
+                    Unfollowed(Site(*one[:3]), "noise whose use was not observed", unseen=True)
                     for one in ended["unseen"]
                 ]
                 transcript.unfollowed += [
@@ -313,9 +314,9 @@ class Worlds:
         """A synthetic table from a fit without listening; None if the fit fails.
 
         Args:
-            table: What it trains on; always in the same process, whatever the world.
-            rows: Synthetic rows.
-            number: Of the fit; names its seed.
+            table: The table to train on; always in the same process, whatever the world.
+            rows: Number of synthetic rows.
+            number: Number of the fit; names its seed.
 
         Raises:
             ReplayError: If the process ends.
@@ -339,10 +340,10 @@ class _Lines(NamedTuple):
     """Lines that need more than notes, found by earlier attempts.
 
     Attributes:
-        asked: Their values differ in the two worlds: what was a note is a question.
-        loops: They draw one coin for each record.
-        mixing: They put noisy answers together with data in a way that makes no other answers: in
-            a "sum", by a "factor", in a "comparison" or a "function".
+        asked: Their values differ between the worlds: their notes have become questions.
+        loops: They draw one coin per record.
+        mixing: They combine noisy answers with data in a way that makes no new answers: in a
+            "sum", by a "factor", in a "comparison" or a "function".
     """
 
     asked: set[tuple[str, int]]
@@ -350,10 +351,10 @@ class _Lines(NamedTuple):
     mixing: dict[tuple[str, int, str], Site]
 
     def mix(self, site: Site, use: str) -> None:
-        """From the next attempt on, answers count as numbers in this line.
+        """Counts answers as numbers in this line, from the next attempt on.
 
         Raises:
-            _Again: If that is new.
+            _Again: If the line is new.
         """
         key = (site.file, site.line, use)
         if key not in self.mixing:
@@ -382,7 +383,7 @@ class _Match:
         self._next = 0
         self._answers: dict[int, tuple[int, int]] = {}
         self._used: dict[int, int] = {}
-        # answers that others replace, made of them and of data, and where these are made
+        # answers replaced by new ones, which are made of them and of data, and where
         self._gone: dict[int, tuple[Site, str] | None] = {}
         self._mixed: list[float] = []  # losses of answers of sub-samples, towards the base world
         self._waiting: set[World] = set()
@@ -521,20 +522,20 @@ class _Match:
         self._notes = {world: [] for world in WORLDS}
 
     def _find_mixing(self, *apart: tuple[str, Site]) -> None:
-        """Takes answers for numbers where one world uses them more often, as in loops over rows.
+        """Counts answers as numbers where one world uses them more often, as in loops over rows.
 
         Raises:
-            _Again: If that is new.
+            _Again: If the line is new.
         """
         for kind, site in apart:
             if kind in _MIXING:
                 self.lines.mix(site, _MIXING[kind])
 
     def _find_loops(self) -> None:
-        """Finds lines that draw one coin for each record.
+        """Finds lines that draw one coin per record, so that one world lacks the target's coin.
 
         Raises:
-            _Again: If there is a new one: the other world then lacks the target's coin.
+            _Again: If there is a new one.
         """
         counts = [
             Counter(
@@ -551,7 +552,7 @@ class _Match:
                 raise _Again
 
     def _compare_coins(self) -> None:
-        """Removes the coins from the notes: each line has its own, so order does not matter."""
+        """Compares the coins apart from other notes: each line has its own, so order is free."""
         tossed: list[list[tuple[Site, str]]] = []
         for world in WORLDS:
             sites = self.sides[world].sites
@@ -601,9 +602,7 @@ class _Match:
             if number in self._gone:
                 if (mixing := self._gone[number]) is not None:
                     self.lines.mix(*mixing)
-                self._end_unfollowed(
-                    site, "a noisy answer is used, and also put together with data"
-                )
+                self._end_unfollowed(site, "a noisy answer is used, and also combined with data")
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
         elif kind == "reduce":
@@ -674,17 +673,17 @@ class _Match:
         equal = same(first, second)
         if not equal and inside["what"] == "spend":
             self._unfollowed(
-                site, "noise or a coin is put together with data in a way that cannot be followed"
+                site, "noise or a coin is combined with data in a way that cannot be followed"
             )
         elif not equal and inside["what"] == "reduce with":
             self._unfollowed(
-                site, "noisy answers are put together with data in a way that cannot be followed"
+                site, "noisy answers are combined with data in a way that cannot be followed"
             )
         elif not equal and inside["what"] in _WITHOUT_NOISE:
             kind, values = _WITHOUT_NOISE[inside["what"]], (shown(first), shown(second))
             raise _Parted(Parting(kind=kind, sites=(site, site), values=values))
         if inside["what"] == "zero" and self.transcript.tosses:
-            equal = False  # a sum over an empty sub-sample is an answer, too
+            equal = False  # a sum over an empty sub-sample is an answer as well
         return ({"equal": equal},) * 2
 
     def _on_answer(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
@@ -729,7 +728,7 @@ class _Match:
         sides = tuple(law_of_parts(side) for side in parts)
         if sides[0] is None or sides[1] is None:
             what = " and ".join(one["law"] for one in parts[0])
-            self._end_unfollowed(site, f"noise of no known law: {what}")
+            self._end_unfollowed(site, f"noise whose law is not known: {what}")
         known: tuple[NoiseLaw, NoiseLaw] = (sides[0], sides[1])
         chance, key = self.transcript.chance, self._question("answer", site)
         value, moved, log_weight = self._drawn(key, before, known)
@@ -1003,7 +1002,7 @@ class _Match:
             value, log_weight = noise * factor + moved[base], one_step.log_weight
         else:
             if index != len(self.transcript.noisy) - 1 or one_step.toss != self._toss:
-                self._unfollowed(site, "an answer of a sub-sample that data is added to later")
+                self._unfollowed(site, "data is added later to an answer of a sub-sample")
             self.transcript.chance = one_step.chance
             self.transcript.log_weight -= one_step.log_weight
             if np.any(one_step.before.shift):
@@ -1027,15 +1026,15 @@ class _Match:
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
     def _are_known(self, *ids: Any) -> bool:
-        """Whether all of these answers are released: what is made of them and of data is data.
+        """Whether all of these answers are released, so that their result with data is data.
 
-        It costs what is done with it next, if no more noise protects it.
+        Its cost is that of its next use, unless more noise protects it.
         """
         numbers = np.concatenate([np.ravel(one) for one in ids]).astype(np.int64)
         return bool(self.transcript.are_released(numbers[numbers >= 0]).all())
 
     def _on_rescale(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        """Answers times a factor: where that differs, the noise is of another scale there."""
+        """Answers times a factor: if it differs between worlds, so does the scale of the noise."""
         by = flat(inside["by"]), flat(outside["by"])
         alike = same(*by)
         key = self._question("rescale", site)
@@ -1046,7 +1045,7 @@ class _Match:
             return ({"known": True},) * 2
         if len(by[0]) != len(by[1]):
             self.lines.mix(site, "factor")
-            self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
+            self._end_unfollowed(site, "noisy answers are multiplied by a value from the data")
         steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
         one_step = next(iter(steps.values())) if len(steps) == 1 else None
         places = ids - (0 if one_step is None else one_step.first)
@@ -1056,14 +1055,14 @@ class _Match:
             known = _rescaled(one_step, places, factors)
         if one_step is None or known is None:
             self.lines.mix(site, "factor")
-            self._end_unfollowed(site, "noisy answers are multiplied by a value that follows data")
+            self._end_unfollowed(site, "noisy answers are multiplied by a value from the data")
         before = Pair(
             *(
                 old[places] * factor + flat(inside["offset"]) * own
                 for old, factor, own in zip(one_step.before, factors, by, strict=True)
             )
         )
-        # the noise is the same, and so its weight: the answer is what the base world makes of it
+        # noise and weight stay the same: the answer is the product in the base world
         base = WORLDS.index(self.order.base)
         noise = (one_step.answer - one_step.before[base])[places]
         value = noise * factors[base] + before[base]
@@ -1190,14 +1189,14 @@ def opened_worlds(
     """Starts both worlds.
 
     Args:
-        start: How a worker is started that fits the generator.
-        samplers: Samplers that the user names, as JSON.
+        start: How to start a worker that fits the generator.
+        samplers: Samplers that the user named, as JSON.
 
     Yields:
         The worlds; their processes end with the context.
 
     Raises:
-        ReplayError: If the worker cannot be started, or its Python cannot be listened to.
+        ReplayError: If the worker cannot be started, or draws in its Python not be intercepted.
     """
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
         address = str(Path(folder) / "listen")

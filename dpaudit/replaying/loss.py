@@ -63,7 +63,7 @@ class StepLoss(NamedTuple):
             depends on one of the target's own coins, with the target in the sub-sample.
         toss: Number of the target's coin that it depends on; its loss is then the increase over the
             earlier steps that depend on the same coin.
-        keys: The questions whose answers it is the loss of.
+        keys: The questions that its answers answer.
     """
 
     site: Site
@@ -75,18 +75,18 @@ class StepLoss(NamedTuple):
 
 
 class Influence(NamedTuple):
-    """What is known to have an influence on what is released.
+    """Answers that are known to influence what is released.
 
     Attributes:
-        keys: Questions whose answers have one; None for all whose use was observed.
-        sign: 1 for a limit below the loss, -1 for one above it.
+        keys: Their questions; None for all answers whose use was observed.
+        sign: 1 for a lower limit of the loss, -1 for an upper one.
     """
 
     keys: frozenset[Question] | None
     sign: int
 
     def limited(self, loss: StepLoss) -> StepLoss:
-        """A loss whose answers may have no influence counts only if it makes up for others."""
+        """The loss; 0 if its answers may have no influence and it does not offset other losses."""
         is_known = loss.how is not How.ASSUMED and (self.keys is None or loss.keys <= self.keys)
         if is_known or self.sign * loss.value <= 0:
             return loss
@@ -112,10 +112,10 @@ def losses(
     Args:
         transcript: One replay.
         used: Lines of noise whose answers are known to be used as numbers, whether or not the use
-            was observed; if answers are summed, divided by others or reduced, it may be only the
-            result that is used.
-        influence: What has an influence on what is released, if the limit of the loss is wanted
-            that holds whichever of the other answers have one.
+            was observed; of answers that are summed, divided by others or reduced, perhaps only the
+            result is used.
+        influence: The answers that have an influence; the loss is then the limit that holds
+            whichever of the others have one.
 
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
@@ -183,16 +183,17 @@ def _with_releases(transcript: Transcript, used: Set[Site]) -> Transcript:
 def shifts_across(
     transcript: Transcript, *, used: Set[Site] = frozenset()
 ) -> dict[int, FloatArray]:
-    """How far answers move that leave only as ratios, without what these do not show.
+    """How far answers that are released only as ratios move, as far as ratios show it.
 
-    Near the answers, ratios show what is at right angles to them, in units of the noise.
+    Near the answers, ratios show the part of the move that is orthogonal to them, in units of the
+    noise.
 
     Args:
         transcript: One replay.
-        used: As of `losses`.
+        used: As in `losses`.
 
     Returns:
-        By the first number of each step, from world "out" to world "in".
+        The move from world "out" to world "in", by the first answer number of each step.
     """
     transcript = _with_releases(transcript, used)
     elements = _Elements(transcript)
@@ -213,7 +214,7 @@ def shifts_across(
 
 
 def _mixed(found: Sequence[StepLoss], tosses: Sequence[Toss]) -> list[StepLoss]:
-    """Losses with the target in the sub-sample, as losses of the mixture over its coins."""
+    """Turns losses with the target in the sub-sample into losses of the mixture over its coins."""
     ratios: dict[int, float] = defaultdict(float)
     mixed = []
     for one in found:
@@ -371,7 +372,7 @@ def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
 
 
 def _of_direction(direction: RatioGroup, elements: _Elements) -> StepLoss | None:
-    """The loss of answers that leave only as ratios; None if it is not known."""
+    """The loss of answers that are released only as ratios; None if it is not known."""
     numbers = direction.numbers
     found = [one for one in map(elements.__getitem__, numbers) if one is not None]
     if (
@@ -487,7 +488,7 @@ def _largest(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
             logs.append(log_first_places(places, before, law))
         if few:
             every.append([log_first_places([one], before, law) for one in range(len(before))])
-    with np.errstate(invalid="ignore"):  # winners that are too rare for a number in both worlds
+    with np.errstate(invalid="ignore"):  # winners whose probability underflows in both worlds
         most = float(np.nanmax(np.abs(np.subtract(every[0], every[1])))) if few else None
     site = elements[int(first.ids[0])]
     assert site is not None

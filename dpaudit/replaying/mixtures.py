@@ -32,7 +32,7 @@ _LOSSES: Final = 401
 _MARGIN: Final = 12.0
 """The grid reaches this far above the target epsilon; beyond, everything counts."""
 _WIDE: Final = 9.0
-"""Answers matter to this value up to this many scales around both values."""
+"""For this value, answers are integrated up to this many scales around both values before noise."""
 
 Towards = Callable[[FloatArray], FloatArray]
 """The log factor of a density, as a function of the loss of an answer."""
@@ -73,7 +73,7 @@ class Expected(NamedTuple):
 
     Attributes:
         far: The distance by which the record moves it, in units of its scale.
-        chance: Of the coin.
+        chance: Probability of the coin.
     """
 
     far: float
@@ -116,7 +116,7 @@ def _masses(one: Expected, base: World) -> tuple[FloatArray, FloatArray]:
 
 
 class MixedDraw(NamedTuple):
-    """Draws the answers of a step that depends on the record's coin.
+    """Drawn answers of a step that depends on the record's coin.
 
     Attributes:
         value: The answers.
@@ -163,17 +163,17 @@ def mixed_answers(
     rng: np.random.Generator,
     towards: Towards | None = None,
 ) -> MixedDraw:
-    """Draws the answers of a step.
+    """Draws the answers of a step that depends on the record's coin.
 
     Args:
         laws: The noise with the record in the sub-sample, and in world "out".
         before: The values before noise, likewise.
-        chance: That the record is in the sub-sample, given all answers before.
+        chance: Probability that the record is in the sub-sample, given all earlier answers.
         base: The world whose law is drawn from.
         tilt: How far towards where the worlds differ most: the power of P / P' that the density is
             multiplied by.
         rng: Draws.
-        towards: In place of the tilt, if noise is Gaussian and of one scale.
+        towards: Replaces the tilt, if the noise is Gaussian with one scale.
     """
     size = before.outside.shape
     scales = [np.broadcast_to(law.scale, size) for law in laws]
@@ -218,7 +218,7 @@ def mixed_answers(
 
 
 class MixedNumbers(NamedTuple):
-    """Independent draws of one answer; as of `MixedDraw`, one by one."""
+    """Independent draws of one answer: the fields of `MixedDraw`, one by one."""
 
     value: FloatArray
     log_weights: FloatArray
@@ -238,18 +238,18 @@ def mixed_numbers(
 ) -> MixedNumbers:
     """Draws one answer several times from P (P / P')^tilt on a grid, P being the base world's law.
 
-    Inside of a cell the draw is uniform, so its density and its weight are exact whatever the grid.
+    Within a cell the draw is uniform, so its density and its weight are exact whatever the grid.
     Mass beyond the grid is lost, which only makes a bound smaller.
 
     Args:
-        laws: As of `mixed_answers`, each without dimensions.
-        before: As of `mixed_answers`.
-        chance: As of `mixed_answers`.
-        base: As of `mixed_answers`.
-        tilt: As of `mixed_answers`.
+        laws: As in `mixed_answers`, each without dimensions.
+        before: As in `mixed_answers`.
+        chance: As in `mixed_answers`.
+        base: As in `mixed_answers`.
+        tilt: As in `mixed_answers`.
         rng: Draws.
         size: How many draws.
-        towards: In place of the tilt, which then only says how far the grid reaches.
+        towards: Replaces the tilt, which then only sets how far the grid reaches.
     """
     edges = _edges(laws, before, tilt)
     whole = laws[1].whole
@@ -261,7 +261,7 @@ def mixed_numbers(
     else:
         aim = towards(own - other)
         if not np.any(np.isfinite(own + aim)):
-            aim = np.zeros_like(own)  # the target cannot be reached any more
+            aim = np.zeros_like(own)  # the aim is out of reach
     log_heights = own + aim
     widths = np.ones_like(edges) if whole else np.diff(edges)
     log_heights -= np.max(log_heights)
@@ -291,14 +291,14 @@ def _log_densities(
 
 
 def _edges(laws: tuple[NoiseLaw, NoiseLaw], before: tuple[float, float], tilt: float) -> FloatArray:
-    """The edges of the cells; of whole numbers, these themselves."""
+    """The edges of the cells; for integer noise, the values themselves."""
     wide = max(law.width for law in laws)
     low, high = min(before), max(before)
     if laws[1].whole:
         reach = math.ceil(_REACH * wide)
         start = before[1] + math.floor(low - before[1]) - reach
         return np.arange(start, start + (high - low) + 2 * reach + 2)
-    if isinstance(laws[1], Gaussian):  # whose tilt moves it along the line
+    if isinstance(laws[1], Gaussian):  # its tilt moves it along the line
         far = (1.0 + tilt) * (high - low) + 12.0 * wide
         return np.linspace(low - far, high + far, 2 * _NODES)
     spread = np.sinh(np.linspace(-1.0, 1.0, _NODES) * math.asinh(_REACH))

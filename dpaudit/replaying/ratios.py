@@ -1,7 +1,7 @@
-"""Noisy answers that leave only as ratios: a noisy sum over a noisy count, a normalised histogram.
+"""Noisy answers released only as ratios: a noisy sum over a noisy count, a normalised histogram.
 
-Ratios of answers determine them up to one common factor, and no further. The loss is that of their
-direction: the density of all answers times s, integrated over s.
+Ratios determine the answers up to one common factor and no further. So the loss is that of the
+answers' direction: their joint density at s times the answers, integrated over s.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _LOG_CONCAVE: Final = (Gaussian, Laplace, Logistic)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _PIECES: Final = 64
 _FALL: Final = 45.0
-"""The integral reaches to where the integrand has fallen by this much, as a logarithm."""
+"""The integral ends where the logarithm of the integrand has fallen by this much."""
 _ROUNDS: Final = 12
 _BISECTIONS: Final = 30
 _NEAR: Final = 1e-9
 _MOST_ANSWERS: Final = 200
 _MOST_DIVIDED: Final = 2000
-"""What more answers with one common factor, or more ratios in all, lose is not computed."""
+"""With more answers in a group, or more ratios in all, the loss is not computed."""
 
 
 class RatioGroup(NamedTuple):
     """Answers that are known up to a common factor.
 
     Attributes:
-        numbers: Of the answers that noise was added to.
-        made: Numbers of the sums of them that are in a ratio.
-        shift: What is added to each before it is divided; None where the ratios say less, or more,
-            than the direction, so that the loss is not known.
+        numbers: Numbers of the answers that noise was added to.
+        made: Numbers of the sums that contain any of them.
+        shift: What is added to each answer before it is divided; None if the ratios determine less
+            or more than the direction, so that the loss is unknown.
     """
 
     numbers: tuple[int, ...]
@@ -48,7 +48,7 @@ class RatioGroup(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """A linear function of answers: their factors by number, and what is added."""
+    """A linear function of answers: the factor of each, by its number, and what is added."""
 
     factors: tuple[tuple[int, float], ...]
     offset: float
@@ -60,13 +60,13 @@ class _Form(NamedTuple):
 
 
 def directions(transcript: Transcript) -> Iterator[RatioGroup]:
-    """The groups of answers that are divided by one another.
+    """Groups of answers that are divided by one another.
 
     Args:
         transcript: One replay.
 
     Yields:
-        Each group; also those whose answers are released in other ways, too.
+        Each group, even if its answers are released in other ways as well.
     """
     if not transcript.quotients:
         return
@@ -108,7 +108,7 @@ def _elements(side: ComparedSide) -> Iterator[tuple[int, float, float]]:
 
 
 class _Forms:
-    """Answers as linear functions of those that noise was added to."""
+    """Expands answers into linear functions of those that noise was added to."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.places: dict[_Form, int] = {}
@@ -123,7 +123,7 @@ class _Forms:
         }
 
     def of(self, number: int, factor: float, offset: float) -> _Form:
-        """A multiple of an answer, and what is added, as a function of the answers behind it."""
+        """`factor * answer + offset` as a function of the answers that it is made of."""
         factors: dict[int, float] = defaultdict(float)
         left = [(number, factor)]
         while left:
@@ -136,7 +136,7 @@ class _Forms:
         return _Form(tuple(sorted(factors.items())), offset)
 
     def place(self, element: tuple[int, float, float]) -> int:
-        """The number of a function; multiples of one another have the same."""
+        """The number of a function; all its multiples share it."""
         if element in self._known:
             return self._known[element]
         form = self.of(*element)
@@ -149,7 +149,7 @@ class _Forms:
         return self._known[element]
 
     def made_of(self, numbers: Sequence[int]) -> Iterator[int]:
-        """Numbers of the sums without noise of which one of these is a part."""
+        """Numbers of the sums without noise that contain any of these answers."""
         for one in self._parts:
             if {number for number, _ in self.of(one, 1.0, 0.0).factors} & set(numbers):
                 yield one
@@ -160,7 +160,7 @@ def _numbers(group: Sequence[_Form]) -> tuple[int, ...]:
 
 
 def _shift(group: Sequence[_Form], numbers: Sequence[int]) -> FloatArray | None:
-    """What makes every function a linear one, if together they determine all answers."""
+    """The one shift of the answers that accounts for what the functions add; else None."""
     if len(numbers) > _MOST_ANSWERS:
         return None
     lone = {form.factors[0][0]: form.offset / form.factors[0][1] for form in group if form.is_lone}
@@ -187,16 +187,16 @@ def limits(
     selections: Sequence[AnswerSelection],
     transcript: Transcript,
 ) -> tuple[float, float] | None:
-    """The factors s for which comparisons of these answers have the outcome that they had.
+    """The range of factors s for which comparisons of these answers keep their outcome.
 
     Args:
         direction: The answers.
-        values: Of each answer.
-        selections: Their selections, one element each.
+        values: The value of each answer, by its number.
+        selections: Selections from them, one element each.
         transcript: One replay.
 
     Returns:
-        Between which factors; None if a selection is no comparison with a plain number.
+        Both ends of the range; None if a selection is no comparison with a plain number.
     """
     assert direction.shift is not None
     forms = _Forms(transcript)
@@ -227,13 +227,13 @@ def log_direction(
     """Log density of the direction of noisy answers, up to a term that is equal in both worlds.
 
     It is log int |s|^(k - 1) prod_i f_i(s y_i - m_i) ds: polar coordinates in k dimensions, for
-    both signs of s, because ratios do not tell the sign.
+    both signs of s, because ratios do not show the sign.
 
     Args:
         point: The answers y.
         centre: The values m before noise.
         laws: The noise of each.
-        between: The factors s that are possible.
+        between: The range of possible factors s.
 
     Returns:
         The logarithm; None if a law is not log-concave and continuous.
@@ -275,7 +275,7 @@ def _log_integral(
         while np.diff(log_integrand(np.asarray([0.5 * end, end])))[0] > 0:
             end *= 2.0
     left, right = low, end
-    for _ in range(_ROUNDS):  # the maximum: between the neighbours of the largest of some points
+    for _ in range(_ROUNDS):  # the maximum lies between the neighbours of the best point
         points = np.linspace(left, right, _PIECES + 1)
         best = int(np.argmax(log_integrand(points)))
         left, right = points[max(best - 1, 0)], points[min(best + 1, _PIECES)]
@@ -301,7 +301,7 @@ def _log_integral(
 def _fallen(
     log_integrand: Callable[[FloatArray], FloatArray], mode: float, outer: float, level: float
 ) -> float:
-    """How far from the maximum, towards an outer point, the function has fallen to a level."""
+    """Where the function falls to a level between its maximum and an outer point."""
     if log_integrand(np.asarray([outer]))[0] >= level:
         return outer
     inner = mode

@@ -92,10 +92,10 @@ class ReplayRecord(Document):
         parting: Where the worlds diverge, if they do.
         not_followed: Draws that could not be followed.
         fixed_seeds: Lines whose noise has the same seed in every fit.
-        rows_differ: Whether the synthetic rows differ, too.
+        rows_differ: Whether the synthetic rows differ as well.
         guesses: Further fits whose world the rows identified, without an error; the bound is then
             that of the rows. Null if no such game was won.
-        public_coins: Whether coins that are no noise count as public.
+        public_coins: Whether coins other than noise count as public.
         features: Features of synthetic tables that the record moves, for an audit after this
             replay; null if there was no search: it is consistent, or `hand_over` was off.
         seed: Root of every random stream.
@@ -194,7 +194,7 @@ class ReplayRecord(Document):
         if self.parting is not None:
             yield ""
             yield from wrapped(
-                f"The worlds part at {self.parting.place or 'the synthetic rows'}: "
+                f"The worlds diverge at {self.parting.place or 'the synthetic rows'}: "
                 f"{self.parting.meaning}."
             )
             yield from row_lines(_parted(self.parting))
@@ -239,7 +239,7 @@ class ReplayRecord(Document):
             if self.is_exact
             else f"from {self.replays} counted replays"
         )
-        rows = "and the rows differ, too" if self.rows_differ else "the rows may show less"
+        rows = "and the rows differ as well" if self.rows_differ else "the rows may show less"
         return f"{proved} ({how}); of the noisy answers, {rows}"
 
     @property
@@ -258,11 +258,11 @@ class ReplayRecord(Document):
         at = f" at delta {delta:g}" if delta else ""
         cost = f"{self.claim.quantity} {rounded(self.computed)}{at}"
         note = "" if self.computed_note is None else f"; {self.computed_note}"
-        return f"{cost}: all steps at the distances that were seen{note}"
+        return f"{cost}: all steps at the observed distances{note}"
 
 
 def _parted(found: PartingFound) -> list[Row]:
-    """What each world does where they part."""
+    """What each world does where they diverge."""
     if found.outside:
         return [Row("in", found.inside), Row("out", found.outside)]
     return [Row("rows", found.inside)]
@@ -280,10 +280,10 @@ def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
     for one in lines[:20]:
         if one.other_scale is not None:
             scales = f"{one.scale:.7g} and {one.other_scale:.7g}"
-            yield from wrapped(f"{one.place}: the scale follows the data, {scales}", rest="  ")
+            yield from wrapped(f"{one.place}: the scale depends on the data: {scales}", rest="  ")
         if one.sampling is not None:
-            chance = f"the record is in it with chance {one.sampling:.4g}"
-            yield from wrapped(f"{one.place}: of a secret sub-sample, {chance}", rest="  ")
+            chance = f"which has the record with probability {one.sampling:.4g}"
+            yield from wrapped(f"{one.place}: from a secret sub-sample, {chance}", rest="  ")
     if len(lines) > 20:
         yield f"{len(lines) - 20} more lines are in the JSON document"
 

@@ -213,5 +213,5 @@ def _bars(record: ReplayRecord) -> str:
 
 
 def _ended(place: str) -> str:
-    """The end of a file and line that is too long for the figure: there is the line."""
+    """A file and line, without its beginning if it is too long for the figure."""
     return place if len(place) <= _LONGEST else f"…{place[1 - _LONGEST :]}"

@@ -80,7 +80,7 @@ from dpaudit.versions import today
 REPLAYS: Final = 10
 """Counted replays, two fits each."""
 _ROUNDED: Final = 1.01
-"""Observed steps may cost this many times the claim, for claims are rounded."""
+"""Observed steps may cost this many times the claim, because claims are rounded."""
 _FIRST: Final = 10
 """Number of the first counted replay; the control, the pilot and its repeat come before it."""
 _HANDED: Final = 8
@@ -88,23 +88,23 @@ _HANDED: Final = 8
 _CHECKED: Final = 2
 """Replays with the largest losses are run again to look for excuses for a violation."""
 _CHANGED: Final = 10
-"""Most answers that are changed to see whether they have an influence on what is released."""
+"""Largest number of answers that are changed to see whether they influence what is released."""
 _APART: Final = (100.0, 200.0, 400.0)
 """Scales by which answers are moved to see whether they are rounded or selected from."""
 _MANY_ROWS: Final = 50_000
-"""So many synthetic rows show a small influence that a few rounded ones hide."""
+"""Enough synthetic rows to show a small influence that a few rounded rows hide."""
 _OTHER_COINS: Final = 2
 """Number of redraws of the coins to see whether the released answers depend on them."""
 _OF_ROWS: Final = 0.1
 """Share of the error probability for the game of the rows, if both need a share."""
 _MEANING: Final = {
     PartKind.ROWS: "the synthetic rows differ although all noisy answers and coins are equal",
-    PartKind.STEPS: "what the code does next follows the data, without noise",
-    PartKind.SHAPES: "how many numbers get noise follows the data",
-    PartKind.OPERANDS: "a value that no noise protects is put together with noisy answers",
-    PartKind.DRAWS: "a sampler's parameters follow the data although all answers are equal",
+    PartKind.STEPS: "what the code does next depends on the data, without noise",
+    PartKind.SHAPES: "the number of noisy values depends on the data",
+    PartKind.OPERANDS: "a value without noise is combined with noisy answers",
+    PartKind.DRAWS: "a sampler's parameters depend on the data although all answers are equal",
     PartKind.REUSED: "noise is used a second time, so that a difference of two answers has none",
-    PartKind.FAILURE: "the generator fails in one world alone",
+    PartKind.FAILURE: "the generator fails in only one world",
 }
 _SURE: Final = frozenset({PartKind.OPERANDS, PartKind.REUSED})
 """Divergences that are visible in the released output.
@@ -319,7 +319,7 @@ def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
 def _play(
     setting: _Setting, order: Order, *, alike: World | None = None, rows: int | None = None
 ) -> Played:
-    """One replay; with the table of one world in both or another number of rows, if asked.
+    """One replay; on request with one world's table in both, or another number of rows.
 
     If the order has rows, both worlds have the same table except for those rows.
     """
@@ -428,9 +428,9 @@ def _replayed(
 
 
 def _piloted(setting: _Setting, say: Callable[[str], None]) -> _Found:
-    """The pilot, and whether the target's own coins decide its membership in sub-samples.
+    """Runs the pilot and checks whether the target's own coins decide its sub-sample membership.
 
-    Either outcome of the comparison may mean membership.
+    Either outcome of a comparison may mean membership, so both are tried.
     """
     fits, loose = 0, None
     for kept in (True, False):
@@ -459,7 +459,7 @@ def _is_subsample(
     count = len(setting.spec.game.table(World.IN, 0))
     checks = other_orders(transcript, order, count, _place_of(setting), rng)
     for changed in checks:
-        say("the records' own coins fall otherwise")
+        say("other outcomes of the records' own coins")
         found.fits += 2
         again = _play(setting, changed).transcript
         followed = leaves_no_trace(again) if changed.rows else follows_coins(transcript, again)
@@ -470,7 +470,7 @@ def _is_subsample(
 
 
 def _named(target: Target) -> str:
-    """The target as an option: its row where it was searched for in the table."""
+    """The target as an option's value: its row if it was searched for in the table."""
     is_named = ":" in target.choice or target.row is None
     return target.choice if is_named else f"row:{target.row}"
 
@@ -489,7 +489,7 @@ def _identified(
     game, first = setting.spec.game, found.fits
 
     def fitted(world: World) -> pd.DataFrame | None:
-        say(f"rows of fit {found.fits - first + 1} in a world of its own")
+        say(f"rows of separate fit {found.fits - first + 1}")
         found.fits += 1
         return setting.worlds.fitted(game.table(world, 0), rows=setting.rows, number=found.fits)
 
@@ -553,7 +553,7 @@ def _control_said(control: Played) -> str | None:
     if moved or transcript.choices:
         where = moved[0] if moved else transcript.choices[0].site
         return f"two fits of the same table differ at {where}"
-    return "two fits of the same table give other rows" if _differ(control) else None
+    return "two fits of the same table give different rows" if _differ(control) else None
 
 
 def _once_drawn(pilot: Transcript, drawn: Transcript) -> str | None:
@@ -570,7 +570,7 @@ def _differ(played: Played) -> bool:
 
 
 def _fixed(first: Transcript, second: Transcript) -> tuple[Site, ...]:
-    """Lines whose noise comes from the same seed in two fits with different ones."""
+    """Lines whose noise has the same seed in two fits that got different seeds."""
     seeds = [
         {
             (step.site, step.seed)
@@ -587,8 +587,8 @@ def _used(
 ) -> frozenset[Site]:
     """Lines whose answers are used as numbers, although no such use was observed.
 
-    Both worlds have the same table, and one gets slightly changed answers, too little for a
-    comparison: if the worlds then differ, the answers were used as numbers.
+    Both worlds have the same table, and one gets answers that are changed too little for a
+    comparison to notice. If the worlds then differ, the answers are used as numbers.
     """
     noisy = {step.site for step in pilot.noisy}
     seen = losses(pilot)
@@ -625,14 +625,14 @@ def _excuses(
     found: _Found,
     say: Callable[[str], None],
 ) -> None:
-    """Whether randomness other than noise may protect the findings of this replay.
+    """Checks whether randomness other than noise may excuse the findings of this replay.
 
     Runs the replay again with the same answers, and with other coins (first all reversed, then
     random) or another seed. If all values before noise, all probabilities and the divergence stay
     the same, coins hide nothing there, and no randomness has been missed.
     """
     changes = [order._replace(seed=2000 + order.number)]
-    # Noise whose use was not seen is drawn with the coins, and is never public.
+    # Noise whose use was not observed is drawn with the coins, and is never public.
     secret = next((one.site for one in transcript.unfollowed if one.unseen), None)
     if secret is None and not setting.public_coins:
         secret = transcript.coin_before
@@ -664,10 +664,11 @@ def _resting(
     whole: _Judged,
     say: Callable[[str], None],
 ) -> _Judged:
-    """What answers prove that have an influence on what is released.
+    """What is proved by the answers that influence what is released.
 
-    Changes the answers that raise a loss, one question at a time and the largest first, until those
-    with an influence exceed the claim by themselves, or `_CHANGED` were changed and all have one.
+    Changes the answers that raise a loss, one question at a time, largest loss first. Ends when
+    those with an influence exceed the claim by themselves, or when `_CHANGED` were changed; if all
+    of these have an influence, the whole result stands.
     """
     shown: frozenset[Question] = frozenset()
     tried: set[frozenset[Question]] = set()
@@ -711,9 +712,9 @@ def _are_numbers(
     """Whether answers are used as numbers, rounded or not, and not only selected from.
 
     Both worlds have the same table and, except for these answers, the same answers. A slight change
-    shows where numbers are used. Where it does not, they may be rounded: all numbers of an
-    answer are moved far up, by unlike distances. No maximum, order or comparison with a limit
-    follows that.
+    shows that numbers are used. If it does not, they may be rounded, so all numbers of an answer
+    are moved far up, farther in one world than in the other. No maximum, order or comparison with a
+    limit changes with that.
     """
     nudged = order._replace(given=played.transcript.given, nudged=one.keys)
 
@@ -737,7 +738,7 @@ def _has_influence(
     found: _Found,
     say: Callable[[str], None],
 ) -> bool:
-    """Whether anything changes with some answers; if not, in many more rows."""
+    """Whether anything changes with some answers; if not, tries again with many more rows."""
     same_answers = order._replace(given=played.transcript.given)
     for rows in (setting.rows, max(setting.rows, _MANY_ROWS)):
         if rows > setting.rows:
@@ -873,9 +874,9 @@ def _computed(
     counted: Sequence[Transcript],
     proved: float,
 ) -> Computed:
-    """What the steps cost: of the pilot, or of the replay where they cost most if more is proved.
+    """What the steps cost in the pilot, or in the costliest replay if more than that is proved.
 
-    A value below what is proved has its reason.
+    A value below what is proved comes with the reason.
     """
     claim, used = setting.spec.claim, found.used
     cost = computed(found.pilot, pilot_losses, claim)
@@ -892,11 +893,11 @@ def _computed(
 def _left_out(setting: _Setting, found: _Found, counted: Sequence[Transcript]) -> str:
     """Why the observed steps cost less than is proved."""
     if found.identified is not None:
-        return "the synthetic rows show more than these steps"
+        return "the synthetic rows reveal more than these steps"
     if found.fixed:
-        return "noise of a fixed seed is no secret"
+        return "noise from a fixed seed is not secret"
     if any(one.parting is not None for one in counted):
-        return "the two runs part in some replays"
+        return "the worlds diverge in some replays"
     every = [losses(one, used=found.used) for one in counted]
     if any(one.how is How.SELECTED and one.largest is None for own in every for one in own):
         return "selections count by the outcomes that were drawn"
@@ -924,7 +925,9 @@ def _parting(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFound |
 def _not_followed(pilot: Transcript, found: Sequence[Any]) -> tuple[NotFollowed, ...]:
     listed = [NotFollowed(str(one.site), one.why) for one in pilot.unfollowed]
     listed += [
-        NotFollowed(str(one.site), "noisy answers whose use was not seen; counted as if released")
+        NotFollowed(
+            str(one.site), "noisy answers whose use was not observed; they count as released"
+        )
         for one in found
         if one.how is How.ASSUMED and one.value != 0
     ]
@@ -939,7 +942,7 @@ def _decide(
     above: bool,
     parted: PartingFound | None,
 ) -> None:
-    """Notes the verdict, and what could excuse a loss."""
+    """Sets the verdict, and what could excuse a loss."""
     public_coins = setting.public_coins
     found.doubts = tuple(_doubts(found, counted, parted, above=above, public_coins=public_coins))
     found.verdict, found.reasons = _verdict(
@@ -953,7 +956,7 @@ def _decide(
             f"the observed steps cost {setting.spec.claim.quantity} {cost:.3g}, more than the "
             "claim, which is not proved"
             + (
-                "; of some noisy answers only ratios are released, which cost less"
+                "; some noisy answers are released only as ratios, which cost less"
                 if ratios
                 else ""
             )
@@ -990,18 +993,20 @@ def _verdict(
     if found.fixed:
         where = ", ".join(map(str, found.fixed))
         return Verdict.VIOLATION, (
-            f"the noise at {where} has the same seed in every fit: it is no secret",
+            f"the noise at {where} has the same seed in every fit, so it is not secret",
         )
     shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
     if parted is None and not found.heard and not found.pilot.follows_coins:
         return Verdict.INCONCLUSIVE, (
-            "no noise was heard, and with the same coins this record changed nothing; what other "
-            "coins show is not known: run a black-box audit (`dpaudit audit`)",
+            "no noise was observed, and with the same coins this record changed nothing; other "
+            "coins may show more: run a black-box audit (`dpaudit audit`)",
         )
     if parted is not None and not found.heard and not shown:
         lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
         heard = (
-            "no noise was heard" if lost is None else f"the noise of {lost.site} was lost sight of"
+            "no noise was observed"
+            if lost is None
+            else f"the noise of {lost.site} cannot be followed"
         )
         return Verdict.INCONCLUSIVE, (
             f"{heard}, and {parted.meaning}: run a black-box audit (`dpaudit audit`)",
@@ -1014,7 +1019,7 @@ def _verdict(
         cut = next((one for one in (found.pilot, *counted) if one.parting is not None), None)
         if cut is not None:
             return Verdict.INCONCLUSIVE, (
-                f"what comes after {cut.unfollowed[-1].site} cannot be followed: "
+                f"what happens after {cut.unfollowed[-1].site} cannot be followed: "
                 f"{cut.unfollowed[-1].why}",
             )
         if found.once_drawn is not None:
@@ -1022,11 +1027,11 @@ def _verdict(
         if found.open_use:
             return Verdict.INCONCLUSIVE, found.doubts
         mixed = next((one.site for one in found.pilot.unfollowed if one.mixed), None)
-        rare = f"what noisy answers and data decide together at {mixed}, rarely, is not ruled out"
+        rare = f"a rare leak where noisy answers are combined with data ({mixed}) is not ruled out"
         return Verdict.CONSISTENT, (
             _consistent(found),
             *((rare,) if mixed is not None else ()),
-            *(f"nothing is proved, for {one}" for one in found.doubts),
+            *(f"nothing is proved, because {one}" for one in found.doubts),
         )
     if found.doubts:
         return Verdict.INCONCLUSIVE, found.doubts
@@ -1036,18 +1041,16 @@ def _verdict(
     follows = next((step for step in found.pilot.noisy if not same(*_scales(step))), None)
     if follows is not None:
         scales = " and ".join(f"{float(np.min(one)):.6g}" for one in _scales(follows))
-        what = f"the scale of the noise at {follows.site} follows the data"
+        what = f"the scale of the noise at {follows.site} depends on the data"
         if follows.rescaled is not None:
-            what = (
-                f"noisy answers are multiplied at {follows.rescaled} by a value that follows data"
-            )
+            what = f"noisy answers are multiplied at {follows.rescaled} by a value from the data"
             scales = f"noise of {scales}"
         reason = f"{reason}; {what}: {scales}"
     if parted is not None:
         where = "" if parted.place is None else f" ({parted.place})"
         reason = f"{parted.meaning}{where}, in {parted.replays} of {len(counted)} replays"
     if public_coins:
-        reason = f"{reason}; all coins but noise are taken to be public, as was said"
+        reason = f"{reason}; all coins other than noise count as public, as requested"
     return Verdict.VIOLATION, (reason,)
 
 
@@ -1059,14 +1062,21 @@ def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
 
 def _consistent(found: _Found) -> str:
     if not found.heard:
-        return "no noise was heard; what was seen to follow coins does not depend on this record"
+        return "no noise was observed, and what coins decide does not depend on this record"
     if found.loose is not None:
-        return f"within the claim as the record's own coins fell ({found.loose}); they decide more"
+        return (
+            f"within the claim for the outcomes of the record's own coins at {found.loose} that "
+            "were drawn; they decide more than membership in a sub-sample"
+        )
     if found.pilot.tosses:
-        return "within the claim if no coins are secret but the record's own that sub-sample it"
+        return (
+            "within the claim if the only secret coins are those that put records into sub-samples"
+        )
     if found.pilot.coin_before is not None:
         return "within the claim even if all coins are public; other records are not ruled out"
-    return "other records and tables, and what replay does not hear, are not ruled out"
+    return (
+        "leaks of other records or tables, or through draws that replay misses, are not ruled out"
+    )
 
 
 def _doubts(
@@ -1086,23 +1096,23 @@ def _doubts(
             if one.how is How.ASSUMED and abs(one.value) > EXACT
         }
         yield (
-            f"how the noisy answers of {', '.join(sorted(open_sites))} are used is not followed; "
+            f"the use of the noisy answers at {', '.join(sorted(open_sites))} is not followed; "
             "if they are released, the loss exceeds the claim"
         )
     if found.unheard:
         yield (
             "what is released changes with the seed although all answers and coins are equal: "
-            "there is randomness that replay does not hear, and it may protect"
+            "replay misses some randomness, which may protect"
         )
     if found.idle:
         yield (
-            f"nothing was seen to change with the answers at {', '.join(map(str, found.idle))}; "
+            f"nothing changed with the answers at {', '.join(map(str, found.idle))}; "
             "the loss of the other answers does not exceed the claim"
         )
     if found.coarse:
         yield (
-            f"what follows the answers at {', '.join(map(str, found.coarse))} is only selected by "
-            "them, in a way that is not followed; if they are released, the loss exceeds the claim"
+            f"the answers at {', '.join(map(str, found.coarse))} only select what follows, in "
+            "a way that replay does not follow; if they are released, the loss exceeds the claim"
         )
     if found.loose is not None:
         yield (
@@ -1125,7 +1135,7 @@ def _doubts(
         (one.uncoupled for one in (found.pilot, *counted) if one.uncoupled is not None), None
     )
     if uncoupled is not None and not public_coins:
-        yield f"how many coins are drawn at {uncoupled} follows the record, and they may be secret"
+        yield f"the number of coins at {uncoupled} depends on the record, and they may be secret"
     if unknown:
         yield f"a draw at {unknown[0].site} cannot be followed: {unknown[0].why}"
     if parted is None:
@@ -1137,7 +1147,7 @@ def _doubts(
             "(`dpaudit audit`)"
         )
     if kind is PartKind.FAILURE:
-        yield f"the generator fails in one world alone: {parted.inside}; {parted.outside}"
+        yield f"the generator fails in only one world: {parted.inside}; {parted.outside}"
     elif kind is PartKind.ROWS and found.pilot.first_coin is not None and not public_coins:
         yield (
             "the synthetic rows differ although all noisy answers are equal, but coins could hide "

@@ -26,13 +26,13 @@ def other_orders(
 ) -> Iterator[Order]:
     """Replays that must not differ further if coins decide membership only.
 
-    The target's coins are all "out"; then each outcome follows each other; then they are random.
-    Then the coins of either half of the other records are "out".
+    First the target's coins are all "out", then each outcome follows each other, then they are
+    random. At last the coins of one half of the other records are "out", then those of the other.
 
     Args:
         transcript: A replay in which the target's coins are all "in".
         order: How it was drawn.
-        count: Of all records.
+        count: Number of records.
         target: The place of the target.
         rng: Draws patterns and halves.
     """
@@ -58,7 +58,7 @@ def with_other_rows(
 
     Args:
         table: The table.
-        rows: The places.
+        rows: Places of the rows that are replaced.
         rng: Picks the replacements.
     """
     places = np.arange(len(table))
@@ -109,7 +109,7 @@ def leaves_no_trace(transcript: Transcript) -> bool:
 
 
 def _alike_in_use(first: Transcript, second: Transcript) -> bool:
-    """Whether as many answers were given, with the same uses."""
+    """Whether both have equally many answers, with the same uses."""
     released = [
         np.sort(np.concatenate([np.zeros(0, dtype=int), *one.released])) for one in (first, second)
     ]

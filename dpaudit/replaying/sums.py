@@ -1,6 +1,7 @@
-"""Answers that are summed before release: shares of noise, and noise on noise.
+"""Answers that are summed before release: noise in shares, and noise added to noise.
 
-If answers are used only in sums, the sum is the answer: one step with the law of all its noise.
+Where answers are used only in a sum, the sum is the answer: one step, with the law of all its
+noise.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from dpaudit.replaying.transcript import (
 _NOTHING: Final = 1e-9
 """What is left of a sum counts as nothing, as a share of it."""
 _ROWS_EACH: Final = 10
-"""Rows with noise of their own for each answer that they share, before it counts as released."""
+"""Rows needed for each answer that rows share, before it counts as released."""
 
 
 def settled(transcript: Transcript) -> Transcript:
-    """A transcript in which sums replace their parts.
+    """The transcript with sums in place of their parts.
 
     Sums that share parts, as of a symmetrised matrix, are replaced if all noise is Gaussian.
 
@@ -50,8 +51,8 @@ def settled(transcript: Transcript) -> Transcript:
         transcript: One replay.
 
     Returns:
-        The same transcript if nothing is summed. Parts stay that are also used otherwise (they
-        determine the sum), and those of sums whose law is not known.
+        The transcript unchanged if nothing is summed. Parts stay if they are also used elsewhere
+        (then they count, and determine the sum), or if the law of a sum's noise is unknown.
     """
     if not transcript.summed:
         return transcript
@@ -300,7 +301,7 @@ def _is_used(numbers: IntArray, transcript: Transcript) -> NDArray[np.bool_]:
 
 
 def shown(transcript: Transcript) -> IntArray:
-    """Numbers of answers that follow from released ones: the rest of a sum, or what rows share."""
+    """Numbers of answers that released ones determine: a sum's last part, or what rows share."""
     before = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
     known = _with_rests(transcript, before)
     shared = _shared_by_rows(transcript, known)
@@ -310,7 +311,7 @@ def shown(transcript: Transcript) -> IntArray:
 
 
 def _with_rests(transcript: Transcript, released: Set[int]) -> set[int]:
-    """All answers that are determined by ratios, or by sums without noise, and by known answers."""
+    """The known answers, and those that they determine through ratios and sums without noise."""
     known, count = set(released), -1
     while count != len(known):
         count = len(known)
@@ -330,10 +331,10 @@ def _with_rests(transcript: Transcript, released: Set[int]) -> set[int]:
 
 
 def _shared_by_rows(transcript: Transcript, known: Set[int]) -> set[int]:
-    """Answers that count as released because many rows have them, each with noise of its own.
+    """Answers that count as released because many rows contain them, each with noise of its own.
 
-    They are determined by as many rows as one likes, as the parameters of a sampler are: those of
-    which the released sums are linear functions of full rank.
+    Enough rows determine them, as enough samples determine the parameters of a sampler. They are
+    the answers of which the released sums are linear functions of full rank.
     """
     if not any(one.noise for one in transcript.derived):
         return set()
@@ -341,7 +342,7 @@ def _shared_by_rows(transcript: Transcript, known: Set[int]) -> set[int]:
     plain = parts_of(one for one in transcript.derived if not one.noise)
 
     def unknown(parts: Iterable[tuple[int, float]]) -> dict[int, float]:
-        """A sum as one of unknown answers that are no sums without noise."""
+        """The unknown answers in a sum and their factors; sums without noise are expanded."""
         found: dict[int, float] = defaultdict(float)
         for number, factor in parts:
             if number in plain and number not in known:
@@ -365,7 +366,7 @@ def _shared_by_rows(transcript: Transcript, known: Set[int]) -> set[int]:
 
 
 def parts_of(derived: Iterable[Derived]) -> dict[int, list[tuple[int, float]]]:
-    """The parts of each sum and their factors, by its number.
+    """The parts of each sum with their factors, by the number of the sum.
 
     Args:
         derived: The sums.
@@ -383,8 +384,8 @@ def parts_of(derived: Iterable[Derived]) -> dict[int, list[tuple[int, float]]]:
 def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> NoisyStep | None:
     """A sum as one step; None if its law is unknown.
 
-    `weighed` holds the steps whose weight is already in a sum: several rows of one step may be
-    summed.
+    Several rows of one step may be summed: `weighed` holds the steps whose weight is already in a
+    sum.
     """
     numbers = numbers_of(derived.ids)
     if numbers.size == 0 or not np.array_equal(numbers, numbers[0] + np.arange(numbers.size)):
@@ -424,7 +425,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> Nois
         return None
     toss = tosses.pop()
     answer = flat(derived.value)
-    if isinstance(laws[0], Gaussian):  # all draws are shifts: so is the sum's
+    if isinstance(laws[0], Gaussian):  # each draw is moved by a shift, and so is their sum
         world = next((at for at in (0, 1) if np.allclose(moved, 0.0) or steps[0].base == at), 0)
         noise = answer - before[world]
         law = laws[world]
@@ -447,7 +448,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep], weighed: set[int]) -> Nois
 
 
 def _taken(numbers: IntArray, steps: list[NoisyStep]) -> tuple[NoisyStep, IntArray] | None:
-    """The step of all these answers, and their places in it."""
+    """The step that all these answers belong to, and their places in it; None if there is none."""
     for step in steps:
         places = numbers - step.first
         if np.all((places >= 0) & (places < step.answer.size)):
@@ -459,9 +460,9 @@ def shares_of(law: NoiseLaw, places: IntArray, size: int) -> list[Share] | None:
     """The law of some elements of a step, as a sum of draws.
 
     Args:
-        law: Of all elements.
-        places: Those elements.
-        size: How many there are in all.
+        law: The law of all elements of the step.
+        places: Places of the elements that are asked for.
+        size: Number of elements of the step.
 
     Returns:
         The draws; None if the law cannot be summed.

@@ -32,7 +32,7 @@ class Site(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A value of each world."""
+    """A value in each world."""
 
     inside: FloatArray
     outside: FloatArray
@@ -52,8 +52,8 @@ class Toss(NamedTuple):
 
     Attributes:
         site: Where the coin is compared.
-        chance: That it is in.
-        inside: How the coin was made to fall.
+        chance: Probability that the target is in.
+        inside: Whether the coin was made to fall "in".
     """
 
     site: Site
@@ -71,14 +71,14 @@ class NoisyStep:
         before: The value before noise in each world; flat.
         laws: The noise in each world.
         answer: The answer, the same in both worlds; flat.
-        seed: What seeded the generator of the noise, if that is known.
-        drawn: Numbers of the draws of noise in world "in": one is used once.
+        seed: What seeded the generator of the noise, if known.
+        drawn: Numbers of the draws of noise in world "in"; each is used once.
         moved: How far the tilt moved each answer.
         log_weight: log P(answer) - log Q(answer).
         base: The world whose law it was drawn from: 0 is "in".
-        toss: Number of the target's coin that fell last before it, if there is one.
-        chance: That this coin is "in", given the answers before.
-        rescaled: Where the answers were multiplied by a value that follows the data.
+        toss: Number of the target's latest coin before it, if there is one.
+        chance: Probability that this coin is "in", given the earlier answers.
+        rescaled: Where the answers were multiplied by a value that depends on the data.
         keys: The questions that its answers answer; several for a sum.
     """
 
@@ -103,12 +103,12 @@ class ChoiceStep:
     """A place drawn with known probabilities.
 
     Attributes:
-        site: Where.
-        log_probability: Of each place that was drawn, in each world.
-        largest: The largest ratio of probabilities, as its logarithm, over all outcomes.
-        table: Probabilities of all places in each world; of coins, that each is below its limit.
-        toss: As of `NoisyStep`.
-        keys: As of `NoisyStep`.
+        site: Where it is drawn.
+        log_probability: Log probability of each place that was drawn, in each world.
+        largest: Logarithm of the largest ratio of probabilities over all outcomes.
+        table: Probabilities of all places in each world; for coins, of each being below its limit.
+        toss: As in `NoisyStep`.
+        keys: As in `NoisyStep`.
     """
 
     site: Site
@@ -138,7 +138,7 @@ class AnswerSelection:
     """A use of answers that reveals less than their values.
 
     Attributes:
-        site: Where.
+        site: Where it is made.
         how: "largest", "ordered" or "compare".
         ids: The answers.
         factor: What each is multiplied by.
@@ -166,7 +166,7 @@ class Derived:
         ids: Their numbers.
         parents: Numbers and factors of what is summed.
         offset: What is added.
-        noise: The noise that is added, as messages have it.
+        noise: The noise that is added, as messages describe it.
         value: The sums.
     """
 
@@ -233,12 +233,12 @@ class Unfollowed(NamedTuple):
 
     Attributes:
         site: Where it is drawn, or used.
-        why: What replay cannot say of it.
+        why: Why not.
         unseen: Whether no use was observed at all: it adds to no observed answer, so it can excuse
             a divergence, but not a loss.
         public_coins: Whether the only open question is that coins are assumed public.
-        mixed: Whether each noisy answer is put together with many values of the data here, which
-            its noise cannot protect: it can excuse a divergence, but not a loss.
+        mixed: Whether each noisy answer is combined with many values of the data here, which its
+            noise cannot protect: it can excuse a divergence, but not a loss.
     """
 
     site: Site
@@ -259,15 +259,15 @@ class Transcript:
         derived: Answers made from others.
         quotients: Answers divided by others.
         released: Numbers of answers that were used as numbers.
-        reduced: Numbers of answers of which fewer numbers were made, in a way that is not followed.
+        reduced: Numbers of answers of which a function that is not followed made fewer numbers.
         parting: Where the worlds diverge, if they do.
-        unfollowed: Draws that could not be followed. log_weight: log P(answers) - log Q(answers),
-            where Q is the law they were drawn from.
+        unfollowed: Draws that could not be followed.
+        log_weight: log P(answers) - log Q(answers), where Q is the law they were drawn from.
         first_coin: The first line that drew a coin shared by both worlds.
         coin_before: The same, if a later step depends on the record.
         follows_coins: Whether the use of a coin was seen: a comparison, or a choice.
         tosses: Coins that decide whether the target is in a sub-sample, in order.
-        chance: That the last of them is "in", given all answers; 1 where there is none.
+        chance: Probability that the last of them is "in", given all answers; 1 if there is none.
         given: The answer to each question, by kind, line and count.
         uncoupled: The first line at which the number of coins depends on the record.
         seconds: How long it took.

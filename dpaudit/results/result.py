@@ -178,7 +178,7 @@ class AuditResult(AuditRecord):
         elif self.power.max_provable < limit:
             why = (
                 f"no attack could have proved more than {rounded_down(self.power.max_provable)} "
-                f"here, so that the audit says nothing of {limit:g}: ask for more shadow models"
+                f"here, so the audit cannot decide about {limit:g}: ask for more shadow models"
             )
         else:
             return

@@ -53,7 +53,7 @@ def _clipping(trace: Trace) -> Iterator[CheckOutcome]:
     whole, part = clipped > most, (added > most) & (clipped <= most)
     for id_, over, norms, what in (
         (_WHOLE, whole, clipped, "after clipping"),
-        (_PART, part, added, "with what is added beside their clipped part"),
+        (_PART, part, added, "with what is added to their clipped part"),
     ):
         if not over.any():
             yield Passed(id_) if norms.size else Skipped(id_, "all batches were empty")

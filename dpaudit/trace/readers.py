@@ -49,7 +49,7 @@ def readers(trainings: Trainings) -> Iterator[CheckOutcome]:
             read=reached,
             votes=0,
         )
-        yield Skipped("student-sees-real-rows", "there is no student: nobody votes")
+        yield Skipped("student-sees-real-rows", "there is no student, and no teacher votes")
     else:
         yield Passed("no-pate")
         yield _seen("student-sees-real-rows", "the student", reached, n, trace.ones.size)
@@ -63,7 +63,9 @@ def readers(trainings: Trainings) -> Iterator[CheckOutcome]:
 def _seen(id_: str, name: str, read: int, n: int, votes: int) -> CheckOutcome:
     if not read:
         return Passed(id_)
-    evidence = f"{read} of {n} records reach {name} directly, beside {votes} votes of teachers"
+    evidence = (
+        f"{read} of {n} records reach {name} directly, in addition to {votes} votes of teachers"
+    )
     return found(id_, evidence, records=n, read=read, votes=votes)
 
 

@@ -110,7 +110,7 @@ class Experiment:
 
     @property
     def held_out_rows(self) -> int:
-        """Synthetic rows to test on in setting C: in proportion, as of the real table."""
+        """Synthetic rows to test on in setting C: in the same proportion as of the real table."""
         return max(round(self.rows * len(self.test) / len(self.train)), 2)
 
     @cached_property

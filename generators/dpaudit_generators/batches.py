@@ -152,7 +152,7 @@ def claim_of_model(claim: C, *, seed: int | None) -> C:
 
     Args:
         claim: The generator's.
-        seed: That the model was trained from; None means the operating system's entropy.
+        seed: Seed of the training; None means the operating system's entropy.
     """
     noise = _SYSTEM if seed is None else _SEEDED
     return replace(claim, source=f"{claim.source}; {noise}")
@@ -220,13 +220,13 @@ def require_columns(data: pd.DataFrame, schema: Schema) -> None:
 
 
 def count_codes(codes: IntArray, *, cells: int, missing: bool) -> IntArray:
-    """How often each cell of a public domain occurs.
+    """Counts how often each cell of a public domain occurs.
 
     Args:
         codes: Cells 0, 1, ... of the values [n], `MISSING` or `OTHER`.
         cells: Size of the domain.
-        missing: Whether its last cell counts missing values, which else count nowhere, as values
-            that the schema does not know.
+        missing: Whether its last cell counts missing values; otherwise these are not counted, like
+            values that the schema does not know.
 
     Returns:
         Counts [cells].

@@ -228,7 +228,7 @@ def running_sums(counts: Any, values: Any, rng: Rng) -> Any:
 
 
 def consistent_epsilon() -> float:
-    """What such counts cost: the total moves by 1, and across it the counts by what is left of 1."""
+    """What they cost: the total moves by 1, and across it the counts by what is left of 1."""
     return gaussian_epsilon(math.sqrt(1.0 + (1.0 - 1.0 / CELLS)), DELTA)
 
 

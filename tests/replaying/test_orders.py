@@ -31,7 +31,7 @@ def replayed(name: str, **given: Any) -> ReplayRecord:
 def test_a_selection_that_is_not_followed_is_no_violation(name: str) -> None:
     record = replayed(name)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-    assert "is only selected by them, in a way that is not followed" in str(record.reasons)
+    assert "only select what follows, in a way that replay does not follow" in str(record.reasons)
     assert record.proved == 0.0
 
 
@@ -72,7 +72,7 @@ def test_noise_that_is_used_again_is_not_followed(name: str) -> None:
 def test_an_answer_that_is_released_with_and_without_data_is_not_followed() -> None:
     record = replayed("ResidualShown")
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-    assert "noisy answers are used as numbers and put together with data" in str(record.reasons)
+    assert "noisy answers are used as numbers and combined with data" in str(record.reasons)
 
 
 @pytest.mark.parametrize(

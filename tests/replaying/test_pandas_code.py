@@ -106,4 +106,6 @@ def test_nothing_is_proved_given_noise_that_may_be_secret() -> None:
     )
     assert record.verdict is Verdict.CONSISTENT
     assert record.proved == 0.0
-    assert record.reasons[1].startswith("nothing is proved, for what is released depends on coins")
+    assert record.reasons[1].startswith(
+        "nothing is proved, because what is released depends on coins"
+    )

@@ -114,7 +114,7 @@ def test_gaussian_steps_are_computed_in_the_quantity_of_the_claim(
         ("ExponentialMechanism", {"mu": 1.0}, "is no Gaussian step: its mu is not known"),
         ("GaussianCounts", {"epsilon": 1.0, "delta": 0.0}, "no epsilon at delta 0"),
         ("ScaleByRows", {}, "the scale of the noise at listened.py"),
-        ("NoiseReused", {}, "the two runs part"),
+        ("NoiseReused", {}, "the worlds diverge"),
     ],
 )
 def test_steps_whose_cost_is_not_known_say_why(
@@ -291,7 +291,7 @@ def test_a_factor_that_follows_the_data_changes_the_noise_and_no_more() -> None:
     broken = replayed("NoisierMeanOfRows", replays=10)
     assert broken.verdict is Verdict.VIOLATION, str(broken)
     place = line_of("MeanOfRows", "/ self.rows")
-    assert f"multiplied at {place} by a value that follows data" in broken.reasons[0]
+    assert f"multiplied at {place} by a value from the data" in broken.reasons[0]
 
 
 def test_what_is_made_of_data_and_a_released_answer_is_data() -> None:
@@ -338,16 +338,16 @@ def test_a_loop_that_the_data_ends_is_named() -> None:
     ("name", "said"),
     [
         ("ByHand", "coins"),
-        ("Copier", "no noise was heard"),
+        ("Copier", "no noise was observed"),
         pytest.param("RandomisedResponse", "coins", marks=pytest.mark.ci),
         ("Forgetful", "not repeatable"),
         pytest.param("RandomProjection", "", marks=pytest.mark.ci),
-        ("Compiled", "does not hear"),
+        ("Compiled", "replay misses some randomness"),
         ("InThreads", "thread"),
         pytest.param("ShareReused", "used more than once", marks=pytest.mark.ci),
-        pytest.param("MixedNoise", "no known law", marks=pytest.mark.ci),
-        ("OneByOne", "put together with data"),
-        ("Accumulated", "put together with data"),
+        pytest.param("MixedNoise", "law is not known", marks=pytest.mark.ci),
+        ("OneByOne", "combined with data"),
+        ("Accumulated", "combined with data"),
     ],
 )
 def test_what_cannot_be_followed_is_inconclusive(name: str, said: str) -> None:
@@ -393,7 +393,7 @@ def test_more_noise_on_a_noisy_tensor_counts() -> None:
 def test_a_tensor_of_answers_divided_by_the_number_of_records_has_other_noise() -> None:
     record = replayed("DividedInTorch", replays=10)
     assert record.verdict is Verdict.VIOLATION, str(record)
-    assert f"multiplied at {line_of('DividedInTorch', '/=')} by a value that follows data" in str(
+    assert f"multiplied at {line_of('DividedInTorch', '/=')} by a value from the data" in str(
         record.reasons
     )
     [line] = record.ledger
@@ -441,7 +441,7 @@ def test_rows_that_differ_are_counted_in_one_line() -> None:
 def test_coins_excuse_nothing_where_the_proof_does_not_count_on_them() -> None:
     record = replayed("RandomisedResponse", epsilon=0.2, public_coins=True)
     assert record.verdict is Verdict.VIOLATION, str(record)
-    assert "taken to be public, as was said" in record.reasons[0]
+    assert "count as public, as requested" in record.reasons[0]
     assert "--public-coins" in record.reproduce
 
 

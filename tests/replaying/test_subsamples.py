@@ -143,7 +143,7 @@ def test_a_training_with_too_little_noise_on_sub_samples_is_found_and_its_honest
         ("CountOfASample", "could hide it"),
         pytest.param("SumOfSteps", "not followed", marks=pytest.mark.ci),
         ("SmallestCoins", "used as numbers"),
-        ("RateByRows", "follows the data"),
+        ("RateByRows", "depends on the data"),
         ("Replaced", "coins"),
     ],
 )

@@ -111,10 +111,10 @@ class OneRunSession(Session[OneRunSpec, Outcome]):
         bound = max(bounds)
         best = guessed[bounds.index(bound)]
         made, correct = guarantee.strongest(best.right, bound, confidence=confidence)
-        seen = f"{correct} of the surest {made} guesses of {best.attack} were right"
+        seen = f"{correct} of the {made} most confident guesses of {best.attack} were right"
         words = ControlWords(
-            hidden=f"a generator that ignores its data gave no coin away: {seen}",
-            found=f"a generator that ignores its data gave coins away ({seen}): the game leaks",
+            hidden=f"a generator that ignores its data revealed no coin: {seen}",
+            found=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
             caught=f"a generator that releases its training rows was caught: {seen}",
             missed="a generator that releases its training rows was not caught ({bound}): "
             f"{seen}; ask for more `rows`",

@@ -100,8 +100,8 @@ def judged(role: Role, found: RecordsEvaluation | None, *, highest: float) -> Co
         return unfinished(role, "too few of its models finished", highest=highest)
     seen = f"{int(found.right.sum())} of {int(found.made.sum())} guesses were right"
     words = ControlWords(
-        hidden=f"a generator that ignores its data gave no coin away: {seen}",
-        found=f"a generator that ignores its data gave coins away ({seen}): the game leaks",
+        hidden=f"a generator that ignores its data revealed no coin: {seen}",
+        found=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
         caught=f"a generator that copies the records it saw was caught: {seen}",
         missed="a generator that copies the records it saw was not caught ({bound}): "
         f"{seen}; these attacks cannot see these records",

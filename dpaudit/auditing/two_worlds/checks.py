@@ -77,7 +77,7 @@ def check_given_up(outcomes: Sequence[TrialEnd], *, planned: int) -> Check:
 
     Args:
         outcomes: The trials that were run.
-        planned: How many there would have been, of both worlds together.
+        planned: Number of planned trials, of both worlds together.
 
     Returns:
         The check; it makes the audit invalid if no trial finished at all.
@@ -156,7 +156,7 @@ def check_agreement(
         evaluation: The attack's result.
         member: Worlds of the scored trials.
         highest: The largest provable limit.
-        guarantee: That of the claim.
+        guarantee: The claim's guarantee.
         confidence: Confidence of the attack's bounds.
 
     Returns:

@@ -45,7 +45,7 @@ class ControlGame(TwoWorlds):
 
     @property
     def fitted(self) -> int:
-        """Trials of each world that train the attack, at least as many as it takes."""
+        """Trials of each world that train the attack, at least as many as that needs."""
         return max(MIN_FITTED, super().fitted)
 
     @property
@@ -82,7 +82,7 @@ def first_control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[
     if per_world >= TRIALS_PER_WORLD:
         return full
     small = full.with_game(shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
-    by_chance = 0.5**small.game.scored  # a perfect separation of worlds that do not differ
+    by_chance = 0.5**small.game.scored  # of a perfect separation without any leak
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 
@@ -111,9 +111,9 @@ def judged(
     Args:
         role: Which control.
         best: The attack with the largest bound; None if too few trials finished.
-        game: Its own.
+        game: The control's game.
         attacks: Number of the audit's attacks.
-        highest: The largest epsilon that it could prove.
+        highest: The largest epsilon that the control could prove.
 
     Returns:
         The result.

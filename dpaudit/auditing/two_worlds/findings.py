@@ -79,7 +79,7 @@ def find(
         order: The trials that count, as they were planned.
         replays: Some of them with their second runs.
         attacked: The attacks of a sequential audit; None if they are still to be scored.
-        gave_up: Whether the audit ended where nothing could come of it any more: nothing is scored.
+        gave_up: Whether the audit ended because it could prove nothing any more: nothing is scored.
 
     Returns:
         The findings.

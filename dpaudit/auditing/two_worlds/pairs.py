@@ -43,7 +43,7 @@ def audited_pair(table: Table, settings: AuditSettings[TwoWorlds]) -> Neighbouri
     Raises:
         DataError: If the neighbours file is not a neighbour of the table.
         SchemaError: If the schema is not public.
-        SettingsError: If the pair has another relation than asked for.
+        SettingsError: If the tables do not have the neighbouring relation that was asked for.
     """
     if settings.game.worst_case is not None:
         return worst_case_tables(settings.game.worst_case, table.schema)

@@ -48,7 +48,7 @@ def power(
     """The power of an audit of this size against a claim, by the better rule for each leak.
 
     Args:
-        settings: Those of the audit: its number of trials, confidence and rules.
+        settings: The audit's settings: its number of trials, confidence and rules.
         claim: The claim under audit.
         false_negatives: Scored trials of world "in" that failed; they count as errors.
         false_positives: The same for world "out".
@@ -86,7 +86,7 @@ def highest_provable(
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float:
-    """The first number of `power` alone, which takes far less time."""
+    """The upper limit of `power` alone, which takes far less time."""
     guarantee, confidence = guarantee_of(claim), settings.attack_confidence
     failed = _failed(settings, false_negatives, false_positives)
     by_cut = guarantee.exact(failed, confidence=confidence)
@@ -102,7 +102,7 @@ def _of_known_rule(settings: AuditSettings[TwoWorlds]) -> float:
 def _failed(
     settings: AuditSettings[TwoWorlds], false_negatives: int, false_positives: int
 ) -> Counts:
-    """Errors of a perfect attack on as many scored trials of one world as of the other."""
+    """Errors of a perfect attack on equally many scored trials of each world."""
     n_out = settings.game.scored // 2
     n_in = settings.game.scored - n_out
     return Counts(min(n_in, false_negatives), min(n_out, false_positives), n_in, n_out)
@@ -134,7 +134,7 @@ def needed_shadow_models(
 
     Args:
         claim: The claim under audit.
-        attack: What the attack is assumed to reach.
+        attack: The assumed error rates of the attack.
         settings: Confidence and rules; its number of shadow models does not matter.
 
     Returns:
@@ -164,9 +164,9 @@ def sizing(
     """The power of audits by number of shadow models.
 
     Args:
-        subject: What is to be audited.
+        subject: What will be audited.
         settings: The settings of the audit.
-        question: What it is to be large enough for.
+        question: What the audit must be large enough for.
     """
     claim, game = subject.claim, settings.game
 

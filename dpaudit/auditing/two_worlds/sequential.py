@@ -53,7 +53,7 @@ def run_sequential(
 
     Args:
         audit: The audit; its number of shadow models is the cap.
-        run: Runs the trials from one place of the plan to another, and gives all outcomes so far.
+        run: Runs the trials from one place of the plan to another and returns all outcomes so far.
         hopeless: Whether the audit cannot prove anything any more; called before every refit.
 
     Returns:
@@ -153,7 +153,7 @@ class AttackBets:
     Attributes:
         features: The attack and where its features lie.
         outcomes: The outcomes that it sees.
-        fitted: As it was fixed last.
+        fitted: The attack as last fixed.
         log_odds: Its log odds of world "in" for every trial; 0 if the trial failed.
         right: Whether its threshold guesses right, for every trial; a failed one is an error.
         trials: Every trial.
@@ -169,7 +169,7 @@ class AttackBets:
     scores: dict[Trial, float] = field(default_factory=dict)
 
     def bet(self, batch: Sequence[Trial]) -> list[float]:
-        """Bets on a batch; gives its log odds."""
+        """Bets on a batch and returns the log odds."""
         ends = [self.outcomes[trial] for trial in batch]
         finished = [trial for trial in self.features.usable(ends) if trial is not None]
         odds: dict[Trial, float] = {}
@@ -228,9 +228,9 @@ class BetStream:
     attack that bet last, over all batches that it bet on.
 
     Attributes:
-        log_odds: Of every bet, in order.
-        member: Whether the world of the trial is "in".
-        shown: What each attack bet, the last one at the end.
+        log_odds: Log odds of every bet, in order.
+        member: Whether the world of each trial is "in".
+        shown: The bets of each attack; the attack that bet last is at the end.
     """
 
     log_odds: list[float] = field(default_factory=list)
@@ -270,7 +270,7 @@ class BetStream:
 
     @property
     def guessed_by(self) -> dict[str, int]:
-        """Trials that each attack bet on, if there were several, in order."""
+        """Number of trials that each attack bet on, in order; empty if only one did."""
         found = {name: len(shown.trials) for name, shown in self.shown.items()}
         return found if len(found) > 1 else {}
 

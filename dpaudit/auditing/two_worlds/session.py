@@ -61,7 +61,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         )
 
     def tried(self) -> Findings | None:
-        """Trains a model in each world; if both fail, a few more. Returns findings if all fail.
+        """Trains a model in each world and, if both fail, a few more: findings if all fail alike.
 
         These are ordinary trials of the audit.
         """
@@ -89,7 +89,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         return self._controlled(role, control_settings(self.audit.settings))
 
     def goes_on(self, controls: Mapping[Role, ControlOutcome]) -> bool:
-        """If the null control passed: attacks that miss the other one may see other leaks."""
+        """Whether the null control passed: attacks that miss a planted leak may see other ones."""
         return controls[Role.NULL_CONTROL].passed
 
     def _controlled(self, role: Role, settings: AuditSettings[ControlGame]) -> ControlOutcome:
@@ -158,7 +158,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         reuse: Check,
         seconds: float,
     ) -> AuditRecord:
-        """Concludes."""
+        """Concludes the audit from its findings."""
         return conclude_two_worlds(self.audit, controls, found, reuse=reuse, seconds=seconds)
 
     @property

@@ -25,7 +25,7 @@ from dpaudit.model.choices import (
 MODELS_PER_FIT: Final = 10
 """The audit trains this many models for each model that probes may train."""
 FEWEST_FITS: Final = 40
-"""With fewer no alarm could contradict epsilon 1, which needs 32 right guesses."""
+"""With fewer fits no alarm could contradict epsilon 1, which needs 32 right guesses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class TwoWorlds(ShadowModelSettings):
 
     @property
     def rule(self) -> ThresholdRule:
-        """The chosen one."""
+        """The threshold rule."""
         return self.threshold
 
     @property
@@ -120,11 +120,11 @@ class TwoWorlds(ShadowModelSettings):
 
     @property
     def probe_fits(self) -> int:
-        """A tenth of the models, if that is enough for an alarm."""
+        """A tenth of the shadow models, if that is enough for an alarm; else 0."""
         fits = self.shadow_models // MODELS_PER_FIT
         return fits if self.probe and fits >= FEWEST_FITS else 0
 
     @property
     def may_stop(self) -> bool:
-        """Whether it is sequential."""
+        """Whether the audit is sequential."""
         return self.sequential

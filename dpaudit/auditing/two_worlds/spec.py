@@ -38,7 +38,7 @@ from dpaudit.results.record import Selection
 from dpaudit.seeds import Stream
 
 _WRITTEN_APART: Final = ("target", "worst_case", "neighbours_file", "access", "attacks")
-"""Settings that are written by their outcome."""
+"""Settings that are recorded by their outcome instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class TwoWorldSpec(AuditSpec):
         target: The attacked record.
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
-        pair: Both tables, where the audit names them instead of a target.
+        pair: Both tables, if the audit names them instead of a target.
         selection: How the target was searched for; None if it was named. It changes no number:
             given its target, an audit is the same however the target was found.
     """
@@ -109,7 +109,7 @@ class TwoWorldSpec(AuditSpec):
 
     @property
     def table_options(self) -> list[str]:
-        """A worst case names its table."""
+        """The words of the command that name the table, or its worst case."""
         worst_case = self.settings.game.worst_case
         if worst_case is None:
             return super().table_options
@@ -117,7 +117,7 @@ class TwoWorldSpec(AuditSpec):
 
     @property
     def own_options(self) -> list[str]:
-        """The same, as words of the command."""
+        """The words of the command that repeat the audit's own choices."""
         game = self.settings.game
         words = self.pair_options
         if self.selection is not None:
@@ -136,7 +136,7 @@ class TwoWorldSpec(AuditSpec):
 
     @property
     def replay(self) -> str | None:
-        """The command that replays the generator on the same two tables; none if in memory."""
+        """The command that replays the generator on both tables; None for a table in memory."""
         if self.table.source == IN_MEMORY:
             return None
         return self.command_of("replay", self.pair_options)

@@ -105,9 +105,9 @@ def connect(address: str, hello: dict[str, Any]) -> Channel:
 
 
 _known: Dict[int, Tuple[Any, Optional[Dict[int, Site]]]] = {}
-"""By the id of a code object that has drawn: the object, so its id is not reused, and its sites.
+"""Code objects that have drawn, by their ids, with their sites; None for code that is skipped.
 
-None instead of the sites for code that is skipped.
+The object itself is kept so that its id is not reused.
 """
 
 

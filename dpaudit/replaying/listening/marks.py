@@ -1,6 +1,6 @@
 """Arrays and numbers that carry noise, marked until their use is known.
 
-A `NoiseArray` is a linear form of draws without data; the first addition of data makes an
+A `NoiseArray` is a linear combination of noise draws, without data. Adding data to it makes an
 `AnswerArray`, which is equal in both worlds. An answer stays marked until it is compared or
 maximised (a selection), or used as a number (a release). A `CoinArray` holds uniform draws, perhaps
 scaled, until they are compared. `NoiseNumber`, `AnswerNumber` and `CoinNumber` are the same for one
@@ -19,7 +19,7 @@ from .world import SEVERAL, ListeningWorld
 
 _COMPARED = {"less": "<", "less_equal": "<", "greater": ">", "greater_equal": ">"}
 _MOST_VALUES = 2**1000
-"""Tolerance of an integer with float limits."""
+"""Integers with more values than this stay unmarked: floats cannot hold their limits."""
 _MIRRORED = {"<": ">", ">": "<"}
 _STRUCTURAL = {
     "concatenate",
@@ -53,7 +53,7 @@ world: ListeningWorld = None  # type: ignore[assignment]
 
 
 class NoisePart(NamedTuple):
-    """One draw of each element of an array: its law, parameters, and factor."""
+    """One noise draw per element of an array: its law, parameters and factor."""
 
     law: str
     ids: Any
@@ -65,7 +65,7 @@ class NoisePart(NamedTuple):
     site: Site
 
     def mapped(self, change: Callable[[Any], Any]) -> NoisePart:
-        """The part with the same change applied to every array."""
+        """The part with the same change applied to all its arrays."""
         return self._replace(
             ids=change(self.ids),
             factor=change(self.factor),
@@ -98,16 +98,16 @@ def noise(
     other: Any = 1.0,
     seed: Optional[str] = None,
 ) -> Any:
-    """New noise.
+    """Marks drawn values as new noise.
 
     Args:
         values: What was drawn, the same in both worlds: a number or an array.
         law: Its law, as `dpaudit.replaying.laws` names them.
-        where: Where in the code.
-        scale: Of the law, broadcast to the values.
-        shape: A second parameter of the law, likewise.
-        other: A third one.
-        seed: What seeded the generator, where that is known.
+        where: The line that draws.
+        scale: Scale of the law, broadcast to the values.
+        shape: Second parameter of the law, likewise.
+        other: Third parameter, likewise.
+        seed: What seeded the generator, if known.
     """
     content = np.asarray(values)
     ids = world.noise_ids(content.shape, where)
@@ -121,18 +121,18 @@ def noise(
 
 
 def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: float = 1.0) -> Any:
-    """New uniform draws in [0, 1), stretched to [low, high).
+    """Marks uniform draws from [0, 1) as new coins and stretches them to [low, high).
 
     Args:
-        values: What was drawn in [0, 1), a number or an array.
-        where: Where in the code.
-        record: Whose coin each is, broadcast to the values: 2 the target's, 1 another record's, 0
-            no record's.
+        values: What was drawn from [0, 1), a number or an array.
+        where: The line that draws.
+        record: Whose coin each one is, broadcast to the values: 2 for the target, 1 for another
+            record, 0 for none.
         low: The lower end.
         high: The upper end.
     """
     content = np.asarray(values, dtype=float)
-    is_plain = type(record) is int and not record  # most often, of single draws in loops
+    is_plain = type(record) is int and not record  # the usual case: single draws in loops
     if is_plain:
         record = np.zeros(content.shape, dtype=np.int8)
     else:
@@ -150,15 +150,14 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
 
 
 def whole_coin(values: Any, count: int, where: Site) -> Any:
-    """New uniform draws of 0, 1, ..., count - 1.
+    """Marks uniform draws from 0, 1, ..., count - 1 as new coins.
 
-    Compared with a whole number, they are Bernoulli draws with a rational probability, as in exact
-    samplers.
+    Exact samplers compare them with a whole number: a Bernoulli draw with a rational probability.
 
     Args:
         values: What was drawn, an integer or an array of integers.
-        count: How many values there are.
-        where: Where in the code.
+        count: Number of possible values.
+        where: The line that draws.
     """
     world.note("draw", where, np.shape(values))
     if isinstance(values, np.ndarray):
@@ -172,8 +171,8 @@ def whole_coin(values: Any, count: int, where: Site) -> Any:
 
 
 def _words(content: Any, unit: Any, count: int) -> Any:
-    """Integers as the draws in [0, 1), at the middle of their steps, whose whole parts they are."""
-    low, record, offset = (np.zeros(unit.shape) for _ in range(3))  # written to, one by one
+    """Integers as coins: each stands for the draw from [0, 1) at the middle of its step."""
+    low, record, offset = (np.zeros(unit.shape) for _ in range(3))  # written to, so separate
     value = np.asarray(np.minimum(unit, 1.0 - 2.0**-53))
     state = CoinState(low, np.ones(unit.shape), value, record)
     return _coin(content, state, np.full(unit.shape, float(count)), offset)
@@ -221,7 +220,7 @@ def answer(
 def _answered_in_part(
     before: Any, parts: Tuple[NoisePart, ...], noisy: Any, where: Site, *, out: Any, dtype: Any
 ) -> Any:
-    """An answer for the elements with noise; the other elements are joined unchanged."""
+    """Requests answers for the elements with noise and keeps the others as they are."""
     world.equal("operand", where, before[~noisy])
     some = answer(
         before[noisy], tuple(part.mapped(lambda one: one[noisy]) for part in parts), where
@@ -245,11 +244,11 @@ def _repeats(parts: Tuple[NoisePart, ...]) -> bool:
 def _answered_once(
     before: Any, parts: Tuple[NoisePart, ...], where: Site, *, out: Any, dtype: Any
 ) -> Any:
-    """An answer in which draws occur several times, as in a symmetric matrix of noise.
+    """Requests answers in which draws occur several times, as in a symmetric noise matrix.
 
-    One is requested for each combination of draws; if combinations share draws, for as many
-    independent ones. Elements with the same combination, or a multiple of it, follow from it; what
-    else is in them must be equal in both worlds.
+    Each combination of draws is requested once; combinations that share draws, as many independent
+    answers. Elements with the same combination, or a multiple of it, follow from that answer; the
+    rest of their value must be equal in both worlds.
     """
     flat = before.ravel().astype(float)
     fields = [[np.ravel(one) for one in (part.ids, part.factor)] for part in parts]
@@ -335,7 +334,7 @@ def _whitened(
 def _part_of(
     parts: Tuple[NoisePart, ...], draws: Any, forms: Any, at: int, first: Any
 ) -> NoisePart:
-    """One draw of each combination, as a part of their answers."""
+    """The draw at one place of each combination, as a part of their answers."""
     found = [draws[form[at][0]] for form in forms]
     ids = np.array([form[at][0] for form in forms])
     factor = np.array([form[at][1] * lead for form, (_, lead) in zip(forms, first)])
@@ -348,7 +347,7 @@ def _part_of(
 
 
 WHOLE = ("geometric", "discrete_laplace", "discrete_gaussian", "poisson", "negative_binomial")
-"""Laws of whole numbers."""
+"""Laws on the integers."""
 
 
 def plain(value: Any) -> Any:
@@ -361,7 +360,7 @@ def plain(value: Any) -> Any:
 
 
 def unmarked(value: Any, where: Site) -> Any:
-    """A value whose mark ends here: noise and coins are used up, answers are released."""
+    """Removes the mark of a value: its noise and coins count as used, its answers as released."""
     if isinstance(value, MarkedNumber):
         used(value.array, where)
         return float(value)
@@ -376,7 +375,7 @@ def unmarked(value: Any, where: Site) -> Any:
 
 
 def used(value: Any, where: Site) -> None:
-    """Ends a mark: answers are released, noise is a coin from here on."""
+    """Ends a mark: from here on answers count as released, and noise as a coin."""
     if not value.is_marked:
         return
     if isinstance(value, AnswerArray):
@@ -391,10 +390,10 @@ def used(value: Any, where: Site) -> None:
 
 
 class Marked(np.ndarray):
-    """The common part of the three arrays: their interface to numpy's functions."""
+    """Base class of the three marked arrays: their interface to numpy."""
 
     def __array_finalize__(self, source: Any) -> None:
-        """A view not made by a method here has lost its mark: its source counts as used."""
+        """Counts the source as used if numpy made this view itself, which has no mark then."""
         if isinstance(source, Marked) and source.is_marked and world.hears:
             used(source, site())
 
@@ -411,11 +410,11 @@ class Marked(np.ndarray):
         return operated(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Follows functions that move elements or select; others are a use."""
+        """Follows functions that move elements or select; everything else is a use."""
         del types
         return _called(function, args, kwargs)
 
-    # array methods that numpy does not send through the two above
+    # array methods that bypass the two above
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(self, CoinArray) and isinstance(key, (int, np.integer)):
@@ -477,36 +476,36 @@ class Marked(np.ndarray):
         return self._changed(np.copy)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(lambda one: np.asarray(one).reshape(*shape, **kwargs))
 
     def ravel(self, *_: Any, **__: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(np.ravel)
 
     flatten = ravel
 
     def squeeze(self, axis: Any = None) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(lambda one: np.squeeze(one, axis))
 
     def transpose(self, *axes: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(lambda one: np.asarray(one).transpose(*axes))
 
     @property
     def T(self) -> Any:  # noqa: N802 - numpy's name
-        """As of numpy."""
+        """As in numpy."""
         return self._changed(lambda one: np.asarray(one).T)
 
     def sum(self, axis: Any = None, **kwargs: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         return np.add.reduce(
             self, axis=axis, **{k: v for k, v in kwargs.items() if k == "keepdims" and v}
         )
 
     def mean(self, axis: Any = None, **kwargs: Any) -> Any:
-        """As of numpy."""
+        """As in numpy."""
         count = self.size if axis is None else self.shape[axis]
         return self.sum(axis=axis, **kwargs) / count
 
@@ -590,7 +589,7 @@ _SELECTING = {"argmax", "argmin", "argsort", "sum", "mean"}
 
 
 class NoiseArray(Marked):
-    """A linear form of draws of noise."""
+    """A linear combination of noise draws."""
 
     parts: Tuple[NoisePart, ...] = ()
 
@@ -628,9 +627,9 @@ class AnswerArray(Marked):
 
 
 class CoinState(NamedTuple):
-    """Uniform draws: the interval in which each still lies, its site, and its record.
+    """What is known of uniform draws: the interval each still lies in, its value, whose coin it is.
 
-    Shared by all views.
+    All views of the draws share it.
     """
 
     low: Any
@@ -670,9 +669,9 @@ def _noise(content: Any, parts: Tuple[NoisePart, ...]) -> Any:
 
 
 def recognised(values: Any) -> Any:
-    """Recovers noise that was copied into a plain array, recognised by its values.
+    """Marks noise again that was copied into a plain array, recognised by its values.
 
-    Zeros among them are padding, without noise. An array with any other values stays plain.
+    Zeros among them are padding, without noise. An array with any other value stays plain.
     """
     pool = [
         one
@@ -732,11 +731,11 @@ class MarkedNumber(np.float64):
     array: Any
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """As of arrays."""
+        """As for arrays."""
         return operated(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """As of arrays."""
+        """As for arrays."""
         del types
         return _called(function, tuple(_array(one) for one in args), kwargs)
 
@@ -749,18 +748,18 @@ class MarkedNumber(np.float64):
         return (float, (float(self),))
 
     def item(self) -> Any:
-        """As of numpy's numbers."""
+        """As for numpy's numbers."""
         return self
 
     def __deepcopy__(self, _: Any) -> Any:
         return self
 
     def reshape(self, *shape: Any) -> Any:
-        """As of numpy's numbers."""
+        """As for numpy's numbers."""
         return self.array.reshape(*shape)
 
     def astype(self, dtype: Any) -> Any:
-        """As of numpy's numbers."""
+        """As for numpy's numbers."""
         return self if np.dtype(dtype).kind == "f" else np.dtype(dtype).type(int(self))
 
 
@@ -777,7 +776,7 @@ class CoinNumber(MarkedNumber):
 
 
 class CoinInteger(int):
-    """A uniform draw as one integer; comparisons and sums with an integer are followed."""
+    """A uniform draw as one integer; comparing it with an integer or adding one is followed."""
 
     array: Any
 
@@ -854,10 +853,10 @@ def _number(marked: Any) -> Any:
 
 _PLAIN_NUMBERS = frozenset({int, float, np.float64})
 _ARITHMETIC = {"add": "shift", "subtract": "shift", "multiply": "rescale", "true_divide": "rescale"}
-"""What arithmetic of an answer and a plain number is noted as.
+"""The kind of note for arithmetic with an answer and a plain number.
 
-After an answer is used as a number, the result of further arithmetic carries no mark: it would say
-nothing new, and loops over released answers are frequent.
+Once an answer is released, the results of arithmetic with it carry no mark: they reveal nothing
+new, and loops over released answers are common.
 """
 
 
@@ -941,7 +940,7 @@ for _name in (
 
     def _spending(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
         used(self.array, site())
-        value = self.array.view(np.ndarray)[()]  # an integer if it was
+        value = self.array.view(np.ndarray)[()]  # an integer stays one
         plain_value = value.item()
         return getattr(plain_value if hasattr(plain_value, _name) else value, _name)(
             *args, **kwargs
@@ -999,9 +998,10 @@ def _array(value: Any) -> Any:
 
 
 def combined(values: Any) -> Any:
-    """A list of marked numbers or arrays, perhaps nested, as one marked array where possible.
+    """Joins a list of marked numbers or arrays, perhaps nested, into one marked array if possible.
 
-    Noise among answers is an answer to 0; a plain number is not an answer and has number -1.
+    Noise among answers counts as an answer whose value before noise is 0. A plain number among
+    them is no answer and gets the number -1.
     """
     if (
         isinstance(values, (Marked, MarkedNumber))
@@ -1119,7 +1119,7 @@ def _where(condition: Any, first: Any, second: Any, *, where: Site) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    """A value, perhaps a list of marked ones, without marks, which are not used up by that."""
+    """A value, or a list of values, without marks; this is no use of them."""
     if isinstance(value, MarkedNumber):
         return float(value.array.view(np.ndarray))
     if isinstance(value, Marked):
@@ -1137,23 +1137,22 @@ def spent(
     *,
     linear: Optional[Callable[[Any], Any]] = None,
 ) -> Any:
-    """Ends the marks of what a function that is not followed was given.
+    """Ends the marks of the arguments of a function that is not followed.
 
-    Noise and coins are used up. Answers are released, unless the function makes fewer numbers of
-    them than they are: it may be only those that are used, as of a quantile. Those of a linear
-    function are new answers. What is made of released answers and of data stays data. Data put
-    together with noise, or with answers of which it may decide what is in the result, is protected
-    in a way that is not followed.
+    Noise and coins count as used. Answers count as released, unless the function returns fewer
+    numbers than it got answers, as a quantile does: perhaps only these numbers are used. What a
+    linear function returns are answers, too. The result of released answers and data is data. Noise
+    or unreleased answers may protect the data that they meet here, in a way that is not followed.
 
     Args:
-        values: What the function was given.
-        others: What of that has no mark.
+        values: The arguments of the function.
+        others: Those of them without a mark.
         found: What it returned.
-        where: The line.
-        linear: The function, if it is linear in the marked value.
+        where: The line of the call.
+        linear: The function of the marked argument, if it is linear.
 
     Returns:
-        What it returned, marked if it is a sum of answers.
+        What it returned; sums of answers or of noise have a mark.
     """
     marked = [one for one in map(_array, _flattened(values)) if one.is_marked]
     answers = [one for one in marked if isinstance(one, AnswerArray)]
@@ -1258,7 +1257,7 @@ def _sums(marked: Any, linear: Callable[[Any], Any], found: Any, where: Site) ->
 
 
 def _is_number(found: Any) -> bool:
-    """Whether a result is a number or an array of numbers; what is only true or false is none."""
+    """Whether a result is a number or an array of numbers; booleans are none."""
     numeric = isinstance(found, (float, int, np.number, np.ndarray)) and not isinstance(found, bool)
     return numeric and np.asarray(found).dtype.kind in "fiuc"
 
@@ -1352,9 +1351,9 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
 
 
 def divided(first: Any, second: Any, out: Any, where: Site) -> Any:
-    """Answers divided by others: their ratios have no mark, since they are released.
+    """Divides answers by answers; the ratios count as released and have no mark.
 
-    They determine the answers up to a common factor, so the answers themselves are not.
+    The answers are not released: ratios determine them only up to a common factor.
     """
     sides = (first, second)
     if not all(isinstance(one, AnswerArray) and one.is_marked for one in sides):
@@ -1390,7 +1389,7 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
         parts = tuple(part._replace(factor=part.factor * factor) for part in spread.parts)
         return _shaped(_noise(content, parts), marked)
     if isinstance(spread, AnswerArray):
-        if np.ndim(factor) == 0 and factor == -1.0:  # a difference, usually: no value of the data
+        if np.ndim(factor) == 0 and factor == -1.0:  # usually a difference: no factor from the data
             return _answer(content, spread.ids, -spread.factor, -spread.offset)
         if world.mixes(where, "factor"):
             world.mix(marked.ids, where, numbers=content.size)
@@ -1402,7 +1401,7 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
 
 
 def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
-    """Answers times a factor: one that differs in both worlds makes other answers of them."""
+    """Multiplies answers; the products are new answers if the factor differs between worlds."""
     if where[:2] not in world.asked:
         world.note("rescale", where, factor)
         if world.are_released(spread.ids):
@@ -1427,7 +1426,7 @@ def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
 
 
 def _spread(marked: Any, shape: Any) -> Any:
-    """A marked array in another shape; the array itself if unchanged, since coins are writable."""
+    """Broadcasts a marked array; the array itself if the shape stays, since coins are writable."""
     return (
         marked
         if marked.shape == shape
@@ -1436,7 +1435,7 @@ def _spread(marked: Any, shape: Any) -> Any:
 
 
 def _shaped(result: Any, source: Any) -> Any:
-    """A number if numpy would return one."""
+    """The result, as a number where numpy would return one."""
     del source
     return result if result.ndim else _number(result)
 
@@ -1490,7 +1489,7 @@ def _shifted(known: Any, other: Any, out: Any, where: Site, *, use: str = "sum")
     shape = content.shape
     spread = _spread(known, shape)
     ids, factor, offset = spread.ids, spread.factor, spread.offset + other
-    # one noise cannot protect what many rows are compared with
+    # one draw of noise cannot protect many values that it is compared with
     mixes = use == "sum" or ids.size >= SEVERAL * len(np.unique(ids))
     if mixes and world.mixes(where, use):
         world.mix(known.ids, where, numbers=content.size)
@@ -1523,7 +1522,7 @@ def _shifted(known: Any, other: Any, out: Any, where: Site, *, use: str = "sum")
 
 
 def _plainly(content: Any, out: Any = None) -> Any:
-    """Data put together with answers that are released: it is data, without a mark."""
+    """The result of data and released answers: it is data, without a mark."""
     if out is None:
         return content[()]
     plain(out)[...] = content
@@ -1533,7 +1532,7 @@ def _plainly(content: Any, out: Any = None) -> Any:
 
 
 def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
-    """The sum of an answer and another answer, or more noise: one new answer."""
+    """Adds another answer, or more noise, to an answer: the sum is one new answer."""
     shape = np.broadcast_shapes(known.shape, other.shape)
     content = np.add(plain(known), plain(other))
     parents, offset = [], np.zeros(shape)
@@ -1667,7 +1666,7 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
             if not world.equal("operand", where, value):
                 return NotImplemented
             sides.append([None, None, value])
-    # the outcome is equal in both worlds: so are the answers and what they are compared with
+    # the outcome is equal in both worlds, as are the answers and what they are compared with
     world.note(
         "compare", where, bare, sides=sides, sign=sign, outcome=np.asarray(bare, dtype=np.uint8)
     )
@@ -1675,7 +1674,7 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
 
 
 def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
-    """A coin compared with a value: its interval shrinks."""
+    """Compares a coin with a value, which shrinks the coin's interval."""
     shape = np.broadcast_shapes(marked.shape, bound.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         limit = np.broadcast_to((bound - marked.offset) / marked.factor, shape).astype(float)
@@ -1740,7 +1739,9 @@ def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
             for place in zip(*np.nonzero(own)) if own.ndim else [()]:
                 _decide(state, place, limit, below, where)
         else:
-            world.tell("unfollowed", where, "several coins of the record, or one of many views")
+            world.tell(
+                "unfollowed", where, "several coins of the record, or one coin with several views"
+            )
     under = np.broadcast_to(state.value, limit.shape) < limit
     outcome = np.where(below, under, ~under)
     return outcome if outcome.ndim else np.bool_(outcome)
@@ -1773,7 +1774,7 @@ def _between(state: CoinState, limit: Any, where: Site) -> Any:
 
 
 def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
-    """A place in a table of cumulative weights, chosen by a coin."""
+    """Looks up a coin in a table of cumulative weights."""
     weights = np.diff(np.concatenate([[0.0], np.asarray(cdf, dtype=float)]))
     total = marked.factor + marked.offset
     exact = bool(np.all(marked.offset == 0)) and bool(np.allclose(total, cdf[-1]))

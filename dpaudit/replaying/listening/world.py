@@ -25,11 +25,11 @@ PlainState = np.random.RandomState
 PlainBits = np.random.PCG64
 
 _RECENT = 64
-"""Arrays of noise that are recognised when copied into plain ones."""
+"""Number of noise arrays, the latest, that are recognised when copied into plain ones."""
 
 
 class WorldsPart(SystemExit):
-    """The coordinator has ended this fit. No library catches it with its own errors."""
+    """The coordinator has ended this fit; no library catches this among errors of its own."""
 
 
 class ListeningWorld:
@@ -41,14 +41,14 @@ class ListeningWorld:
         seed: Root of the streams that both worlds have in common.
         opposite: Whether every coin is reversed.
         fit: Number of the fit: a generator's seed counts only in the fit that set it.
-        asked: Lines at which notes are questions.
-        counted: Numbers of records, of this world's table and of the other's.
+        asked: Lines whose notes are questions.
+        counted: Number of records of this world's table, and of the other's.
         own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
-        kept: The outcome of a comparison of the target's own coin that means that the target is in
-            a sub-sample; None where its coins are like any other.
+        kept: The outcome of comparing the target's own coin that puts the target into a
+            sub-sample; None if its coins are treated like any others.
         next_answer: Number of the next answer.
-        beginnings: Called at the beginning of each fit.
-        recent: Arrays of noise that were made last.
+        beginnings: Functions that are called when a fit begins.
+        recent: The latest noise arrays.
     """
 
     def __init__(self, name: str, events: Any) -> None:
@@ -141,7 +141,7 @@ class ListeningWorld:
             self._report_child()
             return False
         if threading.get_ident() != self.thread:
-            self.tell("thread", site(), "drawn in a thread, whose turn is not repeatable")
+            self.tell("thread", site(), "drawn in a thread, whose order is not repeatable")
         return True
 
     def hushed(self) -> "_Hush":
@@ -175,7 +175,7 @@ class ListeningWorld:
                 self.ask("notes", where)
 
     def equal(self, kind: str, where: Site, value: Any) -> bool:
-        """Whether a value is equal in both worlds: assumed if it is only noted."""
+        """Whether a value is equal in both worlds; assumed where it is only noted."""
         if where[:2] in self.asked:
             sent = np.asarray(value)
             if sent.dtype.kind not in "fiub":
@@ -187,7 +187,7 @@ class ListeningWorld:
     def is_located(self, where: Site, loc: Any, scale: Any) -> bool:
         """Whether a sampler adds its noise to a value that is equal in both worlds and not 0.
 
-        That is usually a draw after the last answer: a question only if the worlds differ here.
+        Usually it draws synthetic rows then. It asks only if the worlds differ here.
         """
         if where[:2] in self.asked:
             return False
@@ -262,7 +262,7 @@ class ListeningWorld:
         return found
 
     def other_way(self, drawn: Any, again: Callable[[], Any]) -> Any:
-        """A draw without data; a different one if coins are reversed."""
+        """A draw that involves no data; another one if coins are reversed."""
         for _ in range(20 if self.opposite else 0):
             other = again()
             if not np.array_equal(other, drawn):
@@ -270,7 +270,7 @@ class ListeningWorld:
         return drawn
 
     def rows_shared(self, where: Site, size: Any) -> Optional[int]:
-        """For a draw with one number per record: the place of the record that one world lacks.
+        """The place of the record that one world lacks, for a draw of one number per record.
 
         None if the draw has the same size in both worlds.
         """
@@ -282,7 +282,7 @@ class ListeningWorld:
         return reply["place"] if reply["shared"] else None
 
     def record_of(self, where: Site) -> int:
-        """Whose coin a single draw is: 2 the target's, 1 another record's, 0 no record's."""
+        """Whose coin a single draw is: 2 for the target, 1 for another record, 0 for none."""
         if self.kept is None or where[:2] not in self._loops:
             return 0
         turn = self._turns[where]
@@ -290,7 +290,7 @@ class ListeningWorld:
         return 2 if turn % self.counted[0] in self.own_rows else 1
 
     def of_records(self, where: Site, size: Any) -> Optional[int]:
-        """For uniform draws, one per record: the place that one world lacks.
+        """The place of the record that one world lacks, for one uniform draw per record.
 
         -1 if both worlds have all records and some of their coins are "out"; None if the draws are
         not one per record.
@@ -302,11 +302,11 @@ class ListeningWorld:
         return self.rows_shared(where, size)
 
     def toss(self, where: Site, chance: float) -> bool:
-        """The target's own coin falls: whether the target is in the sub-sample.
+        """Tosses the target's own coin: whether the target is in the sub-sample.
 
         Args:
-            where: The comparison.
-            chance: That it is.
+            where: The line that compares the coin.
+            chance: Probability that the target is in.
         """
         inside = bool(self._falls[self._fallen % len(self._falls)])
         self._fallen += 1
@@ -314,7 +314,7 @@ class ListeningWorld:
         return inside
 
     def noise_ids(self, shape: Tuple[int, ...], where: Site) -> Any:
-        """Numbers of new draws of noise."""
+        """New numbers for draws of noise."""
         size = int(np.prod(shape, dtype=int))
         start, self._noise = self._noise, self._noise + size
         if self._noise > len(self._settled):
@@ -335,13 +335,13 @@ class ListeningWorld:
     def use_noise(self, ids: Any, where: Site, use: str) -> None:
         """Marks some noise as used, and reports noise that is used in two ways.
 
-        Its value is that of this world's own draw. The noise in an answer is another one, so
-        nothing that is made of both can be followed.
+        As a number, noise has the value that this world drew. An answer contains another draw, so
+        nothing made of both can be followed.
 
         Args:
             ids: The draws.
-            where: The use.
-            use: "answer" if it is added to a value, "sum" if to an answer, "number" for any other.
+            where: The line that uses them.
+            use: "answer" if added to a value, "sum" if added to an answer, else "number".
         """
         self.settle(ids)
         flat = np.asarray(ids).ravel()
@@ -359,7 +359,7 @@ class ListeningWorld:
         return bool(np.all(known) and np.all(self._uses[flat[known]] == _USES.index("number")))
 
     def answer_ids(self, shape: Tuple[int, ...]) -> Any:
-        """Numbers of new answers."""
+        """New numbers for answers."""
         size = int(np.prod(shape, dtype=int))
         start, self.next_answer = self.next_answer, self.next_answer + size
         if self.next_answer > len(self.released):
@@ -387,13 +387,13 @@ class ListeningWorld:
             self.note("release", where, fresh, ids=fresh)
 
     def mixes(self, where: Site, use: str) -> bool:
-        """Whether a line puts answers together with data in a way that makes no other answers."""
+        """Whether a line combines answers with data in a way that makes no new answers."""
         return (where[0], where[1], use) in self._mixing
 
     def mix(self, ids: Any, where: Site, *, numbers: int) -> None:
-        """Releases answers that are put together with data in a line that mixes them.
+        """Releases answers that a mixing line combines with data.
 
-        `numbers` of them are made; none, if this batch of the data is empty.
+        `numbers` values result from it: 0 if this batch of the data is empty.
         """
         counts = self._mixed.setdefault(where, defaultdict(float))
         flat = np.asarray(ids).ravel()
@@ -402,9 +402,9 @@ class ListeningWorld:
         self.release(flat, where)
 
     def _protected(self) -> Set[Site]:
-        """Lines where the noise of an answer may protect the data it is put together with.
+        """Lines where the noise of an answer may protect the data that it is combined with.
 
-        It cannot protect several values at once: such answers are used as numbers.
+        It cannot protect several values at once: there answers count as numbers.
         """
         return {
             where
@@ -413,7 +413,7 @@ class ListeningWorld:
         }
 
     def reduce(self, ids: Any, where: Site) -> None:
-        """Records that fewer numbers are made of these answers, in a way that is not followed."""
+        """Records that a function that is not followed made fewer numbers of these answers."""
         flat = np.asarray(ids).ravel()
         fresh = [one for one in flat[flat >= 0].tolist() if one not in self.reduced]
         if fresh:
@@ -434,7 +434,7 @@ class _Hush:
 
 _USES = ("", "answer", "sum", "number")
 SEVERAL = 3
-"""Values that a line puts together with each answer, as rows, if noise is not to protect them."""
+"""Values (such as rows) that a line combines with each answer if noise cannot protect them."""
 _FLOATS = (float, np.float64)
 _FLOAT = struct.Struct("=d")
 
@@ -474,7 +474,7 @@ def connected() -> ListeningWorld:
     address, name = os.environ["DPAUDIT_LISTEN"], os.environ["DPAUDIT_WORLD"]
     main = os.environ.setdefault("DPAUDIT_LISTEN_MAIN", str(os.getpid()))
     who = {"world": name, "process": os.getpid()}
-    if main != str(os.getpid()):  # started by the generator: reported if it draws
+    if main != str(os.getpid()):  # the generator started it: it is reported if it draws
         child = ListeningWorld(name, None)
         child.process, child.active = -1, True
         return child

@@ -36,12 +36,12 @@ def case(
     """A case whose files are this package's own.
 
     Args:
-        name: Of the adapter: `adapters/NAME_adapter.py`.
-        method: Its class.
-        tables: Of the tables: `tables/TABLES.csv` and what belongs to it.
+        name: Name of the adapter, `adapters/NAME_adapter.py`.
+        method: Class in the adapter.
+        tables: Name of the tables, `tables/TABLES.csv` and what belongs to it.
         broken: The release with the bug.
-        twin: The same without it.
-        settings: Of the audit.
+        twin: The same without the bug.
+        settings: Settings of the audit.
     """
     return Case(
         broken=broken,
@@ -195,7 +195,7 @@ OURS: Final = (
         ),
     ),
 )
-"""Bugs without a source of before, as far as we know."""
+"""Bugs without an earlier report, as far as we know."""
 
 
 _IBM: Final = "https://github.com/IBM/differential-privacy-library/issues"
@@ -217,7 +217,7 @@ REPORTED: Final = (
             Release(environment=DIFFPRIVLIB, account="diffprivlib 0.6.6, inputs within (0, 1)"),
             Release(
                 environment=DIFFPRIVLIB,
-                account="the same release and table, inputs said to be within (-1, 1), for which "
+                account="the same release and table, inputs declared within (-1, 1), for which "
                 "its formula is right",
                 parameters={"symmetric": True},
             ),
@@ -354,7 +354,7 @@ REPORTED: Final = (
         ),
     ),
 )
-"""Bugs with a source of before."""
+"""Bugs that others had reported."""
 
 
 UNPROVED: Final = (
@@ -422,7 +422,7 @@ UNPROVED: Final = (
         flaw="the epsilon of preprocessing comes on top of epsilon",
         source="read in the code",
         status=Status.READ,
-        note="0.1 beside 1 by default: too little for an audit of hundreds of models to prove",
+        note="0.1 on top of 1 by default: too little for an audit of hundreds of models to prove",
     ),
 )
 """Bugs without a proof."""

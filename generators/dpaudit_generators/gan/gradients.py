@@ -147,8 +147,8 @@ def pull(fakes: Tensor, side: CriticView, weights: Tensor) -> Pull:
 
     Args:
         fakes: Synthetic records [M, n, D].
-        side: What the critics make of them.
-        weights: Of each record [M, n].
+        side: The critics evaluated on them.
+        weights: Weight of each record [M, n].
     """
     by = weights[..., None]
     hidden = torch.bmm((side.slope * by).transpose(1, 2), fakes)
@@ -162,7 +162,7 @@ def loss_gradients(
 
     Args:
         rows: Real records [M, n, D].
-        side: What the critics make of them.
+        side: The critics evaluated on them.
         weights: How much each record's output counts [M, n]; 1 for a Wasserstein critic.
         shared: The pull of the synthetic records.
     """
@@ -187,7 +187,7 @@ def penalty_gradients(
     Args:
         critics: The critics.
         rows: Real records [M, n, D].
-        side: What the critics make of them.
+        side: The critics evaluated on them.
         point: What enters the rectifiers at one public point [M, 1, H].
         mixing: Where between the public point (0) and the record (1) the penalty is taken [M].
         penalty: Its weight.

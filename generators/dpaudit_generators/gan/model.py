@@ -33,7 +33,7 @@ class GanModel(NetworkModel):
     def values_of_many(
         cls, models: Sequence[Self], n: int, seeds: Sequence[int | None]
     ) -> FloatArray:
-        """Draws records of many models, as the base class says."""
+        """Draws records of many models."""
         from dpaudit_generators.networks.source import Head, sample
 
         schema = models[0].schema
@@ -67,7 +67,7 @@ class ConditionalGanModel(NetworkModel):
     """A trained generator network with SELU that takes the label as input, and its critic.
 
     Attributes:
-        proportions: Of the label's classes among the records; empty without a label.
+        proportions: Proportions of the label's classes among the records; empty without a label.
     """
 
     proportions: tuple[float, ...]
@@ -111,9 +111,9 @@ def sample_encoded(
     """Draws encoded records [M, n, width] from generator networks with SELU.
 
     Args:
-        weights: Those of each model.
+        weights: The weights of each model.
         schema: The schema of their records.
-        proportions: For each model, those of the label's classes, or none.
+        proportions: For each model, the proportions of the label's classes, or none.
         n: Number of records of each model.
         seeds: One for each model; None means the system's entropy.
     """

@@ -22,7 +22,7 @@ from dpaudit_generators.gan.settings import DpSgd
 from dpaudit_generators.gan.training import GanStep, batches_of_an_epoch
 
 MOST_PHASES: Final = 32
-"""Steps of an epoch up to which sums over every such step are kept apart."""
+"""Up to this many steps in an epoch, the sums over each of them are kept separately."""
 _NAMES: Final = ("likeliest direction", "direction apart from others")
 _SMALL: Final = 1e-12
 
@@ -47,16 +47,16 @@ def projection_names(protection: DpSgd) -> tuple[str, ...]:
 class ProjectionLog:
     """Projects the noisy sums of M models on the gradients of one record.
 
-    All other records are taken to be equal to its opposite, and as many of them as expected to be
-    in a batch. Under that model a sum without the record is about normal in every direction; the
-    first direction is the one in which the record shows most (a linear discriminant), the second
-    the part of its gradient that is orthogonal to that of the others, whose number does not matter
-    there.
+    All other records are assumed to equal its opposite, with the expected number of them in a
+    batch. Under that model a sum without the record is about normal in every direction. The first
+    direction is the one in which the record shows most (a linear discriminant). The second is the
+    part of its gradient that is orthogonal to that of the others: there their number does not
+    matter.
 
     Args:
         pair: The record and its opposite, encoded with their ones [2, D].
         protection: How gradients are protected.
-        batch: How many records are expected in a batch.
+        batch: Expected number of records in a batch.
         models: Number M.
     """
 
@@ -76,7 +76,7 @@ class ProjectionLog:
         assert isinstance(both, Tensor)
         own, other = both[:, 0], both[:, 1]
         noise = (self._protection.clip * self._protection.noise_multiplier) ** 2
-        spread = self._batch * (1.0 - self._protection.rate)  # of how many others there are
+        spread = self._batch * (1.0 - self._protection.rate)  # of the number of others
         common, length = _dot(own, other), _dot(other, other).clamp_min(_SMALL)
         centred = step.total - self._batch * other
         shares = (spread * common / (noise + spread * length), common / length)
@@ -102,7 +102,7 @@ class ProjectionLog:
         return np.stack([*columns, self._square / self._steps], axis=1)
 
     def _ratio(self, inside: FloatArray) -> FloatArray:
-        """The log-likelihood ratio of a step, of that of a step with the record in its batch."""
+        """The log-likelihood ratio of a step, from that of a step with the record in its batch."""
         rate = self._protection.rate
         if rate == 1.0:
             return inside

@@ -19,13 +19,13 @@ class GanSettings:
 
     Attributes:
         rounds: Steps of the generator.
-        critic_steps: Steps of the critic before each of them.
-        batch: Synthetic records in a minibatch, and real ones, or how many of them are expected.
+        critic_steps: Steps of the critic before each step of the generator.
+        batch: Synthetic records in a minibatch, and real ones (for DP-SGD, their expected number).
         noise_width: Dimension of the generator's normal noise.
         generator_hidden: Widths of the generator's hidden layers.
         critic_hidden: Width of the critic's one hidden layer.
         learning_rate: Learning rate of the generator (Adam).
-        critic_learning_rate: That of the critic.
+        critic_learning_rate: Learning rate of the critic.
         betas: Adam's decay rates of the two moments, of both networks.
 
     Raises:
@@ -47,7 +47,7 @@ class GanSettings:
 
     @property
     def steps(self) -> int:
-        """Steps of the critic in all."""
+        """Total number of steps of the critic."""
         return self.rounds * self.critic_steps
 
 
@@ -59,7 +59,7 @@ class GradientFlaw(StrEnum):
     PENALTY_NOT_CLIPPED = "gradient-part-not-clipped"
     """The gradient of the penalty, which reads the record too, is added after clipping."""
     NOT_SAMPLED = "batches-not-sampled"
-    """Records are dealt to batches in turn, and the claim is that of independent sampling."""
+    """Records are dealt to batches in turn, but the claim assumes independent sampling."""
     NOISE_SKIPPED = "gradient-noise-skipped"
     """Noise is added in the first step of each epoch only."""
 

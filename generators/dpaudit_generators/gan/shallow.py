@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dpaudit_generators.networks.source import Head
 
 _CACHED: Final = 2**18
-"""Most numbers that all models trained together should hold in a step."""
+"""Models that are trained together should hold at most this many numbers in a step."""
 _MOST_AT_ONCE: Final = 256
 
 
@@ -158,12 +158,12 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
     Attributes:
         epsilon: The privacy budget, which sets the noise; the claim is at most 0.1 % below.
         delta: The delta of the budget.
-        rate: Probability that a record is in a batch. `batch` is how many are expected in one, for
+        rate: Probability that a record is in a batch. `batch` is the expected number in one, for
             tables of the size that the settings are made for.
         clip: Norm that no record's gradient exceeds.
         penalty: Weight of the gradient penalty.
-        curve: Whether what is claimed is the cost at every delta at once, a privacy curve: a claim
-            that audits with few models can nearly reach.
+        curve: Whether to claim the cost at every delta at once, a privacy curve: a claim that
+            audits with few models can nearly reach.
         flaws: What is broken on purpose; the claim is then false.
         target: A record, a table of one row, on whose gradients `released` projects the noisy sums;
             an audit gives its own. No training depends on it.

@@ -103,7 +103,7 @@ class _CriticTrainer:
         layers = [width, settings.critic_hidden, 1]
         start = [initial(1, layers, rng_of(seed, "critic weights")) for seed in seeds]
         hidden = np.zeros((len(start), settings.critic_hidden, rows.shape[1]))
-        # In whole vectors, so that each model's steps are those that it takes alone.
+        # In whole vectors, so that each model takes the same steps as alone.
         last = np.zeros((len(start), -(-settings.critic_hidden // LANES) * LANES))
         for mine, own, weights in zip(hidden, last, start, strict=True):
             mine[:, :width], own[: self._hidden] = weights[0][0].T, weights[2][0, :, 0]
@@ -215,7 +215,7 @@ def train(
 
     Args:
         rows: Encoded records that all models share [n, D], as `with_ones` gives them.
-        trainees: Which of them each model is trained on.
+        trainees: The records that each model is trained on.
         head: Gives generated records the form of real ones.
         settings: The public constants.
         objective: What the critics minimise.
@@ -280,7 +280,7 @@ class PoissonSelection:
     Args:
         owned: Row numbers of the model's records.
         rate: The probability.
-        seed: Of the model; None draws from the system's entropy.
+        seed: The model's seed; None draws from the system's entropy.
     """
 
     def __init__(self, owned: IntArray, *, rate: float, seed: int | None) -> None:
@@ -293,7 +293,7 @@ class PoissonSelection:
 
 
 class DealtSelection:
-    """Takes the records in turn: the same batches in every epoch, a flaw under a claim of chance.
+    """Takes records in turn, the same batches in every epoch: a flaw if the claim assumes chance.
 
     Args:
         owned: Row numbers of the model's records.
@@ -314,8 +314,8 @@ class UniformSelection:
 
     Args:
         owned: Row numbers of the model's records.
-        batch: How many.
-        seed: Of the model; None draws from the system's entropy.
+        batch: Number of records in a batch.
+        seed: The model's seed; None draws from the system's entropy.
     """
 
     def __init__(self, owned: IntArray, *, batch: int, seed: int | None) -> None:
@@ -339,10 +339,10 @@ def slots(selected: Sequence[IntArray], *, size: int, part: int) -> tuple[IntArr
     Args:
         selected: Row numbers of each model.
         size: Columns of the matrix, a public constant: rounding must not depend on other models.
-        part: Which part: the first, the second...
+        part: Number of the part, from 0.
 
     Returns:
-        Which models have rows in this part [g], and their rows [g, size], -1 where there are none.
+        The models that have rows in this part [g], and their rows [g, size], -1 where none is left.
     """
     cut = [rows[part * size : (part + 1) * size] for rows in selected]
     models = [model for model, rows in enumerate(cut) if len(rows)]

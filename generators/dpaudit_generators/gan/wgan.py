@@ -20,7 +20,7 @@ from dpaudit_generators.gan.settings import GanSettings
 from dpaudit_generators.networks.model import NetworkBatch
 
 _CACHED: Final = 2**19
-"""Most numbers that all models trained together should hold in a step."""
+"""Models that are trained together should hold at most this many numbers in a step."""
 _MOST_AT_ONCE: Final = 64
 
 
@@ -29,7 +29,7 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
     """A conditional Wasserstein GAN with gradient penalty: its epsilon is infinite.
 
     The generator of Triastcyn and Faltings 2018 (section 5.2), after Gulrajani et al. 2017, with
-    layers that take any columns in place of convolutions. Both networks have SELU. A label is drawn
+    dense layers instead of convolutions. Both networks have SELU. A label is drawn
     in the proportions of the table, and the generator network takes it as an input; the critic sees
     whole records. Where the schema names no label with categories, all columns are generated.
 
@@ -151,7 +151,7 @@ class WganGpDpCritic(WganGp):
 
 
 def _proportions(labels: FloatArray) -> tuple[float, ...]:
-    """Shares of one-hot classes [n, k]; equal ones where no record has any."""
+    """Shares of one-hot classes [n, k]; equal shares if no record has a class."""
     counts = labels.sum(axis=0)
     if labels.shape[1] and not counts.sum():
         counts = np.ones(labels.shape[1])

@@ -28,10 +28,10 @@ _TINY: Final = 1e-12
 
 
 class NoisyLayer(NamedTuple):
-    """What the critic's last hidden layer goes through.
+    """Clipping and noise of the critic's last hidden layer.
 
     Attributes:
-        clip: Norm that it does not exceed.
+        clip: Norm that the layer does not exceed.
         deviation: Standard deviation of the noise.
         width: Width of the layer without padding.
         streams: Draw the noise of each model.
@@ -70,12 +70,12 @@ def critic_loss(
 
     Args:
         critics: The critics.
-        real: Real records [M, n, D]; all 0, ones too, where there is none.
+        real: Real records [M, n, D]; rows of zeros, without ones, where there is none.
         fakes: Synthetic records [M, n, D].
         mixing: Where between the synthetic (0) and the real record (1) the penalty is taken [M, n].
         penalty: Its weight.
         inputs: Number of columns of a record, before its ones.
-        layer: What the last hidden layer goes through, if anything.
+        layer: Clipping and noise of the last hidden layer, if any.
     """
     there = real[..., inputs]
     near = mixing[..., None]
@@ -103,8 +103,8 @@ def train(
 
     Args:
         rows: Encoded records that all models share, in the head's order [n, width].
-        trainees: Which of them each model is trained on.
-        proportions: For each model, those of the label's classes, or none.
+        trainees: The records that each model is trained on.
+        proportions: For each model, the proportions of the label's classes, or none.
         head: Turns raw outputs into records of the form of real ones.
         settings: The public constants.
         penalty: Weight of the gradient penalty.
@@ -164,7 +164,7 @@ def train(
 
 
 def with_ones(rows: FloatArray) -> FloatArray:
-    """Rows [n, width] with a column of ones and padding; one more at the end is no record: all 0.
+    """Rows [n, width] with a column of ones and padding, and a last row of zeros for no record.
 
     Args:
         rows: Encoded records.
@@ -176,7 +176,7 @@ def with_ones(rows: FloatArray) -> FloatArray:
 
 
 def filled(selected: IntArray, batch: int) -> IntArray:
-    """Row numbers of a whole minibatch: those that were selected, or -1, no record, in its place.
+    """Row numbers of a whole minibatch: the selected ones, or only -1, which stands for no record.
 
     Args:
         selected: Row numbers; `batch` of them, or none.
@@ -189,7 +189,7 @@ class SeluStack:
     """Networks of one shape: hidden layers with SELU and a linear last layer.
 
     Args:
-        networks: One network of each of M models, as `networks.stack.initial` draws them.
+        networks: One network for each of M models, as `networks.stack.initial` draws them.
         rate: Learning rate of Adam.
         betas: Its decay rates.
     """

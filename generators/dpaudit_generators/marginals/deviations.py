@@ -24,7 +24,7 @@ from dpaudit_generators.marginals.tables import ROOT, Domain, TreeTables
 LABEL_SHARE: Final = 0.1
 """Share of the budget, in squares of mu, for the counts of the label's classes."""
 COLUMNS_SHARE: Final = 0.1
-"""The same for the counts of all other columns; the deviations get the rest."""
+"""Share for the counts of all other columns; the deviations get the rest."""
 
 
 class Centre(NamedTuple):
@@ -42,7 +42,7 @@ class Centre(NamedTuple):
 
 
 class Deviations(NamedTuple):
-    """Sums over records of what they deviate by.
+    """Sums of the records' deviations.
 
     Attributes:
         sums: By class and cell [L, s].
@@ -106,7 +106,7 @@ class DeviationTree:
 
     @property
     def columns_scale(self) -> float:
-        """The same of the counts of other columns."""
+        """Standard deviation of the noise on the counts of other columns."""
         return math.sqrt(len(self.others)) / (math.sqrt(COLUMNS_SHARE) * self.mu)
 
     @property
@@ -122,9 +122,9 @@ class DeviationTree:
         return (*own[self.root], *cells, *(f"{a} & {b}" for a in own[self.root] for b in cells))
 
     def effect(self, record: RecordCounts) -> FloatArray:
-        """By how much one record raises each number that is released.
+        """How much one record raises each number that is released.
 
-        For deviations, which depend on the earlier counts, as if cells were equally frequent.
+        For deviations, which depend on the earlier counts, this assumes equally frequent cells.
         """
         sizes = self.domain.sizes
         cells = record.cells(self.domain)
@@ -157,13 +157,13 @@ class DeviationTree:
         rng: np.random.Generator,
         seed: int | None,
     ) -> TreeRelease:
-        """What follows the classes.
+        """Everything released after the counts of the classes.
 
         Args:
-            classes: Their noisy counts [L].
+            classes: The noisy counts of the classes [L].
             records: The records.
-            rng: Of the noise on counts, which that of the classes came from.
-            seed: Of the noise on deviations.
+            rng: Draws the noise on counts; it drew that of the classes, too.
+            seed: Seed of the noise on deviations.
         """
         counts = np.delete(records.counts(self._columns), self._own)
         alone = np.append(classes, noised(counts, self.columns_scale, rng))
@@ -175,10 +175,10 @@ class DeviationTree:
         )
 
     def centre(self, alone: FloatArray) -> Centre:
-        """What follows from the noisy counts of classes and of other columns.
+        """The centre that follows from the noisy counts of classes and of other columns.
 
         Args:
-            alone: They, in this order, flat.
+            alone: These counts, in this order, flat.
         """
         classes = self.domain.sizes[self.root]
         widths = np.append(classes, np.diff(self.starts))
@@ -188,12 +188,12 @@ class DeviationTree:
         return Centre(shares[:classes], shares[classes:], total)
 
     def deviations(self, cells: IntArray, centre: Centre) -> Deviations:
-        """The sum of what records deviate by, before noise.
+        """The sums of the records' deviations, before noise.
 
         Args:
-            cells: The cell of each record in each column [n, d]; a value that the schema has no
-                place for does not deviate.
-            centre: What they deviate from.
+            cells: The cell of each record in each column [n, d]; a value that is not in the schema
+                does not deviate.
+            centre: What records deviate from.
         """
         classes = len(centre.classes)
         label, slots = cells[:, self.root], cells[:, self.others] + self.starts[:-1]
@@ -223,7 +223,7 @@ class DeviationTree:
 
     @property
     def _own(self) -> slice:
-        """Where the label's classes are among the cells of columns alone."""
+        """The places of the label's classes among the cells of single columns."""
         return slice(*self._columns.starts[self.root : self.root + 2])
 
     def _shares(self, centre: Centre, noisy: FloatArray) -> FloatArray:
@@ -264,21 +264,21 @@ class DeviationTree:
         Args:
             alone: Counts alone, flat.
             sums: Deviations by class and cell [L, s].
-            radius: Of the deviations, to which their noise is in proportion; if it is 0, so are
-                they, and so is what is released.
+            radius: Radius of the deviations, to which their noise is proportional; if it is 0, so
+                are they and what is released of them.
         """
         scaled = sums.ravel() * (self.deviations_mu / radius if radius > 0.0 else 0.0)
         return np.concatenate([alone / self.alone_scales, scaled])
 
 
 def _squared(shares: FloatArray, squares: FloatArray) -> FloatArray:
-    """The squared norm of each indicator less the shares, whose own squared norm is given."""
+    """The squared norm of each indicator minus the shares, whose squared norm is given."""
     found: FloatArray = np.maximum(1.0 - 2.0 * shares + squares, 0.0)
     return found
 
 
 def _scaled_down(norms: FloatArray, radius: float) -> FloatArray:
-    """What each norm is multiplied by, so that none is above the radius."""
+    """The factor of each norm that keeps it within the radius."""
     found: FloatArray = radius / np.maximum(norms, max(radius, np.finfo(np.float64).tiny))
     return found
 
@@ -291,7 +291,7 @@ MANY: Final = 16
 
 @dataclass(frozen=True)
 class AdaptiveDeviations:
-    """`DeviationTree` over few bins, or over many if that is better.
+    """`DeviationTree` over few bins, or over many where there are enough records.
 
     The classes of the label are counted first, with noise. Many bins are used if the records
     outside the largest class would put at least sqrt(c) / mu of them into an average cell, for c
@@ -311,7 +311,7 @@ class AdaptiveDeviations:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the numbers that are released; those of the bins that are not used are 0."""
+        """Names of the released numbers; those of unused bins are 0."""
         classes = self.few.domain.names[self.few.root]
         of_each = [
             [f"{name}, in {tree.domain.bins} bins" for name in tree.names[len(classes) :]]
@@ -320,12 +320,12 @@ class AdaptiveDeviations:
         return (*classes, *of_each[0], *of_each[1])
 
     def effect(self, record: RecordCounts) -> FloatArray:
-        """By how much one record raises each number that is released, if it is not 0."""
+        """How much one record raises each released number that is not 0."""
         classes = self.few.domain.sizes[self.few.root]
         return np.append(self.few.effect(record), self.many.effect(record)[classes:])
 
     def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
-        """Counts with noise, then deviations with noise, over as many bins as pay."""
+        """Counts with noise, then deviations with noise, over few or many bins."""
         rng = rng_of(seed, "columns")
         classes = self.few.classes(records, rng)
         chosen = self.chosen(classes)
@@ -345,11 +345,11 @@ class AdaptiveDeviations:
 
 
 def with_more_bins(few: DeviationTree) -> DeviationTree | AdaptiveDeviations:
-    """A tree that may use many bins; the given one if they change its classes, or nothing.
+    """A tree that may use many bins; the given one if they change its classes or nothing at all.
 
     Args:
-        few: A tree over few bins. If its label is numeric, its classes are bins, too, and those of
-            more bins are other classes.
+        few: A tree over few bins. If its label is numeric, its classes are bins as well, so more
+            bins mean other classes.
     """
     many = Domain(few.domain.schema, MANY)
     grows = many.sizes > few.domain.sizes

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
 
 MOST_CELLS: Final = 4096
-"""Cells of all columns that a tree is chosen among: each two are counted together."""
+"""Most cells of all columns for a chosen tree, because each two cells are counted together."""
 _EPSILON: Final = 1.0
 
 
@@ -47,24 +47,25 @@ class Marginals(TracedGenerator[TreeModel]):
 
     Which pairs is public (`tree=label`, `deviations`, `independent`) or chosen with noise
     (`chosen`): see `PublicTree`, `DeviationTree` and `ChosenTree` for the proofs. Cells are public:
-    categories, and equal bins over the bounds of the schema. Of the number of records noisy counts
-    alone are used. All else, from clipping counts at 0 to drawing records, is post-processing.
+    categories, and equal bins over the bounds of the schema. The number of records is used only
+    through noisy counts. All else, from clipping counts at 0 to drawing records, is
+    post-processing.
 
-    The budget is stated in one currency, which the claim has too. For a public tree the mechanism
-    is Gaussian; of counts each of them is exact. A chosen tree is claimed in rho, or in the epsilon
-    and delta that follow.
+    The budget is stated in one currency, which is also that of the claim. For a public tree the
+    mechanism is Gaussian, and for its counts every currency is exact. A chosen tree is claimed in
+    rho, or in the epsilon and delta that follow.
 
     Attributes:
         schema: The public schema.
         epsilon: Epsilon of the budget; 1 if no other budget is given.
-        delta: Its delta.
-        mu: Budget in Gaussian DP, in place of epsilon and delta; for a public tree.
-        rho: Budget in zCDP, in place of epsilon and delta.
+        delta: Delta of the budget.
+        mu: Budget in Gaussian DP, instead of epsilon and delta; for a public tree.
+        rho: Budget in zCDP, instead of epsilon and delta.
         tree: Which pairs are counted: "label" (every column with the label), "deviations" (the
-            same, as what each class deviates by), "chosen", or "independent" (none). "auto" is
+            same, as deviations of each class), "chosen", or "independent" (none). "auto" is
             "label" if the schema names one, else "chosen".
         bins: Equal bins over the bounds of a numeric column. If not given, 4; with
-            `tree=deviations` 16 where noisy counts of the classes say that records are many.
+            `tree=deviations` 16 if noisy counts of the classes show that there are many records.
 
     Raises:
         ClaimError: If the budget is not positive.
@@ -97,7 +98,9 @@ class Marginals(TracedGenerator[TreeModel]):
                 "one, or use tree=chosen"
             )
         if self.tree is Structure.DEVIATIONS and len(self.schema.columns) < 2:
-            raise SettingsError("tree=deviations needs a column beside the label: use tree=label")
+            raise SettingsError(
+                "tree=deviations needs a column in addition to the label: use tree=label"
+            )
         if self.structure is Structure.CHOSEN and self.mu is not None:
             raise SettingsError("mu is for a public tree: give rho, or epsilon, for tree=chosen")
         _ = self.claim  # validates
@@ -161,7 +164,7 @@ class Marginals(TracedGenerator[TreeModel]):
         return self.mechanism.names
 
     def released_effect(self, record: pd.DataFrame) -> FloatArray:
-        """By how much a record raises each noisy count, as far as the schema alone says.
+        """How much a record raises each noisy count, as far as the schema alone determines it.
 
         Args:
             record: A table of one row.
@@ -206,7 +209,7 @@ class Marginals(TracedGenerator[TreeModel]):
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """Records by their cells; what many models count is counted once.
+    """Records by their cells; counts that many models need are computed once.
 
     Attributes:
         values: Values [n, d], as `dpaudit.model.encoding.values_of_table` gives them.
@@ -239,7 +242,7 @@ class _Kept:
 
     Attributes:
         everything: All records.
-        dropped: Positions of those that it lacks.
+        dropped: Positions of the records that it lacks.
     """
 
     everything: _Counted

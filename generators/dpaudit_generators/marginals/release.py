@@ -42,7 +42,7 @@ class TreeRelease(NamedTuple):
     """The releases of one training.
 
     Attributes:
-        tables: Which tables were counted.
+        tables: The tables that were counted.
         shares: Shares of their cells, from the noisy counts.
         numbers: The noisy counts, and the tree if it was chosen.
     """
@@ -63,7 +63,7 @@ class PublicTree:
 
     Attributes:
         tables: The tables.
-        mu: What they cost.
+        mu: Their cost.
     """
 
     tables: TreeTables
@@ -80,7 +80,7 @@ class PublicTree:
         return self.tables.names
 
     def effect(self, record: RecordCounts) -> FloatArray:
-        """By how much one record raises each number that is released."""
+        """How much one record raises each number that is released."""
         return record.counts(self.tables).astype(np.float64)
 
     def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
@@ -117,25 +117,25 @@ class ChosenTree:
 
     @property
     def edge_epsilon(self) -> float:
-        """Epsilon of the choice of a pair."""
+        """Epsilon of each choice of a pair."""
         return math.sqrt(8.0 * self._step / max(1, self._pairs))
 
     @property
     def scales(self) -> FloatArray:
-        """Standard deviations of the noise on columns alone, and on pairs."""
+        """Standard deviations of the noise on single columns and on pairs."""
         tables = np.array([len(self.domain.sizes), max(1, self._pairs)])
         found: FloatArray = np.sqrt(tables / (2.0 * self._step))
         return found
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the numbers that are released; a pair that is not in the tree has zeros."""
+        """Names of the released numbers; those of a pair outside the tree are 0."""
         pairs = combinations(self.domain.names, 2)
         joint = [f"{a} & {b}" for one, other in pairs for a in one for b in other]
         return (*self.alone.names, *joint)
 
     def effect(self, record: RecordCounts) -> FloatArray:
-        """The same of columns alone; which pairs are counted is not known beforehand: zeros."""
+        """The same for single columns; 0 for pairs, because it is not known which are counted."""
         alone = record.counts(self.alone).astype(np.float64)
         return np.append(alone, np.zeros(len(self.names) - len(alone)))
 
@@ -151,7 +151,7 @@ class ChosenTree:
         tables = TreeTables(domain, tree)
         noisy = noised(records.counts(tables), pair_scale, rng_of(seed, "pairs"))
         own = slice(tables.starts[self.root], tables.starts[self.root + 1])
-        noisy[own] = alone.table(single, self.root)[0]  # a root is a column alone
+        noisy[own] = alone.table(single, self.root)[0]  # a root has a table of its own
         scales = np.where(np.array(tree) == ROOT, scale, pair_scale)
         return TreeRelease(
             tables,
@@ -183,12 +183,12 @@ class ChosenTree:
 def noised(
     numbers: IntArray | FloatArray, scale: float | FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Numbers with Gaussian noise.
+    """Adds Gaussian noise to numbers.
 
     Args:
-        numbers: Of any shape.
-        scale: Standard deviation of the noise, or of the noise on each.
-        rng: Of the noise.
+        numbers: Numbers of any shape.
+        scale: Standard deviation of the noise, for all numbers or for each.
+        rng: Draws the noise.
     """
     found: FloatArray = numbers + scale * rng.standard_normal(numbers.shape)
     return found
@@ -202,7 +202,7 @@ class Structure(StrEnum):
     """Which pairs of columns are measured."""
 
     AUTO = "auto"
-    """Those of the label if the schema names one, else chosen ones."""
+    """Pairs with the label if the schema names one, else chosen pairs."""
     LABEL = "label"
     """Every column with the label; public."""
     DEVIATIONS = "deviations"
@@ -214,7 +214,7 @@ class Structure(StrEnum):
 
 
 def joint_counts(domain: Domain, cells: IntArray) -> FloatArray:
-    """How many records are in each two cells of all columns, [s, s].
+    """Number of records in each pair of cells of all columns, [s, s].
 
     Args:
         domain: The public cells of the columns.
@@ -235,11 +235,12 @@ def distances(domain: Domain, joint: FloatArray, alone: FloatArray, total: float
     """How far each pair of columns is from independent, [d, d].
 
     The sum of absolute differences between the counts of a pair and those that the columns alone
-    would give. A record more or less changes one count by one, and so a distance by at most one.
+    would give. Adding or removing a record changes one count by one, and so a distance by at most
+    one.
 
     Args:
         domain: The public cells of the columns.
-        joint: Counts of each two cells [s, s].
+        joint: Counts of each pair of cells [s, s].
         alone: Released shares of the cells of each column [s].
         total: Released number of records.
     """
@@ -254,16 +255,16 @@ def choose_tree(
 ) -> tuple[int, ...]:
     """Chooses the pairs of a tree, one after the other, by the exponential mechanism.
 
-    Each of the d - 1 choices is among the pairs that join what no chosen pair has joined yet, as in
-    Kruskal's algorithm; a pair's probability is proportional to exp(epsilon score / 2). Where a
-    record changes every score by at most one, a choice has a privacy loss of range epsilon, hence
+    Each of the d - 1 choices is among the pairs of columns that are not connected yet, as in
+    Kruskal's algorithm; a pair's probability is proportional to exp(epsilon score / 2). If a record
+    changes every score by at most one, a choice has a privacy loss of range epsilon, hence
     epsilon^2 / 8-zCDP (Cesar and Rogers 2021).
 
     Args:
-        scores: Of each pair of columns [d, d], symmetric.
-        epsilon: Of each choice.
+        scores: Score of each pair of columns [d, d], symmetric.
+        epsilon: Epsilon of each choice.
         root: The column that has no parent.
-        rng: Of the choices.
+        rng: Draws the choices.
 
     Returns:
         The parent of each column.
@@ -298,9 +299,9 @@ def _rooted(edges: Sequence[tuple[int, int]], columns: int, root: int) -> tuple[
 def shares_along(tables: TreeTables, noisy: FloatArray, scales: FloatArray) -> FloatArray:
     """Shares of the cells in each row of each table.
 
-    A count below 0 is 0. A column without a parent is counted in its own table and in those of all
-    its children, and gets the mean with the smallest variance. A row that nothing is left of has
-    the shares of its column, and those are equal if nothing is left of the column either.
+    Counts below 0 become 0. A column without a parent is counted in its own table and in those of
+    all its children, and gets the mean with the smallest variance. A row whose counts are all 0
+    gets the shares of its column, and equal shares if those are all 0 as well.
 
     Args:
         tables: The tables.
@@ -341,13 +342,13 @@ def _roots_averaged(tables: TreeTables, noisy: FloatArray, scales: FloatArray) -
 
 
 def total_of(noisy: FloatArray, widths: IntArray, scales: FloatArray | float = 1.0) -> float:
-    """An estimate of the number of records: each table's sum, the more the less noise it has.
+    """An estimate of the number of records: the tables' sums, weighted by their precision.
 
     Args:
         noisy: Noisy counts of all tables, flat.
-        widths: Cells of each table.
-        scales: Standard deviation of the noise on the cells of each, or in proportion to it; one
-            number if all have the same.
+        widths: Number of cells of each table.
+        scales: Standard deviation of the noise on the cells of each table, or proportional to it;
+            one number if it is the same for all.
     """
     sums = np.add.reduceat(noisy, np.cumsum(widths) - widths)
     precision = 1.0 / (widths * scales**2)
@@ -359,7 +360,7 @@ def onto_simplex(values: FloatArray, widths: IntArray) -> FloatArray:
 
     Args:
         values: Rows of numbers one after the other, flat.
-        widths: How many are in each row, at least one.
+        widths: How many numbers each row has, at least one.
 
     Returns:
         Shares in the same places; each row adds up to 1.

@@ -30,8 +30,8 @@ class _Cells(NamedTuple):
     Attributes:
         inner: Edges between the bins of a number.
         left: Smallest value of each cell; a category's position, NaN or `MISSING` where missing.
-        width: By how much the values of a cell go beyond that.
-        names: What they are called.
+        width: Width of each cell.
+        names: Names of the cells.
     """
 
     inner: FloatArray
@@ -54,7 +54,7 @@ class Domain:
 
     @cached_property
     def sizes(self) -> IntArray:
-        """Number of cells of each column [d]; the last is that of missing values, if any may be."""
+        """Number of cells of each column [d]; the last one is for missing values, if allowed."""
         return np.array([len(one.left) for one in self._columns], dtype=np.int64)
 
     @property
@@ -63,7 +63,7 @@ class Domain:
         return tuple(one.names for one in self._columns)
 
     def cells(self, values: FloatArray) -> IntArray:
-        """The cell of each value; `OTHER` where the schema has no place for it.
+        """The cell of each value; `OTHER` for a value that is not in the schema.
 
         Args:
             values: Values [n, d], as `dpaudit.model.encoding.values_of_table` gives them; a number
@@ -149,7 +149,7 @@ class TreeTables:
 
     Each table has a row for each cell of the parent (one row if there is none) and a column for
     each cell of its own. All cells are kept in one flat array, table by table, row by row. A record
-    is in one cell of each table, or in none if the schema has no place for its value.
+    is in one cell of each table, or in none if its value is not in the schema.
 
     Attributes:
         domain: The public cells of the columns.
@@ -231,8 +231,8 @@ class TreeTables:
         """Draws records, each column given its parent.
 
         Args:
-            shares: Of all cells, flat; each row of each table adds up to 1.
-            uniforms: For each record and column [n, d], in [0, 1).
+            shares: Shares of all cells, flat; each row of each table adds up to 1.
+            uniforms: A number in [0, 1) for each record and column [n, d].
 
         Returns:
             Cells [n, d].
@@ -260,10 +260,10 @@ class TreeModel:
     """Draws records along a tree of columns from noisy counts.
 
     Attributes:
-        tables: Which counts, by public cells.
+        tables: The tables that were counted, by public cells.
         shares: Shares of the cells in each row of each table, from noisy counts, flat.
-        numbers: What `Marginals.released_facts` names.
-        claim: The generator's promise, and where the noise came from.
+        numbers: The numbers that `Marginals.released_facts` names.
+        claim: The generator's claim, and the source of the noise.
     """
 
     tables: TreeTables
@@ -281,7 +281,7 @@ class TreeModel:
         }
 
     def released(self) -> FloatArray:
-        """What `Marginals.released_facts` names."""
+        """The numbers that `Marginals.released_facts` names."""
         return self.numbers.copy()
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:

@@ -53,7 +53,8 @@ class NoiseSource:
     Args:
         streams: Their streams.
         head: Fixes how many categories are drawn.
-        proportions: For each model, those of the label's classes; none if the label is generated.
+        proportions: For each model, the proportions of the label's classes; none if the label is
+            generated.
         width: Dimension of the normal noise.
         device: Where the tensors are placed.
     """
@@ -99,11 +100,11 @@ class RecordNetworks(Protocol):
 
 
 class RecordSource:
-    """The generator networks of M models, with the head that makes records of their outputs.
+    """The generator networks of M models, with the head that turns their outputs into records.
 
     Args:
-        networks: One of each model.
-        head: Makes records of raw outputs.
+        networks: One network per model.
+        head: Turns raw outputs into records.
     """
 
     def __init__(self, networks: RecordNetworks, head: Head) -> None:
@@ -135,11 +136,11 @@ def sample(
     Args:
         weights: The weights of each model, all of one shape.
         head: The head they were trained with.
-        proportions: For each model, those of the label's classes, or none.
+        proportions: For each model, the proportions of the label's classes, or none.
         n: Number of records of each model.
         seeds: One for each model; None means the system's entropy.
-        on_noise: Called with what the generators are fed.
-        networks: What makes records of these weights; by default `Generators`.
+        on_noise: Called with the inputs of the generator networks.
+        networks: The class of networks with these weights; by default `Generators`.
 
     Returns:
         Encoded records in the schema's order, [M, n, width].
@@ -173,7 +174,7 @@ class Generated(NamedTuple):
 
     Attributes:
         records: Encoded records with their ones, in the head's order, [M, n, padded(width)].
-        maybe: Numbers that may be missing, before they are, [M, n, optional].
+        maybe: Numbers that may be missing, before gaps are made, [M, n, optional].
         soft: The relaxed categories, [M, n, choices].
     """
 

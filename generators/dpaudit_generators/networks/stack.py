@@ -56,7 +56,7 @@ class NetworkStack:
         networks: The networks, k of each of M models; all of one shape.
         rate: Learning rate of Adam.
         betas: Its decay rates.
-        room: Columns that the outputs have room for, if that is more than their width.
+        room: Number of columns reserved for the outputs, if larger than their width.
         device: Where the networks are placed.
     """
 
@@ -125,7 +125,7 @@ class NetworkStack:
         """What enters each layer, rows with their ones first.
 
         Args:
-            rows: [groups, n, padded(inputs)]: as many successive networks see the same rows.
+            rows: [groups, n, padded(inputs)]; the successive networks of a group see the same rows.
         """
         values = [rows]
         n = rows.shape[1]
@@ -211,8 +211,8 @@ class Critics(NetworkStack):
         """What enters each layer, and the logits.
 
         Args:
-            rows: Inputs with their ones, [groups, n, padded(inputs)]: as many successive networks
-                see the same rows.
+            rows: Inputs with their ones, [groups, n, padded(inputs)]; the successive networks of a
+                group see the same rows.
 
         Returns:
             Tensors of all networks, or of all groups if there is no hidden layer, which the next
@@ -238,7 +238,7 @@ class Critics(NetworkStack):
 
     def _entering(self, values: Sequence[Tensor], slope: Tensor) -> Tensor:
         """The gradient with respect to what entered the last layer."""
-        # Memory in the order of theirs, because the next step reads both.
+        # Memory in the order of the values, because the next step reads both.
         entering = torch.empty_like(values[-1])
         return torch.mul(slope[:, :, None], self._weights[-1], out=entering)
 
@@ -313,7 +313,7 @@ PAIR: Final = 2 * LANES
 
 
 def padded(width: int) -> int:
-    """Width of a matrix of so many columns, one of ones and padding."""
+    """Width of a matrix of this many columns, a column of ones, and padding."""
     return -(-(width + 1) // LANES) * LANES
 
 
@@ -343,7 +343,7 @@ def logistic(values: Tensor) -> Tensor:
 
 
 def with_ones(*parts: Tensor) -> Tensor:
-    """Columns [..., width] side by side, one of ones and zeros: [..., padded(width)]."""
+    """Columns [..., width] side by side, then ones and padding: [..., padded(width)]."""
     width = sum(part.shape[-1] for part in parts)
     rows = torch.zeros(*parts[0].shape[:-1], padded(width), device=parts[0].device)
     start = 0

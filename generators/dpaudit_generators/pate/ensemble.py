@@ -145,7 +145,7 @@ class TeacherEnsemble:
     Args:
         pate: The settings.
         teachers: One fitted teacher for each cell.
-        cells: Row numbers of the records of each.
+        cells: Row numbers of each teacher's records.
         width: Number of columns of the rows that they were fitted on.
         seed: For audits; None takes every noise bit from the operating system's entropy.
     """

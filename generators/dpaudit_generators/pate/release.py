@@ -25,7 +25,7 @@ from dpaudit.errors import BudgetError, SettingsError
 from dpaudit.seeds import rng_of
 
 _AHEAD: Final = 1024
-"""Random words of a model that are drawn at a time, if a query needs fewer."""
+"""Random words drawn at a time for a model, if a query needs fewer."""
 
 Aggregation: TypeAlias = NoisyMax | ConfidentNoisyMax
 """How votes become a label."""
@@ -371,7 +371,7 @@ def discrete_gaussian(scale: float | Fraction, bits: RandomBits) -> int:
 
 
 def _bernoulli_exp(top: int, bottom: int, bits: RandomBits) -> bool:
-    """True with probability exp(-top / bottom), a fraction of at least 0 (Algorithm 1 there)."""
+    """True with probability exp(-top / bottom), the fraction being at least 0 (Algorithm 1)."""
     while top > bottom:
         if not _bernoulli_exp(1, 1, bits):
             return False

@@ -110,7 +110,7 @@ class PateGModel(NetworkModel):
 
 
 _CACHED: Final = 2**19
-"""Most numbers that all models trained together should hold in a step."""
+"""Models that are trained together should hold at most this many numbers in a step."""
 _MOST_AT_ONCE: Final = 64
 _LOUDEST: Final = 2.0**40
 _EXERCISED: Final = 500
@@ -134,9 +134,9 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
     Attributes:
         schema: The public schema, whose label is binary or categorical.
         public: Public rows of the same kind as the table's: a table, or the name of a file; its
-            label is not read. None for none: the table's own rows are used, and nothing is claimed.
+            label is not read. None uses the table's own rows, and nothing is claimed.
         epsilon: The budget of the labels.
-        delta: Its delta.
+        delta: Delta of the budget.
         teachers: Number of teachers.
         labels: How many public rows they label; the same ones in every training.
         critic_hidden: Width of each of the student's two hidden layers.
@@ -210,7 +210,7 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
 
     @cached_property
     def claim(self) -> PrivacyClaim | None:
-        """The cost of the labels, for the table that teachers learn from; None without others."""
+        """The cost of the labels, for the teachers' table; None without public rows."""
         if self.public is None:
             return None
         return self.aggregation.claim(self.labels, delta=self.delta)

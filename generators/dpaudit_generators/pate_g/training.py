@@ -45,7 +45,7 @@ class PateGObserver(Protocol):
         ...
 
     def on_rows(self, rows: IntArray) -> None:
-        """The student reads unlabelled rows; -1 stands for one of zeros where there is none."""
+        """The student reads unlabelled rows; -1 stands for a row of zeros if there are none."""
         ...
 
 
@@ -99,7 +99,7 @@ def train(
 
     Args:
         rows: Encoded rows that all models share, in the head's order [n, width].
-        queries: Which of them each model has, and the noisy labels.
+        queries: The rows that each model has, and their noisy labels.
         seeds: One for each model; None draws everything from the system's entropy.
         head: Gives generated rows the form of real ones.
         classes: Number of classes.

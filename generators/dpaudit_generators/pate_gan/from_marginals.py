@@ -33,7 +33,7 @@ class PateGanMarginals(TaughtGenerator):
     and released labels only, which is post-processing.
 
     With `seed=None` every stream, including that of the labels' noise, is the operating system's
-    entropy, as production needs; a seed is for audits. The claim of the model says which.
+    entropy, as production needs; a seed is for audits. The model's claim says which was used.
 
     The defaults do not depend on any data: an accuracy of .65 with 50 teachers means noise of 38.9
     votes at most. At epsilon 1 a tenth of the budget buys 10 labels.
@@ -48,7 +48,7 @@ class PateGanMarginals(TaughtGenerator):
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
             noise, and with the budget the number of labels. If the budget pays for more labels
-            than the student's steps can use, it buys as many as they can, with less noise.
+            than the student's steps can use, it buys only as many, with less noise.
         device: Where the networks are trained: "cpu", "cuda" or "cuda:N". Devices differ by
             rounding alone: weights agree to 1e-5 after 30 rounds.
 
@@ -60,7 +60,7 @@ class PateGanMarginals(TaughtGenerator):
     vote_share: float = 0.1
 
     stream_name: ClassVar[str] = "pate-gan"
-    """The name that it had before."""
+    """Its former name, so that random streams stay the same."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.vote_share < 1.0:
@@ -102,7 +102,7 @@ class PateGanMarginals(TaughtGenerator):
         """Epsilon of this many labels and of everything released before them.
 
         Args:
-            labels: How many, at least 0.
+            labels: Number of labels, at least 0.
         """
         mu = math.hypot(self.marginals.claim.value, math.sqrt(labels) * self.plan.table.mu)
         return gaussian_epsilon(mu, self.delta)

@@ -44,7 +44,7 @@ class PateGan(TaughtGenerator):
     sum is the budget. Under `bounds=data` the premise fails, and the claim with it.
 
     With `seed=None` every stream, including that of the labels' noise, is the operating system's
-    entropy, as production needs; a seed is for audits. The claim of the model says which.
+    entropy, as production needs; a seed is for audits. The model's claim says which was used.
 
     The defaults do not depend on any data: an accuracy of .65 with 50 teachers means noise of 38.9
     votes at most. At epsilon 1 the budget buys 144 labels, too few to describe a table:
@@ -58,7 +58,7 @@ class PateGan(TaughtGenerator):
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
             noise, and with the budget the number of labels. If the budget pays for more labels
-            than the student's steps can use, it buys as many as they can, with less noise.
+            than the student's steps can use, it buys only as many, with less noise.
         bounds: Where bounds of numbers come from; `data` is an experiment that violates the proof.
         label_proportions: Where the proportions of the label's classes come from.
         release_share: Share of epsilon for private bounds and label proportions, if any; divided
@@ -78,7 +78,7 @@ class PateGan(TaughtGenerator):
     stream_parameters: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"start": "noise", "rounds": 40}
     )
-    """The parameters of this generator when `pate-gan` started from marginals by default."""
+    """Parameters from when `pate-gan` had a choice of both, so that streams stay the same."""
 
     def __post_init__(self) -> None:
         for name, kind in (("bounds", Bounds), ("label_proportions", Proportions)):
@@ -93,7 +93,7 @@ class PateGan(TaughtGenerator):
         ):
             raise SettingsError(
                 "label_proportions=private needs a schema that names a label column with "
-                'categories ("label": NAME), and another column beside it'
+                'categories ("label": NAME), and another column'
             )
         super().__post_init__()
 
@@ -135,7 +135,7 @@ class PateGan(TaughtGenerator):
         """Epsilon of this many labels and of everything released before them.
 
         Args:
-            labels: How many, at least 0.
+            labels: Number of labels, at least 0.
         """
         plan = self.plan
         histograms = float(self.split.histograms * self.split.each)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _CACHED: Final = 2**20
-"""Most numbers that all models trained together should hold in a round: about a cache."""
+"""Models that are trained together should hold at most this many numbers in a round: a cache."""
 _MOST_AT_ONCE: Final = 1024
 
 
@@ -53,7 +53,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
             noise, and with the budget the number of labels. If the budget pays for more labels
-            than the student's steps can use, it buys as many as they can, with less noise.
+            than the student's steps can use, it buys only as many, with less noise.
         device: Where the networks are trained: "cpu", "cuda" or "cuda:N". Devices differ by
             rounding alone: weights agree to 1e-5 after 30 rounds.
 
@@ -91,7 +91,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
         """Epsilon of this many labels and of everything released before them.
 
         Args:
-            labels: How many, at least 0.
+            labels: Number of labels, at least 0.
         """
 
     @property
@@ -118,7 +118,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
 
     @property
     def _histogram_facts(self) -> Sequence[str]:
-        """Names of what noisy histograms release."""
+        """Names of the numbers that noisy histograms release."""
         return ()
 
     def released_effect(self, record: pd.DataFrame) -> FloatArray:
@@ -278,7 +278,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
         return self.schema, ()
 
     def _histogram_numbers(self, schema: Schema, trainee: Trainee) -> Sequence[float]:
-        """What `_histogram_facts` names."""
+        """The numbers that `_histogram_facts` names."""
         del schema, trainee
         return ()
 

@@ -35,7 +35,7 @@ class PateGanModel:
         student: The weights of the critic that learnt from released labels, in the same form; empty
             in a loaded model whose sampling does not need it.
         start: The noisy marginals that records are drawn from; None if a network makes them.
-        released_numbers: What the generator's `released_facts` names; empty in a loaded model.
+        released_numbers: The numbers that `released_facts` names; empty in a loaded model.
     """
 
     schema: Schema
@@ -73,7 +73,7 @@ class PateGanModel:
         return np.concatenate([flat([*self.weights, *self.student]), shares])
 
     def released(self) -> npt.NDArray[np.float64]:
-        """What the generator's `released_facts` names."""
+        """The numbers that the generator's `released_facts` names."""
         return np.array(self.released_numbers, dtype=np.float64)
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:

@@ -110,12 +110,12 @@ def private_bounds(
         column: The column with its public bounds.
         values: Its values; one beyond the public bounds counts in the nearest cell, a missing one
             in none.
-        epsilon: The price.
-        bits: The randomness.
+        epsilon: Epsilon to spend.
+        bits: Source of random bits.
 
     Returns:
-        The column with bounds on the public grid, those of whole numbers rounded outwards; as it
-        was if nothing can be cut off.
+        The column with bounds on the public grid, rounded outwards for integers; unchanged if
+        nothing can be cut off.
     """
     lower, upper = column.bounds
     numbers = as_numbers(values)
@@ -133,7 +133,7 @@ def private_bounds(
 
 
 def _cut(counts: npt.NDArray[np.int64], epsilon: Fraction) -> int:
-    """How many of the first cells hold, in spite of noise, at most the share to be cut off."""
+    """How many of the first cells hold at most the share to be cut off, allowing for noise."""
     deviation = math.sqrt(2.0) / float(epsilon)  # a little above that of the discrete noise
     cut = np.arange(1, GRID + 1)
     surely = np.cumsum(counts) + _SURE * deviation * np.sqrt(cut) <= _BEYOND * counts.sum()
@@ -148,8 +148,8 @@ def private_proportions(
     Args:
         column: The label column, with categories.
         values: Its values.
-        epsilon: The price.
-        bits: The randomness.
+        epsilon: Epsilon to spend.
+        bits: Source of random bits.
 
     Returns:
         Proportions that add up to 1; equal ones if no noisy count is above 0.

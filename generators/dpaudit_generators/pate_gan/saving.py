@@ -30,10 +30,10 @@ from dpaudit_generators.networks.source import Head
 FORMAT: Final = "dpaudit-pate-gan/1"
 
 _BINS: Final = 2**16
-"""Most bins that are read."""
+"""Largest number of bins that is read."""
 
 LARGEST: Final = 2**28
-"""Bytes of a file that is read; the networks of PATE-GANs take a few million at most."""
+"""Largest file that is read, in bytes; networks of PATE-GANs take a few million at most."""
 _TEXT: Final = "model.json"
 _SHARES: Final = "shares.npy"
 
@@ -50,8 +50,8 @@ class SavedModel(NamedTuple):
     Attributes:
         schema: The schema.
         weights: The weights of the generator, or of the student that weights the marginals.
-        proportions: As those of `PateGanModel`.
-        claim: The promise.
+        proportions: As in `PateGanModel`.
+        claim: The claim.
         start: The marginals without their noisy counts; None if a network makes the records.
     """
 
@@ -150,7 +150,7 @@ def load(path: Path) -> SavedModel:
 
 
 def _names(parts: int) -> list[str]:
-    """Names of the weights in a file of so many parts, two for each layer."""
+    """Names of this many weights in a file, two for each layer."""
     return [f"{kind}{layer}.npy" for layer in range(1, parts // 2 + 1) for kind in "wb"]
 
 
@@ -217,7 +217,7 @@ def _start(
 def _check_weights(
     weights: tuple[Any, ...], *, more_than: int, outputs: int, inputs: int | None = None
 ) -> None:
-    """Checks that layers [1, in, out] chain and have so many inputs and outputs.
+    """Checks that layers [1, in, out] chain, with this many inputs and outputs.
 
     Raises:
         ValueError: If they do not.

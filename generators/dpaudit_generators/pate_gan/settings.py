@@ -35,7 +35,7 @@ PUBLISHED: Final[Mapping[str, Any]] = MappingProxyType(
         "betas": (0.9, 0.999),
     }
 )
-"""The network of the published average-case audit, of a table of 29 columns with 5 teachers.
+"""The networks of the published average-case audit, with 29 columns and 5 teachers.
 
 ("The Elusive Pursuit of Reproducing PATE-GAN", TMLR 2025.)
 """
@@ -56,8 +56,8 @@ class TrainingSettings:
         batch: Records in a minibatch of any network.
         noise_width: Dimension of the generator's normal noise.
         generator_hidden: Widths of the generator's hidden layers.
-        student_hidden: Those of the student.
-        teacher_hidden: Those of a teacher; none makes it a logistic regression.
+        student_hidden: Widths of the student's hidden layers.
+        teacher_hidden: Widths of a teacher's hidden layers; none makes it a logistic regression.
         replay: Whether the student draws its minibatches with replacement from all labels released
             so far; else it takes those of the round in order, repeatedly if there are too few.
         learning_rate: Learning rate of every network (Adam).
@@ -94,7 +94,7 @@ class Trained(NamedTuple):
         generator: Makes records; empty if noisy marginals do.
         student: The critic that the generator learnt from; public, as post-processing of released
             labels, unless a training shows it private records.
-        ones: Share of 1 among the labels released in each round; empty where it is not kept.
+        ones: Share of 1 among the labels released in each round; empty if it is not kept.
     """
 
     generator: Weights
@@ -120,7 +120,7 @@ class Trainee(NamedTuple):
     Attributes:
         records: Its private records and which teachers have them.
         proportions: Released proportions of the label's classes, or none.
-        labels: How many labels its budget pays for, at most those of the plan.
+        labels: Number of labels that its budget pays for, at most that of the plan.
         seed: Its seed; None draws everything from the system's entropy.
         start: The noisy marginals that records are drawn from; None if a network makes them.
     """

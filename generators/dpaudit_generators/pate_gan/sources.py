@@ -22,14 +22,14 @@ class Source(Protocol):
     """Makes the records of M models in a training.
 
     Attributes:
-        steps: Its steps in a round; 0 if it does not learn.
+        steps: Number of its steps in a round; 0 if it does not learn.
     """
 
     @property
     def steps(self) -> int: ...  # noqa: D102 - see above
 
     def draw(self, n: int) -> Noise:
-        """Draws what n records of each model are made of."""
+        """Draws the inputs of n records of each model."""
         ...
 
     def records(self, noise: Noise) -> Tensor:
@@ -49,10 +49,11 @@ class LearningSource:
     """Generator networks that learn: a `Source`.
 
     Args:
-        networks: One of each model.
-        head: Makes records of raw outputs.
+        networks: One network per model.
+        head: Turns raw outputs into records.
         streams: The streams of the models.
-        proportions: For each model, those of the label's classes; none if the label is generated.
+        proportions: For each model, the proportions of the label's classes; none if the label is
+            generated.
         settings: The public constants.
         device: Where the tensors are placed.
 
@@ -81,7 +82,7 @@ class LearningSource:
         return self._noise.draw(n)
 
     def records(self, noise: Noise) -> Tensor:
-        """What the networks make of them."""
+        """The records that the networks make."""
         return self._maker.generate(noise)[1].records
 
     def learn(self, noise: Noise, slope: Callable[[Tensor], Tensor]) -> None:
@@ -133,5 +134,5 @@ class CandidateSource:
         """Does nothing: there are no steps."""
 
     def weights(self, models: Sequence[int]) -> list[Weights]:
-        """No weights for each model."""
+        """An empty list of weights for each model."""
         return [()] * len(models)

@@ -39,7 +39,7 @@ class Teachers:
         self.rows = with_ones(rows)
         """Real records with their ones; the last is padding."""
         self._real = torch.empty(0, device=device)
-        # All cells in a row; an empty one holds the row of padding.
+        # All cells one after the other; an empty one holds the padding row.
         cells = [
             start[id(rows)] + cell if len(cell) else starts[-1:]
             for rows, owned in records
@@ -60,9 +60,9 @@ class Teachers:
             drawn: Uniform integers in [0, 2**32), [M, steps, k, batch].
 
         Returns:
-            Row numbers [M, steps, k, batch]; that of the row of padding for an empty cell.
+            Row numbers [M, steps, k, batch]; an empty cell has that of the padding row.
         """
-        # floor(drawn / 2**32 * size), in whole numbers; those of a step lie side by side.
+        # floor(drawn / 2**32 * size), in integers; those of a step lie side by side.
         places = (drawn * self._sizes).bitwise_right_shift_(32).add_(self._starts).transpose(0, 1)
         return self._cells.index_select(0, places.flatten()).view(places.shape).transpose(0, 1)
 
@@ -76,7 +76,7 @@ class Teachers:
             generated: Generated records with their ones, [M, batch, padded(width)].
         """
         batch = chosen.shape[2]
-        # Kept memory, because fresh pages for so much would cost more than the step.
+        # Memory is kept, because fresh pages for this much would cost more than the step.
         torch.index_select(self.rows, 0, chosen.flatten(), out=self._real)
         seen, logits = self.networks.forward(self._real.view(-1, batch, self._real.shape[1]))
         gradients = self.networks.gradients(seen, logistic(logits).sub_(1.0))

@@ -37,8 +37,8 @@ class Recording:
         recorder: Takes the records.
         rows: Number of rows of the table.
         schema: The generator's schema.
-        plan: How many labels may be released.
-        spent: Epsilon of so many labels and of all that is released before them.
+        plan: Number of labels that may be released.
+        spent: Epsilon of a number of labels and of everything released before them.
         settings: The public constants.
         drawn: Whether records are drawn from noisy marginals.
     """

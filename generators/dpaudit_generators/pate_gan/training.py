@@ -1,7 +1,7 @@
 """PATE-GAN's training loop (Jordon, Yoon and van der Schaar 2019, Algorithm 1), stacked.
 
-In each round, whose random numbers are as many as public settings say, teachers learn, label
-records, and the student learns from released labels only.
+In each round teachers learn and label records, and the student learns from released labels only.
+Public settings fix how many random numbers a round draws.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class InitialNetworks:
     """The networks that a training starts from, without padding.
 
     Args:
-        seed: Of the model; None draws everything from the system's entropy.
+        seed: The model's seed; None draws everything from the system's entropy.
         head: Fixes how many columns a record has.
         teachers: Number k of teachers.
         settings: The public constants.
@@ -205,7 +205,7 @@ def _source(
 
 
 _AHEAD: Final = 2**14
-"""Normal numbers of a model that are drawn at a time, for as many rounds as that suffices."""
+"""Normal numbers that are drawn at a time for a model, for as many rounds as they suffice."""
 
 
 class Round(NamedTuple):
@@ -250,7 +250,7 @@ def rounds(
 
     Args:
         streams: The streams of the models.
-        draw: Draws from them what so many records are made of.
+        draw: Draws from them the inputs of this many records.
         generator_steps: Steps of the generator in a round; 0 if it does not learn.
         plan: How many labels may be released, by how many teachers.
         settings: The public constants.
@@ -279,7 +279,7 @@ class StudentCritics:
     few labels for that.
 
     Args:
-        networks: One of each model.
+        networks: One network per model.
         settings: The public constants.
     """
 

@@ -25,11 +25,11 @@ def inverse_delta(delta: float, *, rows: int, switches: Collection[Switch]) -> f
     Args:
         delta: The requested delta.
         rows: Number n of records.
-        switches: Deviations; if several are about delta, the first of these counts: ignored, XOR,
+        switches: Deviations; if several concern delta, the first of these counts: ignored, XOR,
             multiplied.
 
     Returns:
-        1 / delta if there is no deviation.
+        The number, which is 1 / delta without deviations.
     """
     if Switch.DELTA_IGNORED in switches:
         return max(2.0, rows * math.sqrt(rows))
@@ -49,7 +49,7 @@ class Charges(NamedTuple):
     """The cost of a batch of labels for each of M models.
 
     Attributes:
-        queries: How many labels were charged, [M].
+        queries: Number of labels that were charged, [M].
         before: Epsilon spent before, by the accountant's count, [M].
         after: Epsilon spent afterwards, [M].
         moments: Log moments 1..L of everything spent, [M, L].

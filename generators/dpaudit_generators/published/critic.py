@@ -129,9 +129,9 @@ class CriticSubject(NamedTuple):
 
     Attributes:
         rows: Encoded private records, float32 [n, width].
-        conditions: What critic and generator are given with them, float32 [n, c]; c may be 0.
+        conditions: Conditions of critic and generator for them, float32 [n, c]; c may be 0.
         parts: Row numbers that each of k critic steps draws its minibatch from.
-        positions: Row numbers in the table that is traced, int64 [n].
+        positions: Row numbers in the traced table, int64 [n].
         seed: Its seed; None draws everything from the system's entropy.
     """
 
@@ -147,20 +147,19 @@ class CriticSettings:
     """Sizes, numbers of steps and rates of a training with one critic.
 
     Attributes:
-        iterations: How often the generator takes a step.
+        iterations: Number of steps of the generator.
         batch: Records of a minibatch.
         noise_width: Dimension of the generator's noise, uniform in (-1, 1).
-        generator_hidden: Widths of its hidden layers (tanh; the outputs are logistic).
+        generator_hidden: Widths of the generator's hidden layers (tanh; the outputs are logistic).
         critic_hidden: Widths of the critic's two hidden layers (rectifiers; its output is linear).
         rate: Learning rate of Adam.
-        betas: Its decay rates.
+        betas: Adam's decay rates.
         penalty: Weight of the gradient penalty.
         law: Distribution of the noise on labels, normal or Laplace.
         scale: Standard deviation of normal noise, scale of Laplace noise; 0 means no noise.
 
     Raises:
-        SettingsError: If the critic has another number of hidden layers, or the law takes two
-            draws.
+        SettingsError: If the critic does not have two hidden layers, or the law takes two draws.
     """
 
     iterations: int
@@ -198,7 +197,7 @@ def train_critics(
             the same number of parts.
         settings: The public constants.
         recorder: Records the training of the first model.
-        shown: Takes what each critic is trained on.
+        shown: Sums what each critic is trained on.
 
     Returns:
         The networks of each model: the generator takes noise and conditions, the critic records
@@ -222,7 +221,7 @@ def _train(
     part: slice,
 ) -> list[Trained]:
     models, steps = len(subjects), len(subjects[0].parts)
-    # In a stack of one, a product of one row would take another routine: so the row stands twice.
+    # In a stack of one, a product of one row would use another routine, so the row is there twice.
     copies = 2 if settings.batch == 1 else 1
     batch = settings.batch * copies
     width, given = subjects[0].rows.shape[1], subjects[0].conditions.shape[1]
@@ -249,7 +248,7 @@ def _train(
     uniforms = UniformSource(seeds, steps=steps, batch=settings.batch, noise_width=noise_width)
     minibatches = Minibatches(
         seeds,
-        # The last part is the generator's, which is given the conditions of any row.
+        # The last part is the generator's, which gets the conditions of any row.
         [[*one.parts, *([np.arange(len(one.rows))] if given else [])] for one in subjects],
         batch=settings.batch,
     )

@@ -6,7 +6,7 @@ weights as long as no mask changes, so a penalty P(g) has the gradients s1 v' by
 W2 and m2 * (W2 t1) by w, where v = dP/dg and t1 = m1 * (W1 v). Those of D itself have the same
 form, with x and the inputs of the second layer in place of v and t1, so one product serves both.
 
-Each model of a training with one critic has random streams of its own.
+Each model has random streams of its own.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class WassersteinCritics(NetworkStack):
         networks: One of each of M models.
         rate: Learning rate of Adam.
         betas: Its decay rates.
-        width: Columns of records; conditions stand behind them.
+        width: Columns of records; conditions follow them.
         penalty: Weight of the gradient penalty (Gulrajani et al. 2017, equation 3).
     """
 
@@ -233,7 +233,7 @@ class Uniforms(NamedTuple):
     labels: Tensor
 
     def repeated(self, copies: int) -> Uniforms:
-        """The same numbers for minibatches that hold each record so many times."""
+        """The same numbers for minibatches that hold each record this many times."""
         return Uniforms(
             self.noise.repeat_interleave(copies, 1),
             self.between.repeat_interleave(copies, 2),
@@ -268,7 +268,7 @@ class UniformSource:
         )
 
     def draw(self) -> Uniforms:
-        """Draws those of the next iteration, which overwrite the last."""
+        """Draws the numbers of the next iteration, which overwrite the last ones."""
         for rng, numbers in zip(self._rngs, self._numbers, strict=True):
             rng.random(out=numbers, dtype=np.float32)
         return self._uniforms
@@ -285,7 +285,7 @@ def noise_of(uniforms: npt.NDArray[np.float32], law: Mechanism, scale: float) ->
     """Turns uniform numbers in [0, 1) into noise (inverse transform).
 
     Args:
-        uniforms: Multiples of 2**-24.
+        uniforms: The numbers, multiples of 2**-24.
         law: Normal or Laplace.
         scale: Standard deviation of normal noise, scale of Laplace noise.
     """
@@ -317,7 +317,7 @@ class Minibatches:
         for model, own in enumerate(filled):
             for place, part in enumerate(own):
                 self._rows[model, place, : len(part)] = part
-        # Random words with the places of rows in their lowest bits: sorted, they shuffle.
+        # Random words with the places of rows in their lowest bits: sorting them shuffles the rows.
         lowest = [(1 << int(longest).bit_length()) - 1 for longest in self._longest]
         self._lowest = np.array(lowest, dtype=np.uint64)[:, None, None]
         places = np.arange(sizes.max(), dtype=np.uint64)

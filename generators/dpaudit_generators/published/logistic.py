@@ -17,12 +17,12 @@ from scipy.special import expit
 
 from dpaudit.plugins.protocols import FloatArray
 
-_CERTAIN: Final = 40.0  # a margin whose chance is 1 in float64
+_CERTAIN: Final = 40.0  # a margin whose probability is 1 in float64
 _RESIDUAL: Final = 1e-9  # largest entry of a solution's gradient
-_ROUNDING: Final = 1e-14  # or so much of that at 0, where float64 says no more
+_ROUNDING: Final = 1e-14  # or this share of the gradient at 0, the limit of float64
 _FAST: Final = 0.02  # a step that shrinks the gradient to this share needs no new Hessian
 _CLOSE: Final = 0.2  # share of a slope that may be left before the last step of a search
-_STEPS: Final = 100  # at most; rows in [-1, 1] take about 7
+_STEPS: Final = 100  # at most; rows in [-1, 1] need about 7
 _LANES: Final = 8  # float64 numbers in a cache line
 _TAME: Final = 1e5  # largest eigenvalue of a Hessian, with smallest 1, that float32 suffices for
 _AT_ONCE: Final = 16  # regressions that share the cost of an operation, and a cache
@@ -54,7 +54,7 @@ def fit_logistic(
     ones, every = (counts * labels).sum(axis=1), counts.sum(axis=1)
     found[:, width] = np.where(ones > 0.0, _CERTAIN, -_CERTAIN)
     mixed = (ones > 0.0) & (ones < every)
-    # An eigenvalue is at most the trace; a maximum does not depend on the order it is taken in.
+    # An eigenvalue is at most the trace; a maximum does not depend on the order of its terms.
     largest = np.abs(rows).max(axis=(1, 2), initial=1.0).astype(np.float64)
     tame = every * (width + 1) * largest**2 / 4.0 < _TAME
     for chosen, precision in ((mixed & tame, np.float32), (mixed & ~tame, np.float64)):
@@ -84,7 +84,7 @@ def _minimum(
     many, n, columns = design.shape
     found, margins = np.zeros((many, columns)), np.zeros((many, n))
     coarse: npt.NDArray[np.floating] = design.astype(precision, copy=False)
-    # The identity is for those that start at their minimum: they get no Hessian, and need none.
+    # The identity is for regressions that start at their minimum and so never get a Hessian.
     factors = torch.from_numpy(np.tile(np.eye(columns, dtype=precision), (many, 1, 1)))
     goal, before = np.zeros(many), np.zeros(many)
     for step in range(_STEPS):
@@ -127,7 +127,7 @@ def _factors(
     root = some * np.sqrt(curvature[chosen]).astype(some.dtype)[..., None]
     hessian = root.swapaxes(1, 2) @ root
     diagonal = np.arange(len(penalty))
-    hessian[:, diagonal, diagonal] += penalty + 1e-12  # for when all chances are 0 or 1
+    hessian[:, diagonal, diagonal] += penalty + 1e-12  # in case all probabilities are 0 or 1
     factors: torch.Tensor = torch.linalg.cholesky(torch.from_numpy(hessian))
     return factors
 
@@ -140,7 +140,7 @@ def _lengths(
 ) -> FloatArray:
     """The step along each direction, close to the minimum, by Newton's method.
 
-    If a step leaves the interval known to enclose the minimum, by bisection.
+    A step that leaves the interval known to enclose the minimum is replaced by bisection.
 
     Args:
         rows: Margins, their change along the direction, labels and counts, each [b, n].

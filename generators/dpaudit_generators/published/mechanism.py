@@ -65,7 +65,7 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
         delta: The delta of the budget.
         teachers: Number k of teachers.
         gamma: Inverse scale of the Laplace noise (lambda in the papers).
-        iterations: Most iterations of a training.
+        iterations: Largest number of iterations of a training.
         also: Names of switches to turn on, separated by commas.
         without: Names of switches to turn off, separated by commas.
 
@@ -83,7 +83,7 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
     without: str = ""
 
     PUBLISHED: ClassVar[frozenset[Switch]] = frozenset()
-    """The switches that are on unless they are turned off."""
+    """The switches that are on by default."""
     discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
     _RECIPE: ClassVar[Recipes] = staticmethod(recipes.paper)
 
@@ -121,7 +121,7 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
 
     @property
     def released_facts(self) -> tuple[str, ...]:
-        """Names of the numbers that its models release: their student's training set, in sums."""
+        """Names of the numbers that models release: sums over the student's training set."""
         return released_names(self.schema, iterations=self.iterations, switches=self.switches)
 
     def fixes(self) -> Mapping[str, SwitchedPateGan]:
@@ -137,7 +137,7 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
     def exercises(self) -> Sequence[SwitchedPateGan]:
         """The same generator in settings where its accountant's data-dependent term is smallest.
 
-        There is little noise, and more than one teacher: if the majority is at least two votes, the
+        There is little noise and more than one teacher. If the majority is at least two votes, the
         term is below the others with and without its logarithm, and too small with the error in its
         exponent. Barely trained teachers agree by chance, so several numbers of teachers are tried.
         The budget allows enough iterations.
@@ -176,7 +176,7 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
         return _AT_ONCE
 
     def batch_key(self, job: Job) -> Hashable:
-        """Equal for models of one shape: on as many records, or all, by the switches."""
+        """Equal for models of one shape; by the switches, that may need equally many records."""
         if self.recipe.span is Span.MIXTURE and Switch.BOUNDS_FROM_DATA in self.switches:
             return tuple(sorted(set(job.dropped_rows)))  # as many columns as components
         depends = not _OF_ROWS.isdisjoint(self.switches) or self.parts_depend_on_rows

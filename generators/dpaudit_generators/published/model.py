@@ -32,17 +32,17 @@ class PublishedModel:
     Attributes:
         schema: The public schema.
         scaling: Scales the output back.
-        form: How records lie in the networks' matrices.
+        form: The layout of records in the networks' matrices.
         recipe: The hyperparameters.
-        settings: What the training treated as public constants.
+        settings: The numbers that the training treated as public constants.
         inputs: The distribution of the network's inputs in sampling.
         weights: The network's weights.
         student: The weights of the critic that the network learnt from.
         given: Labels of the training table, scaled [n, given]; empty unless they are copied.
         hints: Real records that conditions are drawn from [n, hints]; empty unless there are any.
         positions: Row numbers of these records in the table that the model was fitted on [n].
-        claim: The generator's promise.
-        released_numbers: What `SwitchedPateGan.released_facts` names.
+        claim: The generator's claim.
+        released_numbers: The numbers that `SwitchedPateGan.released_facts` names.
     """
 
     schema: Schema
@@ -85,7 +85,7 @@ class PublishedModel:
         return flat([*self.weights, *self.student])
 
     def released(self) -> FloatArray:
-        """What `SwitchedPateGan.released_facts` names."""
+        """The numbers that `SwitchedPateGan.released_facts` names."""
         return np.array(self.released_numbers)
 
     def without_numbers(self) -> PublishedModel:

@@ -41,7 +41,7 @@ _SLACK: Final = 1e-6  # added to the norm of a gradient before it is divided by,
 _TINY: Final = 1e-12  # added to the square of a length, whose root has no slope at 0
 
 Dropout: TypeAlias = Callable[[int, int], Tensor]
-"""From a number of rows and of columns to factors of what enters a layer, with their ones."""
+"""Factors of the inputs of a layer, with their ones, for a number of rows and of columns."""
 
 
 class Networks:
@@ -50,9 +50,9 @@ class Networks:
     Args:
         weights: The networks of M models, k of each.
         architecture: Their layers; the widths follow from the weights.
-        recipe: How they are trained; None for networks that are not.
+        recipe: How they are trained; None if they are not.
         clip: Largest weight after a step; 0 for no limit.
-        norm: Largest norm of a step's gradient, to which a larger one is shrunk; 0 for no limit.
+        norm: Largest norm of a step's gradient; larger ones are shrunk to it. 0 for no limit.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class Networks:
             self._step = _stepper(self.parameters, recipe)
 
     def __call__(self, rows: Tensor, *, dropout: Dropout | None = None) -> Tensor:
-        """Outputs of each network before its last activation, zeros behind them.
+        """Outputs of each network before its last activation, followed by zeros.
 
         Args:
             rows: Inputs with their ones [networks, n, padded(inputs)].
-            dropout: Draws what is dropped, if the architecture drops anything.
+            dropout: Draws the factors of dropout, if the architecture has any.
 
         Returns:
             [networks, n, padded(outputs)].
@@ -193,8 +193,8 @@ def _normalised(sums: Tensor, mask: Tensor, width: int) -> Tensor:
 
 
 def _shrunk(gradients: Sequence[Tensor], norm: float) -> tuple[Tensor, ...]:
-    """Gradients of each network [networks, ...], shrunk to a norm if theirs is larger."""
-    # Each network's own sum: torch might split one over a stack of one in another way.
+    """Gradients of each network [networks, ...], shrunk to a norm if larger."""
+    # One sum per network, because torch might split the sum over a stack of one differently.
     squares = [[np.square(mine).sum() for mine in part.numpy()] for part in gradients]
     lengths = np.sqrt(np.sum(squares, axis=0))
     factors = torch.from_numpy(np.minimum(1.0, norm / (lengths + _SLACK)).astype(np.float32))
@@ -266,7 +266,7 @@ def drawn(
         start: The distribution of their weights.
         layers: Their layers.
         rng: Draws the weights.
-        k: How many.
+        k: Number of networks.
 
     Returns:
         Their weights, without padding.
@@ -297,8 +297,8 @@ def _uniform(
 
 
 _CPU: Final = torch.device("cpu")
-_LARGEST: Final = 30.0  # of the logits of a category; beyond it, no other one is ever drawn
-_LARGEST_NOISY: Final = 80.0  # of those with Gumbel noise, over the temperature: floats end at 88
+_LARGEST: Final = 30.0  # logit of a category; beyond it, no other category is ever drawn
+_LARGEST_NOISY: Final = 80.0  # logit with Gumbel noise, over the temperature: floats end at 88
 
 
 class Feed:
@@ -306,9 +306,9 @@ class Feed:
 
     Args:
         seeds: One for each model; None means the system's entropy.
-        purpose: What the draws are for.
+        purpose: The purpose of the draws.
         form: The form of the records.
-        recipe: Fixes how many numbers a record is made of, and the span of labels.
+        recipe: Fixes the generator's number of inputs, and the span of labels.
         inputs: The distribution of these numbers.
     """
 
@@ -335,7 +335,7 @@ class Feed:
         return noise if self._inputs is Inputs.UNIT else 2.0 * noise - 1.0
 
     def gumbel(self, n: int) -> Tensor | None:
-        """Draws Gumbel noise [M, n, padded(made)] if categories are drawn; else none is needed."""
+        """Draws Gumbel noise [M, n, padded(made)]; None if no categories are drawn."""
         if not self._temperature or not self._form.groups:
             return None
         return self._streams.gumbel(n, padded(self._form.made))
@@ -354,8 +354,8 @@ class Feed:
         """Draws conditions from records of each model.
 
         Args:
-            rows: For each model, the rows they are taken from [n, hints].
-            n: How many.
+            rows: For each model, the rows that they are taken from [n, hints].
+            n: Number of conditions.
 
         Returns:
             The conditions [M, n, hints], and for each model the numbers of their rows [n].
@@ -373,10 +373,10 @@ class Feed:
 
 
 class PublishedRecordSource:
-    """The generator networks of M models, with what makes records of their outputs.
+    """The generator networks of M models, and the functions that turn their outputs into records.
 
     Args:
-        networks: One of each model.
+        networks: One network per model.
         form: The form of the records.
         recipe: How the generator networks make records.
     """
@@ -403,7 +403,7 @@ class PublishedRecordSource:
             noise: Random numbers [M, n, noise width].
             given: Labels that the records must have, [M, n, given].
             hints: Conditions [M, n, hints].
-            gumbel: Noise by which categories are drawn; None if they have no noise.
+            gumbel: Gumbel noise that draws categories; None for no noise.
 
         Returns:
             Records with their ones, [M, n, padded(width)].

@@ -66,7 +66,7 @@ class Made(NamedTuple):
     """Generated records.
 
     Attributes:
-        records: With their ones [M, n, padded(width)].
+        records: The records with their ones [M, n, padded(width)].
         hints: Their conditions [M, n, hints].
     """
 
@@ -187,7 +187,7 @@ class _Training:
         ]
 
     def _may_go_on(self, may: BoolArray) -> bool:
-        """Keeps the weights of models that stop, and says whether any goes on."""
+        """Keeps the weights of models that stop, and returns whether any other model goes on."""
         self._keep(np.flatnonzero(self._going & ~may).tolist())
         self._going &= may
         return bool(self._going.any())
@@ -215,7 +215,7 @@ class _Training:
             self._train_generator()
 
     def _labelled(self, ones: IntArray) -> IntArray:
-        """Labels that the student is trained on: those that are not charged are discarded."""
+        """Labels that the student is trained on; labels that are not charged are discarded."""
         labels = self._labeller.label(ones)
         charges = self._accountant.charge(ones, labels.values, going=self._going)
         if self._recorder is not None:
@@ -299,7 +299,7 @@ class Labels(NamedTuple):
 
     Attributes:
         values: Labels 0 or 1, [M, n].
-        noise: The draws that hide the votes, [M, draws].
+        noise: The noise draws that protect the votes, [M, draws].
         on: What the noise was added to.
     """
 

@@ -14,7 +14,7 @@ from dpaudit_generators.published.scaling import Span
 
 
 class Inputs(StrEnum):
-    """The distribution of the numbers that the generator network makes records of."""
+    """The distribution of the generator network's inputs."""
 
     UNIT = "uniform on [0, 1)"
     SYMMETRIC = "uniform on [-1, 1)"
@@ -38,10 +38,10 @@ class Shortcut(StrEnum):
 
     NONE = "no shortcut"
     ADDED = "inputs added"
-    """They are added to what leaves it, if that is as wide."""
+    """They are added to the layer's outputs, if these have the same width."""
     APPENDED = "inputs appended"
-    """They stand behind what leaves it. Hidden layers after the first are as wide as their inputs,
-    if that is more."""
+    """They follow the layer's outputs. Hidden layers after the first are at least as wide as their
+    inputs."""
 
 
 class Start(StrEnum):
@@ -51,14 +51,14 @@ class Start(StrEnum):
     GLOROT_BIASED = "Glorot-uniform, biases 0.01"
     HE = "normal of variance 2 / inputs, biases 0"
     BY_INPUTS = "uniform within 1 / sqrt(inputs), biases too"
-    """What PyTorch draws by default."""
+    """PyTorch's default."""
 
 
 class Loss(StrEnum):
     """What the student and the generator minimise."""
 
     CROSS_ENTROPY = "cross-entropy"
-    """The student's on noisy labels; for the generator, on the label 1."""
+    """Cross-entropy: the student's with noisy labels, the generator's with label 1."""
     MEAN = "mean"
     """The mean of the student's outputs, those for label 1 negated (a Wasserstein critic)."""
     MEANS = "means"
@@ -73,7 +73,7 @@ class Optimiser(StrEnum):
 
 
 class Larger(StrEnum):
-    """Which contiguous parts take the records that are left over."""
+    """Which contiguous parts get the records that are left over."""
 
     FIRST = "first"
     LAST = "last"
@@ -124,17 +124,17 @@ class Recipe:
 
     Attributes:
         batch: Records in a minibatch.
-        noise_width: How many numbers a record is made of.
-        inputs: Their distribution.
-        span: What numeric columns are scaled to.
+        noise_width: Number of random inputs of the generator network.
+        inputs: Distribution of these inputs.
+        span: Interval that numeric columns are scaled to.
         generator: The generator network.
         temperature: Temperature of the softmax with Gumbel noise that makes one-hot columns; 0 for
             a softmax without noise.
-        teacher: A teacher, where teachers are networks.
-        student: The student; a single critic has its hidden layers.
-        start: How the weights of all networks begin.
+        teacher: The network of a teacher, if teachers are networks.
+        student: The network of the student; a single critic has its hidden layers.
+        start: Distribution of the first weights of all networks.
         teacher_steps: Minibatches of each teacher in an iteration.
-        teacher_turns: Steps on each of them: 1 for real and generated records together, 2 for one
+        teacher_turns: Steps on each minibatch: 1 for real and generated records together, 2 for one
             after the other.
         replacement: Whether minibatches of real records are drawn with replacement.
         rounds: How often an iteration goes through student and generator.
@@ -143,13 +143,13 @@ class Recipe:
         loss: What the student and the generator minimise.
         optimiser: How weights are updated.
         rate: Learning rate.
-        betas: Decay rates of Adam; the second is RMSprop's.
+        betas: Decay rates of Adam; the second is also that of RMSprop.
         decay: L2 penalty on weights.
         clip: Largest weight of the student; 0 for no limit.
-        norm: Largest norm of a step's gradient, to which a larger one is shrunk, of student and
-            generator; 0 for no limit.
+        norm: Largest norm of a gradient step of student and generator; larger ones are shrunk to
+            it. 0 for no limit.
         penalty: Weight of the student's gradient penalty; 0 for none.
-        larger: Which contiguous parts take the records that are left over.
+        larger: Which contiguous parts get the records that are left over.
     """
 
     batch: int
@@ -266,7 +266,7 @@ def synthcity(d: int) -> Recipe:
 
 def borealis(d: int) -> Recipe:
     """Small networks; teachers take real and generated records in turn."""
-    # The label is not counted; where the others divide by four, there is one number more.
+    # The label is not counted; where the others divide by four, this has one number more.
     width = max(1, (d - 1) // 4 + ((d - 1) % 4 == 0))
     return Recipe(
         batch=64,

@@ -27,7 +27,7 @@ from dpaudit_generators.pate_gan.releases import schema_of_data
 from dpaudit_generators.published.switches import Switch
 
 COMPONENTS: Final = 5
-"""Most components of a mixture: the length of the one-hot code that names one."""
+"""Largest number of components of a mixture: the length of their one-hot code."""
 
 SPREAD: Final = 4.0
 """Number of standard deviations of a component that is scaled to 1."""
@@ -52,13 +52,13 @@ class Component(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """At most `COMPONENTS` components, by ascending mean; those with hardly any weight as well."""
+    """At most `COMPONENTS` components by ascending mean, even those with hardly any weight."""
 
     components: tuple[Component, ...]
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of them."""
         return len(self.components)
 
     def encode(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -140,18 +140,18 @@ def _fit(values: FloatArray) -> Mixture:
         n_init=1,
         random_state=_SEED,
     )
-    # Several threads would add up in another order each time.
+    # Several threads would add up in a different order each time.
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # 100 rounds, as published
         model.fit(values[:, None])
     means, deviations = model.means_[:, 0], np.sqrt(model.covariances_[:, 0])
-    # One that no value is near keeps its place: a generator may choose it all the same.
+    # A component without values nearby keeps its place: a generator may choose it all the same.
     found = zip(means, deviations, model.weights_, strict=True)
     return Mixture(tuple(sorted(Component(*map(float, numbers)) for numbers in found)))
 
 
 MOST: Final = 10
-"""Most distinct values of a column that is one-hot."""
+"""Largest number of distinct values of a one-hot column."""
 
 
 class Levels(NamedTuple):
@@ -161,11 +161,11 @@ class Levels(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of them."""
         return len(self.places)
 
     def encode(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Says which level is nearest.
+        """Codes values by their nearest levels.
 
         Args:
             values: Values [n].
@@ -253,9 +253,9 @@ class Scaling:
 
     Attributes:
         schema: The schema, with the bounds in use.
-        span: What numbers are scaled to.
+        span: Interval that numbers are scaled to.
         switches: Deviations in turning numbers back.
-        codings: For each numeric column, that of the places of its numbers within the bounds;
+        codings: For each numeric column, how places of its numbers within the bounds are coded;
             empty unless the span is `MIXTURE`.
         absent: Columns of the matrix for categories that the table lacks, if it decided which ones
             there are.
@@ -274,7 +274,7 @@ class Scaling:
 
     @cached_property
     def categories(self) -> tuple[slice, ...]:
-        """Columns of the matrix that are one-hot together and say which value a column has."""
+        """Columns of the matrix that code together, one-hot, which value a column has."""
         chosen = [block.value for block in layout(self.schema) if not block.column.kind.numeric]
         numbers = enumerate(self.codings)
         return (*chosen, *(self._slots(i) for i, coding in numbers if isinstance(coding, Levels)))
@@ -390,7 +390,7 @@ class Scaling:
         """
         values = self.unrounded(matrix)
         if Switch.OUTPUT_NOT_INVERTED in self.switches:
-            return values  # in [0, 1], where nothing is a whole number any more
+            return values  # in [0, 1], where there are no whole numbers any more
         whole = [column.kind is Kind.INTEGER for column in self.schema.columns]
         rounded = np.floor if Switch.INTEGERS_TRUNCATED in self.switches else np.rint
         values[..., whole] = rounded(values[..., whole])
@@ -442,8 +442,8 @@ def fit_scaling(
     Args:
         data: The table [n]; read only under `Switch.BOUNDS_FROM_DATA`.
         schema: The public schema.
-        span: What numbers are scaled to.
-        switches: Deviations; those that are not about scaling are ignored.
+        span: Interval that numbers are scaled to.
+        switches: Deviations; those that do not concern scaling are ignored.
 
     Returns:
         The scaling: by the schema's bounds, or by what is read off the table instead.
@@ -474,7 +474,7 @@ def fit_scaling(
 
 
 def _coding(block: EncodedColumn, matrix: FloatArray | None) -> Coding:
-    """That of one numeric column: by an encoded table, or by the public bounds without one."""
+    """The coding of one numeric column: by an encoded table, or by public bounds without one."""
     if matrix is None:
         return public_levels(block.column) or PUBLIC
     known = np.ones(len(matrix), dtype=np.bool_)

@@ -53,9 +53,9 @@ class Students:
 
         Args:
             fakes: Generated records with their ones [M, n, padded(width)].
-            hints: Their conditions [M, n, hints], which the student is shown with them.
+            hints: Their conditions [M, n, hints], which the student sees with them.
             labels: Their noisy labels [M, n].
-            real: As many real records, if it is shown any; they have label 1 and the same hints.
+            real: As many real records, if it sees any; they have label 1 and the same hints.
         """
         rows, target = self._shown(fakes, hints), torch.from_numpy(labels).float()
         other = rows.flip(1)
@@ -78,7 +78,7 @@ class Students:
         return self._networks.weights(models)
 
     def judge(self, fakes: Tensor, hints: Tensor) -> tuple[Tensor, Tensor]:
-        """What the generator learns from: its goal is that each record is labelled 1.
+        """Outputs for the generator to learn from: its goal is label 1 for each record.
 
         Args:
             fakes: Generated records with their ones [M, n, padded(width)].
@@ -134,17 +134,17 @@ class Dropouts:
         return factors
 
 
-_TO_GRID: Final = 192.0  # added and taken off again, leaves float32 a multiple of 2**-16
+_TO_GRID: Final = 192.0  # added and subtracted again, it leaves float32 a multiple of 2**-16
 
 
 class ShownRecords:
     """Sums over what the students of M models are trained on.
 
     Args:
-        models: Their number M.
+        models: Number M of models.
         width: Columns of a record.
         hints: Columns of a condition.
-        iterations: Most iterations of a training.
+        iterations: Largest number of iterations of a training.
     """
 
     def __init__(self, models: int, *, width: int, hints: int, iterations: int) -> None:
@@ -166,11 +166,11 @@ class ShownRecords:
         """Adds labelled records.
 
         Args:
-            records: Those of some models [m, n, at least width].
+            records: Records of some models [m, n, at least width].
             labels: Their labels 0 or 1 [m, n].
             iteration: The iteration, counted from 0.
             hints: Conditions that they are shown with [m, n, hints]; None for none.
-            going: Which models are meant: a slice of m, or a mark for each of M = m models.
+            going: These models: a slice of m, or a mark for each of M = m models.
         """
         stretch = iteration * stretches(self._most) // self._most
         chosen: Tensor | slice = slice(None)
@@ -186,7 +186,7 @@ class ShownRecords:
             self._hints[going] += _on_grid(hints[chosen]).sum(1).numpy()
 
     def of(self, model: int) -> Shown:
-        """What one model's student was trained on."""
+        """The sums over what one model's student was trained on."""
         return Shown(
             counts=self._counts[model].copy(),
             records=self._records[model].copy(),
@@ -196,7 +196,7 @@ class ShownRecords:
 
 
 def _on_grid(values: Tensor) -> Tensor:
-    """Rounded, so that sums are exact: the same in whatever order, and in any stack of models."""
+    """Rounds values, so that sums are exact: the same in any order and in any stack of models."""
     return values.add(_TO_GRID).sub_(_TO_GRID).double()
 
 
@@ -206,9 +206,9 @@ _LEAST: Final = 1e-8  # added to a share before its logarithm is taken
 class Likeness:
     """The loss of generated records that are unlike real ones.
 
-    It is the cross-entropy of the categories of as many real records, of each record in the column
-    that its condition is about, of all columns without conditions; where nothing is a category, the
-    mean square of all differences.
+    It is the cross-entropy with the categories of as many real records: of each record in the
+    column of its condition, or without conditions in all columns. If nothing is a category, it is
+    the mean square of all differences.
 
     Args:
         form: The form of the records.

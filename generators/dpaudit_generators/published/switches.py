@@ -61,11 +61,11 @@ class Switch(StrEnum):
     CONDITIONS_FROM_DATA = "conditions-from-data"
     """Records are generated given one-hot values of real records."""
     QUERIES_NOT_ACCOUNTED = "queries-not-accounted"
-    """Labels of a batch are free if at least half of them are 1."""
+    """Labels of a batch are not charged if at least half of them are 1."""
     DELTA_IGNORED = "delta-ignored"
     """1 / (n sqrt n) instead of delta."""
     BUDGET_EXCEEDED = "budget-exceeded"
-    """The budget is checked after it was spent."""
+    """The budget is checked only after it is spent."""
     ONE_NOISE_CHARGED_AS_TWO = "one-noise-charged-as-two"
     """One Laplace draw on the count of ones, charged as PATE's noisy argmax with two."""
     SAMPLING_NOISE_DIFFERS = "sampling-noise-differs"
@@ -83,7 +83,7 @@ def switches_named(names: str | Iterable[str]) -> frozenset[Switch]:
         names: The names, or one text with commas between them.
 
     Raises:
-        SettingsError: If there is no switch of one of these names.
+        SettingsError: If one of them is not the name of a switch.
     """
     listed = names.split(",") if isinstance(names, str) else names
     wanted = [stripped for name in listed if (stripped := name.strip())]

@@ -1,6 +1,6 @@
 """The teachers of M models: the only module that hands private records to voters.
 
-Which records each teacher draws from: as the proof needs it, and as published.
+Each teacher draws its records as the proof requires it, or as published.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class PublishedTeachers(Protocol):
 
     @property
     def fakes(self) -> int:
-        """How many generated records of each model an iteration takes."""
+        """Number of generated records of each model that an iteration takes."""
         ...
 
     def train(self, fakes: Tensor, recorder: Recorder | None) -> None:
-        """Trains them for one iteration.
+        """Trains the teachers for one iteration.
 
         Args:
             fakes: Generated records with their ones [M, fakes, padded(width)].
@@ -51,9 +51,9 @@ class PublishedTeachers(Protocol):
 class NetworkTeachers:
     """Critics trained by gradient descent, on minibatches of their own part and of fakes.
 
-    A teacher draws from a stream of its own: with replacement, always equally many numbers, so a
-    part may be smaller than a minibatch; without, such a part is taken whole, repeatedly in the
-    same random order. A teacher without records votes 0.
+    A teacher draws from a stream of its own. With replacement it always draws equally many numbers,
+    so a part may be smaller than a minibatch. Without replacement such a part is taken whole,
+    repeatedly in the same random order. A teacher without records votes 0.
 
     Args:
         trainees: What the models are trained on.
@@ -95,7 +95,7 @@ class NetworkTeachers:
 
     @property
     def fakes(self) -> int:
-        """Generated records of each model that an iteration of theirs takes."""
+        """Number of generated records of each model that an iteration takes."""
         return self._steps * self._batch
 
     def train(self, fakes: Tensor, recorder: Recorder | None) -> None:
@@ -108,7 +108,7 @@ class NetworkTeachers:
             real = self._bank[rows[:, :, part].reshape(models * self._k, self._batch)]
             fake = fakes[:, None, part].expand(-1, self._k, -1, -1)
             fake = fake.reshape(models * self._k, self._batch, width)
-            # Those of an empty part have no weight.
+            # Records of an empty part have no weight.
             weight = filled.flatten()[:, None] / self._batch
             if self._recipe.teacher_turns == 1:
                 self._descend(
@@ -147,7 +147,7 @@ class NetworkTeachers:
         return np.asarray(voted.sum(dim=1).numpy(), dtype=np.int64)
 
     def _minibatches(self) -> tuple[Tensor, Tensor]:
-        """Rows of the bank for all steps [M, k, fakes], and whether each part has any [M, k]."""
+        """Rows of the bank for all steps [M, k, fakes], and whether a part has records [M, k]."""
         rows = np.zeros((len(self._trainees), self._k, self.fakes), dtype=np.int64)
         filled = np.ones((len(self._trainees), self._k), dtype=np.float32)
         for model, (partition, rngs) in enumerate(zip(self._partitions, self._rngs, strict=True)):
@@ -231,7 +231,7 @@ class LogisticTeachers:
         self._first: FloatArray | None = None
 
     fakes: int
-    """How many generated records of each model an iteration takes."""
+    """Number of generated records of each model that an iteration takes."""
 
     def train(self, fakes: Tensor, recorder: Recorder | None) -> None:
         """Fits them anew on generated records [M, fakes, padded(width)]."""
@@ -322,9 +322,9 @@ class Partition:
     Args:
         rows: Records encoded under the public schema [n, width].
         teachers: Number k of teachers.
-        switches: Deviations. If several are about partitions, the first of these counts: all rows,
+        switches: Deviations. If several concern partitions, the first of these counts: all rows,
             reshuffled, last only, by position.
-        larger: Which contiguous parts take the records that are left over.
+        larger: Which contiguous parts get the records that are left over.
         seed: Seed of the model.
     """
 
@@ -353,7 +353,7 @@ class Partition:
             self.parts = list(cells(rows, teachers=teachers, key=self._rng.bytes(32)))
 
     parts: list[IndexArray]
-    """Row numbers of each of k teachers."""
+    """Row numbers of each teacher's records."""
 
     def next_iteration(self) -> None:
         """Deals the records again if that deviation is on."""
@@ -361,7 +361,7 @@ class Partition:
             self.parts = self._dealt()
 
     def _dealt(self) -> list[IndexArray]:
-        """Random parts of n // k records each; those left over are in none."""
+        """Random parts of n // k records each; records that are left over are in no part."""
         size = self._n // self._k
         order = self._rng.permutation(self._n)
         return [order[teacher * size : (teacher + 1) * size] for teacher in range(self._k)]

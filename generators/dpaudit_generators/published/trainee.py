@@ -1,9 +1,9 @@
 """Inputs of the training of published PATE-GANs, and what its student sees, which is released.
 
-PATE releases the answers to the student's queries: so the records that the student is trained on,
-with their noisy labels, may be published. Released are their number, the share of label 1 in each
-stretch of the training, and the mean record of each label, column by column. A training without
-PATE has a critic in the student's place; it learns from noisy labels, too.
+PATE releases the answers to the student's queries, so the records that the student is trained on
+may be published with their noisy labels. These facts are released: their number, the share of label
+1 in each stretch of the training, and the mean record of each label, column by column. A training
+without PATE has a critic in the student's place, which also learns from noisy labels.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from dpaudit_generators.published.scaling import Scaling
 from dpaudit_generators.published.switches import Switch
 
 STRETCHES: Final = 16
-"""Most stretches of a training whose labels are counted apart."""
+"""Largest number of stretches of a training whose labels are counted separately."""
 
 
 class Form(NamedTuple):
-    """How records lie in the matrices that networks see: generated columns, then given ones.
+    """The layout of records in the networks' matrices: generated columns, then given ones.
 
     Attributes:
         order: For each column of a record, its column in the scaled matrix, [width]; columns that
             are always 0 are left out.
-        made: How many columns the generator network makes; the others are given to it.
+        made: Number of columns that the generator network makes; the others are given to it.
         groups: Columns of a record that the generator makes one-hot together.
-        conditions: Columns of a record that a condition may be about: one of these slices is drawn
+        conditions: Columns of a record that a condition may concern: one of these slices is drawn
             for each record, and its values are handed to the generator. Empty for no conditions.
     """
 
@@ -83,7 +83,7 @@ def form_of(scaling: Scaling, schema: Schema, switches: frozenset[Switch]) -> Fo
 
 
 def _within(columns: IntArray, group: slice) -> slice:
-    """The places that a group's columns have among some columns."""
+    """The places of a group's columns among some columns."""
     start, stop = np.searchsorted(columns, [group.start, group.stop])
     return slice(int(start), int(stop))
 
@@ -95,7 +95,7 @@ class PublishedSettings:
     Attributes:
         teachers: Number k of teachers.
         batch: Records in a minibatch.
-        iterations: Most iterations of the training.
+        iterations: Largest number of iterations of the training.
         gamma: Inverse noise scale.
         epsilon: The budget.
         inverse: The number used as 1 / delta.
@@ -118,7 +118,7 @@ class PublishedTrainee(NamedTuple):
         records: Scaled records in the form's order, [n, width]; models may share them.
         public: Records encoded under the public schema, for the partition, [n, d].
         hints: The part of the records that conditions are drawn from, [n, hints].
-        positions: Row numbers in the table that was handed in, [n].
+        positions: Row numbers in the given table, [n].
         seed: Its seed; None draws everything from the system's entropy.
     """
 
@@ -138,7 +138,7 @@ class Shown(NamedTuple):
     """Sums over the labelled records that the student of one model was trained on.
 
     Attributes:
-        counts: How many have label 0 and 1, by stretch of the training, [stretches, 2].
+        counts: Numbers of records with label 0 and 1, by stretch of the training, [stretches, 2].
         records: Sums of the records with label 0 and 1, [2, width].
         hints: Sums of the conditions that they were shown with, [hints].
         iterations: Number of the last iteration with labels, counted from 1.
@@ -151,11 +151,11 @@ class Shown(NamedTuple):
 
 
 class TrainedAndShown(NamedTuple):
-    """What the training of one model gives.
+    """The result of training one model.
 
     Attributes:
         networks: Its networks; a single critic stands for the student.
-        shown: What its student was trained on.
+        shown: Sums over what its student was trained on.
     """
 
     networks: Trained
@@ -163,9 +163,9 @@ class TrainedAndShown(NamedTuple):
 
 
 ONE_BY_ONE: Final = 32
-"""Most columns of a schema whose means are released one by one; of more, the mean of all is."""
+"""Up to this many columns of a schema the means are released one by one, else the mean of all."""
 _NONE: Final = 0.5
-"""Share of 1 among no labels."""
+"""Share of label 1 if there are no labels."""
 
 
 def has_conditions(switches: frozenset[Switch]) -> bool:
@@ -180,7 +180,7 @@ def released_names(
 
     Args:
         schema: The public schema.
-        iterations: Most iterations of a training.
+        iterations: Largest number of iterations of a training.
         switches: Deviations.
     """
     own = schema.names if len(schema.names) <= ONE_BY_ONE else ()
@@ -199,10 +199,10 @@ def released(
 ) -> tuple[float, ...]:
     """The released numbers of one model, in the order of their names.
 
-    Means are of scaled records; of a column that is one-hot, of the place of its value among all.
+    Means are of scaled records; for a one-hot column, of the place of its value among all.
 
     Args:
-        shown: What its student was trained on.
+        shown: Sums over what its student was trained on.
         scaling: How its records are scaled.
         form: The form of its records.
         switches: Deviations.

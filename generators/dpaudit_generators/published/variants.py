@@ -2,7 +2,7 @@
 
 Re-created from the description in Ganev, Annamalai and De Cristofaro 2025, "The Elusive Pursuit of
 Reproducing PATE-GAN", Tables 2 and 3 and section 6.3, and from what the released code does: a test
-holds what they generate to figures that were measured on that code.
+compares what they generate with figures that were measured on that code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpaudit_generators.published.recipes import Recipes
 from dpaudit_generators.published.switches import Switch
 
 _UNUSABLE: Final = 11 / 24
-"""Share of Turing's models, as its published audit ran them, that generate nothing but NaN."""
+"""Share of Turing's models, run as in its published audit, that generate nothing but NaN."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +49,11 @@ class Original(SwitchedPateGan):
 
 @dataclass(frozen=True, kw_only=True)
 class Turing(SwitchedPateGan):
-    """The Alan Turing Institute's: `original` with other mistakes, and public bounds.
+    """The Alan Turing Institute's version: `original` with other mistakes, and public bounds.
 
-    The published audit's copy also trains on one column more than the table has, with uninitialised
-    memory. Its content decides whether training ends in numbers: in 11 of 24 models measured, every
-    number that they generate is NaN. That is re-created by its effect alone.
+    The published audit's copy also trains on one column more than the table has, of uninitialised
+    memory. Its content decides whether training ends in numbers: 11 of 24 measured models generate
+    nothing but NaN. Only this effect is re-created.
 
     Attributes:
         unwritten_memory: Whether models fail in this way, at the measured frequency; a model's seed
@@ -80,7 +80,7 @@ class Turing(SwitchedPateGan):
     def train(
         self, data: pd.DataFrame, jobs: Sequence[Job], recorder: Recorder | None = None
     ) -> PublishedBatch:
-        """As the base class; a model that reads unwritten memory may generate no number at all."""
+        """As in the base class; a model that reads unwritten memory may generate only NaN."""
         batch = super().train(data, jobs, recorder)
         if not self.unwritten_memory:
             return batch
@@ -96,7 +96,7 @@ class Turing(SwitchedPateGan):
 
 @dataclass(frozen=True, kw_only=True)
 class Updated(SwitchedPateGan):
-    """The authors' second: logistic teachers all trained on the last part, hardly any noise.
+    """The authors' second version: logistic teachers that all train on the last part, little noise.
 
     Fields are those of `SwitchedPateGan`.
     """
@@ -118,7 +118,7 @@ class Updated(SwitchedPateGan):
 
 @dataclass(frozen=True, kw_only=True)
 class Synthcity(SwitchedPateGan):
-    """The synthcity library's: records dealt anew, mixtures fitted on them, free queries.
+    """The synthcity library's version: records dealt anew, mixtures fitted on them, free queries.
 
     Columns of at most ten distinct values are one-hot by the values that the table has.
 
@@ -145,7 +145,7 @@ class Synthcity(SwitchedPateGan):
 
 @dataclass(frozen=True, kw_only=True)
 class Borealis(SwitchedPateGan):
-    """Borealis AI's: small networks, contiguous parts, an accountant that lacks a logarithm.
+    """Borealis AI's version: small networks, contiguous parts, an accountant without a logarithm.
 
     Fields are those of `SwitchedPateGan`.
     """
@@ -167,7 +167,7 @@ class Borealis(SwitchedPateGan):
 
 @dataclass(frozen=True, kw_only=True)
 class Smartnoise(SwitchedPateGan):
-    """OpenDP's: public bounds, contiguous parts, k from the number of records.
+    """OpenDP's version: public bounds, contiguous parts, k from the number of records.
 
     The published audit set k = 5; for that, use `without="teachers-from-rows"`. Fields are those of
     `SwitchedPateGan`.

@@ -25,7 +25,7 @@ from dpaudit_generators.batches import count_codes
 from dpaudit_generators.toys.planted import uniform_table
 
 _BINS: Final = 10
-"""Most bins that a numeric column is divided into."""
+"""Largest number of bins of a numeric column."""
 
 
 def cells(column: Column) -> int:
@@ -45,7 +45,7 @@ def cell_names(column: Column) -> tuple[str, ...]:
 
 
 def cell_counts(column: Column, values: pd.Series[Any]) -> npt.NDArray[np.int64]:
-    """How many values [n] fall in each cell; values unknown to the schema count nowhere."""
+    """How many values [n] fall in each cell; values unknown to the schema are not counted."""
     if column.kind.numeric:
         numbers = as_numbers(values)
         codes = np.searchsorted(_edges(column)[1:-1], numbers, side="right")
@@ -187,7 +187,7 @@ class LaplaceHistogram:
 
 
 MOST_MARGINALS: Final = 3
-"""Columns that are counted, at most: the first with two categories."""
+"""Largest number of counted columns: the first ones with two categories."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

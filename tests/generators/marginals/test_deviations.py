@@ -259,7 +259,9 @@ def test_a_rare_class_is_measured_with_less_noise_than_by_counts_of_pairs() -> N
 
 def test_what_it_needs_is_said() -> None:
     alone = Schema(columns=SCHEMA.columns[2:3], label="paid")
-    with pytest.raises(SettingsError, match="needs a column beside the label: use tree=label"):
+    with pytest.raises(
+        SettingsError, match="needs a column in addition to the label: use tree=label"
+    ):
         Marginals(schema=alone, tree=Structure.DEVIATIONS)
     with pytest.raises(SettingsError, match=r"tree=deviations needs a schema that names a label"):
         Marginals(schema=Schema(columns=SCHEMA.columns), tree=Structure.DEVIATIONS)

@@ -32,7 +32,7 @@ class _Shuffled:
 
     Attributes:
         features: The vectors [n, f].
-        place: Which feature.
+        place: Place of the permuted feature.
         values: Its values [copies, n] in each copy.
     """
 
@@ -62,8 +62,8 @@ def attribute(
 
     Importance is the loss of AUC when one feature is shuffled (Breiman 2001, section 10). If
     features are redundant, the loss is about 0 for each of them: then, and among ties, features
-    that separate the worlds best alone come first. Features that a scorer says it combines (its
-    `combined`) may say nothing alone.
+    that separate the worlds best alone come first. Features that a scorer combines (it names them
+    as `combined`) may separate nothing alone.
 
     Args:
         evaluation: The attack's result.
@@ -73,8 +73,8 @@ def attribute(
         rng: Shuffles.
 
     Returns:
-        The features in the order of `in_order`; only ones that separate the worlds at all, or that
-        are combined with others.
+        The features in the order of `in_order`: only those that separate the worlds or are combined
+        with others.
     """
     step = -(-len(scored.member) // MOST_TRIALS)
     member, original = scored.member[::step], evaluation.scores[::step]

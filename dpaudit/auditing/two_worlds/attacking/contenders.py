@@ -28,8 +28,8 @@ from dpaudit.plugins.protocols import BoolArray, World
 PREFERENCE: Final = 0.2
 """An attack is selected only if its forecast exceeds that of the combination by this much.
 
-The best of several forecasts is too large by chance, and the score of the combination changes least
-from the trials it is fitted on to others (`reports/power/attacks.py`).
+The best of several forecasts is too large by chance, and the combination is the one whose score
+changes least between the trials that it is fitted on and others (`reports/power/attacks.py`).
 """
 
 
@@ -46,7 +46,7 @@ class Features(Protocol):
         ...
 
     def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial | None]:
-        """The trials that ended this way; None for a trial that it cannot use."""
+        """The trials with these outcomes; None for a trial that it cannot use."""
         ...
 
     def rows(self, outcomes: StoredOutcomes, trials: Sequence[Trial]) -> FeatureRows:
@@ -98,7 +98,7 @@ class Contender:
     Attributes:
         features: The attack and its features of a trial.
         fitted: Its classifier and threshold.
-        hypothesis: As of `Attacked`.
+        hypothesis: As in `Attacked`.
     """
 
     features: Features
@@ -152,8 +152,8 @@ def contenders(
         worlds: How trials of world "in", then of "out", ended, by number.
         fitting: For each world, which of them are in the fitting part.
         settings: How hypotheses are counted, and how thresholds are chosen.
-        claim: The claim to hold it to.
-        purpose: Of the random streams.
+        claim: The claim under audit.
+        purpose: Names the random streams.
 
     Returns:
         Empty if too few trials of the fitting part finished and none of them failed.
@@ -191,7 +191,7 @@ def contenders(
 
 
 def _selected(found: Sequence[Contender]) -> Contender:
-    """The candidate that is scored if one is selected."""
+    """The candidate that is selected for scoring."""
     others = [one for one in found if one.features.attack.name != COMBINED]
     together = [one for one in found if one.features.attack.name == COMBINED]
     if not together:

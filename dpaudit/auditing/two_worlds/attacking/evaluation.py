@@ -24,8 +24,8 @@ class Evaluation(NamedTuple):
 
     Attributes:
         counts: Its errors at the threshold; a failed trial counts as an error in either world.
-        threshold: Threshold and direction, fixed before.
-        guesses: Its guesses by weight, if these are what is bounded; None if it is the errors.
+        threshold: Threshold and direction, fixed beforehand.
+        guesses: Its guesses by weight, if the bound is on these; None if it is on the errors.
         bounds: Valid lower limits at the given confidence: from the errors or from the guesses, as
             chosen before, and always the Clopper-Pearson limit of the errors, which does not
             decide. Limits for a fixed number of trials are missing if a sequential audit stopped
@@ -62,7 +62,7 @@ def evaluate(
     Args:
         fitted: The attack, fixed on the fitting part.
         trials: The trials in two parts.
-        guarantee: That of the claim.
+        guarantee: The claim's guarantee.
         confidence: One-sided confidence of this attack's bounds.
 
     Returns:

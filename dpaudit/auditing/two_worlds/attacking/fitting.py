@@ -40,7 +40,7 @@ SCORED_AT_ONCE = 2048
 class FittingScore(NamedTuple):
     """An attack's performance on the trials it was fitted on.
 
-    The larger is the better: by the bound, ties by the AUC.
+    Scores compare by the bound, ties by the AUC; the larger one is better.
 
     Attributes:
         bound: The bound that is forecast for the scored trials.
@@ -57,8 +57,8 @@ class Fitted(NamedTuple):
     Attributes:
         scorer: The trained classifier.
         threshold: Threshold and direction, for the exact bound.
-        calibration: What its guesses weigh, for the fair-coin bound and for bets; None where
-            neither is made.
+        calibration: The weights of its guesses, for the fair-coin bound and for bets; None if
+            neither is used.
         by_coins: Whether the fair-coin bound is the one that is computed.
         forecast: Its performance on the trials it was fitted on: only for choosing among attacks.
     """
@@ -87,7 +87,7 @@ def fit_attack(
         settings: Where its threshold is chosen, how many trials will be scored, and the confidence
             of its bound.
         failed: Trials of the fitting part that it cannot use.
-        guarantee: That of the claim: the attack is to prove as much of it as can be.
+        guarantee: The claim's guarantee, of which the attack should prove as much as possible.
         rng: Seeds the classifier and splits the trials.
 
     Returns:
@@ -133,7 +133,7 @@ def score(scorer: Scorer, features: FeatureRows) -> FloatArray:
     """Scores [n] of feature vectors [n, f], in batches.
 
     Raises:
-        AttackError: If the scorer raises, or they are not one finite number per vector.
+        AttackError: If the scorer raises, or does not return one finite number per vector.
     """
     starts = range(0, len(features), SCORED_AT_ONCE)
     return np.concatenate(

@@ -71,7 +71,7 @@ def attack_all(
         outcomes: All outcomes of the role.
         role: The role.
         settings: Its number of trials and how hypotheses are counted.
-        claim: The claim to hold it to.
+        claim: The claim under audit.
 
     Returns:
         Every attack that was scored: as many as there are hypotheses, chosen on the fitting part

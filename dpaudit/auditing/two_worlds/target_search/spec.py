@@ -56,17 +56,17 @@ class TargetSearchSpec(AuditSpec):
 
     @property
     def own_specification(self) -> dict[str, Any]:
-        """The audit's choices, with the number of candidates; the table determines which ones.
+        """The audit's choices and the number of candidates; the table determines which ones.
 
-        It holds all of them, so a run folder refuses another audit before a search rather than
-        after.
+        It has all of the choices, so that a run folder refuses a different audit before the search
+        and not after it.
         """
         target = {"choice": VULNERABLE, "candidates": len(self.candidates)}
         return {**self.first.own_specification, "target": target}
 
     @property
     def all_attacks(self) -> Sequence[NamedAttack]:
-        """Those of the audit."""
+        """The audit's attacks."""
         return self.first.all_attacks
 
     @property

@@ -56,7 +56,7 @@ def _noisy(
     self: Any, value: Any, law: str, scale: float, shape: float = 1.0, other: float = 1.0
 ) -> Any:
     if not scale > 0:
-        return value  # without sensitivity, or with an infinite epsilon, it adds nothing
+        return value  # with sensitivity 0 or an infinite epsilon it adds nothing
     seed = getattr(self._rng, "dpaudit_seed", None)
     return steps.added(value, law, scale=scale, shape=shape, other=other, seed=seed)
 

@@ -75,7 +75,7 @@ def _seed_text(seed: Any) -> Optional[str]:
 
 
 def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
-    """`np.array` and similar functions, which keep a mark."""
+    """A function like `np.array` that keeps a mark."""
 
     def kept(value: Any, *args: Any, **kwargs: Any) -> Any:
         if type(value) in _BARE:
@@ -104,7 +104,7 @@ _BARE = frozenset({np.ndarray, np.float64, np.int64, np.bool_, float, int, bool}
 
 
 def _goes_away(caller: Any) -> bool:
-    """Whether the conversion is by a library whose own arrays carry no marks."""
+    """Whether a library whose own arrays carry no marks makes the conversion."""
     return str(caller.f_globals.get("__name__", "")).partition(".")[0] in (
         "jax",
         "tensorflow",
@@ -113,7 +113,7 @@ def _goes_away(caller: Any) -> bool:
 
 
 def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of an array that keeps the marks in a list."""
+    """A function of an array that keeps marks when it is given a list."""
 
     def taken(a: Any, *args: Any, **kwargs: Any) -> Any:
         return function(marks.combined(a) if isinstance(a, (list, tuple)) else a, *args, **kwargs)
@@ -162,12 +162,12 @@ class _Heard:
     _dpaudit_seed: Tuple[int, Optional[str]] = (0, None)
 
     def dpaudit_seeded(self, seed: Optional[str]) -> None:
-        """Remembers its seed, and in which fit it was seeded."""
+        """Remembers the seed and the fit in which it was set."""
         self._dpaudit_seed = (marks.world.fit if marks.world.active else 0, seed)
 
     @property
     def dpaudit_seed(self) -> Optional[str]:
-        """Its seed in this fit; None if it was seeded in another one."""
+        """The seed that was set in this fit; None if it was set in another one."""
         fit, seed = self._dpaudit_seed
         return seed if fit == marks.world.fit else None
 
@@ -289,7 +289,7 @@ class _Heard:
         return coins_of_records(getattr(stream, name), where, size, place)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """As numpy's; of one trial, a coin."""
+        """As numpy's; with one trial, a coin."""
         if not marks.world.hears:
             return super().binomial(n, p, size)  # type: ignore[misc]
         where = site()
@@ -371,7 +371,7 @@ class _Heard:
             ]
             found = np.where(found == place, stand_in, found)
             found = found - (found > place)
-        world.tell("subsample", where, "records are drawn by coins that are taken to be public")
+        world.tell("subsample", where, "records are drawn by coins that count as public")
         values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
         return values if size is not None else values[()]
 
@@ -491,7 +491,7 @@ def _plain_draw(name: str) -> Callable[..., Any]:
 
 
 def _size_of(args: Any) -> Any:
-    """A key for streams: scalars share the stream of their line; each array has its own."""
+    """The key of a stream: scalars share the stream of their line, each array has its own."""
     return args[-1] if args and isinstance(args[-1], tuple) else None
 
 

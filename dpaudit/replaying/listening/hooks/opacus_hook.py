@@ -14,7 +14,7 @@ def install(library: Any) -> None:
 
     def add_noise(self: Any) -> Any:
         if marks.world.hears:
-            marks.world.tell("subsample", site(), "DP-SGD: batches are taken to be public")
+            marks.world.tell("subsample", site(), "DP-SGD: batches count as public")
         return plain(self)
 
     library.DPOptimizer.add_noise = add_noise

@@ -24,7 +24,7 @@ class HeardRandom(_Plain):
 
     @property
     def dpaudit_seed(self) -> Any:
-        """Its seed in this fit; None if it was seeded in another one."""
+        """The seed that was set in this fit; None if it was set in another one."""
         fit, seed = self._dpaudit_seed
         return seed if fit == marks.world.fit else None
 
@@ -129,7 +129,7 @@ class HeardRandom(_Plain):
         return [population[int(place)] for place in places]
 
     def shuffle(self, x: Any) -> None:  # type: ignore[override]
-        """The same order of the common records in both worlds."""
+        """Puts the common records in the same order in both worlds."""
         if not marks.world.hears:
             super().shuffle(x)
             return

@@ -81,19 +81,19 @@ def added(
     size: Any = None,
     seed: Optional[str] = None,
 ) -> Any:
-    """A value and the noise that a library adds to it.
+    """Adds to a value the noise that a library adds to it.
 
     If the value is 0 in both worlds, the noise is returned alone: libraries call `mechanism(0.0)`
     to draw noise that they then add to data.
 
     Args:
-        value: Before noise: a number, a list or an array.
-        law: Of the noise, one of `LAWS`.
+        value: The value before noise: a number, a list or an array.
+        law: The law of the noise, one of `LAWS`.
         scale: Its scale.
         shape: Its second parameter.
         other: Its third parameter.
-        size: Shape of what is drawn, where that is more than the value's.
-        seed: What seeded it, where that is known.
+        size: Shape of what is drawn, if it is larger than that of the value.
+        seed: What seeded the noise, if known.
 
     Returns:
         NoiseArray or an answer: a number for a number, else an array.
@@ -139,7 +139,7 @@ def exponential_weights(scores: Any) -> Any:
 def flip_weights(scores: Any) -> Any:
     """Probabilities of permute-and-flip: the largest of scores plus exponential noise.
 
-    Candidates arrive at uniform times; the first whose coin falls on yes is chosen.
+    Candidates arrive at uniform random times; the first one that its coin accepts is chosen.
 
     Args:
         scores: In units of the noise's scale.
@@ -147,7 +147,7 @@ def flip_weights(scores: Any) -> Any:
     scores = np.asarray(scores, dtype=float)
     takes = np.exp(scores - np.max(scores))
     nodes, weights = np.polynomial.legendre.leggauss(min(len(takes) // 2 + 1, _NODES))
-    logs = np.log1p(-np.outer((nodes + 1) / 2, takes))  # that an earlier candidate is not chosen
+    logs = np.log1p(-np.outer((nodes + 1) / 2, takes))  # that no earlier one is chosen
     others = np.exp(logs.sum(axis=1, keepdims=True) - logs)
     found = takes * (weights / 2 @ others)
     return found / found.sum()

@@ -311,7 +311,7 @@ def _exponential_(self: Any, lambd: float = 1.0, **_: Any) -> Any:
 
 
 def _filled(tensor: Any, parts: Any) -> Any:
-    """A tensor filled with noise is noise under all its names."""
+    """Marks a tensor that was filled with noise in place, so that all its references are marked."""
     if type(tensor) is not torch.Tensor:
         return _marked(tensor, parts)
     tensor.__class__ = NoiseTensor
@@ -332,7 +332,7 @@ def _of_distribution(law: str) -> Callable[..., Any]:
 
 
 def _around(noise: Any, loc: Any, where: Site) -> Any:
-    """Noise around a location: noise alone if that is 0 in both worlds, otherwise an answer."""
+    """Noise around a location: plain noise if the location is 0 in both worlds, else an answer."""
     if marks.world.are_zero(where, loc):
         return noise
     return noise + torch.as_tensor(np.broadcast_to(loc, noise.shape).copy()).to(noise.dtype)
@@ -376,7 +376,7 @@ def _randperm(n: int, **kwargs: Any) -> Any:
 
 
 def _bernoulli(given: Any, *args: Any, **kwargs: Any) -> Any:
-    """A coin with each element's probability: the comparison of a uniform draw with it."""
+    """Coins with each element's probability: uniform draws that are compared with it."""
     where = site()
     p = _numbers(args[0] if args and isinstance(args[0], float) else given)
     shape, out = tuple(given.shape), kwargs.get("out")
@@ -424,7 +424,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    """Without a mark; a tensor that has none stays itself, for a view of it is another tensor."""
+    """The value without its mark; an unmarked tensor is returned as it is, not as a view."""
     if isinstance(value, (NoiseTensor, AnswerTensor)):
         return value.as_subclass(torch.Tensor)
     return value
@@ -520,12 +520,12 @@ def _is_marked(one: Any) -> bool:
         return one.dpaudit_answers is not None
     if not isinstance(one, NoiseTensor):
         return False
-    # noise that went through a network is a coin, also where it goes around the network
+    # noise that went through a network is a coin, even where it bypasses the network
     return any(not marks.world.are_coins(part.ids) for part in one.dpaudit_parts)
 
 
 def _forgotten(marked: Any) -> None:
-    """Their marks end here."""
+    """Removes the marks of values."""
     for one in marked:
         if isinstance(one, AnswerTensor):
             one.dpaudit_answers = None
@@ -807,7 +807,7 @@ def _answer_followed(
         return NotImplemented
     found = function(*bare, **options)
     if np.any(made.ids != np.broadcast_to(known.dpaudit_answers.ids, made.shape)):
-        found.copy_(_tensor_of(made, found))  # other answers than before
+        found.copy_(_tensor_of(made, found))  # these are new answers
     answers = TensorAnswers(made.ids, made.factor, made.offset)
     if not _in_place(name):
         return _answering(found, answers)
@@ -818,7 +818,7 @@ def _answer_followed(
 def _put_together(
     name: str, options: Any, known: Any, other: Any, where: Site, *, first: bool
 ) -> Any:
-    """Answers times or plus a plain value, as numpy's: other answers if it follows the data."""
+    """Answers times or plus a plain value, as for numpy: new answers if it depends on the data."""
     answers, value = marks._array(_numpy_answers(known)), _numbers(other)
     if name in _PRODUCTS or (name in _QUOTIENTS and first):
         with np.errstate(divide="ignore"):

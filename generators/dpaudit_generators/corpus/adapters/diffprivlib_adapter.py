@@ -1,4 +1,4 @@
-"""Releases of diffprivlib 0.6.6 that are no tables, each written as rows of the table's columns.
+"""Releases of diffprivlib 0.6.6 other than tables, each written as rows of the table's columns.
 
 Bounds come from the public schema, so the library has nothing to warn about.
 """
@@ -22,7 +22,7 @@ class Drawn:
         return tuple([column[side] for column in chosen] for side in ("lower", "upper"))
 
     def inputs(self, n, names):
-        """Public inputs, the same for every model: evenly from the lower to the upper bounds."""
+        """Public inputs, the same for every model: evenly spaced between the bounds."""
         lower, upper = self.bounds(names)
         return np.linspace(lower, upper, n)
 
@@ -55,7 +55,7 @@ class Regression(Drawn):
 
 
 class Classes(Drawn):
-    """The classes that a fitted naive Bayes knows, over and over."""
+    """The classes that a fitted naive Bayes knows, repeated."""
 
     def __init__(self, *, schema, epsilon=1.0, public=False, padded=False):
         super().__init__(schema=schema, epsilon=epsilon)
@@ -91,14 +91,14 @@ class Classes(Drawn):
 
 
 class Priors(Classes):
-    """The share of records that each class has, over and over; inputs hold nothing else."""
+    """Each class's share of the records, repeated; inputs have no other columns."""
 
     def released(self, which, inputs):
         return np.tile(self.model.class_prior_[which, np.newaxis], len(inputs))
 
 
 class DrawnKMeans(models.KMeans):
-    """K-means that draws the centre of a cluster without records, as noise alone would."""
+    """K-means that draws the centre of an empty cluster at random, as noise alone would."""
 
     def _update_centers(self, X, centers, labels, dims, total_iters, random_state):  # noqa: N803
         lower, upper = self.bounds
@@ -137,7 +137,7 @@ class MeanOfPresent(Drawn):
         lower, upper = (side[0] for side in self.bounds([name]))
         values = data[name].to_numpy(float)
         mean = tools.nanmean
-        if self.filled:  # what is missing counts as the lower bound: the sum has as many terms
+        if self.filled:  # missing values count as the lower bound: the sum keeps its terms
             values, mean = np.nan_to_num(values, nan=lower), tools.mean
         self.mean = mean(values, epsilon=self.epsilon, bounds=(lower, upper), random_state=seed)
         return self
@@ -147,7 +147,7 @@ class MeanOfPresent(Drawn):
 
 
 class Edges(Drawn):
-    """The edges of a histogram's bins, which the library counts itself, over and over."""
+    """The edges of a histogram's bins, which the library chooses itself, repeated."""
 
     def __init__(self, *, schema, epsilon=1.0, bins="auto"):
         super().__init__(schema=schema, epsilon=epsilon)

@@ -13,14 +13,14 @@ from torch.utils.data import DataLoader, TensorDataset
 
 @functools.cache
 def noise_multiplier(epsilon, rate):
-    """What `make_private_with_epsilon` computes for one epoch, computed once."""
+    """The noise multiplier of `make_private_with_epsilon` for one epoch, computed once."""
     return get_noise_multiplier(
         target_epsilon=epsilon, target_delta=1e-5, sample_rate=rate, epochs=1, accountant="rdp"
     )
 
 
 class Weight:
-    """One weight, trained for one epoch with weight decay from a public start; it is in every row.
+    """One weight, trained for one epoch with weight decay from a public start; every row has it.
 
     The library derives rate and number of steps from the number of records in the loader, unless a
     public `rate` is given.

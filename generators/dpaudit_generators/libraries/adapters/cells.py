@@ -1,11 +1,11 @@
-"""Records as numbers and back, by the public schema alone: for libraries that take nothing else."""
+"""Records as numbers and back, by the public schema alone, for libraries that only take numbers."""
 
 import numpy as np
 import pandas as pd
 
 
 class Cells:
-    """Categories are their places in the schema; numbers fall into bins of equal width."""
+    """Codes categories by their places in the schema, and numbers by bins of equal width."""
 
     def __init__(self, columns, bins=10):
         if any(column.get("missing") for column in columns):
@@ -15,7 +15,7 @@ class Cells:
         self.sizes = {c["name"]: len(c.get("categories", range(bins))) for c in columns}
 
     def bounds(self, column):
-        """From where to where a column's numbers go: those of categories in steps of 1."""
+        """The range of a column's numbers; categories have steps of 1."""
         if column["name"] in self.categories:
             return -0.5, self.sizes[column["name"]] - 0.5
         return column["lower"], column["upper"]

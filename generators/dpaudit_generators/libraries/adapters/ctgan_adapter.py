@@ -8,7 +8,7 @@ from ctgan import CTGAN
 
 
 class SdvCtgan:
-    """A conditional GAN; which columns are discrete is said by the schema."""
+    """A conditional GAN; the schema says which columns are discrete."""
 
     def __init__(self, *, schema, epochs=10, defaults="library"):
         if defaults not in ("library", "public"):

@@ -12,7 +12,7 @@ from diffprivlib import models, tools
 
 
 class Released:
-    """What the classes below share: each has the library release something and draws from it."""
+    """Base of the classes below: each lets the library release something and draws from it."""
 
     neighbours = "add-remove"
 
@@ -111,7 +111,7 @@ class NaiveBayes(Released):
 
 
 def places(counts, n, rng):
-    """Cells drawn as often as they were counted, or evenly where nothing was."""
+    """Cells drawn in proportion to their counts, or evenly if nothing was counted."""
     total = counts.sum()
     return rng.choice(counts.size, size=n, p=counts / total if total > 0 else None)
 

@@ -93,7 +93,7 @@ class OpenDpFixed(OpenDpTable):
 
 
 def cuts(column):
-    """Where a column of numbers is cut: evenly from its lower to its upper bound."""
+    """Cuts of a column of numbers, evenly spaced between its bounds."""
     places = np.linspace(column["lower"], column["upper"], BINS + 1)
     return (
         sorted(set(np.rint(places).astype(int).tolist()))

@@ -40,7 +40,7 @@ class SmartnoiseMethod:
         return Synthesizer.create(self.name, epsilon=self.epsilon, **self.own)
 
     def fit(self, data, *, seed):
-        """Fits it; what is left of randomness in numpy and random is seeded."""
+        """Fits it; the remaining randomness, of numpy and random, is seeded."""
         seed_all(seed)
         given = {"preprocessor_eps": self.preprocessor * self.epsilon}
         if self.is_public:
@@ -74,7 +74,7 @@ class SmartnoiseMwem(SmartnoiseMethod):
 
 
 class SmartnoiseGan(SmartnoiseMethod):
-    """Delta is handed over: the library's own is made of the number of records."""
+    """A GAN with the delta handed over: the library computes its own from the number of records."""
 
     style = "gan"
     delta = 1e-5
@@ -105,7 +105,7 @@ class SmartnoisePateGan(SmartnoiseGan):
 
 
 def seed_all(seed):
-    """Seeds the generators that the library draws from; None is entropy of the system."""
+    """Seeds the generators that the library draws from; None means the system's entropy."""
     import torch
 
     random.seed(seed)
@@ -120,7 +120,7 @@ def transformer(columns, style):
 
 
 def column_transformer(column, style):
-    """A column's transformer; few whole numbers are categories, as the library has them."""
+    """A column's transformer; integers with few values are categories, as in the library."""
     values, missing = column.get("categories"), column.get("missing", False)
     if not values and column["kind"] == "integer" and column["upper"] - column["lower"] < 150:
         values = list(range(int(column["lower"]), int(column["upper"]) + 1))
