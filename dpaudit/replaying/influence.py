@@ -3,7 +3,8 @@
 A coin whose outcome is never used, or a branch whose two sides do the same, reveals nothing, so its
 loss must not count. The answers that a violation rests on are therefore changed, one question at a
 time, equally in both worlds. If no later step and no row changes, nothing shows that they are
-released.
+released. The same holds of draws that are rejected and made again: without one of them, all else
+stays the same.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -135,6 +137,85 @@ def _another(choice: ChoiceStep, key: Question, drawn: Any, sign: float) -> Any:
         return np.where(moved, ~drawn, drawn)
     ranked = np.argsort(-sign * (choice.table.inside + choice.table.outside), kind="stable")
     return np.where(drawn == ranked[0], ranked[1 % len(ranked)], ranked[0])
+
+
+class Repeat(NamedTuple):
+    """A question that its line asks again, with the same values before noise or probabilities.
+
+    Attributes:
+        key: The question.
+        skipped: The questions from it up to the next of its kind.
+        loss: How far it raises or lowers the loss.
+    """
+
+    key: Question
+    skipped: frozenset[Question]
+    loss: float
+
+
+def repeats(transcript: Transcript, found: Sequence[StepLoss]) -> list[Repeat]:
+    """Questions that may be asked again because their answers were rejected.
+
+    Args:
+        transcript: The replay.
+        found: Its losses.
+    """
+    loss: dict[Question, float] = defaultdict(float)
+    for one in found:
+        for key in one.keys:
+            loss[key] += abs(one.value)
+    asked = [(choice.keys, choice.table) for choice in transcript.choices]
+    for step in transcript.noisy:
+        numbers = np.arange(step.first, step.first + step.answer.size)
+        if not transcript.are_released(numbers).all():  # a number that is used is not rejected
+            asked.append((step.keys, step.before))
+    every = list(transcript.given)
+    last: dict[object, Question] = {}
+    made = []
+    for keys, values in asked:
+        for key in keys:
+            alike = key[:2], *(flat(one).tobytes() for one in values)
+            before = last.get(alike)
+            if before is not None and loss[before]:
+                skipped = frozenset(every[every.index(before) : every.index(key)])
+                made.append(Repeat(before, skipped, loss[before]))
+            last[alike] = key
+    return made
+
+
+def answers_without(transcript: Transcript, repeat: Repeat) -> Mapping[Question, Any]:
+    """The answers of a replay as if a repeated question had been asked once less.
+
+    Args:
+        transcript: The replay.
+        repeat: The question.
+    """
+    counts: dict[tuple[str, Site], int] = defaultdict(int)
+    left: dict[Question, Any] = {}
+    for key, value in transcript.given.items():
+        if key not in repeat.skipped:
+            counts[key[:2]] += 1
+            left[*key[:2], counts[key[:2]]] = value
+    return left
+
+
+def was_rejected(first: Played, second: Played, repeat: Repeat) -> bool:
+    """Whether all else is the same in a replay in which a question is asked once less.
+
+    Its answer was then rejected, as one is drawn again until it is in range or new: how often that
+    happened is not released.
+
+    Args:
+        first: The replay.
+        second: The same with `answers_without` the repeat.
+        repeat: The question.
+    """
+    rest = replace(
+        first.transcript,
+        noisy=[one for one in first.transcript.noisy if not one.keys & repeat.skipped],
+        choices=[one for one in first.transcript.choices if not one.keys & repeat.skipped],
+    )
+    return not has_influence(first._replace(transcript=rest), second)
 
 
 def has_influence(first: Played, second: Played) -> bool:

@@ -8,6 +8,7 @@ import pickle
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -44,12 +45,15 @@ from dpaudit.replaying.guarantee import (
 from dpaudit.replaying.identified import WorldsIdentified, worlds_identified
 from dpaudit.replaying.influence import (
     Suspect,
+    answers_without,
     differs,
     has_influence,
     near_answers,
     other_answers,
+    repeats,
     same_steps,
     suspects,
+    was_rejected,
 )
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.laws import FloatArray
@@ -89,6 +93,8 @@ _CHECKED: Final = 2
 """Replays with the largest losses are run again to look for excuses for a violation."""
 _CHANGED: Final = 10
 """Largest number of answers that are changed to see whether they influence what is released."""
+_SEVERAL: Final = 4
+"""Replays in which a loop that rejects draws would ask unequally often."""
 _APART: Final = (100.0, 200.0, 400.0)
 """Scales by which answers are moved to see whether they are rounded or selected from."""
 _MANY_ROWS: Final = 50_000
@@ -132,6 +138,8 @@ class _Found:
     loose: Site | None = None
     idle: tuple[Site, ...] = ()
     coarse: tuple[Site, ...] = ()
+    retried: frozenset[Question] = frozenset()
+    redrawn: bool = False
     heard: bool = False
     open_use: bool = False
     identified: WorldsIdentified | None = None
@@ -401,9 +409,16 @@ def _replayed(
         found.rows_differ |= _differ(played)
         plays.append(played)
     counted = [one.transcript for one in plays]
+    found.retried = _retried(setting, orders, plays, found, say)
     judged = _judged(setting, found, plan, counted)
     if not judged.above:
-        found.open_use = _judged(setting, found, plan, counted, all_released=True).above
+        found.redrawn = (
+            bool(found.retried)
+            and _judged(setting, found, plan, counted, shown=_asked(counted)).above
+        )
+        found.open_use = (
+            not found.redrawn and _judged(setting, found, plan, counted, all_released=True).above
+        )
     found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
     if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
@@ -655,6 +670,41 @@ def _excuses(
         _is_subsample(setting, order, transcript, found, say)
 
 
+def _retried(
+    setting: _Setting,
+    orders: Sequence[Order],
+    counted: Sequence[Played],
+    found: _Found,
+    say: Callable[[str], None],
+) -> frozenset[Question]:
+    """Questions whose answers may be rejected, so that they show nothing.
+
+    All of a line if one answer was; of others those repeated ones that were not tried. A line that
+    asks equally often in every one of several replays rejects nothing.
+    """
+    transcripts = [found.pilot, *(one.transcript for one in counted)]
+    asked = [Counter(key[:2] for key in one.given) for one in transcripts]
+    few = len(transcripts) < _SEVERAL
+    candidates = [
+        (one, order, played)
+        for order, played in zip(orders, counted, strict=True)
+        for one in repeats(played.transcript, losses(played.transcript, used=found.used))
+        if few or len({each[one.key[:2]] for each in asked}) > 1
+    ]
+    candidates.sort(key=lambda candidate: -candidate[0].loss)
+    lines: set[tuple[str, Site]] = set()
+    for one, order, played in candidates[:_CHANGED]:
+        if one.key[:2] not in lines:
+            say(f"replay {order.number - _FIRST + 1} again, with one draw at {one.key[1]} less")
+            found.fits += 2
+            without = order._replace(given=answers_without(played.transcript, one))
+            if was_rejected(played, _play(setting, without), one):
+                lines.add(one.key[:2])
+    untried = {one.key for one, _, _ in candidates[_CHANGED:]}
+    every = _asked(transcripts)
+    return frozenset(key for key in every if key[:2] in lines or key in untried)
+
+
 def _resting(
     setting: _Setting,
     found: _Found,
@@ -681,7 +731,7 @@ def _resting(
         for one in suspects(losses(transcripts[place], used=found.used)):
             if judged.above or len(tried) >= _CHANGED:
                 break
-            if one.keys in tried:
+            if one.keys in tried or one.keys & found.retried:
                 continue
             tried.add(one.keys)
             if not _has_influence(setting, orders[place], counted[place], one, rng, found, say):
@@ -776,6 +826,8 @@ def _judged(
     all_released: bool = False,
 ) -> _Judged:
     guarantee = replay_guarantee(setting.spec.claim)
+    if shown is None and found.retried:
+        shown = _asked(counted) - found.retried
     measures = [
         measured(
             one,
@@ -795,6 +847,10 @@ def _judged(
         counts = _shared(guarantee, setting.spec.settings.confidence).counted
         proved = guarantee.proved(replays, at=plan.at, confidence=counts)
     return _Judged(replays, proved, proved > guarantee.claimed * (1.0 + EXACT))
+
+
+def _asked(counted: Sequence[Transcript]) -> frozenset[Question]:
+    return frozenset(key for one in counted for key in one.given)
 
 
 def _concluded(
@@ -879,6 +935,8 @@ def _computed(
     A value below what is proved comes with the reason.
     """
     claim, used = setting.spec.claim, found.used
+    if found.retried:
+        return Computed(None, _redrawn(found))
     cost = computed(found.pilot, pilot_losses, claim)
     if cost.value is None or proved <= cost.value * (1 + EXACT):
         return cost
@@ -888,6 +946,11 @@ def _computed(
     if proved <= most * (1 + EXACT):
         return Computed(most)
     return Computed(most, f"below the bound, because {_left_out(setting, found, counted)}")
+
+
+def _redrawn(found: _Found) -> str:
+    where = ", ".join(sorted({str(site) for _, site, _ in found.retried}))
+    return f"draws at {where} may be rejected and made again"
 
 
 def _left_out(setting: _Setting, found: _Found, counted: Sequence[Transcript]) -> str:
@@ -1024,7 +1087,7 @@ def _verdict(
             )
         if found.once_drawn is not None:
             return Verdict.INCONCLUSIVE, (found.once_drawn,)
-        if found.open_use:
+        if found.open_use or found.redrawn:
             return Verdict.INCONCLUSIVE, found.doubts
         mixed = next((one.site for one in found.pilot.unfollowed if one.mixed), None)
         rare = f"a rare leak where noisy answers are combined with data ({mixed}) is not ruled out"
@@ -1103,6 +1166,11 @@ def _doubts(
         yield (
             "what is released changes with the seed although all answers and coins are equal: "
             "replay misses some randomness, which may protect"
+        )
+    if found.redrawn:
+        yield (
+            f"{_redrawn(found)}, which is not released; the loss of the other answers does not "
+            "exceed the claim"
         )
     if found.idle:
         yield (

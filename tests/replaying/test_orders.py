@@ -95,3 +95,23 @@ def test_answers_that_are_released_all_the_same_count() -> None:
     record = replayed("DividedByProduct")
     assert record.verdict is Verdict.VIOLATION, str(record)
     assert record.proved == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("name", ["Redrawn", "RedrawnByCoins", "RedrawnNoise"])
+def test_draws_that_are_rejected_and_made_again_are_no_evidence(name: str) -> None:
+    """How often a draw was rejected, and what it was, is not released."""
+    record = replayed(name, replays=6)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "may be rejected and made again" in str(record.reasons)
+    assert record.proved == 0.0
+
+
+def test_draws_that_are_all_shown_are_evidence() -> None:
+    record = replayed("DrawnOften", replays=6)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+
+
+def test_rejected_draws_do_not_excuse_other_answers() -> None:
+    record = replayed("RedrawnNextToTooLittle", replays=6)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved == pytest.approx(2.5, rel=1e-6)

@@ -178,3 +178,74 @@ class DividedByProduct(Counting):
     def train(self, counts: Any) -> Any:
         noisy = counts + self.rng.laplace(scale=0.5, size=CELLS)
         return shares(noisy / (np.ones(CELLS) @ noisy))
+
+
+class Redrawn(Counting):
+    """Three cells by the exponential mechanism, drawn again until they differ: a third each."""
+
+    draws = 3
+
+    def train(self, counts: Any) -> Any:
+        weights = np.exp(counts / 3.0)
+        found: list[int] = []
+        while len(found) < self.draws:
+            place = self.drawn(weights / weights.sum())
+            if self.accepts(place, found):
+                found.append(place)
+        return self.shown(found)
+
+    def drawn(self, p: Any) -> int:
+        return int(self.rng.choice(CELLS, p=p))
+
+    def accepts(self, place: int, found: list[int]) -> bool:
+        return place not in found
+
+    def shown(self, found: list[int]) -> Any:
+        return shares(np.array([10.0 * found.index(at) if at in found else 1.0 for at in range(4)]))
+
+
+class RedrawnByCoins(Redrawn):
+    """The same, by comparing a coin with running sums."""
+
+    def drawn(self, p: Any) -> int:
+        coin, total, place = self.rng.random(), 0.0, 0
+        for place in range(CELLS):
+            total += p[place]
+            if coin < total:
+                break
+        return place
+
+
+class DrawnOften(Redrawn):
+    """Twelve cells, which all are shown: four times the claim."""
+
+    draws = 12
+
+    def accepts(self, place: int, found: list[int]) -> bool:
+        return True
+
+    def shown(self, found: list[int]) -> Any:
+        return shares(1.0 + np.bincount(found, minlength=CELLS))
+
+
+class RedrawnNoise(Counting):
+    """Noise on each count, drawn again until the noisy count is at least 3."""
+
+    scale = 4.0
+
+    def train(self, counts: Any) -> Any:
+        return shares(np.array([self.noisy(count) for count in counts]))
+
+    def noisy(self, count: Any) -> Any:
+        found = count + self.rng.laplace(0.0, self.scale)
+        while found < 3.0:
+            found = count + self.rng.laplace(0.0, self.scale)
+        return found
+
+
+class RedrawnNextToTooLittle(RedrawnNoise):
+    """The same, and a total with too little noise."""
+
+    def train(self, counts: Any) -> Any:
+        total = counts.sum() + self.rng.laplace(0.0, 0.4)
+        return shares(np.append(super().train(counts)[1:], total / 40.0))
