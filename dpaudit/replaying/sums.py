@@ -7,13 +7,17 @@ noise.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from dpaudit.replaying.laws import (
+    FloatArray,
     GammaDifference,
     Gaussian,
     IntArray,
@@ -32,6 +36,8 @@ from dpaudit.replaying.transcript import (
     numbers_of,
 )
 
+_NOTHING: Final = 1e-9
+"""What is left of a sum counts as nothing, as a share of it."""
 _ROWS_EACH: Final = 10
 """Rows needed for each answer that rows share, before it counts as released."""
 
@@ -39,48 +45,259 @@ _ROWS_EACH: Final = 10
 def settled(transcript: Transcript) -> Transcript:
     """The transcript with sums in place of their parts.
 
+    Sums that share parts, as of a symmetrised matrix, are replaced if all noise is Gaussian.
+
     Args:
         transcript: One replay.
 
     Returns:
-        The transcript unchanged if nothing is summed, if parts of a sum are also used elsewhere
-        (then the parts count, and determine the sum), or if the law of a sum's noise is unknown.
+        The transcript unchanged if nothing is summed. Parts stay if they are also used elsewhere
+        (then they count, and determine the sum), or if the law of a sum's noise is unknown.
     """
     if not transcript.summed:
         return transcript
-    summed = np.concatenate(transcript.summed)
+    left: list[NoisyStep] = []
+    derived: list[Derived] = []
+    for steps, sums in _groups(transcript):
+        made = _separate(steps, sums, transcript)
+        if made is None:
+            made = _projected(steps, sums, transcript)
+        left += steps if made is None else made
+        derived += sums if made is None else []
+    if len(derived) == len(transcript.derived):
+        return transcript
+    left.sort(key=lambda step: step.first)
+    if any(step.toss is not None for step in left):  # drawn as mixtures: not as sums of shifts
+        return replace(transcript, noisy=left, derived=derived)
+    change = sum(step.log_weight for step in left) - sum(
+        step.log_weight for step in transcript.noisy
+    )
+    return replace(
+        transcript, noisy=left, derived=derived, log_weight=transcript.log_weight + change
+    )
+
+
+def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Derived]]]:
+    """Steps that sums connect, with these sums."""
+    records: list[NoisyStep | Derived] = [*transcript.noisy, *transcript.derived]
+    numbers = [_own_numbers(record) for record in records]
+    owner = np.full(max(int(one.max(initial=-1)) for one in numbers) + 1, -1)
+    for at, own in enumerate(numbers):
+        owner[own] = at
+    edges = [
+        (at, other)
+        for at, record in enumerate(records)
+        if isinstance(record, Derived)
+        for ids, _ in record.parents
+        for other in np.unique(owner[numbers_of(ids)[numbers_of(ids) >= 0]])
+    ]
+    links = np.asarray(edges, dtype=int).reshape(-1, 2).T
+    graph = coo_array((np.ones(links.shape[1]), links), shape=(len(records),) * 2)
+    _, of = connected_components(graph, directed=False)
+    found: dict[int, tuple[list[NoisyStep], list[Derived]]] = defaultdict(lambda: ([], []))
+    for group, record in zip(of.tolist(), records, strict=True):
+        if isinstance(record, NoisyStep):
+            found[group][0].append(record)
+        else:
+            found[group][1].append(record)
+    yield from found.values()
+
+
+def _own_numbers(record: NoisyStep | Derived) -> IntArray:
+    """The numbers of its answers."""
+    if isinstance(record, Derived):
+        return numbers_of(record.ids)
+    return np.arange(record.first, record.first + record.answer.size)
+
+
+def _separate(
+    group: Sequence[NoisyStep], sums: Sequence[Derived], transcript: Transcript
+) -> list[NoisyStep] | None:
+    """Steps in which sums of any law replace their parts, each part of one sum; None if unknown."""
+    if not sums:
+        return list(group)
+    summed = np.concatenate([numbers_of(ids) for one in sums for ids, _ in one.parents])
+    alone = len(np.unique(summed)) == len(summed) and not _is_used(summed, transcript).any()
+    if not alone or transcript.are_released(summed).any():
+        return None
+    steps: dict[int, NoisyStep] = {step.first: step for step in group}
+    weighed: set[int] = set()
+    for derived in sums:
+        made = _sum_of(derived, list(steps.values()), weighed)
+        if made is None:
+            return None
+        steps[made.first] = made
+    left = []
+    for step in steps.values():
+        gone = np.isin(_own_numbers(step), summed)
+        if gone.any() and not gone.all():
+            return None
+        if not gone.any():
+            left.append(step)
+    return left
+
+
+class _Forms(NamedTuple):
+    """Answers as linear functions of those that noise was added to.
+
+    Attributes:
+        factors: By the number of the answer, the factors of others, by theirs.
+        offsets: What is added, by the number of the answer.
+        summed: Numbers of the answers that are parts of others.
+    """
+
+    factors: dict[int, dict[int, float]]
+    offsets: dict[int, float]
+    summed: frozenset[int]
+
+
+def _forms(numbers: IntArray, sums: Sequence[Derived]) -> _Forms:
+    """All answers of a group; `numbers` are those that noise was added to."""
+    parts = parts_of(sums)
+    factors: dict[int, dict[int, float]] = {one: {one: 1.0} for one in numbers.tolist()}
+    offsets: dict[int, float] = defaultdict(float)
+    summed: set[int] = set()
+    for derived in sums:
+        own_numbers = numbers_of(derived.ids)
+        added = np.broadcast_to(flat(derived.offset), own_numbers.shape).tolist()
+        for number, offset in zip(own_numbers.tolist(), added, strict=True):
+            form: dict[int, float] = defaultdict(float)
+            offsets[number] = offset
+            for part, by in parts[number]:
+                if part < 0 or not by:
+                    continue
+                summed.add(part)
+                offsets[number] += by * offsets[part]
+                for one, own in factors[part].items():
+                    form[one] += by * own
+            factors[number] = form
+    return _Forms(factors, offsets, frozenset(summed))
+
+
+def _projected(
+    group: Sequence[NoisyStep], sums: Sequence[Derived], transcript: Transcript
+) -> list[NoisyStep] | None:
+    """Steps in which sums replace the Gaussian answers that several of them share; None if unknown.
+
+    What sums of Gaussian answers show is a projection of them. The sums count one after another,
+    released ones first, each without what those before it show: orthogonal, so independent.
+    """
+    if any(one.noise for one in sums) or not all(map(_is_plain_gaussian, group)):
+        return None
+    numbers = np.concatenate([_own_numbers(step) for step in group])
+    forms = _forms(numbers, sums)
+    if _is_used(np.asarray(sorted(forms.summed)), transcript).any():
+        return None
+    known = transcript.are_released(np.asarray(list(forms.factors)))
+    released = {
+        one for one, is_known in zip(forms.factors, known.tolist(), strict=True) if is_known
+    }
+    ends = [one for one in forms.factors if one not in forms.summed or one in released]
+    ends.sort(key=lambda one: (one not in released, one))
+    scales = np.concatenate([np.broadcast_to(one.laws[0].scale, one.answer.shape) for one in group])
+    fields = [np.stack([*step.before, step.moved, step.answer]) for step in group]
+    values = np.concatenate(fields, axis=1) / scales
+    place = {one: at for at, one in enumerate(numbers.tolist())}
+    entries = [
+        (row, place[one], by)
+        for row, end in enumerate(ends)
+        for one, by in forms.factors[end].items()
+    ]
+    rows, columns, factors = (np.asarray(one) for one in zip(*entries, strict=True))
+    found: dict[int, FloatArray] = {}
+    for piece in _pieces(rows, columns):
+        own, row = np.unique(rows[piece], return_inverse=True)
+        of, column = np.unique(columns[piece], return_inverse=True)
+        if len(own) > 1 and _is_used(np.asarray([ends[one] for one in own]), transcript).any():
+            return None
+        block = np.zeros((len(own), len(of)))
+        block[row, column] = factors[piece] * scales[columns[piece]]
+        for one, made in zip(own.tolist(), _orthogonal(block, values[:, of]), strict=True):
+            made[[0, 1, 3]] += forms.offsets.get(ends[one], 0.0)
+            found[ends[one]] = made
+    records: tuple[NoisyStep | Derived, ...] = (*group, *sums)
+    return [step for record in records for step in _steps_of(record, found, group)]
+
+
+def _pieces(rows: IntArray, columns: IntArray) -> list[IntArray]:
+    """Places of the entries of a sparse matrix, by connected part."""
+    size = int(rows.max()) + 1
+    shape = (size + int(columns.max()) + 1,) * 2
+    graph = coo_array((np.ones(len(rows)), (rows, size + columns)), shape)
+    _, of = connected_components(graph, directed=False)
+    order = np.argsort(of[rows], kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(of[rows][order])) + 1)
+
+
+def _orthogonal(forms: FloatArray, values: FloatArray) -> FloatArray:
+    """Linear functions of independent values, each without what those before it show.
+
+    Args:
+        forms: Their factors, one row each, in units of the noise.
+        values: What they are functions of, in the same units, a column for each; several rows.
+
+    Returns:
+        For each function its values, and last the scale of its noise. One that follows from those
+        before it is 0, so that it shows nothing.
+    """
+    basis = np.zeros((0, forms.shape[1]))
+    made = np.zeros((len(forms), len(values) + 1))
+    for place, form in enumerate(forms):
+        rest = form
+        for _ in range(2):  # once more, because of rounding
+            rest = rest - basis.T @ (basis @ rest)
+        size, most = np.linalg.norm(rest), np.linalg.norm(form)
+        if size > _NOTHING * most:
+            basis = np.vstack([basis, rest / size])
+            made[place] = [*(values @ rest), size]
+        else:
+            made[place, -1] = most or 1.0
+    return made
+
+
+def _steps_of(
+    record: NoisyStep | Derived, found: Mapping[int, FloatArray], group: Sequence[NoisyStep]
+) -> Iterator[NoisyStep]:
+    """The answers of a step, or sums, that count, as steps."""
+    own = np.asarray([one for one in _own_numbers(record).tolist() if one in found], dtype=int)
+    first = record if isinstance(record, NoisyStep) else group[0]
+    keys = first.keys if record is first else frozenset().union(*(step.keys for step in group))
+    for numbers in np.split(own, np.flatnonzero(np.diff(own) != 1) + 1):
+        if not numbers.size:
+            continue
+        inside, outside, moved, answer, scale = np.stack([found[one] for one in numbers.tolist()]).T
+        law = Gaussian(scale)
+        noise = answer - (inside, outside)[first.base]
+        yield replace(
+            first,
+            first=int(numbers[0]),
+            before=Pair(inside, outside),
+            laws=(law, law),
+            answer=answer,
+            drawn=(),
+            moved=moved,
+            log_weight=float(np.sum(law.log_density(noise) - law.log_density(noise - moved))),
+            keys=keys,
+        )
+
+
+def _is_plain_gaussian(step: NoisyStep) -> bool:
+    """Whether its noise is Gaussian, has the same scale in both worlds, and hangs on no coin."""
+    inside, outside = step.laws
+    are_gaussian = isinstance(inside, Gaussian) and isinstance(outside, Gaussian)
+    return are_gaussian and np.array_equal(inside.scale, outside.scale) and step.toss is None
+
+
+def _is_used(numbers: IntArray, transcript: Transcript) -> NDArray[np.bool_]:
+    """Whether each of these answers is selected from, divided, or used in a way not followed."""
     selected = [numbers_of(one.ids) for one in transcript.selections]
     others = [
         numbers_of(one.other.ids)
         for one in transcript.selections
         if one.other is not None and one.other.ids is not None
     ]
-    used = np.concatenate(
-        [np.zeros(0, dtype=int), *selected, *others, *transcript.divided, *transcript.reduced]
-    )
-    alone = len(np.unique(summed)) == len(summed) and not np.isin(summed, used).any()
-    if not alone or transcript.are_released(summed).any():
-        return transcript
-    steps: dict[int, NoisyStep] = {step.first: step for step in transcript.noisy}
-    weighed: set[int] = set()
-    for derived in transcript.derived:
-        made = _sum_of(derived, list(steps.values()), weighed)
-        if made is None:
-            return transcript
-        steps[made.first] = made
-    left = []
-    for step in steps.values():
-        gone = np.isin(np.arange(step.first, step.first + step.answer.size), summed)
-        if gone.any() and not gone.all():
-            return transcript
-        if not gone.any():
-            left.append(step)
-    if any(step.toss is not None for step in left):  # drawn as mixtures: not as sums of shifts
-        return replace(transcript, noisy=left, derived=[])
-    change = sum(step.log_weight for step in left) - sum(
-        step.log_weight for step in transcript.noisy
-    )
-    return replace(transcript, noisy=left, derived=[], log_weight=transcript.log_weight + change)
+    used = [np.zeros(0, dtype=int), *selected, *others, *transcript.divided, *transcript.reduced]
+    return np.isin(numbers, np.concatenate(used))
 
 
 def shown(transcript: Transcript) -> IntArray:

@@ -221,6 +221,23 @@ def subsampled_steps(counts: Any, values: Any, rng: Rng) -> Any:
     return shares(model)
 
 
+def running_sums(counts: Any, values: Any, rng: Rng) -> Any:
+    """Running sums with correlated noise, as of a matrix mechanism; the record moves the last."""
+    noise = np.tril(np.ones((CELLS, CELLS))) @ rng.normal(size=CELLS)
+    return shares(np.cumsum(counts) + noise)
+
+
+def consistent_epsilon() -> float:
+    """What they cost: the total moves by 1, and across it the counts by what is left of 1."""
+    return gaussian_epsilon(math.sqrt(1.0 + (1.0 - 1.0 / CELLS)), DELTA)
+
+
+def consistent_counts(counts: Any, values: Any, rng: Rng) -> Any:
+    """Noisy counts, moved so that they add up to a noisy total."""
+    noisy, total = counts + rng.normal(size=CELLS), counts.sum() + rng.normal()
+    return shares(noisy + (total - noisy.sum()) / CELLS)
+
+
 MECHANISMS: Final = (
     *(
         Mechanism(f"Gaussian, mu {mu:g}", gaussian_epsilon(mu, DELTA), DELTA, gaussian(1.0 / mu))
@@ -235,6 +252,8 @@ MECHANISMS: Final = (
     Mechanism("PATE votes", 1.0, 0.0, votes),
     Mechanism("shares of Gaussian noise", gaussian_epsilon(1.0, DELTA), DELTA, gaussian_shares),
     Mechanism("shares of Laplace noise", 1.0, 0.0, laplace_shares),
+    Mechanism("running sums, correlated noise", gaussian_epsilon(1.0, DELTA), DELTA, running_sums),
+    Mechanism("counts with a noisy total", consistent_epsilon(), DELTA, consistent_counts),
     Mechanism("ratio of noisy counts", ratio_epsilon(), DELTA, ratio),
     Mechanism("three Laplace draws", 1.0, 0.0, summed_draws),
     Mechanism("two adaptive steps", 1.0, 0.0, adaptive),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
@@ -181,9 +183,113 @@ def test_answers_that_are_summed_count_as_their_sum() -> None:
     [left] = settled(transcript).noisy
     assert left.laws[0].scale == pytest.approx(5.0)
     assert total(losses(transcript)) == pytest.approx((-(2.0**2) + 3.0**2) / 50.0)
-    # a part that is released as well counts itself
+    # a part that is released as well counts itself, and the sum counts as the rest
     transcript.released.append(np.array([0]))
-    assert settled(transcript) is transcript
+    first, second = settled(transcript).noisy
+    assert (first.first, second.first) == (0, 2)
+    assert second.before.shift == pytest.approx(0.0)
+    assert second.laws[0].scale == pytest.approx(4.0)
+    assert total(losses(transcript)) == pytest.approx((-(1.0**2) + 2.0**2) / 18.0)
+
+
+def sums_of(matrix: Any, answer: Any, first: int) -> Derived:
+    """The products of a matrix with the answers 0, 1, ..."""
+    rows = len(matrix)
+    return Derived(
+        ids=np.arange(first, first + rows, dtype=float),
+        parents=tuple((np.full(rows, float(at)), own) for at, own in enumerate(matrix.T)),
+        offset=np.full(rows, 0.5),
+        noise=(),
+        value=matrix @ answer + 0.5,
+    )
+
+
+def random_sums(
+    rng: np.random.Generator, rows: int, *, far: float = 1.0
+) -> tuple[Transcript, Any, Any]:
+    """Sums of five Gaussian answers, their covariance, and how far they move."""
+    scale = rng.uniform(0.5, 2.0, 5)
+    inside, outside = far * rng.normal(size=(2, 5))
+    answer = outside + scale * rng.normal(size=5)
+    matrix = rng.normal(size=(rows, 5))
+    noisy = noisy_step(inside, outside, answer, laws.Gaussian(scale))
+    made = sums_of(matrix, answer, 5)
+    transcript = Transcript(
+        noisy=[noisy], derived=[made], released=[np.arange(5, 5 + rows)], log_weight=0.0
+    )
+    return transcript, matrix @ np.diag(scale**2) @ matrix.T, (inside, outside, matrix, answer)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5])
+def test_gaussian_sums_that_share_parts_lose_what_their_joint_law_says(rows: int) -> None:
+    for seed in range(20):
+        transcript, covariance, (inside, outside, matrix, answer) = random_sums(
+            np.random.default_rng(seed), rows
+        )
+        densities = [
+            multivariate_normal(matrix @ before, covariance).logpdf(matrix @ answer)
+            for before in (inside, outside)
+        ]
+        found = losses(transcript)
+        assert {one.how for one in found} == {How.RELEASED}
+        assert total(found) == pytest.approx(densities[0] - densities[1])
+
+
+def test_the_loss_of_shared_parts_averages_to_a_law() -> None:
+    """E exp(L) is 1 for answers of world "out": the null of a density."""
+    values = [
+        math.exp(total(losses(random_sums(np.random.default_rng(seed), 3, far=0.3)[0])))
+        for seed in range(2000)
+    ]
+    assert np.mean(values) == pytest.approx(1.0, abs=4 * np.std(values) / math.sqrt(2000))
+    assert np.std(values) > 0.2
+
+
+def test_a_sum_that_follows_from_others_loses_nothing_more() -> None:
+    law = laws.Gaussian(np.ones(2))
+    noisy = noisy_step([1, 3], [0, 1], [0.3, 2.2], law)
+    matrix = np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 1.0]])
+    made = sums_of(matrix, noisy.answer, 2)
+    three = Transcript(noisy=[noisy], derived=[made], released=[np.arange(2, 5)])
+    whole = Transcript(noisy=[noisy], released=[np.arange(2)])
+    assert total(losses(three)) == pytest.approx(total(losses(whole)))
+    # what is not known to be released is no more than assumed: here the second dimension
+    one = Transcript(noisy=[noisy], derived=[made], released=[np.array([4])])
+    released = [loss for loss in losses(one) if loss.how is How.RELEASED]
+    scale = math.sqrt(10)
+    away = [(3 * 0.3 + 2.2 - mean) / scale for mean in (6.0, 1.0)]
+    assert total(released) == pytest.approx((away[1] ** 2 - away[0] ** 2) / 2)
+    assert total(losses(one)) == pytest.approx(total(losses(whole)))
+
+
+def test_shared_parts_of_other_laws_stay() -> None:
+    for law in (
+        laws.Laplace(np.ones(2)),
+        (laws.Gaussian(np.ones(2)), laws.Gaussian(2 * np.ones(2))),
+    ):
+        own = law if isinstance(law, tuple) else (law, law)
+        noisy = replace(noisy_step([1, 3], [0, 1], [0.3, 2.2], own[0]), laws=own)
+        made = sums_of(np.array([[1.0, 1.0], [1.0, -1.0]]), noisy.answer, 2)
+        transcript = Transcript(noisy=[noisy], derived=[made], released=[np.arange(2, 4)])
+        assert settled(transcript) is transcript
+
+
+def test_a_tilt_weighs_on_what_sums_show() -> None:
+    """The weight of tilted answers is that of the sums: across them the tilt does not show."""
+    law = laws.Gaussian(np.ones(2))
+    noisy = noisy_step([1, 1], [0, 0], [1.4, 0.7], law)
+    moved = np.array([0.6, 0.2])
+    own = float(
+        np.sum(law.log_density(noisy.answer - 1) - law.log_density(noisy.answer - 1 - moved))
+    )
+    tilted = replace(noisy, moved=moved, log_weight=own)
+    made = sums_of(np.array([[1.0, -1.0], [2.0, -2.0]]), noisy.answer, 2)
+    transcript = Transcript(
+        noisy=[tilted], derived=[made], released=[np.arange(2, 4)], log_weight=own
+    )
+    away, by = 0.7, 0.4  # of the difference, whose noise has variance 2
+    expected = (-(away**2) + (away - by) ** 2) / 4
+    assert settled(transcript).log_weight == pytest.approx(expected)
 
 
 def test_a_sum_of_laplace_answers_has_the_law_of_its_noise() -> None:

@@ -30,6 +30,12 @@ def replayed(name: str, factor: float) -> ReplayRecord:
         "Symmetric",
         "Mirrored",
         "OneForAll",
+        "SymmetricAfter",
+        "Queried",
+        "Cumulated",
+        "Correlated",
+        pytest.param("ByMatrix", marks=pytest.mark.ci),
+        pytest.param("Centred", marks=pytest.mark.ci),
         pytest.param("TwiceTheNoise", marks=pytest.mark.ci),
         pytest.param("MirroredInTorch", marks=pytest.mark.ci),
     ],
@@ -52,13 +58,14 @@ def test_a_difference_of_cells_with_the_same_noise_has_none() -> None:
     assert "noise is used a second time" in record.reasons[0]
 
 
-def test_cells_of_which_draws_cancel_have_no_noise() -> None:
-    record = replayed("Bare", 1.0)
+@pytest.mark.parametrize("name", ["Bare", "Balanced"])
+def test_cells_of_which_draws_cancel_have_no_noise(name: str) -> None:
+    record = replayed(name, 1.0)
     assert record.verdict is not Verdict.CONSISTENT, str(record)
-    assert record.parting is not None
+    assert record.parting is not None or record.not_followed
 
 
-def test_correlated_noise_is_not_followed() -> None:
-    record = replayed("Cumulated", 1.0)
+def test_other_correlated_noise_is_not_followed() -> None:
+    record = replayed("CumulatedLaplace", 1.0)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
     assert any("more than once" in one for one in record.reasons), str(record)

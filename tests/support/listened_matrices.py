@@ -56,6 +56,35 @@ class MirroredInTorch(Symmetric):
         return (torch.tensor(products) + (noise + torch.triu(noise, 1).T)).numpy()
 
 
+class SymmetricAfter(Symmetric):
+    """The average of the noisy matrix and its transpose: answers that share parts."""
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noisy = products + rng.normal(0.0, scale * 2**0.5, (3, 3))
+        return (noisy + noisy.T) / 2
+
+
+class Centred(Symmetric):
+    """Noisy cells without the mean of each row: what moves a row alike does not show."""
+
+    moved = 3**0.5
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noisy = products * np.array([1.0, 2.0, 3.0]) + rng.normal(0.0, 2**0.5 * scale, (3, 3))
+        return noisy - noisy.mean(axis=1)[:, None]
+
+
+class Queried(Symmetric):
+    """The product of a row of cells with two vectors, which share a cell."""
+
+    moved = (8 / 3) ** 0.5
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noisy = products[1] + rng.normal(0.0, scale, 3)
+        first, second = noisy @ np.array([1.0, 1.0, 0.0]), np.dot([0.0, 1.0, 1.0], noisy)
+        return np.array([[first, second], [second, first]])
+
+
 class TwiceTheNoise(Symmetric):
     """The same noise, added to itself."""
 
@@ -91,8 +120,46 @@ class Bare(Symmetric):
 
 
 class Cumulated(Symmetric):
-    """Each cell has all draws of the cells before it: correlated, which is not followed."""
+    """Each cell has its own draw and the one above it, the last one at the top: correlated."""
+
+    moved = 1.5
 
     def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
         draws = rng.normal(0.0, scale, (3, 3))
         return products + (draws + np.roll(draws, 1, axis=0))
+
+
+class CumulatedLaplace(Symmetric):
+    """The same with Laplace noise, whose law together is not known."""
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        draws = rng.laplace(0.0, scale, (3, 3))
+        return products + (draws + np.roll(draws, 1, axis=0))
+
+
+class ByMatrix(Symmetric):
+    """Noise of running sums, as in a matrix mechanism."""
+
+    moved = 1.0
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noise = np.tril(np.ones((3, 3))) @ rng.normal(0.0, scale, 3)
+        return np.outer(np.ones(3), products[1] + noise)
+
+
+class Correlated(Symmetric):
+    """One vector with a covariance."""
+
+    moved = 1.0
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        covariance = scale**2 * np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
+        return np.outer(np.ones(3), rng.multivariate_normal(products[1], covariance))
+
+
+class Balanced(Symmetric):
+    """Noise that adds up to 0: the sum has none."""
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        noise = rng.normal(0.0, scale, 3)
+        return np.outer(np.ones(3), products[1] + (noise - noise.mean()))

@@ -246,8 +246,9 @@ def _answered_once(
 ) -> Any:
     """Requests answers in which draws occur several times, as in a symmetric noise matrix.
 
-    Each combination of draws is requested once. Elements with the same combination, or a multiple
-    of it, follow from that answer; the rest of their value must be equal in both worlds.
+    Each combination of draws is requested once; combinations that share draws, as many independent
+    answers. Elements with the same combination, or a multiple of it, follow from that answer; the
+    rest of their value must be equal in both worlds.
     """
     flat = before.ravel().astype(float)
     fields = [[np.ravel(one) for one in (part.ids, part.factor)] for part in parts]
@@ -266,20 +267,25 @@ def _answered_once(
     for place, _ in groups.pop((), ()):
         world.equal("operand", where, flat[place])
     used = [one for form in groups for one, _ in form]
-    if len(set(used)) < len(used):  # correlated: this ends the fit
-        world.tell("reused", where, "noise that is used more than once")
-        world.settle(np.concatenate([ids for ids, _ in fields]))
-        parts = tuple(
-            part._replace(ids=world.noise_ids(part.ids.shape, part.site)) for part in parts
-        )
-        return answer(before, parts, where, out=out, dtype=dtype)
     alike: Dict[Any, List[Any]] = defaultdict(list)
     for form in groups:
         alike[tuple(parts[draws[one][0]].law for one, _ in form)].append(form)
-    for forms in alike.values():
+    is_correlated = len(set(used)) < len(used)
+    for forms in [list(groups)] if is_correlated else alike.values():
         first = [groups[form][0] for form in forms]
-        own = tuple(_column(parts, draws, forms, at, first) for at in range(len(forms[0])))
-        some = answer(flat[[place for place, _ in first]], own, where)
+        bare = flat[[place for place, _ in first]]
+        if is_correlated:
+            some = _whitened(bare, parts, draws, forms, first, where)
+        else:
+            own = tuple(_part_of(parts, draws, forms, at, first) for at in range(len(forms[0])))
+            some = answer(bare, own, where)
+        if some is None:  # this ends the fit
+            world.tell("reused", where, "noise that is used more than once")
+            world.settle(np.concatenate([ids for ids, _ in fields]))
+            parts = tuple(
+                part._replace(ids=world.noise_ids(part.ids.shape, part.site)) for part in parts
+            )
+            return answer(before, parts, where, out=out, dtype=dtype)
         for one, form in enumerate(forms):
             for place, lead in groups[form]:
                 by = lead / first[one][1]
@@ -294,7 +300,40 @@ def _answered_once(
     return _answer(content, *(one.reshape(before.shape) for one in known.values()))
 
 
-def _column(parts: Tuple[NoisePart, ...], draws: Any, forms: Any, at: int, first: Any) -> NoisePart:
+def _whitened(
+    bare: Any, parts: Tuple[NoisePart, ...], draws: Any, forms: Any, first: Any, where: Site
+) -> Any:
+    """Answers with correlated Gaussian noise, as sums of as many with independent noise.
+
+    None for other noise, or where the draws of some answers say what the noise of others is.
+    """
+    every = sorted({one for form in forms for one, _ in form})
+    if {parts[draws[one][0]].law for one in every} != {"gaussian"} or len(every) < len(forms):
+        return None
+    place = {one: at for at, one in enumerate(every)}
+    loads = np.zeros((len(forms), len(every)))
+    for row, (form, (_, lead)) in enumerate(zip(forms, first)):
+        for one, by in form:
+            number, at = draws[one]
+            loads[row, place[one]] = by * lead * float(np.ravel(parts[number].scale)[at])
+    triangle = np.linalg.qr(loads.T, mode="r").T  # of the same covariance
+    sizes = np.linalg.norm(loads, axis=1)
+    if np.any(np.abs(np.diag(triangle)) < 1e-9 * sizes) or not world.equal(
+        "spend", where, triangle
+    ):
+        return None
+    for part in parts:
+        world.use_noise(part.ids, where, "answer")
+    part = parts[draws[every[0]][0]]
+    ids, one = world.noise_ids((len(forms),), part.site), np.ones(len(forms))
+    unit = part._replace(ids=ids, factor=one, scale=one, shape=one, other=one)
+    independent = answer(np.linalg.solve(triangle, bare), (unit,), where)
+    return _sums(independent, triangle.__matmul__, triangle @ plain(independent), where)
+
+
+def _part_of(
+    parts: Tuple[NoisePart, ...], draws: Any, forms: Any, at: int, first: Any
+) -> NoisePart:
     """The draw at one place of each combination, as a part of their answers."""
     found = [draws[form[at][0]] for form in forms]
     ids = np.array([form[at][0] for form in forms])
@@ -536,9 +575,13 @@ for _name in (
     def _using(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
         where = site()
         others = [unmarked(one, where) for one in args]
-        found = getattr(self.view(np.ndarray), _name)(*others, **kwargs)
-        spent((self,), (), found, where)
-        return found
+
+        def again(values: Any) -> Any:
+            return getattr(values, _name)(*others, **kwargs)
+
+        found = again(self.view(np.ndarray))
+        linear = again if _name in _LINEAR else None
+        return spent((self,), (*others, *kwargs.values()), found, where, linear=linear)
 
     setattr(Marked, _name, _using)
 
@@ -941,10 +984,13 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
     if name in ("triu", "tril") and isinstance(args[0], Marked):
         kept = function(np.ones(args[0].shape), *args[1:], **kwargs)
         return _scaled(args[0], kept, where, None)
+    if name in _LINEAR:
+        args = tuple(_array(combined(one)) for one in args)
     found = function(*map(_bare, args), **{key: _bare(one) for key, one in kwargs.items()})
-    others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
-    spent([*args, *kwargs.values()], others, found, where)
-    return found
+    values = [*args, *kwargs.values()]
+    others = [one for one in values if not isinstance(one, (Marked, MarkedNumber))]
+    linear = _linear_in(function, args, kwargs) if name in _LINEAR else None
+    return spent(values, others, found, where, linear=linear)
 
 
 def _array(value: Any) -> Any:
@@ -1083,22 +1129,39 @@ def _bare(value: Any) -> Any:
     return value
 
 
-def spent(values: Any, others: Any, found: Any, where: Site) -> None:
+def spent(
+    values: Any,
+    others: Any,
+    found: Any,
+    where: Site,
+    *,
+    linear: Optional[Callable[[Any], Any]] = None,
+) -> Any:
     """Ends the marks of the arguments of a function that is not followed.
 
     Noise and coins count as used. Answers count as released, unless the function returns fewer
-    numbers than it got answers, as a product with a vector does: perhaps only these numbers are
-    used. The result of released answers and data is data. Noise or unreleased answers may protect
-    the data that they meet here, in a way that is not followed.
+    numbers than it got answers, as a quantile does: perhaps only these numbers are used. What a
+    linear function returns are answers, too. The result of released answers and data is data. Noise
+    or unreleased answers may protect the data that they meet here, in a way that is not followed.
 
     Args:
         values: The arguments of the function.
         others: Those of them without a mark.
         found: What it returned.
         where: The line of the call.
+        linear: The function of the marked argument, if it is linear.
+
+    Returns:
+        What it returned; sums of answers or of noise have a mark.
     """
     marked = [one for one in map(_array, _flattened(values)) if one.is_marked]
     answers = [one for one in marked if isinstance(one, AnswerArray)]
+    only = marked[0] if linear is not None and len(marked) == 1 else None
+    operands = [one for one in others if _is_operand(one)]
+    if isinstance(only, NoiseArray) and only.size <= MOST_DRAWS:
+        if all(world.equal("spend", where, one) for one in operands):
+            return noise_by(linear, only)
+        operands = []
     kind, fewer = "spend", False
     if len(answers) == len(marked):
         hidden = [one for one in answers if not world.are_released(one.ids)]
@@ -1110,15 +1173,87 @@ def spent(values: Any, others: Any, found: Any, where: Site) -> None:
             for one in answers:
                 world.mix(one.ids, where, numbers=np.size(found) * one.size)
         if not hidden or mixes:
-            others = ()
-    for one in others:
-        if isinstance(one, (np.ndarray, np.generic, float, int)) and not isinstance(one, bool):
-            world.equal(kind, where, one)
+            operands = []
+    are_equal = [world.equal(kind, where, one) for one in operands]
+    few_factors = only is not None and only.size * np.size(found) <= _MOST_FACTORS
+    if fewer and few_factors and all(are_equal):
+        return _sums(only, linear, np.asarray(found), where)
     for one in marked:
         if fewer:
             world.reduce(one.ids, where)
         else:
             used(one, where)
+    return found
+
+
+def _is_operand(value: Any) -> bool:
+    """Whether a value may be one of numbers that follow data."""
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(one, (float, np.number)) or type(one) is int for one in value)
+    is_number = isinstance(value, (np.ndarray, np.generic, float, int))
+    return is_number and not isinstance(value, (bool, Marked, MarkedNumber))
+
+
+_LINEAR = {
+    *("average", "convolve", "cumsum", "diff", "dot", "einsum", "inner", "kron", "outer"),
+    *("tensordot", "trace", "vdot"),
+}
+"""Functions of numpy that are linear in each of their arguments."""
+MOST_DRAWS = 64
+"""Of more draws, what a linear function makes of noise is not followed."""
+_MOST_FACTORS = 20_000
+"""Of more numbers, what a linear function makes of answers is not followed."""
+
+
+def _linear_in(function: Any, args: Any, kwargs: Any) -> Any:
+    """A function of its one marked argument; None if there are more, or a weight is marked."""
+    places = [at for at, one in enumerate(args) if isinstance(one, Marked) and one.is_marked]
+    if len(places) != 1 or any(True for _ in _flattened(kwargs.values())):
+        return None
+    [place] = places
+    before, after = [[_bare(one) for one in some] for some in (args[:place], args[place + 1 :])]
+    return lambda values: function(*before, values, *after, **kwargs)
+
+
+def noise_by(linear: Callable[[Any], Any], marked: Any) -> Any:
+    """What a linear function makes of noise: noise in which each draw may occur several times.
+
+    Args:
+        linear: The function of an array.
+        marked: The noise, of at most some dozen draws.
+    """
+    found = np.asarray(linear(marked.view(np.ndarray)))
+    columns = [(place, _column(linear, marked.shape, place)) for place in np.ndindex(marked.shape)]
+    parts = tuple(
+        part.mapped(
+            lambda one, at=place: np.broadcast_to(np.asarray(one)[at], found.shape)
+        )._replace(factor=part.factor[place] * column)
+        for part in marked.parts
+        for place, column in columns
+    )
+    return _shaped(_noise(found, parts), marked)
+
+
+def _column(linear: Callable[[Any], Any], shape: Any, place: Any) -> Any:
+    """What a linear function makes of 1 at one place, and 0 elsewhere."""
+    unit = np.zeros(shape)
+    unit[place] = 1.0
+    return np.asarray(linear(unit), dtype=float)
+
+
+def _sums(marked: Any, linear: Callable[[Any], Any], found: Any, where: Site) -> Any:
+    """What a linear function makes of answers: sums of them, which are new answers."""
+    shape = found.shape
+    offset = np.broadcast_to(linear(np.asarray(marked.offset, dtype=float)), shape)
+    parents = [
+        [
+            np.broadcast_to(marked.ids[place], shape),
+            marked.factor[place] * _column(linear, marked.shape, place),
+        ]
+        for place in np.ndindex(marked.shape)
+        if marked.factor[place]
+    ]
+    return _made_of(found, parents, [], offset, where)
 
 
 def _is_number(found: Any) -> bool:
@@ -1163,8 +1298,9 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         if found is not NotImplemented:
             return found
     found = getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
-    spent(inputs, [one for one in inputs if not isinstance(one, Marked)], found, where)
-    return found
+    others = [one for one in inputs if not isinstance(one, Marked)]
+    linear = _linear_in(ufunc, inputs, kwargs) if name == "matmul" and out is None else None
+    return spent(inputs, others, found, where, linear=linear)
 
 
 def _bare_out(kwargs: Any) -> Any:
@@ -1411,14 +1547,19 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
             for part in spread.parts:
                 world.use_noise(part.ids, where, "sum")
                 fresh.append(part.message())
-    ids = world.answer_ids(shape)
-    world.note(
-        "derive", where, offset, ids=ids, parents=parents, noise=fresh, offset=offset, value=content
-    )
     if out is not None:
         plain(out)[...] = content
         content = plain(out)
-    return _answer(content, ids, np.ones(shape), np.zeros(shape))
+    return _made_of(content, parents, fresh, offset, where)
+
+
+def _made_of(content: Any, parents: Any, fresh: Any, offset: Any, where: Site) -> Any:
+    """New answers that are sums of others."""
+    ids = world.answer_ids(content.shape)
+    world.note(
+        "derive", where, offset, ids=ids, parents=parents, noise=fresh, offset=offset, value=content
+    )
+    return _answer(content, ids, np.ones(content.shape), np.zeros(content.shape))
 
 
 def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
@@ -1447,18 +1588,7 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
         [flat.ids[at].reshape(shape), flat.factor[at].reshape(shape)] for at in range(len(flat))
     ]
     offset = np.sum(flat.offset, axis=0).reshape(shape)
-    ids = world.answer_ids(shape)
-    world.note(
-        "derive",
-        where,
-        offset,
-        ids=ids,
-        parents=parents,
-        noise=[],
-        offset=offset,
-        value=np.asarray(content),
-    )
-    return _answer(np.asarray(content), ids, np.ones(shape), np.zeros(shape))
+    return _made_of(np.asarray(content), parents, [], offset, where)
 
 
 # -- selections ----------------------------------------------------------------------------------
