@@ -106,9 +106,9 @@ def _separation(below_in: IntArray, below: IntArray, last: IntArray) -> FloatArr
     """|AUC - 1/2| [f], from how many trials have at most the value of each run.
 
     Args:
-        below_in: Those of world "in" [runs of all features], feature by feature.
-        below: Those of both worlds.
-        last: Where each feature's last run is [f].
+        below_in: These numbers of trials in world "in" [runs of all features], feature by feature.
+        below: The same in both worlds.
+        last: Place of each feature's last run [f].
     """
     first = np.append(0, last[:-1] + 1)
     below_out = below - below_in

@@ -51,7 +51,7 @@ class LabelPlan(NamedTuple):
         mechanism: Which noise decides the votes.
         teachers: Number k of teachers that vote.
         labels: Number T of labels that may be released.
-        scale: Of the noise, in votes.
+        scale: Scale of the noise, in votes.
         epsilon: The cost of all T labels together, at most the budget.
         delta: The delta at which epsilon holds.
     """
@@ -316,7 +316,7 @@ def priced(
         mechanism: Which noise decides the votes.
         k: Number of teachers, at least 1.
         labels: Number T of labels, at least 1.
-        scale: Of the noise, in votes, positive and finite.
+        scale: Scale of the noise, in votes, positive and finite.
         delta: The delta of the statement, in (0, 1).
         method: How the cost is proved.
 

@@ -34,7 +34,7 @@ class NoisyMax(ABC):
     Attributes:
         teachers: Number k of teachers, each with one vote, at least 1.
         classes: Number of classes, at least 2.
-        scale: Of the noise, in votes, positive and finite.
+        scale: Scale of the noise, in votes, positive and finite.
 
     Raises:
         SettingsError: If a constant is out of range.

@@ -285,10 +285,10 @@ def vote_table(mechanism: Mechanism, k: int, scale: float) -> VoteTable:
     """The exact table of a mechanism.
 
     Args:
-        mechanism: Which noise.
+        mechanism: The noise.
         k: Number of teachers, at least 1.
-        scale: Of the noise, in votes: the standard deviation of normal noise, the Laplace scale
-            (PATE's 1/gamma); positive and finite.
+        scale: Scale of the noise, in votes, positive and finite: the standard deviation of normal
+            noise, the Laplace scale (PATE's 1/gamma).
 
     Returns:
         The table, symmetric: p[n] + p[k - n] = 1 holds exactly.

@@ -134,7 +134,7 @@ def audit_by_keywords(
         schema: As for `audit`.
         out: As for `audit`.
         progress: As for `audit`.
-        keywords: Those of `dpaudit.auditing.games.audit_settings`, and the fields of `Machine`.
+        keywords: Keywords of `dpaudit.auditing.games.audit_settings`, and the fields of `Machine`.
 
     Returns:
         The result.

@@ -205,9 +205,9 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuest
     """The power and the upper limit of audits of several sizes, before anything is trained.
 
     Args:
-        subject: What is to be audited.
+        subject: What will be audited.
         settings: Every choice of the audit.
-        question: What it is to be large enough for.
+        question: What the audit must be large enough for.
 
     Raises:
         SettingsError: If there can be no such audit, or the question is none of its game.

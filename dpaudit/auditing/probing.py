@@ -99,10 +99,10 @@ class _Probing:
 
     Attributes:
         generator: Pickled, as the caller of the audit handed it in.
-        parameters: Of a generator given by name.
+        parameters: Parameters of a generator given by name.
         data: The table.
         schema: Its schema.
-        settings: Of every probe. Once `fits` models are trained, no further probe begins.
+        settings: Settings of every probe. Once `fits` models are trained, no further probe begins.
     """
 
     generator: bytes

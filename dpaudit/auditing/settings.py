@@ -235,7 +235,7 @@ class ShadowModelSettings(GameSettings):
 
     @property
     def correction(self) -> Multiplicity:
-        """The chosen one; a single attack needs neither."""
+        """The chosen correction; Bonferroni for a single attack, which needs none."""
         return self.multiplicity if len(self.attacks) > 1 else Multiplicity.BONFERRONI
 
 

@@ -51,9 +51,9 @@ class Detectable(NamedTuple):
     """The smallest leaks that an audit detects with some power, in the quantity of the claim.
 
     Attributes:
-        best: Of a mechanism that shows as much at one threshold as a guarantee of its size allows;
-            None if no leak is exposed.
-        gaussian: Of a normal score that is shifted, where that is another mechanism and the
+        best: The smallest leak of a mechanism that shows as much at one threshold as its guarantee
+            allows; None if no leak is exposed.
+        gaussian: The smallest shift of a normal score, if that is another mechanism and the
             quantity measures it.
     """
 
@@ -225,7 +225,7 @@ class EpsilonGuarantee(Guarantee):
         )
 
     def balanced_error(self, level: float) -> float:
-        """That of randomised response."""
+        """The balanced error of randomised response."""
         return (1.0 - self.delta) * float(expit(-level))
 
     def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:

@@ -72,7 +72,7 @@ _CAUTION = 0.2
 LEVEL_GAMBLERS = tuple(
     Gambler(one.factor, one.share / 2.0, most) for one in GAMBLERS for most in (1.0, _CAUTION)
 )
-"""Those of claims in another quantity than ε."""
+"""Gamblers of claims in another quantity than ε."""
 # The claims that `coin_bound` and `coin_level` try, a block at a time.
 _STEP = 0.01
 _BLOCK = 32

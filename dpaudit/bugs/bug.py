@@ -35,7 +35,7 @@ class Release:
     Attributes:
         environment: Where it is installed.
         account: A description: the release, and its inputs.
-        parameters: Of the adapter's class.
+        parameters: Parameters of the adapter's class.
     """
 
     environment: Environment
@@ -55,7 +55,7 @@ class Case:
         method: The adapter's class.
         tables: `NAME.csv`, `NAME-out.csv` and `NAME.schema.json` in one folder, without their
             endings: the table of world "in", its neighbour and their public schema.
-        settings: Of the audit: fields of `dpaudit.AuditSettings`.
+        settings: Settings of the audit: fields of `dpaudit.AuditSettings`.
     """
 
     broken: Release

@@ -163,10 +163,10 @@ class Change(NamedTuple):
     """One difference.
 
     Attributes:
-        part: What it is of.
+        part: The part of the audit that differs.
         what: What differs, in a few words.
-        before: Of the one audit, as text.
-        after: Of the other.
+        before: Its value in the first audit, as text.
+        after: Its value in the second.
     """
 
     part: ChangedPart

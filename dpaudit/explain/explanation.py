@@ -60,7 +60,7 @@ class FixedAudit(NamedTuple):
         suspect: What was fixed.
         effect: What that did.
         audit: What the fixed generator's audit found.
-        auc: Of the attack that separates the worlds most; None if none was scored.
+        auc: AUC of the attack that separates the worlds most; None if none was scored.
         limits: Confidence limits of it.
         folder: Where that audit ran, under the run's folder.
     """
@@ -173,7 +173,7 @@ class Explanation(Document):
     Attributes:
         generator: Name of the generator that leaks.
         claim: The claim that it violates.
-        confidence: Of each bound by itself.
+        confidence: Confidence of each bound by itself.
         shadow_models: Models that each fixed generator was given at most.
         allowed_auc: The largest area under the ROC curve that the claim allows.
         before: The leak.

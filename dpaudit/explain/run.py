@@ -72,7 +72,7 @@ class FixedSpec(TwoWorldSpec):
 
     @property
     def own_specification(self) -> dict[str, Any]:
-        """That of the audit, and what was fixed."""
+        """The specification of the audit, and what was fixed."""
         return {**super().own_specification, "fixed": self.suspect}
 
     @property
@@ -88,7 +88,7 @@ class Inquiry:
     Attributes:
         run: The run that found the violation.
         claim: The claim that it violates.
-        settings: Those of each suspect's audit.
+        settings: Settings of each suspect's audit.
         before: The leak, found again with that many models.
         suspects: Fixed generators by suspect.
         reproduce: The command of the whole inquiry.

@@ -49,7 +49,7 @@ class BuiltEnvironment(NamedTuple):
 
     Attributes:
         folder: Where it lies.
-        python_version: Of its interpreter, such as "3.11.7".
+        python_version: Version of its interpreter, such as "3.11.7".
         packages: What is installed there, by name as `distribution_key` spells it.
     """
 
@@ -223,7 +223,7 @@ def remove_environments(name: str) -> list[Path]:
     """Deletes the environments of a name, those of older pins and half-built ones too.
 
     Args:
-        name: Of an environment.
+        name: Name of an environment.
 
     Returns:
         The folders that were deleted.

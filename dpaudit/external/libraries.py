@@ -92,7 +92,7 @@ class Library:
         Args:
             method: Its name.
             schema: The public schema.
-            parameters: Of the adapter's class.
+            parameters: Parameters of the adapter's class.
             memory: As in `WorkerGenerator`.
 
         Raises:

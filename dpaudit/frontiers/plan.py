@@ -158,7 +158,7 @@ class PlannedPoint:
     Attributes:
         name: The generator and its epsilon.
         generator: The generator, for the measurement of utility.
-        settings: Of its audit, the claim included.
+        settings: Settings of its audit, the claim included.
         audit: The audit.
     """
 

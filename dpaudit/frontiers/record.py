@@ -54,7 +54,7 @@ class PointUtility:
         failed: How many models failed; no mean contains them.
         auroc: Mean AUROC of the classifiers trained on synthetic and tested on real rows.
         auprc: Their mean AUPRC.
-        p_value: Of a mean AUROC that is not above that of noise (one-sided Welch test).
+        p_value: p-value for a mean AUROC no higher than that of noise (one-sided Welch test).
         beats_noise: Whether that is refuted at the confidence level.
     """
 
@@ -109,7 +109,7 @@ class Frontier(Document):
         positive_test_rows: How many of them are positive.
         rows: Synthetic rows that classifiers are trained on.
         classifiers: Which were trained.
-        confidence: Of bounds, one-sided, and of intervals, two-sided.
+        confidence: Confidence of bounds, one-sided, and of intervals, two-sided.
         seed: Root of every random stream.
         versions: Versions of the software that ran.
         reproduce: The command that repeats it.

@@ -361,7 +361,7 @@ class MeasuredTables(NamedTuple):
     """What was measured of one generator.
 
     Attributes:
-        scores: Of each table.
+        scores: Scores of each table.
         failures: Why models failed, one line each; no score is of them.
     """
 

@@ -324,7 +324,7 @@ def cluster_engine(address: str) -> Iterator[ClusterEngine]:
     """Connects to a cluster, and leaves it at the end.
 
     Args:
-        address: Of its scheduler, or the JSON file that the scheduler writes.
+        address: Address of its scheduler, or the JSON file that the scheduler writes.
 
     Yields:
         The engine.
@@ -380,7 +380,7 @@ class Cluster:
     """The workers of a dask scheduler.
 
     Attributes:
-        address: Of the scheduler.
+        address: Address of the scheduler.
         client: The connection.
     """
 
@@ -388,7 +388,7 @@ class Cluster:
         """Connects.
 
         Args:
-            address: Of the scheduler, or the JSON file that it writes.
+            address: Address of the scheduler, or the JSON file that it writes.
 
         Raises:
             ClusterError: If no scheduler answers, or it has no workers.

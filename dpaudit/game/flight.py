@@ -183,7 +183,7 @@ class Landing(NamedTuple):
 
     Attributes:
         batch: Which one.
-        outcomes: Of its trials, in the order of the batch; none if it was lost.
+        outcomes: Outcomes of its trials, in the order of the batch; none if it was lost.
         loss: Why it was lost; None if it was not.
     """
 
@@ -262,7 +262,7 @@ class TrialProgress(NamedTuple):
         role: What the trials are for.
         done: Trials with an outcome, those of an earlier run of the same audit included.
         total: Trials there will be; fewer may do for a sequential audit.
-        failed: Those of the done trials that failed.
+        failed: Trials among the done ones that failed.
     """
 
     role: Role

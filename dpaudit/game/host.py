@@ -255,6 +255,6 @@ def _taken(log: Path) -> bytes:
 
 
 _host = Host()
-"""That of this process."""
+"""The host of this process."""
 
 atexit.register(_host.retire)

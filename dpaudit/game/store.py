@@ -234,7 +234,7 @@ class RunFolder:
                 log.write(f"{textwrap.indent(visible(outcome.traceback), '  ')}\n")
 
     def finished(self, trials: Iterable[Trial]) -> set[Trial]:
-        """Those of the trials that have an outcome here.
+        """The trials among these that have an outcome here.
 
         Raises:
             RunFolderError: If the file is damaged.

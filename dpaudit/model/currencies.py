@@ -292,7 +292,7 @@ def require_add_remove(neighbours: Neighbours, *, method: str) -> None:
     """Refuses a claim that cannot be tested by adding and removing records.
 
     Args:
-        neighbours: Those of the claim.
+        neighbours: Neighbouring relation of the claim.
         method: What adds and removes records, for the message.
 
     Raises:

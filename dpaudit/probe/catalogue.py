@@ -122,9 +122,9 @@ class ProbeSettings:
     """Every choice of a probe run.
 
     Attributes:
-        epsilon: Of the claim; the generator's own by default.
-        delta: Of the claim; the generator's own by default.
-        neighbours: Of the claim; by default the claim's own.
+        epsilon: Epsilon of the claim; the generator's own by default.
+        delta: Delta of the claim; the generator's own by default.
+        neighbours: Neighbouring relation of the claim; by default the claim's own.
         target: A record to watch, as row:N, counted from 0; none by default.
         only: Ids of the probes to run; all by default.
         rows: Synthetic records of each model; by default as many as are probed.

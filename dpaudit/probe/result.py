@@ -47,7 +47,7 @@ class Observation(NamedTuple):
         p_value: Largest probability of such evidence under the claim; None where no chance is
             involved.
         certainty: Why an alarm cannot be false, where there is no p-value.
-        severity: Of this alarm; None means the probe's own.
+        severity: Severity of this alarm; None means the probe's own.
         read: Columns of the output on which it is based; empty for all.
     """
 

@@ -93,10 +93,10 @@ def probe(
         generator: As for `dpaudit.audit`.
         data: A table, a file, or "sample:NAME".
         schema: A schema or its file; inferred if None, and the report says so.
-        parameters: Of a generator given by name.
+        parameters: Parameters of a generator given by name.
         epsilon: As in `ProbeSettings`, like all that follow but the last.
-        delta: Of the claim.
-        neighbours: Of the claim.
+        delta: Delta of the claim.
+        neighbours: Neighbouring relation of the claim.
         target: A record to watch, as row:N.
         only: Ids of the probes to run; all by default.
         rows: Synthetic records of each model.
@@ -147,7 +147,7 @@ def run_probes(
         data: A table, a file, or "sample:NAME".
         settings: All other settings.
         schema: A schema or its file; inferred if None, and the report says so.
-        parameters: Of a generator given by name.
+        parameters: Parameters of a generator given by name.
         on_progress: Called with each result as soon as there is one.
 
     Returns:

@@ -60,7 +60,7 @@ def maker(
 
     Args:
         generator: A name or an object.
-        parameters: Of a generator given by name.
+        parameters: Parameters of a generator given by name.
         schema: The table's schema.
         data: The table.
         target: Position of the target.
@@ -149,8 +149,8 @@ class Fit(NamedTuple):
 
     Attributes:
         dropped: Positions of the records that it lacks.
-        seed: Of the training; None means the system's entropy.
-        sample_seed: Of its sample, likewise.
+        seed: Seed of the training; None means the system's entropy.
+        sample_seed: Seed of its sample, likewise.
     """
 
     dropped: tuple[int, ...]

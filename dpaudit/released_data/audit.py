@@ -143,7 +143,7 @@ def audit_data(
         epsilon: ε of a claim to test, for tables that differ by one added or removed row; needs
             coins.
         delta: Its δ; by default 0. Without a claim, δ of the bound.
-        confidence: Of bound, limits and test, in (0, 1).
+        confidence: Confidence of bound, limits and test, in (0, 1).
         secrets: Columns whose values are guessed for train and hold-out records; by default the
             label and the first columns, 12 in total.
         anonymeter: Whether the attacks of anonymeter run too; they need a hold-out, and its

@@ -170,7 +170,7 @@ def conclude(
         linkage: Findings on copies, rare values and guessed attributes, at `linkage_confidence`.
         exchangeable: Whether a random split made the tables; None where coins did.
         claim: The claim, if there is one.
-        confidence: Of the bound, and that no leak is found where none is.
+        confidence: Confidence of the bound, and of finding no leak where there is none.
 
     Returns:
         The finding.

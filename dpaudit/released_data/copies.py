@@ -145,8 +145,8 @@ class ClosestDistances(NamedTuple):
     """Distances of real records to their nearest synthetic record.
 
     Attributes:
-        train: Of the train records [n] that are compared with the hold-out.
-        holdout: Of the hold-out records [h], in any order.
+        train: Distances of the train records [n] that are compared with the hold-out.
+        holdout: Distances of the hold-out records [h], in any order.
     """
 
     train: Distances
@@ -238,7 +238,7 @@ def find_copies(
 
     Args:
         train_copied: Whether each train record [n] equals a synthetic one (`equal_rows`).
-        holdout_copied: Of the hold-out records [h]; None without a hold-out.
+        holdout_copied: The same for hold-out records [h]; None without a hold-out.
         synthetic_copied: Whether each synthetic record [m] equals a train one.
         closest: Distances to the nearest synthetic record; None without a hold-out.
         riskiest: Rows of copied train records, the riskiest first.
@@ -366,8 +366,8 @@ def find_outliers(
 
     Args:
         train: Values [n, d] of the train table, as `values_of_table` gives them.
-        synthetic: Of the synthetic table [m, d].
-        holdout: Of the hold-out [h, d]; None if there is none.
+        synthetic: Values [m, d] of the synthetic table.
+        holdout: Values [h, d] of the hold-out; None if there is none.
         schema: Their schema.
         elsewhere: Values of real records that are not compared [k, d]; a value of one of these does
             not belong to a single record.

@@ -289,9 +289,9 @@ def distance_panel(to_train: Distances, to_holdout: Distances | None) -> Distanc
     """Summarises distances of synthetic records.
 
     Args:
-        to_train: Of each synthetic record [m, 2] to its two nearest train records.
-        to_holdout: To its two nearest hold-out records, of as many as there were train records;
-            None without a hold-out.
+        to_train: Distances [m, 2] of each synthetic record to its two nearest train records.
+        to_holdout: Distances to its two nearest hold-out records, of as many as there were train
+            records; None without a hold-out.
 
     Returns:
         The panel.

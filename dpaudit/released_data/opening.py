@@ -30,8 +30,8 @@ class BarPair(NamedTuple):
 
     Attributes:
         name: The property.
-        train: Of training rows.
-        holdout: Of hold-out rows; None without a hold-out.
+        train: Hits among training rows.
+        holdout: Hits among hold-out rows; None without a hold-out.
     """
 
     name: str

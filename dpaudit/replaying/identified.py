@@ -111,7 +111,7 @@ def separating(inside: FloatArray, outside: FloatArray) -> Callable[[FloatArray]
 
     Args:
         inside: Features of the pilots in world "in", one row each.
-        outside: Of those in world "out".
+        outside: Features of the pilots in world "out".
 
     Returns:
         The vote on one row; None if no number separates them.

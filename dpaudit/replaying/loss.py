@@ -259,7 +259,7 @@ class AnswerGroup(NamedTuple):
     """Answers connected by selections.
 
     Attributes:
-        numbers: Of the answers.
+        numbers: Numbers of the answers.
         selections: What was selected.
     """
 

@@ -101,7 +101,7 @@ class ReplayRecord(Document):
         seed: Root of every random stream.
         seconds: Time, in seconds.
         seconds_a_fit: Median time of a fit in both worlds, in seconds.
-        versions: Of dpaudit and its libraries, and of the release under replay.
+        versions: Versions of dpaudit and its libraries, and of the release under replay.
         reproduce: The command that reproduces this.
         date: Day on which the replay ended, in UTC; absent from results written before it was
             recorded.

@@ -37,7 +37,7 @@ from dpaudit.replaying.transcript import (
 )
 
 _NOTHING: Final = 1e-9
-"""What is left of a sum counts as nothing, as a share of it."""
+"""The rest of a sum counts as 0 below this share of it."""
 _ROWS_EACH: Final = 10
 """Rows needed for each answer that rows share, before it counts as released."""
 
@@ -45,7 +45,7 @@ _ROWS_EACH: Final = 10
 def settled(transcript: Transcript) -> Transcript:
     """The transcript with sums in place of their parts.
 
-    Sums that share parts, as of a symmetrised matrix, are replaced if all noise is Gaussian.
+    Sums that share parts, as in a symmetrised matrix, replace them if all noise is Gaussian.
 
     Args:
         transcript: One replay.
@@ -78,7 +78,7 @@ def settled(transcript: Transcript) -> Transcript:
 
 
 def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Derived]]]:
-    """Steps that sums connect, with these sums."""
+    """The groups of steps that sums connect, with these sums."""
     records: list[NoisyStep | Derived] = [*transcript.noisy, *transcript.derived]
     numbers = [_own_numbers(record) for record in records]
     owner = np.full(max(int(one.max(initial=-1)) for one in numbers) + 1, -1)
@@ -104,7 +104,7 @@ def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Deri
 
 
 def _own_numbers(record: NoisyStep | Derived) -> IntArray:
-    """The numbers of its answers."""
+    """The numbers of a record's answers."""
     if isinstance(record, Derived):
         return numbers_of(record.ids)
     return np.arange(record.first, record.first + record.answer.size)
@@ -113,7 +113,7 @@ def _own_numbers(record: NoisyStep | Derived) -> IntArray:
 def _separate(
     group: Sequence[NoisyStep], sums: Sequence[Derived], transcript: Transcript
 ) -> list[NoisyStep] | None:
-    """Steps in which sums of any law replace their parts, each part of one sum; None if unknown."""
+    """The steps with sums in place of their parts; None if parts are shared or a law is unknown."""
     if not sums:
         return list(group)
     summed = np.concatenate([numbers_of(ids) for one in sums for ids, _ in one.parents])
@@ -141,8 +141,8 @@ class _Forms(NamedTuple):
     """Answers as linear functions of those that noise was added to.
 
     Attributes:
-        factors: By the number of the answer, the factors of others, by theirs.
-        offsets: What is added, by the number of the answer.
+        factors: For each answer, by number, the factors of those it is made of, by number.
+        offsets: What is added to each answer, by number.
         summed: Numbers of the answers that are parts of others.
     """
 
@@ -152,7 +152,7 @@ class _Forms(NamedTuple):
 
 
 def _forms(numbers: IntArray, sums: Sequence[Derived]) -> _Forms:
-    """All answers of a group; `numbers` are those that noise was added to."""
+    """Expands all answers of a group; `numbers` are those that noise was added to."""
     parts = parts_of(sums)
     factors: dict[int, dict[int, float]] = {one: {one: 1.0} for one in numbers.tolist()}
     offsets: dict[int, float] = defaultdict(float)
@@ -177,10 +177,10 @@ def _forms(numbers: IntArray, sums: Sequence[Derived]) -> _Forms:
 def _projected(
     group: Sequence[NoisyStep], sums: Sequence[Derived], transcript: Transcript
 ) -> list[NoisyStep] | None:
-    """Steps in which sums replace the Gaussian answers that several of them share; None if unknown.
+    """The steps with sums in place of the Gaussian answers that they share; None if unknown.
 
-    What sums of Gaussian answers show is a projection of them. The sums count one after another,
-    released ones first, each without what those before it show: orthogonal, so independent.
+    Sums of Gaussian answers show a projection of them. They count one after another, released ones
+    first, each without what the earlier ones show: so they are orthogonal and independent.
     """
     if any(one.noise for one in sums) or not all(map(_is_plain_gaussian, group)):
         return None
@@ -230,15 +230,15 @@ def _pieces(rows: IntArray, columns: IntArray) -> list[IntArray]:
 
 
 def _orthogonal(forms: FloatArray, values: FloatArray) -> FloatArray:
-    """Linear functions of independent values, each without what those before it show.
+    """Linear functions of independent values, each without what the earlier ones show.
 
     Args:
-        forms: Their factors, one row each, in units of the noise.
-        values: What they are functions of, in the same units, a column for each; several rows.
+        forms: Factors of the functions, one row each, in units of the noise.
+        values: The independent values, one column each, in the same units; several rows.
 
     Returns:
-        For each function its values, and last the scale of its noise. One that follows from those
-        before it is 0, so that it shows nothing.
+        For each function its values, and last the scale of its noise. A function that the earlier
+        ones determine is 0, so it shows nothing.
     """
     basis = np.zeros((0, forms.shape[1]))
     made = np.zeros((len(forms), len(values) + 1))
@@ -258,7 +258,7 @@ def _orthogonal(forms: FloatArray, values: FloatArray) -> FloatArray:
 def _steps_of(
     record: NoisyStep | Derived, found: Mapping[int, FloatArray], group: Sequence[NoisyStep]
 ) -> Iterator[NoisyStep]:
-    """The answers of a step, or sums, that count, as steps."""
+    """The answers of a record that count, as steps."""
     own = np.asarray([one for one in _own_numbers(record).tolist() if one in found], dtype=int)
     first = record if isinstance(record, NoisyStep) else group[0]
     keys = first.keys if record is first else frozenset().union(*(step.keys for step in group))
@@ -282,7 +282,7 @@ def _steps_of(
 
 
 def _is_plain_gaussian(step: NoisyStep) -> bool:
-    """Whether its noise is Gaussian, has the same scale in both worlds, and hangs on no coin."""
+    """Whether its noise is Gaussian, has the same scale in both worlds, and depends on no coin."""
     inside, outside = step.laws
     are_gaussian = isinstance(inside, Gaussian) and isinstance(outside, Gaussian)
     return are_gaussian and np.array_equal(inside.scale, outside.scale) and step.toss is None

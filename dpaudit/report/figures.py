@@ -162,7 +162,7 @@ def legend(entries: Iterable[tuple[str, str]], *, left: float, top: float) -> li
     """The rows of a legend, below one another.
 
     Args:
-        entries: Of each row its mark, drawn from (0, 0) to the right, `SWATCH` wide; and its words.
+        entries: For each row its mark, drawn from (0, 0) to the right, `SWATCH` wide, and its text.
         left: Where the marks begin.
         top: The middle of the first row.
 

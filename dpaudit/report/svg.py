@@ -56,7 +56,7 @@ def text(words: str, x: float, y: float, **attributes: str | float) -> str:
         words: The text, which may have several lines.
         x: Where it is anchored.
         y: The middle of its lines.
-        attributes: Of every line.
+        attributes: Attributes of every line.
 
     Returns:
         The elements.
@@ -92,8 +92,8 @@ class Axes:
     Attributes:
         left: Where it begins.
         top: Its upper edge.
-        width: Of the rectangle.
-        height: Of the rectangle.
+        width: Width of the rectangle.
+        height: Height of the rectangle.
         x: Range from left to right.
         y: Range from the bottom up.
     """

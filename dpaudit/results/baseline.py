@@ -51,8 +51,8 @@ class AuditOfTest(NamedTuple):
         report: Path of its report.
         detects: What it can detect, in words.
         settings: Settings that must be equal for a comparison: text by name.
-        ranking: Of the deciding attack; null where its trials are not independent, or their number
-            was not fixed.
+        ranking: Ranking of the deciding attack; null if its trials are not independent, or their
+            number was not fixed.
         cached: Whether the result was known and nothing was trained.
         unkept: Why the result will not be known next time; empty if it may be.
     """

@@ -31,11 +31,11 @@ class AttackOutcome:
             errors, which decides nothing; where the selected attack changed on the way, the
             sequential one is from the bets of all that were selected.
         counts: Its errors at its threshold.
-        threshold: Which scores it guesses in.
+        threshold: The scores that it guesses to be "in".
         guesses: Its guesses by weight, where the fair-coin bound is the one that was computed;
             absent where it was not.
-        shares: Of the combination of all attacks, the share of its weights that each attack's
-            features have, largest first; absent for every other attack.
+        shares: For the combination of all attacks, each attack's share of its weights, largest
+            first; absent for every other attack.
     """
 
     name: str
@@ -105,8 +105,8 @@ class GameWords(NamedTuple):
         copies: What the generator of the positive control does.
         separates: What an attack that finds something in a control does.
         units: What is scored, one by one.
-        inside: Those of world in.
-        outside: Those of world out.
+        inside: Units of world "in".
+        outside: Units of world "out".
         panels: Title of the picture of their scores.
         scores: The meaning of a high score, and how a better attack would change the figure.
     """

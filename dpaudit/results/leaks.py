@@ -97,9 +97,9 @@ class LeakGroup(NamedTuple):
 
     Attributes:
         name: Their common name: "education, 9 categories".
-        importance: That of the most important one.
-        separation: That of the most separating one; None if none has any.
-        features: How many.
+        importance: Importance of the most important feature.
+        separation: Separation of the most separating feature; None if none separates.
+        features: Number of features.
     """
 
     name: str

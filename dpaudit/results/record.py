@@ -84,8 +84,8 @@ class TargetOfAudit:
             empty if nothing in the table exposes a record, so that the farthest was taken; absent
             if it was chosen otherwise.
         selection: How a vulnerable target was searched for; absent where it was named.
-        compared: Of a table too large to compare all records with each other, how many were
-            compared with all others to find the farthest; absent where all were, or none had to be.
+        compared: If the table is too large to compare all records with each other, the number that
+            was compared with all others to find the farthest; absent otherwise.
         worst_case: The name of the worst case; absent where there is none.
         neighbours_file: The file of the neighbouring table; absent where there is none.
         repeats: How many other rows equal it, in both worlds; absent where none does.
@@ -514,7 +514,7 @@ class AuditBrief:
         max_provable: The bound that a perfect attack would reach; null as above.
         detectable: The smallest true epsilon, or other quantity of the claim, caught with 80 %
             power; null if there is none.
-        auc: Of the deciding attack; 0.5 is chance. Null if no trial was scored.
+        auc: AUC of the deciding attack; 0.5 is chance. Null if no trial was scored.
         shadow_models: Trials run, of both worlds together.
         seconds: Time spent in trials over all workers, in seconds.
         date: Day on which the audit ended, in UTC; absent where it is not known.

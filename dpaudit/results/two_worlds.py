@@ -69,7 +69,7 @@ class TwoWorldsOutcome(GameOutcome):
 
     @property
     def turns(self) -> Mapping[str, int]:
-        """Those of a sequential audit whose selected attack changed."""
+        """Bets by attack, in a sequential audit whose selected attack changed; else empty."""
         return (self.sequential and self.sequential.guessed_by) or {}
 
     @property
@@ -104,7 +104,7 @@ class TwoWorldsOutcome(GameOutcome):
         )
 
     def parts(self, audit: Scored) -> str | None:
-        """Those of either part; none of a sequential audit, which trains its attacks as it goes."""
+        """How many models each part has; None for a sequential audit, which trains as it goes."""
         counts, trained = audit.counts, self._trained(audit)
         if counts is None or trained is None:
             return None

@@ -253,7 +253,7 @@ class Passed(NamedTuple):
     """A check that looked for a deviation and did not find it.
 
     Attributes:
-        id: Of the deviation.
+        id: Id of the deviation.
     """
 
     id: str
@@ -263,7 +263,7 @@ class Skipped(NamedTuple):
     """A check that could not be made.
 
     Attributes:
-        id: Of the deviation that it looks for.
+        id: Id of the deviation that it looks for.
         why: The reason, in words.
     """
 

@@ -63,9 +63,9 @@ def trace(
             (`dpaudit.plugins.recorder`).
         data: A table, a file, or "sample:NAME".
         schema: A schema or its file; inferred if None, and the report says so.
-        parameters: Of a generator given by name.
+        parameters: Parameters of a generator given by name.
         rows: Synthetic records to draw each time; by default the rows of the table.
-        seed: Of the trainings.
+        seed: Seed of the trainings.
         on_progress: Called before each training with a line that says what is trained.
 
     Returns:
@@ -122,7 +122,7 @@ class TraceReport(Document):
         parameters: Its parameters.
         source: Where the table came from.
         schema_inferred: Whether bounds and categories were inferred from it.
-        seed: Of the trainings.
+        seed: Seed of the trainings.
         findings: The deviations, most severe first.
         checked: Ids of deviations that were looked for and not found.
         not_checked: Ids of deviations that could not be looked for, and why.
@@ -215,7 +215,7 @@ def summarise(
     """The outcome for each id: its most severe finding, else a pass, else why it was skipped.
 
     Args:
-        outcomes: Those of all checks, in order; an id may occur several times.
+        outcomes: Outcomes of all checks, in order; an id may occur several times.
 
     Returns:
         Findings, the most severe first; ids that passed; ids that were skipped, and why. Each id is

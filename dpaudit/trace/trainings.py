@@ -89,7 +89,7 @@ def run_trainings(
         data: The table, canonical.
         schema: Its schema.
         rows: Synthetic records to draw each time.
-        seed: Of every training but one.
+        seed: Seed of every training but one.
         name: The generator's, for messages.
         on_progress: Called before each training with a line that says what is trained.
 

@@ -61,8 +61,8 @@ class ScoreName(NamedTuple):
 
     Attributes:
         measure: What is measured.
-        setting: Of which setting; None of measures that compare two tables or settings.
-        classifier: Of which classifier, or their mean; None of the same measures.
+        setting: The setting; None for measures that compare two tables or settings.
+        classifier: The classifier, or their mean; None for the same measures.
     """
 
     measure: Measure

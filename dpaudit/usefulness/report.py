@@ -40,19 +40,19 @@ class UtilityScore:
 
     Attributes:
         measure: What was measured.
-        setting: In which setting; None of measures that compare two tables or settings.
-        classifier: Of which classifier, or "mean"; None of the same measures.
+        setting: The setting; None for measures that compare two tables or settings.
+        classifier: The classifier, or "mean"; None for the same measures.
         mean: Mean over repeats.
-        standard_error: Of the mean.
+        standard_error: Standard error of the mean.
         interval: Confidence interval of the mean: of models and tables, for the given test rows;
             without what no score can be.
         best: The best repeat; of the mean over classifiers the mean of each one's best, as
             published.
         noise_mean: Mean of uniform noise, measured alike.
         noise_best: Best of noise, over as many repeats.
-        constant: Of a table of equal rows.
-        real: In setting A, or of the real test table; None where there is no such thing.
-        p_value: For the hypothesis that the mean is not above that of noise (one-sided Welch test).
+        constant: Value for a table of equal rows.
+        real: Value in setting A, or for the real test table; None if there is none.
+        p_value: p-value for a mean that is not above that of noise (one-sided Welch test).
         beats_noise: Whether that is refuted at the confidence level.
     """
 
@@ -87,11 +87,11 @@ def summarise(
     """Summarises what was measured of a generator.
 
     Args:
-        repeats: Of the generator, two at least.
-        noise: Of noise, two at least.
-        constant: Of a table of equal rows.
-        real: Of the real table.
-        confidence: Of intervals and tests.
+        repeats: Repeats of the generator, at least two.
+        noise: Repeats of noise, at least two.
+        constant: The measures of a table of equal rows.
+        real: The measures of the real table.
+        confidence: Confidence of intervals and tests.
 
     Returns:
         One summary of each number that every repeat of both has, in the order of the first.
@@ -217,7 +217,7 @@ class UtilityReport(Document):
         guesses: How often a classifier learned nothing from a synthetic table, over all repeats.
         classifiers: Which were trained.
         left_out: Which were not, because their library is not installed.
-        confidence: Of intervals and tests.
+        confidence: Confidence of intervals and tests.
         seed: Root of every random stream.
         scores: All numbers.
     """

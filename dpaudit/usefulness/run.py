@@ -41,7 +41,7 @@ class UtilitySettings:
         rows: Synthetic rows to train classifiers on; by default as many as real ones.
         classifiers: Names of the classifiers; all that are installed by default.
         fidelity: Whether to measure columns and pairs of columns too (extra `fidelity`).
-        confidence: Of intervals, and of the statement that noise is beaten, in (0.5, 1).
+        confidence: Confidence of intervals, and of the statement that noise is beaten, in (0.5, 1).
         seed: Root of every random stream.
 
     Raises:
@@ -110,7 +110,7 @@ def utility(
         generator: As for `dpaudit.audit`.
         data: A table, a file, or "sample:NAME".
         schema: A schema or its file; inferred if None, and the report says so.
-        parameters: Of a generator given by name.
+        parameters: Parameters of a generator given by name.
         test: A table or file of further real rows, to test on; by default a part of `data` that the
             generator does not see.
         label: As in `UtilitySettings`, like all that follow but the last.
@@ -120,7 +120,7 @@ def utility(
         rows: Synthetic rows to train classifiers on.
         classifiers: Names of the classifiers.
         fidelity: Whether to compare columns and pairs of columns too.
-        confidence: Of intervals and tests.
+        confidence: Confidence of intervals and tests.
         seed: Root of every random stream.
         on_progress: Called after every table measured.
 
@@ -170,7 +170,7 @@ def run_utility(
         data: A table, a file, or "sample:NAME".
         settings: Every choice.
         schema: A schema or its file; inferred if None.
-        parameters: Of a generator given by name.
+        parameters: Parameters of a generator given by name.
         test: Further real rows to test on.
         on_progress: Called after every table measured.
 

@@ -78,9 +78,9 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
     """The power of one training with this many canaries.
 
     Args:
-        subject: What is to be audited.
+        subject: What will be audited.
         settings: The settings of the audit.
-        question: What it is to be large enough for.
+        question: What the audit must be large enough for.
 
     Raises:
         SettingsError: If there can be no such audit.

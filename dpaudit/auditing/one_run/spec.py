@@ -53,7 +53,7 @@ class OneRunSpec(AuditSpec):
 
     @property
     def own_options(self) -> list[str]:
-        """The same, as words of the command."""
+        """The words of the command that repeat the audit's own choices."""
         return ["--one-run", "--canaries", str(self.canaries)]
 
     @cached_property

@@ -59,7 +59,7 @@ def power(settings: AuditSettings[ManyRecords], claim: Claim, *, failed: int = 0
     learnt from the fitting part.
 
     Args:
-        settings: Those of the audit.
+        settings: Settings of the audit.
         claim: The claim under audit.
         failed: Scored models that failed.
 
@@ -126,7 +126,7 @@ def size_of(
     """The size of an audit as the fair-coin bound sees it.
 
     Args:
-        settings: Those of the audit; its own number of records does not matter.
+        settings: Settings of the audit; its own number of records does not matter.
         claim: The claim under audit.
         records: Records that each model serves.
         failed: Scored models that failed, without guesses.
@@ -164,7 +164,7 @@ def caught_with(
 
     Args:
         records: Numbers of records.
-        settings: Those of the audit; its own number of records does not matter.
+        settings: Settings of the audit; its own number of records does not matter.
         claim: The claim under audit.
 
     Returns:
@@ -202,10 +202,10 @@ def what_decides_instead(
     no limit.
 
     Args:
-        subject: What is to be audited, with a claim of epsilon.
-        question: What it is to be large enough for.
+        subject: What will be audited, with a claim of epsilon.
+        question: What the audit must be large enough for.
         of_one: What audits of one record can prove.
-        attacks: Those of the audit.
+        attacks: Attacks of the audit.
         confidence: Likewise.
 
     Returns:
@@ -250,9 +250,9 @@ def sizing(
     """The power of audits by number of shadow models and by number of records.
 
     Args:
-        subject: What is to be audited.
+        subject: What will be audited.
         settings: The settings of the audit.
-        question: What it is to be large enough for.
+        question: What the audit must be large enough for.
 
     Raises:
         ClaimError: If the claim is not one of epsilon and add-remove neighbours.

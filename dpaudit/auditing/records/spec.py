@@ -65,7 +65,7 @@ class RecordsSpec(AuditSpec):
 
     @property
     def own_options(self) -> list[str]:
-        """The same, as words of the command."""
+        """The words of the command that repeat the audit's own choices."""
         words = ["--records", str(len(self.positions))]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
         return words + self.settings.game.words("records", "attacks")
@@ -91,7 +91,7 @@ class RecordsSpec(AuditSpec):
 
         Args:
             role: The role.
-            settings: Those of the role's trials.
+            settings: Settings of the role's trials.
         """
         data = self.table.data
         records = data.iloc[list(self.positions)].reset_index(drop=True)

@@ -71,7 +71,7 @@ def first_control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[
     never invalidate a sound audit more often.
 
     Args:
-        settings: Those of the audit.
+        settings: Settings of the audit.
 
     Returns:
         A full control's settings if the audit is large enough for it.

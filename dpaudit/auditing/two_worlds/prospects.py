@@ -53,7 +53,7 @@ def cannot_prove(
 
     Args:
         ends: The first trials.
-        settings: Those of the audit.
+        settings: Settings of the audit.
         claim: The claim under audit.
         scored: The trials that will be scored; only these cost power.
 

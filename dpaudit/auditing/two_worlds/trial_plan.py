@@ -62,7 +62,7 @@ def plan_trials(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorl
     Args:
         audit: The audit; its coins come from a stream of their own.
         role: The role.
-        settings: Those of the role's trials.
+        settings: Settings of the role's trials.
 
     Returns:
         The plan: the same for the same settings.

@@ -109,7 +109,7 @@ def run_anonymeter(
         schema: Their schema.
         secrets: Columns whose values are guessed.
         rng: Draws the records and the seed of the library.
-        confidence: Of its intervals, each by itself.
+        confidence: Confidence of its intervals, each by itself.
 
     Returns:
         Its findings.

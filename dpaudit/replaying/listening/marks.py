@@ -246,9 +246,9 @@ def _answered_once(
 ) -> Any:
     """Requests answers in which draws occur several times, as in a symmetric noise matrix.
 
-    Each combination of draws is requested once; combinations that share draws, as many independent
-    answers. Elements with the same combination, or a multiple of it, follow from that answer; the
-    rest of their value must be equal in both worlds.
+    Each combination of draws is requested once, or if combinations share draws, equally many
+    independent answers are. Elements with the same combination, or a multiple of it, follow from
+    that answer; the rest of their value must be equal in both worlds.
     """
     flat = before.ravel().astype(float)
     fields = [[np.ravel(one) for one in (part.ids, part.factor)] for part in parts]
@@ -303,9 +303,9 @@ def _answered_once(
 def _whitened(
     bare: Any, parts: Tuple[NoisePart, ...], draws: Any, forms: Any, first: Any, where: Site
 ) -> Any:
-    """Answers with correlated Gaussian noise, as sums of as many with independent noise.
+    """Answers with correlated Gaussian noise, as sums of equally many with independent noise.
 
-    None for other noise, or where the draws of some answers say what the noise of others is.
+    None for other noise, or if the noise of some answers determines that of others.
     """
     every = sorted({one for form in forms for one, _ in form})
     if {parts[draws[one][0]].law for one in every} != {"gaussian"} or len(every) < len(forms):
@@ -316,7 +316,7 @@ def _whitened(
         for one, by in form:
             number, at = draws[one]
             loads[row, place[one]] = by * lead * float(np.ravel(parts[number].scale)[at])
-    triangle = np.linalg.qr(loads.T, mode="r").T  # of the same covariance
+    triangle = np.linalg.qr(loads.T, mode="r").T  # gives the same covariance
     sizes = np.linalg.norm(loads, axis=1)
     if np.any(np.abs(np.diag(triangle)) < 1e-9 * sizes) or not world.equal(
         "spend", where, triangle
@@ -1140,9 +1140,10 @@ def spent(
     """Ends the marks of the arguments of a function that is not followed.
 
     Noise and coins count as used. Answers count as released, unless the function returns fewer
-    numbers than it got answers, as a quantile does: perhaps only these numbers are used. What a
-    linear function returns are answers, too. The result of released answers and data is data. Noise
-    or unreleased answers may protect the data that they meet here, in a way that is not followed.
+    numbers than it got answers, as a quantile does: perhaps only these numbers are used. The
+    results of a linear function are new answers. The result of released answers and data is data.
+    Noise or unreleased answers may protect the data that they meet here, in a way that is not
+    followed.
 
     Args:
         values: The arguments of the function.
@@ -1187,7 +1188,7 @@ def spent(
 
 
 def _is_operand(value: Any) -> bool:
-    """Whether a value may be one of numbers that follow data."""
+    """Whether a value may be numbers that depend on the data."""
     if isinstance(value, (list, tuple)):
         return all(isinstance(one, (float, np.number)) or type(one) is int for one in value)
     is_number = isinstance(value, (np.ndarray, np.generic, float, int))
@@ -1200,13 +1201,13 @@ _LINEAR = {
 }
 """Functions of numpy that are linear in each of their arguments."""
 MOST_DRAWS = 64
-"""Of more draws, what a linear function makes of noise is not followed."""
+"""With more draws, linear functions of noise are not followed."""
 _MOST_FACTORS = 20_000
-"""Of more numbers, what a linear function makes of answers is not followed."""
+"""With more factors, linear functions of answers are not followed."""
 
 
 def _linear_in(function: Any, args: Any, kwargs: Any) -> Any:
-    """A function of its one marked argument; None if there are more, or a weight is marked."""
+    """The function of the only marked argument; None if there are several, or marked weights."""
     places = [at for at, one in enumerate(args) if isinstance(one, Marked) and one.is_marked]
     if len(places) != 1 or any(True for _ in _flattened(kwargs.values())):
         return None
@@ -1216,7 +1217,7 @@ def _linear_in(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def noise_by(linear: Callable[[Any], Any], marked: Any) -> Any:
-    """What a linear function makes of noise: noise in which each draw may occur several times.
+    """Applies a linear function to noise, in which each draw may then occur several times.
 
     Args:
         linear: The function of an array.
@@ -1235,14 +1236,14 @@ def noise_by(linear: Callable[[Any], Any], marked: Any) -> Any:
 
 
 def _column(linear: Callable[[Any], Any], shape: Any, place: Any) -> Any:
-    """What a linear function makes of 1 at one place, and 0 elsewhere."""
+    """The value of a linear function for 1 at one place and 0 elsewhere."""
     unit = np.zeros(shape)
     unit[place] = 1.0
     return np.asarray(linear(unit), dtype=float)
 
 
 def _sums(marked: Any, linear: Callable[[Any], Any], found: Any, where: Site) -> Any:
-    """What a linear function makes of answers: sums of them, which are new answers."""
+    """Applies a linear function to answers: the results are sums of them, which are new answers."""
     shape = found.shape
     offset = np.broadcast_to(linear(np.asarray(marked.offset, dtype=float)), shape)
     parents = [

@@ -508,7 +508,7 @@ _drawn_plainly = _Heard.multivariate_normal  # type: ignore[attr-defined]
 def _multivariate_normal(
     self: Any, mean: Any, cov: Any, size: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """As numpy's; one vector is noise, its covariance made of independent draws."""
+    """As numpy's; a single vector is noise, made of independent draws with this covariance."""
     world = marks.world
     if not world.hears or size is not None or np.size(mean) > marks.MOST_DRAWS:
         return _drawn_plainly(self, mean, cov, size, *args, **kwargs)
