@@ -59,6 +59,7 @@ from dpaudit.results.sentences import (
     guesses,
     headline,
     lead,
+    same_tables,
     target,
     withheld,
 )
@@ -439,6 +440,7 @@ def threat_model(result: AuditRecord) -> Iterable[Block]:
         ("Does not know", f"{words.unknown}, and the random numbers of its training"),
         *(() if result.target.tables is None else (("Both tables", result.target.tables),)),
         ("Attacks", target(result)),
+        *((("Warning", alike),) if (alike := same_tables(result.target)) else ()),
         ("Distinguishes", _WORLDS[result.claim.neighbours]),
     )
     yield Block(
