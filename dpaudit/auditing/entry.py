@@ -197,7 +197,7 @@ def run_audit(
         folder: Its run folder.
         jobs: As for `audit`; the memory of workers is a setting of the audit.
         on_progress: Called after every trial.
-        on_warning: Called with what speaks against the audit before its trials are run.
+        on_warning: Called with a warning before the trials, if there is one.
 
     Returns:
         The result, also written to the folder with its reports.

@@ -280,7 +280,7 @@ def ignore_progress(progress: TrialProgress) -> None:
 
 
 OnWarning = Callable[[str], None]
-"""Called with what speaks against an audit, before its trials are run."""
+"""Called with a warning before the trials of an audit, if there is one."""
 
 
 def ignore_warning(text: str) -> None:
