@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dpaudit.auditing.games import kind_of
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
 from dpaudit.formatting import visible
+from dpaudit.game.errand import run_errand
+from dpaudit.game.flight import FIRST_SECONDS
 from dpaudit.game.local import LocalEngine
 from dpaudit.game.pool import largest_child, workers_ended
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Role, TrialStatus
+from dpaudit.game.training import TimedModel, run_timed
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+
+TIMES_THE_ROWS: Final = 10
+"""How many times the rows of the audit's tables a larger table has."""
+
+
+class RowsCost(NamedTuple):
+    """What larger synthetic tables cost: sampling and features, without training.
+
+    Attributes:
+        rows: Their rows.
+        model: Seconds by which a table of the generator's model takes longer; None if the model
+            does not give one.
+        control: The same of a control.
+    """
+
+    rows: int
+    model: float | None
+    control: float | None
 
 
 class ModelCost(NamedTuple):
@@ -23,16 +45,18 @@ class ModelCost(NamedTuple):
         model: Wall time of the generator's model in seconds.
         control: The same of a control.
         memory: Peak memory of the worker and its child processes in bytes; None if unknown.
+        larger: The cost of larger synthetic tables; None if it was not measured.
     """
 
     model: float
     control: float | None = None
     memory: int | None = None
+    larger: RowsCost | None = None
 
 
-def _kept(failure: Outcome | None) -> str:
+def _kept(failure: Outcome) -> str:
     """Private file with the traceback of a failure; empty if there is none."""
-    if failure is None or not failure.traceback:
+    if not failure.traceback:
         return ""
     descriptor, name = tempfile.mkstemp(prefix="dpaudit-traceback-", suffix=".log")  # mode 0600
     with open(descriptor, "w", encoding="utf-8") as file:
@@ -42,6 +66,8 @@ def _kept(failure: Outcome | None) -> str:
 
 def time_one(audit: AuditSpec) -> ModelCost:
     """Trains one model of the generator and one of a control; both are dropped.
+
+    Sampling larger tables is timed too, apart from training.
 
     A one-run audit has only this model, so timing it takes as long as the audit.
 
@@ -57,7 +83,8 @@ def time_one(audit: AuditSpec) -> ModelCost:
         InterruptedRunError: On Ctrl-C.
     """
     audit = audit.like_it
-    seconds = []
+    rows = TIMES_THE_ROWS * audit.rows
+    timed = []
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
         RunFolder(
@@ -68,15 +95,27 @@ def time_one(audit: AuditSpec) -> ModelCost:
         session = kind_of(audit.settings.game).session(audit, store, LocalEngine(1))
         # The control first: what a new worker imports is not the generator's time.
         for role in (Role.NULL_CONTROL, session.AUDITED):
-            outcome = session.train_one(role)
-            if outcome.status is not TrialStatus.FINISHED:
+            errand = partial(
+                run_timed, session.payload(role), Trial(role, session.WORLD, 0), rows=rows
+            )
+            one = run_errand(errand, store, jobs=1, seconds=FIRST_SECONDS)
+            if one is None or one.outcome.status is not TrialStatus.FINISHED:
                 name = audit.generator.name if role is session.AUDITED else role.value
-                failure = store.last_failure  # its message goes to the user's own terminal
-                said = outcome.error if failure is None else failure.message or outcome.error
-                raise InputError(
-                    f"{name}: its one model could not be timed: {said}{_kept(failure)}"
-                )
-            seconds.append(outcome.seconds)
+                raise InputError(f"{name}: its one model could not be timed: {_why(one)}")
+            timed.append(one)
         memory = largest_child()
-    control, model = seconds
-    return ModelCost(model=model, control=control, memory=memory)
+    control, model = timed
+    return ModelCost(
+        model=model.outcome.seconds,
+        control=control.outcome.seconds,
+        memory=memory,
+        larger=RowsCost(rows, model.more, control.more),
+    )
+
+
+def _why(failed: TimedModel | None) -> str:
+    """Why a model could not be timed, for the user's own terminal, and where the traceback is."""
+    if failed is None:
+        return f"its worker process died or took over {FIRST_SECONDS / 3600:g} hours"
+    outcome = failed.outcome
+    return f"{outcome.message or outcome.error}{_kept(outcome)}"
