@@ -512,6 +512,11 @@ def same_tables(target: TargetOfAudit) -> str:
     return text
 
 
+def unseen(result: AuditRecord) -> str:
+    """The same of an audit's target, unless the audit proved that it shows."""
+    return "" if result.proves_leak else same_tables(result.target)
+
+
 def _chosen(result: AuditRecord) -> str:
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
     if result.game.instead_of_target is not None:

@@ -221,14 +221,16 @@ def test_worlds_that_agree_by_chance_are_not_the_same(table: pd.DataFrame, tmp_p
         assert len(_ONE[-1].trained) == fits
 
 
-def test_the_search_takes_thirteen_models_at_most(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("models", "seeds", "most"), [(100, 2, 13), (400, 4, 17)])
+def test_few_models_are_trained(tmp_path: Path, models: int, seeds: int, most: int) -> None:
     rng = np.random.default_rng(1)
     table = pd.DataFrame({"age": rng.integers(20, 60, 400), "income": rng.normal(30, 4, 400)})
-    _ONE.append(Flips([*[0] * 5, *[1] * 20]))  # whatever is left out changes the table
-    found = compared(_ONE[-1], table, tmp_path)
+    _ONE.append(Flips([*[0] * (2 * seeds + 1), *[1] * 20]))  # then whatever is left out shows
+    found = compared(_ONE[-1], table, tmp_path, shadow_models=models)
     assert found is not None
+    assert found.seeds == seeds
     assert found.other is not None
-    assert len(_ONE[-1].trained) <= 13
+    assert 0 <= most - len(_ONE[-1].trained) <= 1
     assert min(_ONE[-1].trained) >= 400 - 64
 
 

@@ -13,7 +13,8 @@ from dpaudit.model.tables import IN_MEMORY
 from dpaudit.results.advice import next_step
 from dpaudit.results.odds import in_odds
 from dpaudit.results.record import AuditRecord, SameTables
-from dpaudit.results.sentences import lead
+from dpaudit.results.sentences import lead, unseen
+from dpaudit.results.summary import summary_lines
 from dpaudit.results.verdict import FRESH_TRIALS
 
 Make = Callable[..., AuditRecord]
@@ -58,6 +59,15 @@ def test_a_record_that_changes_the_table_is_proposed_after_one_that_does_not(
         step = next_step(replace(found, target=replace(found.target, same_tables=same)))
         assert ("--target row:17" in step.why) == proposed
         assert "a fresh seed" in step.then[0]
+
+
+def test_a_proved_leak_leaves_no_doubt_that_the_record_shows(record_of: Make) -> None:
+    for verdict, said in (("consistent", True), ("violation", False)):
+        found = record_of(verdict=verdict)
+        same = SameTables(seeds=2, other=17)
+        found = replace(found, target=replace(found.target, same_tables=same))
+        assert ("may show nothing" in "\n".join(summary_lines(found))) == said
+        assert ("may show nothing" in unseen(found)) == said
 
 
 def test_explain_is_proposed_where_there_is_something_to_fix_with_its_cost(record_of: Make) -> None:

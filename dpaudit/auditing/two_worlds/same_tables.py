@@ -37,8 +37,9 @@ from dpaudit.results.record import SameTables
 
 SAME_TABLES_FILE: Final = "same_tables.json"
 """File of a run folder that keeps what was found."""
-SEEDS: Final = 2
-"""Seeds that both worlds are trained with; the second only if the first gives equal tables."""
+MODELS_PER_SEED: Final = 100
+"""Both worlds are trained with one seed for so many models of the audit: 2 % of its trainings."""
+FEWEST_SEEDS: Final = 2
 FEWEST_MODELS: Final = 100
 """Smallest audit that is looked at: of a smaller one two models are over 2 %."""
 MOST_SECONDS: Final = 60.0
@@ -52,8 +53,8 @@ def compare_tables(
 ) -> SameTables | None:
     """Compares the tables of both worlds in a worker, or reads the outcome from the run folder.
 
-    Mostly this takes two models; some 13 if the tables are the same and another record changes
-    them.
+    If the first seed gives different tables, it takes two models. Else other seeds follow, and a
+    search of at most nine models.
 
     Args:
         audit: The audit.
@@ -105,6 +106,7 @@ def _comparison(audit: TwoWorldSpec, payload: Payload) -> _Comparison:
         replacement=None if added is None else audit.game.data.iloc[[added]],
         table=audit.table if audit.pair is None else None,
         target=audit.target.row,
+        seeds=max(FEWEST_SEEDS, audit.settings.game.shadow_models // MODELS_PER_SEED),
     )
 
 
@@ -118,6 +120,7 @@ class _Comparison:
         replacement: The record (one canonical row) that stands in for another; None to leave out.
         table: The table whose other records may be proposed; None to propose none.
         target: Position of the target in it, if it is there.
+        seeds: Most seeds that both worlds are trained with.
     """
 
     payload: Payload
@@ -125,6 +128,7 @@ class _Comparison:
     replacement: pd.DataFrame | None
     table: Table | None
     target: int | None
+    seeds: int
 
     def __call__(self) -> SameTables | None:
         """Compares them."""
@@ -138,7 +142,9 @@ class _Comparison:
         inside, outside = self.worlds
         try:
             usual = seen(inside)
-            if seen(outside) != usual or seen(inside, 1) != seen(outside, 1):
+            if seen(outside) != usual:
+                return None
+            if any(seen(inside, n) != seen(outside, n) for n in range(1, self.seeds)):
                 return None
             if seen(inside) != usual:
                 return None  # the seed does not decide the table: the worlds agreed by chance
@@ -147,17 +153,17 @@ class _Comparison:
         try:
             return self._another(lambda rows: seen(self._lacking(rows)) != usual)
         except TrialError:
-            return SameTables(seeds=SEEDS)
+            return SameTables(seeds=self.seeds)
 
     def _another(self, changes: Callable[[Sequence[int]], bool]) -> SameTables:
         """Searches for a record that changes the table."""
         rows = self._candidates()
         if not rows or not changes(rows):
-            return SameTables(seeds=SEEDS, compared=len(rows))
+            return SameTables(seeds=self.seeds, compared=len(rows))
         while len(rows) > 1:
             first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
             rows = first if changes(first) else second
-        return SameTables(seeds=SEEDS, other=rows[0] if changes(rows) else None)
+        return SameTables(seeds=self.seeds, other=rows[0] if changes(rows) else None)
 
     def _candidates(self) -> list[int]:
         """Positions of the records that may be proposed, the most exposed first."""
