@@ -14,13 +14,15 @@ from dpaudit.formatting import visible
 from dpaudit.game.errand import run_errand
 from dpaudit.game.flight import FIRST_SECONDS
 from dpaudit.game.local import LocalEngine
-from dpaudit.game.pool import largest_child, workers_ended
+from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import TimedModel, run_timed
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 
 TIMES_THE_ROWS: Final = 10
 """How many times the rows of the audit's tables a larger table has."""
+MOST_ROWS: Final = 200_000
+"""The largest table that is asked for only to time it: a worker may lack the memory for more."""
 
 
 class RowsCost(NamedTuple):
@@ -28,14 +30,11 @@ class RowsCost(NamedTuple):
 
     Attributes:
         rows: Their rows.
-        model: Seconds by which a table of the generator's model takes longer; None if the model
-            does not give one.
-        control: The same of a control.
+        seconds: By how much a model takes longer; None if it does not give such a table.
     """
 
     rows: int
-    model: float | None
-    control: float | None
+    seconds: float | None
 
 
 class ModelCost(NamedTuple):
@@ -44,7 +43,8 @@ class ModelCost(NamedTuple):
     Attributes:
         model: Wall time of the generator's model in seconds.
         control: The same of a control.
-        memory: Peak memory of the worker and its child processes in bytes; None if unknown.
+        memory: Peak memory of the worker and its child processes in bytes, without larger tables;
+            None if unknown.
         larger: The cost of larger synthetic tables; None if it was not measured.
     """
 
@@ -84,7 +84,7 @@ def time_one(audit: AuditSpec) -> ModelCost:
     """
     audit = audit.like_it
     rows = TIMES_THE_ROWS * audit.rows
-    timed = []
+    asked = rows if rows <= MOST_ROWS else None
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
         RunFolder(
@@ -93,23 +93,23 @@ def time_one(audit: AuditSpec) -> ModelCost:
         workers_ended(),
     ):
         session = kind_of(audit.settings.game).session(audit, store, LocalEngine(1))
-        # The control first: what a new worker imports is not the generator's time.
-        for role in (Role.NULL_CONTROL, session.AUDITED):
-            errand = partial(
-                run_timed, session.payload(role), Trial(role, session.WORLD, 0), rows=rows
-            )
+
+        def timed(role: Role, name: str, *, larger: int | None) -> TimedModel:
+            trial = Trial(role, session.WORLD, 0)
+            errand = partial(run_timed, session.payload(role), trial, larger=larger)
             one = run_errand(errand, store, jobs=1, seconds=FIRST_SECONDS)
             if one is None or one.outcome.status is not TrialStatus.FINISHED:
-                name = audit.generator.name if role is session.AUDITED else role.value
                 raise InputError(f"{name}: its one model could not be timed: {_why(one)}")
-            timed.append(one)
-        memory = largest_child()
-    control, model = timed
+            return one
+
+        # The control first: what a new worker imports is not the generator's time.
+        control = timed(Role.NULL_CONTROL, Role.NULL_CONTROL.value, larger=None)
+        model = timed(session.AUDITED, audit.generator.name, larger=asked)
     return ModelCost(
         model=model.outcome.seconds,
         control=control.outcome.seconds,
-        memory=memory,
-        larger=RowsCost(rows, model.more, control.more),
+        memory=model.memory,
+        larger=None if asked is None else RowsCost(asked, model.more),
     )
 
 

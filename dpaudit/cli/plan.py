@@ -31,7 +31,6 @@ from dpaudit.model.claim import Neighbours, Quantity
 from dpaudit.model.currencies import Claim
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.game import TrainingCount
     from dpaudit.auditing.plan import MoreRows, Plan, PlanQuestion, PlanSubject, Sizing
     from dpaudit.auditing.timing import ModelCost, RowsCost
 
@@ -280,7 +279,8 @@ def _rows(
         unknown = "not known: --time-one trains one model, or give --seconds-per-model"
         yield Row("cost", sizing.cost or unknown)
     if cost is None or cost.more_rows is None:
-        yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}; --time-one says their cost")
+        ask = "; --time-one says their cost" if cost is None else ""
+        yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}{ask}")
 
 
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
@@ -373,18 +373,13 @@ def cost_of(
     rows = [Row("cost", f"{about} {duration(total)} for {what} ({each})"), *_memory(one, workers)]
     more = None
     if one.larger is not None:
-        more = MoreRows(one.larger.rows, _rows_seconds(one.larger, planned, workers))
+        seconds = one.larger.seconds
+        if seconds is not None:  # controls train nothing, but have larger tables too
+            seconds = planned.seconds(per_model=seconds, per_control=seconds, workers=workers)
+        more = MoreRows(one.larger.rows, seconds)
         rows.append(_larger(one.larger, more))
     parts = {name: getattr(planned, name) for name in ("models", "repeats", "controls")}
     return AuditCost(total, parts, one.memory, more, tuple(rows))
-
-
-def _rows_seconds(larger: RowsCost, planned: TrainingCount, workers: int) -> float | None:
-    """Wall time that larger tables of all models add; None if the generator gives none."""
-    if larger.model is None:
-        return None
-    control = larger.control or 0.0
-    return planned.seconds(per_model=larger.model, per_control=control, workers=workers)
 
 
 def _larger(larger: RowsCost, more: MoreRows) -> Row:
@@ -394,7 +389,7 @@ def _larger(larger: RowsCost, more: MoreRows) -> Row:
     times = f"{TIMES_THE_ROWS} times the rows"
     if more.seconds is None:
         return Row("rows", f"the generator does not give {times} ({larger.rows})")
-    cost = f"{duration(more.seconds)} more ({rounded(larger.model)} s a model)"
+    cost = f"{duration(more.seconds)} more ({rounded(larger.seconds)} s a model)"
     return Row("rows", f"{times} cost {cost} and {_MAY_SHOW}: --rows {larger.rows}")
 
 

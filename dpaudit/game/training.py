@@ -19,6 +19,7 @@ from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.formatting import whole_traceback
 from dpaudit.game.digests import digest_of
 from dpaudit.game.features import features_of_table, features_of_values
+from dpaudit.game.memory import peak_memory
 from dpaudit.game.trial import (
     ModelClaim,
     Outcome,
@@ -147,21 +148,24 @@ class TimedModel(NamedTuple):
 
     Attributes:
         outcome: How the trial ended.
+        memory: Peak memory of this process and its descendants in bytes, before the larger table;
+            None if unknown.
         more: Seconds by which sampling the larger table and its features take longer than those of
-            the trial; None if the model does not give it.
+            the trial; None if there is none, or the model does not give it.
     """
 
     outcome: Outcome
+    memory: int | None = None
     more: float | None = None
 
 
-def run_timed(payload: Payload, trial: Trial, *, rows: int) -> TimedModel:
+def run_timed(payload: Payload, trial: Trial, *, larger: int | None) -> TimedModel:
     """Runs a trial on its own, then asks its model for a larger table too.
 
     Args:
         payload: The run.
         trial: Which trial.
-        rows: Rows of the larger table.
+        larger: Rows of the larger table; None for none.
 
     Raises:
         AttackError: If an attack fails on a valid table.
@@ -173,15 +177,14 @@ def run_timed(payload: Payload, trial: Trial, *, rows: int) -> TimedModel:
     except BaseException as error:  # noqa: BLE001 - as above
         return TimedModel(_failed(trial, error, start))
     outcome = _alone(payload, trial, kept)
-    if outcome.status is not TrialStatus.FINISHED:
-        return TimedModel(outcome)
-    usual, larger = (
-        _sampling_seconds(payload, trial, kept.model, n)
-        for n in (payload.game.rows_requested(trial.world), rows)
-    )
-    if usual is None or larger is None:
-        return TimedModel(outcome)
-    return TimedModel(outcome, max(0.0, larger - usual))
+    memory = peak_memory()
+    if outcome.status is not TrialStatus.FINISHED or larger is None:
+        return TimedModel(outcome, memory)
+    usual = _sampling_seconds(payload, trial, kept.model, payload.game.rows_requested(trial.world))
+    more = _sampling_seconds(payload, trial, kept.model, larger)
+    if usual is None or more is None:
+        return TimedModel(outcome, memory)
+    return TimedModel(outcome, memory, more=max(0.0, more - usual))
 
 
 class _Keeping:
