@@ -20,7 +20,13 @@ from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import RunFolderError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.game.engine import opened_engine
-from dpaudit.game.flight import OnProgress, check_trial_timeout, ignore_progress
+from dpaudit.game.flight import (
+    OnProgress,
+    OnWarning,
+    check_trial_timeout,
+    ignore_progress,
+    ignore_warning,
+)
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.model.choices import EngineName
@@ -182,6 +188,7 @@ def run_audit(
     *,
     jobs: int | Machine | None = None,
     on_progress: OnProgress = ignore_progress,
+    on_warning: OnWarning = ignore_warning,
 ) -> AuditResult:
     """Runs an audit in a run folder, or resumes it there.
 
@@ -190,6 +197,7 @@ def run_audit(
         folder: Its run folder.
         jobs: As for `audit`; the memory of workers is a setting of the audit.
         on_progress: Called after every trial.
+        on_warning: Called with a warning before the trials, if there is one.
 
     Returns:
         The result, also written to the folder with its reports.
@@ -217,6 +225,8 @@ def run_audit(
             probes = probe_first(spec, store, jobs=local)
             reuse = check_reuse(spec, store)
             session = kind.session(spec, store, chosen, limit, on_progress)
+            if warning := session.looked_at_first(jobs=local):
+                on_warning(warning)
             record = _shareable(session.run(reuse), store)
             record = replace(proves(record, probes), date=_date(folder))
             result = AuditResult.of(record, folder=folder)

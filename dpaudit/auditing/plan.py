@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from dpaudit.auditing.settings import MOST_MODELS, AuditSettings, ShadowModelSettings
@@ -11,7 +11,14 @@ from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import Row
 from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import Claim
-from dpaudit.results.document import Document, NonNegative, Positive, Probability, Whole
+from dpaudit.results.document import (
+    OPTIONAL,
+    Document,
+    NonNegative,
+    Positive,
+    Probability,
+    Whole,
+)
 from dpaudit.results.verdict import Power
 
 if TYPE_CHECKING:
@@ -163,6 +170,19 @@ class Sizing:
         return next(row for row in self.rows if row.size == self.asked)
 
 
+class MoreRows(NamedTuple):
+    """What larger synthetic tables of every model cost.
+
+    Attributes:
+        rows: Rows of each.
+        seconds: Wall time by which the whole audit takes longer; null if the generator does not
+            give so many rows.
+    """
+
+    rows: Positive
+    seconds: NonNegative | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan(Document):
     """What an audit can prove and what it costs, as `dpaudit plan --json` prints it.
@@ -180,6 +200,7 @@ class Plan(Document):
         seconds: Wall time of the whole audit; null if the time of a model is not known.
         trainings: Number of trainings by kind; null where `seconds` is.
         worker_memory: Bytes that a worker process takes; null if not known.
+        more_rows: What larger synthetic tables cost; absent if no model was timed.
         interference: Share of what marginals reveal about a canary that other canaries hide; null
             if it is not known.
         records: What each number of records per model detects; empty for other games.
@@ -199,6 +220,7 @@ class Plan(Document):
     seconds: NonNegative | None
     trainings: Mapping[str, int] | None
     worker_memory: int | None
+    more_rows: MoreRows | None = field(default=None, metadata=OPTIONAL)
     interference: float | None
     records: tuple[Caught, ...]
 

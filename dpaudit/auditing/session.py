@@ -67,6 +67,18 @@ class Session(ABC, Generic[SpecT, FoundT]):
         """The findings if the first trials already end the audit; None to go on."""
         return None
 
+    def looked_at_first(self, *, jobs: int) -> str:
+        """Trains a few models before the audit, if that is cheap; says what the user should know.
+
+        Args:
+            jobs: Worker processes of this machine.
+
+        Returns:
+            A sentence; empty if there is nothing to say.
+        """
+        del jobs
+        return ""
+
     @abstractmethod
     def payload(self, role: Role) -> Payload:
         """What workers need to run the trials of a role."""

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dpaudit.auditing.games import kind_of
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
 from dpaudit.formatting import visible
+from dpaudit.game.errand import run_errand
+from dpaudit.game.flight import FIRST_SECONDS
 from dpaudit.game.local import LocalEngine
-from dpaudit.game.pool import largest_child, workers_ended
+from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Role, TrialStatus
+from dpaudit.game.training import TimedModel, run_timed
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+
+TIMES_THE_ROWS: Final = 10
+"""How many times the rows of the audit's tables a larger table has."""
+MOST_ROWS: Final = 200_000
+"""The largest table that is asked for only to time it: a worker may lack the memory for more."""
+
+
+class RowsCost(NamedTuple):
+    """What larger synthetic tables cost: sampling and features, without training.
+
+    Attributes:
+        rows: Their rows.
+        seconds: By how much a model takes longer; None if it does not give such a table.
+    """
+
+    rows: int
+    seconds: float | None
 
 
 class ModelCost(NamedTuple):
@@ -22,17 +43,20 @@ class ModelCost(NamedTuple):
     Attributes:
         model: Wall time of the generator's model in seconds.
         control: The same of a control.
-        memory: Peak memory of the worker and its child processes in bytes; None if unknown.
+        memory: Peak memory of the worker and its child processes in bytes, without larger tables;
+            None if unknown.
+        larger: The cost of larger synthetic tables; None if it was not measured.
     """
 
     model: float
     control: float | None = None
     memory: int | None = None
+    larger: RowsCost | None = None
 
 
-def _kept(failure: Outcome | None) -> str:
+def _kept(failure: Outcome) -> str:
     """Private file with the traceback of a failure; empty if there is none."""
-    if failure is None or not failure.traceback:
+    if not failure.traceback:
         return ""
     descriptor, name = tempfile.mkstemp(prefix="dpaudit-traceback-", suffix=".log")  # mode 0600
     with open(descriptor, "w", encoding="utf-8") as file:
@@ -42,6 +66,8 @@ def _kept(failure: Outcome | None) -> str:
 
 def time_one(audit: AuditSpec) -> ModelCost:
     """Trains one model of the generator and one of a control; both are dropped.
+
+    Sampling larger tables is timed too, apart from training.
 
     A one-run audit has only this model, so timing it takes as long as the audit.
 
@@ -57,7 +83,8 @@ def time_one(audit: AuditSpec) -> ModelCost:
         InterruptedRunError: On Ctrl-C.
     """
     audit = audit.like_it
-    seconds = []
+    rows = TIMES_THE_ROWS * audit.rows
+    asked = rows if rows <= MOST_ROWS else None
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
         RunFolder(
@@ -66,17 +93,29 @@ def time_one(audit: AuditSpec) -> ModelCost:
         workers_ended(),
     ):
         session = kind_of(audit.settings.game).session(audit, store, LocalEngine(1))
+
+        def timed(role: Role, name: str, *, larger: int | None) -> TimedModel:
+            trial = Trial(role, session.WORLD, 0)
+            errand = partial(run_timed, session.payload(role), trial, larger=larger)
+            one = run_errand(errand, store, jobs=1, seconds=FIRST_SECONDS)
+            if one is None or one.outcome.status is not TrialStatus.FINISHED:
+                raise InputError(f"{name}: its one model could not be timed: {_why(one)}")
+            return one
+
         # The control first: what a new worker imports is not the generator's time.
-        for role in (Role.NULL_CONTROL, session.AUDITED):
-            outcome = session.train_one(role)
-            if outcome.status is not TrialStatus.FINISHED:
-                name = audit.generator.name if role is session.AUDITED else role.value
-                failure = store.last_failure  # its message goes to the user's own terminal
-                said = outcome.error if failure is None else failure.message or outcome.error
-                raise InputError(
-                    f"{name}: its one model could not be timed: {said}{_kept(failure)}"
-                )
-            seconds.append(outcome.seconds)
-        memory = largest_child()
-    control, model = seconds
-    return ModelCost(model=model, control=control, memory=memory)
+        control = timed(Role.NULL_CONTROL, Role.NULL_CONTROL.value, larger=None)
+        model = timed(session.AUDITED, audit.generator.name, larger=asked)
+    return ModelCost(
+        model=model.outcome.seconds,
+        control=control.outcome.seconds,
+        memory=model.memory,
+        larger=None if asked is None else RowsCost(asked, model.more),
+    )
+
+
+def _why(failed: TimedModel | None) -> str:
+    """Why a model could not be timed, for the user's own terminal, and where the traceback is."""
+    if failed is None:
+        return f"its worker process died or took over {FIRST_SECONDS / 3600:g} hours"
+    outcome = failed.outcome
+    return f"{outcome.message or outcome.error}{_kept(outcome)}"

@@ -128,11 +128,16 @@ def audit(
             errors.print(spec.before)
         elif earlier := judged_before(spec, folder):
             errors.print(f"warning: {judged_in(earlier)}; audit with another --seed")
+
+    def warned(text: str) -> None:
+        if not quiet:
+            errors.print(f"warning: {text}")
+
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         machine = Machine(
             jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout
         )
-        result = run_audit(spec, folder, jobs=machine, on_progress=progress)
+        result = run_audit(spec, folder, jobs=machine, on_progress=progress, on_warning=warned)
     output = results()
     code = exit_code(result.verdict, fail_on)
     if junit is not None:

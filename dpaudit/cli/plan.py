@@ -31,11 +31,12 @@ from dpaudit.model.claim import Neighbours, Quantity
 from dpaudit.model.currencies import Claim
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.plan import Plan, PlanQuestion, PlanSubject, Sizing
-    from dpaudit.auditing.timing import ModelCost
+    from dpaudit.auditing.plan import MoreRows, Plan, PlanQuestion, PlanSubject, Sizing
+    from dpaudit.auditing.timing import ModelCost, RowsCost
 
 
 _MEGABYTE = 10**6
+_MAY_SHOW = "may show a leak that few rows hide"
 
 Detect = Annotated[
     float | None,
@@ -79,6 +80,7 @@ SecondsPerModel = Annotated[
     "neighbours",
     "attacks",
     "effort",
+    "rows",
     "confidence",
     "sequential",
     "worker_memory",
@@ -223,6 +225,7 @@ def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCo
         seconds=None if cost is None else cost.seconds,
         trainings=None if cost is None else cost.trained,
         worker_memory=None if cost is None else cost.memory,
+        more_rows=None if cost is None else cost.more_rows,
         interference=sizing.interference,
         records=sizing.records,
     )
@@ -275,6 +278,9 @@ def _rows(
     else:
         unknown = "not known: --time-one trains one model, or give --seconds-per-model"
         yield Row("cost", sizing.cost or unknown)
+    if cost is None or cost.more_rows is None:
+        ask = "; --time-one says their cost" if cost is None else ""
+        yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}{ask}")
 
 
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
@@ -309,12 +315,14 @@ class AuditCost(NamedTuple):
         seconds: Wall time of the whole audit, its controls included.
         trained: Number of trainings by kind, as in the JSON document.
         memory: Bytes that one worker takes, of as many as there are jobs; None if not known.
+        more_rows: What larger synthetic tables cost; None if no model was timed.
         rows: The same in words.
     """
 
     seconds: float
     trained: dict[str, int]
     memory: int | None
+    more_rows: MoreRows | None
     rows: tuple[Row, ...]
 
 
@@ -341,6 +349,7 @@ def cost_of(
     import loky
 
     from dpaudit.auditing.games import kind_of
+    from dpaudit.auditing.plan import MoreRows
 
     planned = kind_of(settings.game).trainings(settings, together)
     workers = 1 if planned.alone else jobs or loky.cpu_count()
@@ -362,8 +371,26 @@ def cost_of(
     about = "at most about" if planned.at_most else "about"
     what = f"{', '.join(trained)} and {planned.controls} controls"
     rows = [Row("cost", f"{about} {duration(total)} for {what} ({each})"), *_memory(one, workers)]
+    more = None
+    if one.larger is not None:
+        seconds = one.larger.seconds
+        if seconds is not None:  # controls train nothing, but have larger tables too
+            seconds = planned.seconds(per_model=seconds, per_control=seconds, workers=workers)
+        more = MoreRows(one.larger.rows, seconds)
+        rows.append(_larger(one.larger, more))
     parts = {name: getattr(planned, name) for name in ("models", "repeats", "controls")}
-    return AuditCost(total, parts, one.memory, tuple(rows))
+    return AuditCost(total, parts, one.memory, more, tuple(rows))
+
+
+def _larger(larger: RowsCost, more: MoreRows) -> Row:
+    """What more synthetic rows of every model can do, and what they cost."""
+    from dpaudit.auditing.timing import TIMES_THE_ROWS
+
+    times = f"{TIMES_THE_ROWS} times the rows"
+    if more.seconds is None:
+        return Row("rows", f"the generator does not give {times} ({larger.rows})")
+    cost = f"{duration(more.seconds)} more ({rounded(larger.seconds)} s a model)"
+    return Row("rows", f"{times} cost {cost} and {_MAY_SHOW}: --rows {larger.rows}")
 
 
 def _memory(one: ModelCost, workers: int) -> list[Row]:

@@ -277,3 +277,11 @@ OnProgress = Callable[[TrialProgress], None]
 
 def ignore_progress(progress: TrialProgress) -> None:
     """Does nothing with progress: the default callback."""
+
+
+OnWarning = Callable[[str], None]
+"""Called with a warning before the trials of an audit, if there is one."""
+
+
+def ignore_warning(text: str) -> None:
+    """Does nothing with a warning, which is in the result too: the default callback."""

@@ -12,11 +12,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from multiprocessing import Pipe, resource_tracker
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -252,42 +251,3 @@ class Family:
             cwd="/",
             start_new_session=True,
         )
-
-
-_PROCESSES = Path("/proc")
-_PEAK = "VmHWM:"
-
-
-def largest_child() -> int | None:
-    """The most memory that one child of this process and its descendants have held, in bytes.
-
-    Each process counts with the largest resident set that it has had; pages that several share
-    count for each of them, so the sum tends to be too large.
-
-    Returns:
-        The largest sum over this process's children that still run; None where the system does not
-        show it (elsewhere than on Linux), or there is none.
-    """
-    sums = [sum(_peaks(child)) for child in _children(os.getpid())]
-    return max(sums, default=0) or None
-
-
-def _peaks(process: int) -> Iterable[int]:
-    """Peak resident sets of a process and its descendants, in bytes; of those that still run."""
-    try:
-        status = (_PROCESSES / str(process) / "status").read_text(encoding="utf-8")
-    except OSError:  # it has ended
-        return
-    yield from (1024 * int(line.split()[1]) for line in status.splitlines() if _PEAK in line)
-    for child in _children(process):
-        yield from _peaks(child)
-
-
-def _children(process: int) -> list[int]:
-    """Process ids of the children of all threads of a process."""
-    try:
-        threads = list((_PROCESSES / str(process) / "task").iterdir())
-        listed = [(thread / "children").read_text(encoding="utf-8") for thread in threads]
-    except OSError:  # it has ended, or the system has no such files
-        return []
-    return [int(child) for text in listed for child in text.split()]

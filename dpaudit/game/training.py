@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.formatting import whole_traceback
 from dpaudit.game.digests import digest_of
 from dpaudit.game.features import features_of_table, features_of_values
+from dpaudit.game.memory import peak_memory
 from dpaudit.game.trial import (
     ModelClaim,
     Outcome,
@@ -35,7 +36,14 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.access import Disclosed, Disclosure
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import patches_apart
-from dpaudit.plugins.protocols import BatchGenerator, FloatArray, GameView, Generator, trains_many
+from dpaudit.plugins.protocols import (
+    BatchGenerator,
+    FloatArray,
+    GameView,
+    Generator,
+    Model,
+    trains_many,
+)
 from dpaudit.plugins.release import release_facts
 from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
 from dpaudit.seeds import seeded_globals
@@ -133,6 +141,80 @@ def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         leave_torch_one_thread()
         outcome = run_trial(payload, trial)
     return outcome
+
+
+class TimedModel(NamedTuple):
+    """A trial, and what a larger table of its model takes.
+
+    Attributes:
+        outcome: How the trial ended.
+        memory: Peak memory of this process and its descendants in bytes, before the larger table;
+            None if unknown.
+        more: Seconds by which sampling the larger table and its features take longer than those of
+            the trial; None if there is none, or the model does not give it.
+    """
+
+    outcome: Outcome
+    memory: int | None = None
+    more: float | None = None
+
+
+def run_timed(payload: Payload, trial: Trial, *, larger: int | None) -> TimedModel:
+    """Runs a trial on its own, then asks its model for a larger table too.
+
+    Args:
+        payload: The run.
+        trial: Which trial.
+        larger: Rows of the larger table; None for none.
+
+    Raises:
+        AttackError: If an attack fails on a valid table.
+    """
+    start = perf_counter()
+    try:
+        with patches_apart():
+            kept = _Keeping(pickle.loads(payload.generators[trial.role]))
+    except BaseException as error:  # noqa: BLE001 - as above
+        return TimedModel(_failed(trial, error, start))
+    outcome = _alone(payload, trial, kept)
+    memory = peak_memory()
+    if outcome.status is not TrialStatus.FINISHED or larger is None:
+        return TimedModel(outcome, memory)
+    usual = _sampling_seconds(payload, trial, kept.model, payload.game.rows_requested(trial.world))
+    more = _sampling_seconds(payload, trial, kept.model, larger)
+    if usual is None or more is None:
+        return TimedModel(outcome, memory)
+    return TimedModel(outcome, memory, more=max(0.0, more - usual))
+
+
+class _Keeping:
+    """A generator that keeps the model that it trained last."""
+
+    model: Model
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
+        self.model = train(self._generator, data, seed=seed)
+        return self.model
+
+
+def _sampling_seconds(payload: Payload, trial: Trial, model: Model, rows: int) -> float | None:
+    """Seconds that a table of so many rows and its features take; None if the model fails."""
+    start, view, written = perf_counter(), replace(payload.game.view, n_rows=rows), None
+    try:
+        with seeded_globals(payload.seed(trial, "globals")), patches_apart():
+            raw = model.sample(rows, seed=payload.seed(trial, "sample"))
+        table = accept(raw, view.schema, rows)
+        shown = disclosed(model, payload.seen, view)
+        if payload.sees_release:
+            with patches_apart():
+                written = release_facts(raw, table, view.schema)
+    except BaseException:  # noqa: BLE001 - as above
+        return None
+    features_of_table(table, payload.attacks, view, shown, written=written)
+    return perf_counter() - start
 
 
 def leave_torch_one_thread() -> None:

@@ -155,6 +155,34 @@ def build_game(
 
 
 @dataclass(frozen=True, kw_only=True)
+class OneTable:
+    """One table for every trial, in the eyes of the attacker of another game.
+
+    Attributes:
+        view: What the attacker knows.
+        data: The table, canonical.
+    """
+
+    view: GameView
+    data: pd.DataFrame
+
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
+        """None: every trial trains on the whole table."""
+        del world, number
+        return ()
+
+    def table(self, world: World, number: int) -> pd.DataFrame:
+        """The table: a copy."""
+        del world, number
+        return self.data.copy()
+
+    def rows_requested(self, world: World) -> int:
+        """Synthetic rows asked of a model: those of the other game."""
+        del world
+        return self.view.n_rows
+
+
+@dataclass(frozen=True, kw_only=True)
 class CanaryGame:
     """One training with many canaries, each included by its own fair coin.
 

@@ -60,6 +60,7 @@ from dpaudit.results.sentences import (
     headline,
     lead,
     target,
+    unseen,
     withheld,
 )
 from dpaudit.results.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
@@ -439,6 +440,7 @@ def threat_model(result: AuditRecord) -> Iterable[Block]:
         ("Does not know", f"{words.unknown}, and the random numbers of its training"),
         *(() if result.target.tables is None else (("Both tables", result.target.tables),)),
         ("Attacks", target(result)),
+        *((("Warning", warning),) if (warning := unseen(result)) else ()),
         ("Distinguishes", _WORLDS[result.claim.neighbours]),
     )
     yield Block(

@@ -68,6 +68,13 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             (_spent(result),),
         )
     if result.verdict is Verdict.CONSISTENT:
+        same = result.target.same_tables
+        if same is not None and same.other is not None:
+            return NextStep(
+                f"Attack a record that changes the synthetic table: --target row:{same.other}.",
+                "",
+                (_spent(result),),
+            )
         detect = _between(result)
         return NextStep(
             "To detect smaller leaks, audit with more models (the command says how many), let the "

@@ -72,6 +72,22 @@ class Selection:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SameTables:
+    """Both worlds gave the same table, in trainings before the audit that had the same seeds.
+
+    Attributes:
+        seeds: Number of seeds that both worlds were trained with.
+        compared: Number of other records without which the table was the same too, all of them left
+            out (or replaced) together; 0 if none were tried or that changed the table.
+        other: Row of a record that changes the table; null if none was found.
+    """
+
+    seeds: Positive
+    compared: Whole = 0
+    other: Whole | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TargetOfAudit:
     """The record whose membership is attacked.
 
@@ -91,6 +107,8 @@ class TargetOfAudit:
         repeats: How many other rows equal it, in both worlds; absent where none does.
         tables: For a worst case or a pair of the user's own: what both tables are, and why they
             make a valid game; absent if a target was chosen.
+        same_tables: How far both worlds give the same tables with the same seeds; absent if they
+            give different ones or were not compared.
     """
 
     choice: str
@@ -102,6 +120,7 @@ class TargetOfAudit:
     neighbours_file: str | None = field(default=None, metadata=OPTIONAL)
     repeats: Positive | None = field(default=None, metadata=OPTIONAL)
     tables: str | None = field(default=None, metadata=OPTIONAL)
+    same_tables: SameTables | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,13 @@ from dpaudit.results.phrases import (
     detects_beyond_limit,
     detects_from,
 )
-from dpaudit.results.record import AuditBrief, AuditRecord, ProbeAlarm, proofs_of
+from dpaudit.results.record import (
+    AuditBrief,
+    AuditRecord,
+    ProbeAlarm,
+    TargetOfAudit,
+    proofs_of,
+)
 from dpaudit.results.verdict import Power, SampleUnit, Verdict, exceeds_claim
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
@@ -484,6 +490,31 @@ def target(result: AuditRecord) -> str:
     repeats = result.target.repeats
     others = "" if repeats is None else f"; {counted(repeats, 'other row')} equal to it"
     return f"{_chosen(result)}{others}"
+
+
+def same_tables(target: TargetOfAudit) -> str:
+    """That the target may show nothing, and which record would; empty if it shows.
+
+    It is what a few models showed: a leak in some fits only can escape it.
+    """
+    same = target.same_tables
+    if same is None:
+        return ""
+    record = "the target" if target.row is None else f"row {target.row}"
+    text = (
+        f"{record} may show nothing: with each of {same.seeds} seeds both worlds gave the same "
+        "table"
+    )
+    if same.other is not None:
+        return f"{text}; row {same.other} changes it (--target row:{same.other})"
+    if same.compared:
+        return f"{text}; {counted(same.compared, 'other record')} together do not change it either"
+    return text
+
+
+def unseen(result: AuditRecord) -> str:
+    """The same of an audit's target, unless the audit proved that it shows."""
+    return "" if result.proves_leak else same_tables(result.target)
 
 
 def _chosen(result: AuditRecord) -> str:

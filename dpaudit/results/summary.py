@@ -56,6 +56,8 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
         _checks(result),
         *_failed(result, folder),
     ]
+    if unseen := sentences.unseen(result):
+        facts.append(Row("warning", unseen))
     judged = any(check.name == FRESH_TRIALS and not check.passed for check in result.checks)
     if judged and not sentences.withheld(result):  # else it is the reason
         facts.append(Row("warning", "these trials were judged before; the report says where"))

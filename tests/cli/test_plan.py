@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from dpaudit.auditing import plan
+from dpaudit.auditing import plan, timing
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run import plan as one_run
 from dpaudit.auditing.records.plan import power as records_power
@@ -171,6 +171,61 @@ def test_plan_times_one_training_and_no_more() -> None:
         assert memory is not None
         assert 50 < int(memory[1].replace(",", "")) < 2000
     assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_more_rows_are_timed_apart_from_training() -> None:
+    Path("slow.py").write_text(
+        "import time\n"
+        "import numpy as np\n"
+        "import pandas as pd\n\n\n"
+        "class Slow:\n"
+        "    def __init__(self, most=10**6):\n"
+        "        self.most = most\n\n"
+        "    def fit(self, data, *, seed):\n"
+        "        time.sleep(2)\n"
+        "        return self\n\n"
+        "    def sample(self, n, *, seed):\n"
+        "        time.sleep(n / 1000)\n"
+        "        rng = np.random.default_rng(seed)\n"
+        "        n = min(n, self.most)\n"
+        "        return pd.DataFrame({'age': rng.integers(20, 60, n), 'income': rng.random(n)})\n"
+    )
+    words = ("slow.py:Slow", "--data", "table.csv", "--epsilon", "1", "--time-one", "--jobs", "2")
+    words += ("--attack", "groundhog-naive")
+    timed = planned(*words, "--rows", "20")
+    assert timed["seconds"] > 401 * 2 / 2
+    more = timed["more_rows"]
+    assert more["rows"] == 200
+    # about 180 ms for each of 400 models, 1 repeat and 120 controls, and no training
+    assert 521 * 0.12 / 2 < more["seconds"] < 521 * 1.5 / 2
+    spoken = " ".join(dpaudit("plan", *words, "-p", "most=60").stdout.split())
+    assert "rows the generator does not give 10 times the rows (600)" in spoken
+    assert planned(*words, "-p", "most=60")["more_rows"] == {"rows": 600, "seconds": None}
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_a_table_that_a_worker_may_lack_memory_for_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timing, "MOST_ROWS", 599)
+    words = ("null", "--data", "table.csv", "--time-one")
+    assert "more_rows" not in planned(*words)
+    spoken = " ".join(dpaudit("plan", *words).stdout.split())
+    assert "rows more of every model (--rows) may show a leak that few rows hide shadow" in spoken
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_rows_are_named_as_a_lever() -> None:
+    untimed = " ".join(dpaudit("plan", "--epsilon", "1").stdout.split())
+    assert "rows more of every model (--rows) may show a leak that few rows hide; --time" in untimed
+    assert "more_rows" not in planned("--epsilon", "1")
+    timed = " ".join(dpaudit("plan", "null", "--data", "table.csv", "--time-one").stdout.split())
+    assert re.search(
+        r"rows 10 times the rows cost .+ s more \(.+ s a model\) and may show a leak that few rows "
+        r"hide: --rows 600",
+        timed,
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, CurvePoint, 
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.results.advice import next_step
 from dpaudit.results.odds import in_odds
-from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import lead
+from dpaudit.results.record import AuditRecord, SameTables
+from dpaudit.results.sentences import lead, unseen
+from dpaudit.results.summary import summary_lines
 from dpaudit.results.verdict import FRESH_TRIALS
 
 Make = Callable[..., AuditRecord]
@@ -48,6 +49,25 @@ def test_a_violation_is_explained_where_it_can_be(record_of: Make) -> None:
     in_memory = record_of(verdict="violation", data={"source": IN_MEMORY})
     assert next_step(in_memory).command == ""
     assert "from a file" in next_step(in_memory).why
+
+
+def test_a_record_that_changes_the_table_is_proposed_after_one_that_does_not(
+    record_of: Make,
+) -> None:
+    found = record_of(verdict="consistent")
+    for same, proposed in ((SameTables(seeds=2, other=17), True), (SameTables(seeds=2), False)):
+        step = next_step(replace(found, target=replace(found.target, same_tables=same)))
+        assert ("--target row:17" in step.why) == proposed
+        assert "a fresh seed" in step.then[0]
+
+
+def test_a_proved_leak_leaves_no_doubt_that_the_record_shows(record_of: Make) -> None:
+    for verdict, said in (("consistent", True), ("violation", False)):
+        found = record_of(verdict=verdict)
+        same = SameTables(seeds=2, other=17)
+        found = replace(found, target=replace(found.target, same_tables=same))
+        assert ("may show nothing" in "\n".join(summary_lines(found))) == said
+        assert ("may show nothing" in unseen(found)) == said
 
 
 def test_explain_is_proposed_where_there_is_something_to_fix_with_its_cost(record_of: Make) -> None:

@@ -14,7 +14,7 @@ from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.plugins.protocols import World
 from dpaudit.results.game import AttackOutcome
 from dpaudit.results.leaks import leak_reason
-from dpaudit.results.record import AuditRecord, ControlOutcome, TargetOfAudit
+from dpaudit.results.record import AuditRecord, ControlOutcome, SameTables, TargetOfAudit
 from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
 from dpaudit.results.verdict import Check
 
@@ -24,6 +24,7 @@ def conclude_two_worlds(
     controls: Mapping[Role, ControlOutcome],
     findings: Findings | None,
     *,
+    target: TargetOfAudit,
     reuse: Check,
     seconds: float,
 ) -> AuditRecord:
@@ -33,6 +34,7 @@ def conclude_two_worlds(
         audit: The audit.
         controls: How its controls ended; empty if none was run, as every first trial failed.
         findings: Findings of its trials; None if a control failed and they were not run.
+        target: The attacked record.
         reuse: Whether its trials were judged before.
         seconds: Seconds spent in trials, over all workers.
 
@@ -68,12 +70,13 @@ def conclude_two_worlds(
         attacks=tuple(_attack(one) for one in shown.attacked),
         threshold=evaluation.threshold if evaluation else None,
         scores={world: _scores(deciding, world) for world in World},
-        target=_target(audit),
+        target=target,
         access=None if audit.settings.game.access is Access.OUTPUT else audit.settings.game.access,
     )
 
 
-def _target(audit: TwoWorldSpec) -> TargetOfAudit:
+def target_of(audit: TwoWorldSpec, same_tables: SameTables | None) -> TargetOfAudit:
+    """The attacked record, and how far it shows in a few models before the audit."""
     target, selection = audit.target, audit.selection
     choice = target.choice if selection is None else VULNERABLE
     return TargetOfAudit(
@@ -86,6 +89,7 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
         neighbours_file=audit.settings.game.neighbours_file,
         repeats=audit.target_repeats or None,
         tables=None if audit.pair is None else audit.pair.account,
+        same_tables=same_tables,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpaudit.auditing.checks import Replay
@@ -13,7 +13,7 @@ from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all, best, masks
 from dpaudit.auditing.two_worlds.checks import first_finished
-from dpaudit.auditing.two_worlds.conclusion import conclude_two_worlds
+from dpaudit.auditing.two_worlds.conclusion import conclude_two_worlds, target_of
 from dpaudit.auditing.two_worlds.controls import (
     ControlGame,
     control_generator,
@@ -24,6 +24,7 @@ from dpaudit.auditing.two_worlds.controls import (
 from dpaudit.auditing.two_worlds.findings import Findings, find
 from dpaudit.auditing.two_worlds.plan import highest_provable
 from dpaudit.auditing.two_worlds.prospects import all_failed_alike, cannot_prove
+from dpaudit.auditing.two_worlds.same_tables import compare_tables, kept_comparison
 from dpaudit.auditing.two_worlds.sequential import run_sequential
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
@@ -34,12 +35,22 @@ from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World, trains_many
 from dpaudit.results.record import AuditRecord, ControlOutcome
+from dpaudit.results.sentences import same_tables
 from dpaudit.results.verdict import Check
 
 
 @dataclass(frozen=True)
 class TwoWorldSession(Session[TwoWorldSpec, Findings]):
     """An audit in two worlds, running in one run folder."""
+
+    def looked_at_first(self, *, jobs: int) -> str:
+        """Whether both worlds give the same tables."""
+        payload = self._payload
+        audited = {Role.TARGET_SELECTION: payload.generators[Role.AUDIT]}
+        found = compare_tables(
+            self.audit, replace(payload, generators=audited), self.store, jobs=jobs
+        )
+        return same_tables(target_of(self.audit, found))
 
     def payload(self, role: Role) -> Payload:
         """What workers need to run any trial."""
@@ -159,7 +170,10 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         seconds: float,
     ) -> AuditRecord:
         """Concludes the audit from its findings."""
-        return conclude_two_worlds(self.audit, controls, found, reuse=reuse, seconds=seconds)
+        target = target_of(self.audit, kept_comparison(self.store))
+        return conclude_two_worlds(
+            self.audit, controls, found, target=target, reuse=reuse, seconds=seconds
+        )
 
     @property
     def _cap(self) -> list[Trial]:

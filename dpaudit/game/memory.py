@@ -1,0 +1,44 @@
+"""The memory that a process and what it started have held."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+_PROCESSES = Path("/proc")
+_PEAK = "VmHWM:"
+
+
+def peak_memory() -> int | None:
+    """The most memory that this process and its descendants have held, in bytes.
+
+    Each process counts with the largest resident set that it has had; pages that several share
+    count for each of them, so the sum tends to be too large.
+
+    Returns:
+        The sum over the processes that still run; None where the system does not show it (elsewhere
+        than on Linux).
+    """
+    return sum(_peaks(os.getpid())) or None
+
+
+def _peaks(process: int) -> Iterable[int]:
+    """Peak resident sets of a process and its descendants, in bytes; of those that still run."""
+    try:
+        status = (_PROCESSES / str(process) / "status").read_text(encoding="utf-8")
+    except OSError:  # it has ended
+        return
+    yield from (1024 * int(line.split()[1]) for line in status.splitlines() if _PEAK in line)
+    for child in _children(process):
+        yield from _peaks(child)
+
+
+def _children(process: int) -> list[int]:
+    """Process ids of the children of all threads of a process."""
+    try:
+        threads = list((_PROCESSES / str(process) / "task").iterdir())
+        listed = [(thread / "children").read_text(encoding="utf-8") for thread in threads]
+    except OSError:  # it has ended, or the system has no such files
+        return []
+    return [int(child) for text in listed for child in text.split()]
