@@ -75,7 +75,7 @@ def conclude_two_worlds(
 
 def _target(audit: TwoWorldSpec) -> TargetOfAudit:
     target, selection = audit.target, audit.selection
-    choice = target.choice if selection is None else VULNERABLE
+    choice = target.choice if selection is None or audit.pair is not None else VULNERABLE
     return TargetOfAudit(
         choice=choice,
         row=target.row,
