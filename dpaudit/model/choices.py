@@ -171,8 +171,7 @@ _MEANINGS = {
     WorstCase.BATCH: "eight equal records, and one that differs from them in every column and "
     "starts another batch",
     WorstCase.CROWD: "256 equal records, and one that differs from them in every column",
-    WorstCase.SEARCH: "the one of these that shows most, for any schema, found by small trial "
-    "audits",
+    WorstCase.SEARCH: "the one of these that shows most, found by small trial audits",
 }
 
 

@@ -90,9 +90,7 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
             raise SchemaError(f"the worst case {worst_case} has its own schema: leave out `schema`")
         schema = _MST
     if schema is None:
-        raise SchemaError(
-            f"the worst case {worst_case} is built from a schema alone: give `schema`"
-        )
+        raise SchemaError(_needs_schema(worst_case))
     if worst_case is WorstCase.NARROW:
         schema = _narrow(schema)
     _check_columns(worst_case, schema)
@@ -110,18 +108,20 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
     )
 
 
-def searched_tables(schema: Schema) -> dict[WorstCase, NeighbouringTables]:
+def searched_tables(schema: Schema | None) -> dict[WorstCase, NeighbouringTables]:
     """The candidates of a search: every worst case of the whole schema, equal tables once.
 
     Args:
         schema: The public schema.
 
     Returns:
-        The tables by worst case; always `opposite`, the first.
+        The tables by worst case; the first is `opposite`.
 
     Raises:
-        SchemaError: If the schema was inferred from private data.
+        SchemaError: If the schema is missing, or was inferred from private data.
     """
+    if schema is None:
+        raise SchemaError(_needs_schema(WorstCase.SEARCH))
     check_public(schema, f"worst-case:{WorstCase.SEARCH}")
     found: dict[WorstCase, NeighbouringTables] = {}
     for worst_case in WorstCase:
@@ -135,6 +135,10 @@ def searched_tables(schema: Schema) -> dict[WorstCase, NeighbouringTables]:
         if pair.schema == schema and not known:
             found[worst_case] = pair
     return found
+
+
+def _needs_schema(worst_case: WorstCase) -> str:
+    return f"the worst case {worst_case} is built from a schema alone: give `schema`"
 
 
 def _narrow(schema: Schema) -> Schema:

@@ -12,7 +12,11 @@ from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.neighbours_file import read_neighbours
 from dpaudit.model.choices import WorstCase
-from dpaudit.model.neighbouring_tables import NeighbouringTables, worst_case_tables
+from dpaudit.model.neighbouring_tables import (
+    NeighbouringTables,
+    searched_tables,
+    worst_case_tables,
+)
 from dpaudit.model.tables import Table, load, load_schema
 
 
@@ -34,9 +38,9 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
     path = str(schema) if isinstance(schema, str | Path) else None
     public = load_schema(schema, _no_table) if isinstance(schema, str | Path) else schema
     named = settings.game.worst_case
-    if named is WorstCase.SEARCH:  # its first candidate
-        pair = worst_case_tables(WorstCase.OPPOSITE, public)
-        return Table(pair.data, pair.schema, f"worst-case:{named}", path)
+    if named is WorstCase.SEARCH:
+        first, *_ = searched_tables(public).values()
+        return Table(first.data, first.schema, f"worst-case:{named}", path)
     pair = worst_case_tables(named, public)
     return Table(pair.data, pair.schema, pair.choice, path)
 

@@ -225,7 +225,7 @@ def test_a_folder_of_a_named_worst_case_is_refused(tmp_path: Path) -> None:
     ("given", "message"),
     [
         ({"data": pd.DataFrame({"age": [1.0], "town": ["Ulm"]})}, "leave out `data`"),
-        ({"schema": None}, "give `schema`"),
+        ({"schema": None}, "the worst case search is built from a schema alone: give `schema`"),
         ({"schema": Schema(columns=SCHEMA.columns, inferred=True)}, "needs a public schema"),
         ({"target": "vulnerable"}, "leave out `target`"),
         ({"neighbours_file": "other.csv"}, "leave out one"),
