@@ -22,7 +22,7 @@ from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.choices import EXPOSING
+from dpaudit.model.choices import EXPOSING, WorstCase
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.stated_claim import StatedClaim
 
@@ -118,7 +118,7 @@ def after_a_replay(settings: AuditSettings[Any], record: Path) -> AuditSettings[
         record: The file that `dpaudit replay --json` wrote.
 
     Returns:
-        The settings; their target is that of the replay unless another is chosen.
+        The settings; their target or worst case is that of the replay unless another is named.
 
     Raises:
         SettingsError: If the audit is of another game, or the file is no record of a replay.
@@ -130,9 +130,13 @@ def after_a_replay(settings: AuditSettings[Any], record: Path) -> AuditSettings[
         )
     asked = () if game.attacks == ATTACKS_AT[game.access] else game.attacks
     given: dict[str, Any] = {"attacks": (*asked, f"after-replay,record={record}")}
-    by_name = game.worst_case is None and game.neighbours_file is None
-    if by_name and game.target == EXPOSING:
-        given["target"] = replayed_target(record)
+    if game.worst_case in (None, WorstCase.SEARCH) and game.neighbours_file is None:
+        choice = replayed_target(record)
+        name = choice.removeprefix("worst-case:")
+        if name != choice:
+            given["worst_case"] = name
+        elif game.worst_case is None and game.target == EXPOSING:
+            given["target"] = choice
     return settings.with_game(**given)
 
 

@@ -148,11 +148,11 @@ def audit(
     elif quiet:
         output.print(headline(result))
     else:
-        _show(result, folder, spec.reproduce)
+        _show(result, folder)
     raise typer.Exit(ExitCode.PASS if exit_zero else code)
 
 
-def _show(result: AuditResult, folder: Path, reproduce: str) -> None:
+def _show(result: AuditResult, folder: Path) -> None:
     """Prints a result, where its report is, what to do next, and the command that repeats it."""
     from dpaudit.results.advice import next_step
     from dpaudit.results.result import report_row
@@ -163,7 +163,7 @@ def _show(result: AuditResult, folder: Path, reproduce: str) -> None:
         Row("next", step.command or step.why, whole=bool(step.command)),
         Row("cost", step.cost),
         *(Row("then", then) for then in step.then),
-        Row("reproduce", reproduce, whole=True),
+        Row("reproduce", result.reproduce, whole=True),
     ]
     lines = row_lines(row for row in rows if row.fact)
     results().print("\n".join([str(result), *lines]))

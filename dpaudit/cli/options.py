@@ -254,8 +254,9 @@ WorstCaseTables = Annotated[
     WorstCase | None,
     option(
         metavar="NAME",
-        help="Worst-case table instead of --data, built from --schema alone: opposite, one-hot, "
-        "narrow, mst, mixed (see `dpaudit list worst-cases`). Default: none.",
+        help="Worst-case table instead of --data, built from --schema alone: search (finds the one "
+        "that shows most), opposite, crowd or another (see `dpaudit list worst-cases`). Default: "
+        "none.",
         shown=False,
         panel=Panel.MORE_AUDITS,
     ),

@@ -129,6 +129,15 @@ class WorstCase(StrEnum):
     NARROW = "narrow"
     MST = "mst"
     MIXED = "mixed"
+    REVERSED = "reversed"
+    CENTRE = "centre"
+    INSIDE = "inside"
+    OUTLIER = "outlier"
+    MISSING = "missing"
+    BATCH = "batch"
+    CROWD = "crowd"
+    SEARCH = "search"
+    """The one of them that shows most, found by trainings that are not counted."""
 
     @property
     def meaning(self) -> str:
@@ -149,6 +158,20 @@ _MEANINGS = {
     WorstCase.MST: "ten records (0, 0, 0) and one (1, 1, 1) in three binary columns; no schema is "
     "needed",
     WorstCase.MIXED: "ten records of two kinds, and one whose values all occur but not together",
+    WorstCase.REVERSED: "ten equal records with the last value of every column, and one with the "
+    "first of each",
+    WorstCase.CENTRE: "ten equal records in the middle of every column, and one with the last "
+    "value of each",
+    WorstCase.INSIDE: "five records with the first value of every column, five with the last, and "
+    "one between them",
+    WorstCase.OUTLIER: "forty records in the first fifth of every column, and one with the last "
+    "value of each",
+    WorstCase.MISSING: "forty records, all but one of them with missing values wherever they may "
+    "be, and one with the last value of every column",
+    WorstCase.BATCH: "eight equal records, and one that differs from them in every column and "
+    "starts another batch",
+    WorstCase.CROWD: "256 equal records, and one that differs from them in every column",
+    WorstCase.SEARCH: "the one of these that shows most, found by small trial audits",
 }
 
 

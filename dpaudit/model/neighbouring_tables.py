@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,8 +16,10 @@ from dpaudit.model.column import Category, Column, Kind
 from dpaudit.model.schema import Schema
 
 _OTHERS = 10
+_MANY = 40
 _MOST_ONE_HOT = 50
 _MOST_NARROW = 3
+_EQUAL = {WorstCase.BATCH: 8, WorstCase.CROWD: 256}
 _MST = Schema(
     columns=tuple(Column(name=name, kind=Kind.BINARY, categories=(0, 1)) for name in "ABC")
 )
@@ -79,23 +82,18 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
         The tables, the target last; the same for the same schema, whatever is audited.
 
     Raises:
-        SchemaError: If a schema is missing, inferred, not taken, or has too few columns.
+        SchemaError: If a schema is missing, inferred, not taken, or without the columns needed.
     """
+    assert worst_case is not WorstCase.SEARCH  # it has no tables of its own
     if worst_case.has_own_schema:
         if schema not in (None, _MST):
             raise SchemaError(f"the worst case {worst_case} has its own schema: leave out `schema`")
         schema = _MST
     if schema is None:
-        raise SchemaError(
-            f"the worst case {worst_case} is built from a schema alone: give `schema`"
-        )
+        raise SchemaError(_needs_schema(worst_case))
     if worst_case is WorstCase.NARROW:
         schema = _narrow(schema)
-    if worst_case is WorstCase.MIXED and len(schema.columns) < 2:
-        raise SchemaError(
-            f"the worst case {worst_case} needs at least 2 columns to mix: take "
-            f"{WorstCase.OPPOSITE} for a schema of one"
-        )
+    _check_columns(worst_case, schema)
     columns = {column.name: _values(worst_case, schema, column) for column in schema.columns}
     data = schema.canonical(pd.DataFrame(columns))
     return NeighbouringTables(
@@ -108,6 +106,39 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
         row=len(data) - 1,
         replacement=data.iloc[[0]].reset_index(drop=True),
     )
+
+
+def searched_tables(schema: Schema | None) -> dict[WorstCase, NeighbouringTables]:
+    """The candidates of a search: every worst case of the whole schema, equal tables once.
+
+    Args:
+        schema: The public schema.
+
+    Returns:
+        The tables by worst case; the first is `opposite`.
+
+    Raises:
+        SchemaError: If the schema is missing, or was inferred from private data.
+    """
+    if schema is None:
+        raise SchemaError(_needs_schema(WorstCase.SEARCH))
+    check_public(schema, f"worst-case:{WorstCase.SEARCH}")
+    found: dict[WorstCase, NeighbouringTables] = {}
+    for worst_case in WorstCase:
+        if worst_case is WorstCase.SEARCH:
+            continue
+        try:
+            pair = worst_case_tables(worst_case, schema)
+        except SchemaError:  # such a schema does not have this one
+            continue
+        known = any(pair.data.equals(other.data) for other in found.values())
+        if pair.schema == schema and not known:
+            found[worst_case] = pair
+    return found
+
+
+def _needs_schema(worst_case: WorstCase) -> str:
+    return f"the worst case {worst_case} is built from a schema alone: give `schema`"
 
 
 def _narrow(schema: Schema) -> Schema:
@@ -124,12 +155,61 @@ def _values(worst_case: WorstCase, schema: Schema, column: Column) -> list[Categ
         categories = max(len(each.categories) for each in schema.columns)
         records = min(max(_OTHERS + 1, categories), _MOST_ONE_HOT)
         *usual, own = _spread(column, records)
-        return [usual[record % len(usual)] for record in range(records - 1)] + [own]
+        return [*_cycled(usual, records - 1), own]
     low, *_, high = _spread(column, 2)
-    if worst_case is not WorstCase.MIXED:
-        return [low] * _OTHERS + [high]
-    place = schema.columns.index(column)
-    return [low, high] * (_OTHERS // 2) + [low if place % 2 else high]
+    [middle] = _between(column) or [low]
+    in_turn = low if schema.columns.index(column) % 2 else high
+    if worst_case is WorstCase.MIXED:
+        return [*_cycled([low, high], _OTHERS), in_turn]
+    if worst_case is WorstCase.INSIDE:
+        return [*_cycled([low, high], _OTHERS), *(_between(column) or [in_turn])]
+    if worst_case is WorstCase.OUTLIER:
+        return [*_cycled(_first_fifth(column), _MANY), high]
+    if worst_case is WorstCase.MISSING:
+        return [low, *[math.nan if _may_lack(column) else low] * (_MANY - 1), high]
+    if worst_case is WorstCase.REVERSED:
+        return [high] * _OTHERS + [low]
+    if worst_case is WorstCase.CENTRE:
+        return [middle] * _OTHERS + [high]
+    return [low] * _EQUAL.get(worst_case, _OTHERS) + [high]
+
+
+def _check_columns(worst_case: WorstCase, schema: Schema) -> None:
+    """Refuses a schema without the columns that a worst case needs."""
+    columns = schema.columns
+    if worst_case is WorstCase.MIXED and len(columns) < 2:
+        needs = "at least 2 columns to mix"
+    elif worst_case is WorstCase.INSIDE and not any(map(_between, columns)):
+        needs = "a column with a value between its first and its last"
+    elif worst_case is WorstCase.MISSING and not any(map(_may_lack, columns)):
+        needs = "a column of two values that may also be missing"
+    else:
+        return
+    raise SchemaError(
+        f"the worst case {worst_case} needs {needs}: take {WorstCase.OPPOSITE} for this schema"
+    )
+
+
+def _cycled(values: Sequence[Category], records: int) -> list[Category]:
+    return [values[record % len(values)] for record in range(records)]
+
+
+def _between(column: Column) -> list[Category]:
+    """A value between a column's first and its last; empty if there is none."""
+    return _spread(column, 3)[1:-1]
+
+
+def _may_lack(column: Column) -> bool:
+    """Whether a column has two values and may be missing: its target's value is not missing."""
+    return column.missing and (column.kind.numeric or len(column.categories) > 1)
+
+
+def _first_fifth(column: Column) -> list[Category]:
+    """Different values in the first fifth of a column; of categories, all but the last."""
+    if not column.kind.numeric:
+        return _spread(column, _MANY)[:-1]
+    lower, upper = column.bounds
+    return _grid(column, lower, lower + (upper - lower) / 5, _MANY)
 
 
 def _spread(column: Column, most: int) -> list[Category]:
@@ -139,7 +219,11 @@ def _spread(column: Column, most: int) -> list[Category]:
         if len(values) == 1:  # its other value is a missing one
             return [*values, math.nan]
         return values if len(values) <= most else [*values[: most - 1], values[-1]]
-    lower, upper = column.bounds
+    return _grid(column, *column.bounds, most)
+
+
+def _grid(column: Column, lower: float, upper: float, most: int) -> list[Category]:
+    """At most so many values of a numeric column, evenly from one to another."""
     grid = np.linspace(lower, upper, most)
     if column.kind is Kind.INTEGER:
         grid = np.unique(np.rint(grid))

@@ -21,6 +21,7 @@ import pandas as pd
 
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.two_worlds.worst_case_search.spec import candidate_audits
 from dpaudit.errors import ReplayError, SchemaError, SettingsError
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
@@ -28,6 +29,7 @@ from dpaudit.external.session import WorkerStart
 from dpaudit.formatting import percent
 from dpaudit.game.payload import search_path
 from dpaudit.game.target import Target, exposing_first
+from dpaudit.model.choices import WorstCase
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
@@ -268,7 +270,7 @@ def replays_of(
             started = time.monotonic()
             worlds.rng = _streams(seed)
             seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
-            spec = seeded[0] if targets == 1 else _worst(worlds, seeded, say)
+            spec = seeded[0] if len(seeded) == 1 else _worst(worlds, seeded, say)
             setting = _Setting(worlds, spec, public_coins, samplers, hand_over)
             yield _replayed(setting, replays, say, started)
 
@@ -282,7 +284,11 @@ def _candidates(
     generator: object, table: Table, settings: Mapping[str, Any], targets: int
 ) -> Iterator[TwoWorldSpec]:
     if targets == 1:
-        yield build_two_worlds(generator, table, audit_settings(**settings))
+        named = audit_settings(**settings)
+        if named.game.worst_case is WorstCase.SEARCH:
+            yield from candidate_audits(generator, table, named)
+        else:
+            yield build_two_worlds(generator, table, named)
         return
     pair = next((one for one in ("worst_case", "neighbours_file") if settings.get(one)), None)
     if pair is not None:

@@ -523,9 +523,13 @@ def _chosen(result: AuditRecord) -> str:
         return result.game.instead_of_target
     place = "not a row of the table" if row is None else f"row {row}"
     if selection is not None:
+        named, best = (
+            (place, "the most vulnerable of")
+            if result.target.worst_case is None
+            else (choice, "which shows most of")
+        )
         return (
-            f"{place}, the most vulnerable of {selection.candidates} candidates "
-            f"({selection.trainings} trainings)"
+            f"{named}, {best} {selection.candidates} candidates ({selection.trainings} trainings)"
         )
     compared, exposures = result.target.compared, result.target.exposures
     if choice == EXPOSING and exposures is None:

@@ -17,7 +17,7 @@ from dpaudit.formatting import (
     row_lines,
 )
 from dpaudit.game.store import LOG_FILE
-from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
+from dpaudit.model.choices import EXPOSING, FARTHEST
 from dpaudit.model.claim import NoClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
@@ -158,8 +158,8 @@ def _size(result: AuditRecord) -> str:
 
 def _target(result: AuditRecord) -> list[Row]:
     """The attacked record, unless the caller named it, and the attacks tried without success."""
-    chosen = result.target.choice in (EXPOSING, FARTHEST, VULNERABLE)
-    found = [Row("target", sentences.target(result))] if chosen else []
+    chosen = result.target.choice in (EXPOSING, FARTHEST)
+    found = [Row("target", sentences.target(result))] if chosen or result.target.selection else []
     if result.access is not None:
         found.append(Row("access", sentences.access(result)))
     if result.verdict in (Verdict.CONSISTENT, Verdict.MEASURED) and result.attacks:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpaudit.errors import SchemaError
 from dpaudit.model.choices import WorstCase
 from dpaudit.model.column import Column, Kind
-from dpaudit.model.neighbouring_tables import NeighbouringTables, worst_case_tables
+from dpaudit.model.neighbouring_tables import NeighbouringTables, searched_tables, worst_case_tables
 from dpaudit.model.schema import Schema
 
 SCHEMA = Schema(
@@ -28,7 +30,10 @@ def built(name: WorstCase, schema: Schema = SCHEMA) -> NeighbouringTables:
     return worst_case_tables(name, None if name.has_own_schema else schema)
 
 
-@pytest.mark.parametrize("name", WorstCase)
+NAMED = [one for one in WorstCase if one is not WorstCase.SEARCH]
+
+
+@pytest.mark.parametrize("name", NAMED)
 def test_every_table_fits_its_schema_and_holds_the_target_once(name: WorstCase) -> None:
     pair = built(name)
     assert pair.schema.problems(pair.data) == []
@@ -71,6 +76,83 @@ def test_the_values_of_mixed_all_occur_but_not_together() -> None:
     assert len(data.iloc[:-1].drop_duplicates()) == 2
 
 
+def test_the_target_of_an_outlier_is_far_from_all_others() -> None:
+    data = built(WorstCase.OUTLIER).data
+    assert len(data) == 41
+    assert data["pay"].iloc[:-1].between(-1.5, 0.5).all()
+    assert data["pay"].nunique() == 41
+    assert set(data["town"].iloc[:-1]) == set("abcdefghijklmn")
+    assert data.iloc[-1].tolist()[:3] == [21, 8.5, "o"]
+
+
+def test_the_target_of_inside_lies_between_the_others() -> None:
+    data = built(WorstCase.INSIDE).data
+    assert data["pay"].tolist() == [-1.5, 8.5] * 5 + [3.5]
+    assert data["town"].tolist() == ["a", "o"] * 5 + ["b"]
+    assert data["ill"].tolist() == [0, 1] * 5 + [1]
+
+
+def test_one_record_beside_the_target_of_missing_has_values() -> None:
+    data = built(WorstCase.MISSING).data
+    assert data["pay"].notna().sum() == 2
+    assert data["pay"].iloc[[0, -1]].tolist() == [-1.5, 8.5]
+    assert data["age"].tolist() == [18] * 40 + [21]
+
+
+@pytest.mark.parametrize(("name", "records"), [("batch", 9), ("crowd", 257)])
+def test_equal_records_come_in_several_numbers(name: str, records: int) -> None:
+    data = built(WorstCase(name)).data
+    assert len(data) == records
+    assert len(data.drop_duplicates()) == 2
+
+
+def columns(name: str) -> st.SearchStrategy[Column]:
+    """Any column with at least two values."""
+    texts = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=5, unique=True).map(tuple)
+    wholes = st.integers(-50, 50)
+    return st.one_of(
+        st.builds(
+            lambda kind, lower, width, missing: Column(
+                name=name, kind=kind, lower=lower, upper=lower + width, missing=missing
+            ),
+            st.sampled_from([Kind.INTEGER, Kind.CONTINUOUS]),
+            wholes,
+            st.integers(1, 90),
+            st.booleans(),
+        ),
+        texts.map(
+            lambda values: Column(
+                name=name,
+                kind=Kind.CATEGORICAL,
+                categories=values,
+                missing=len(values) == 1 or "f" in values,
+            )
+        ),
+    )
+
+
+@given(st.integers(1, 4).flatmap(lambda n: st.tuples(*(columns(name) for name in "abcd"[:n]))))
+def test_every_candidate_of_a_search_is_a_valid_pair(of: tuple[Column, ...]) -> None:
+    schema = Schema(columns=of)
+    found = searched_tables(schema)
+    assert next(iter(found)) is WorstCase.OPPOSITE
+    assert {WorstCase.REVERSED, WorstCase.BATCH, WorstCase.CROWD} <= set(found)
+    for name, pair in found.items():
+        assert pair.choice == f"worst-case:{name}"
+        assert pair.schema == schema
+        assert schema.problems(pair.data) == []
+        records = [tuple(map(str, row)) for row in pair.data.itertuples(index=False)]
+        assert records.count(records[-1]) == 1
+        assert pair.row == len(records) - 1
+    tables = [pair.data.to_csv() for pair in found.values()]
+    assert len(set(tables)) == len(tables)
+
+
+def test_a_search_needs_a_public_schema() -> None:
+    with pytest.raises(SchemaError, match="worst-case:search needs a public schema"):
+        searched_tables(replace(SCHEMA, inferred=True))
+
+
 def test_narrow_is_opposite_on_three_columns_with_the_label() -> None:
     pair = built(WorstCase.NARROW)
     assert pair.schema.names == list(pair.data.columns) == ["age", "pay", "ill"]
@@ -100,6 +182,16 @@ def test_mst_has_eleven_rows_and_three_binary_columns() -> None:
             WorstCase.MIXED,
             replace(SCHEMA, columns=SCHEMA.columns[:1], label=None),
             "at least 2 columns to mix",
+        ),
+        (
+            WorstCase.INSIDE,
+            replace(SCHEMA, columns=SCHEMA.columns[-1:]),
+            "a column with a value between its first and its last",
+        ),
+        (
+            WorstCase.MISSING,
+            replace(SCHEMA, columns=SCHEMA.columns[-1:]),
+            "a column of two values that may also be missing",
         ),
     ],
 )

@@ -107,6 +107,18 @@ def test_a_consistent_replay_hands_nothing_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
+def test_the_worst_case_of_a_replay_is_that_of_the_audit_after_it(tmp_path: Path) -> None:
+    file = tmp_path / "replay.json"
+    file.write_text(json.dumps({"target": "worst-case:crowd"}))
+    for given in ({}, {"worst_case": "search"}):
+        game = after_a_replay(audit_settings(**given), file).game
+        assert (game.worst_case, game.target) == ("crowd", "exposing")
+    named = after_a_replay(audit_settings(worst_case="batch"), file).game
+    assert named.worst_case == "batch"
+    file.write_text(json.dumps({"target": "row:3"}))
+    assert after_a_replay(audit_settings(worst_case="search"), file).game.worst_case == "search"
+
+
 def test_the_command_audits_after_a_replay(tmp_path: Path) -> None:
     data, schema, file = (tmp_path / name for name in ("t.csv", "t.json", "replay.json"))
     parted.table().to_csv(data, index=False)

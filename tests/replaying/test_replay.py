@@ -548,6 +548,24 @@ def test_tables_of_a_worst_case_come_from_the_schema_alone(worst_case: str, tmp_
         assert said in refused.stderr
 
 
+def test_a_search_replays_the_worst_case_with_the_largest_cost(tmp_path: Path) -> None:
+    lines: list[str] = []
+    record = dpaudit.replay(
+        listened.HalfTheNoise(),
+        schema=SCHEMA,
+        worst_case="search",
+        replays=2,
+        on_progress=lines.append,
+    )
+    tried = [line for line in lines if line.startswith("candidate ")]
+    assert tried[0] == f"candidate 1 of {len(tried)}: worst-case:opposite"
+    named = record.target.removeprefix("worst-case:")
+    assert named in [line.rpartition(":")[2] for line in tried]
+    assert f"--worst-case {named}" in record.reproduce
+    again = dpaudit.replay(listened.HalfTheNoise(), schema=SCHEMA, worst_case=named, replays=2)
+    assert (again.verdict, again.proved) == (record.verdict, record.proved)
+
+
 def test_a_table_is_needed() -> None:
     with pytest.raises(SettingsError, match="worst_case"):
         dpaudit.replay(listened.LaplaceCounts(), schema=SCHEMA)

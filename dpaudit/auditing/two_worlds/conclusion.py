@@ -78,7 +78,7 @@ def conclude_two_worlds(
 def target_of(audit: TwoWorldSpec, same_tables: SameTables | None) -> TargetOfAudit:
     """The attacked record, and how far it shows in a few models before the audit."""
     target, selection = audit.target, audit.selection
-    choice = target.choice if selection is None else VULNERABLE
+    choice = target.choice if selection is None or audit.pair is not None else VULNERABLE
     return TargetOfAudit(
         choice=choice,
         row=target.row,

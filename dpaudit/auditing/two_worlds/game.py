@@ -15,14 +15,21 @@ from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import build_two_worlds
 from dpaudit.auditing.two_worlds.target_search.search import find_target
 from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec, build_target_search
+from dpaudit.auditing.two_worlds.worst_case_search.search import find_worst_case
+from dpaudit.auditing.two_worlds.worst_case_search.spec import (
+    WorstCaseSearchSpec,
+    build_worst_case_search,
+)
 from dpaudit.game.flight import Engine, OnProgress
-from dpaudit.model.choices import VULNERABLE
+from dpaudit.model.choices import VULNERABLE, WorstCase
 from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
 
 
 def _build(generator: object, table: Table, settings: AuditSettings[TwoWorlds]) -> AuditSpec:
-    """The audit, or the search for its target that comes first."""
+    """The audit, or the search for its target or its worst case that comes first."""
+    if settings.game.worst_case is WorstCase.SEARCH:
+        return build_worst_case_search(generator, table, settings)
     build = build_target_search if settings.game.target == VULNERABLE else build_two_worlds
     return build(generator, table, settings)
 
@@ -35,7 +42,7 @@ def _trainings(settings: AuditSettings[TwoWorlds], together: bool) -> TrainingCo
         models=game.shadow_models,
         repeats=len(World) if together else 1,
         controls=len(CONTROLS) * control,
-        searches=game.shadow_models if game.target == VULNERABLE else 0,
+        searches=game.shadow_models if game.searches else 0,
         at_most=game.sequential,
     )
 
@@ -43,10 +50,14 @@ def _trainings(settings: AuditSettings[TwoWorlds], together: bool) -> TrainingCo
 def _prepared(
     spec: AuditSpec, folder: Path, engine: Engine, timeout: float | None, progress: OnProgress
 ) -> AuditSpec:
-    """The audit, once its target is found."""
-    if not isinstance(spec, TargetSearchSpec):
-        return spec
-    return find_target(spec, folder, engine=engine, trial_timeout=timeout, on_progress=progress)
+    """The audit, once its target or its worst case is found."""
+    if isinstance(spec, TargetSearchSpec):
+        return find_target(spec, folder, engine=engine, trial_timeout=timeout, on_progress=progress)
+    if isinstance(spec, WorstCaseSearchSpec):
+        return find_worst_case(
+            spec, folder, engine=engine, trial_timeout=timeout, on_progress=progress
+        )
+    return spec
 
 
 KIND = GameKind(

@@ -11,7 +11,12 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.neighbours_file import read_neighbours
-from dpaudit.model.neighbouring_tables import NeighbouringTables, worst_case_tables
+from dpaudit.model.choices import WorstCase
+from dpaudit.model.neighbouring_tables import (
+    NeighbouringTables,
+    searched_tables,
+    worst_case_tables,
+)
 from dpaudit.model.tables import Table, load, load_schema
 
 
@@ -30,11 +35,14 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
             "`worst_case` builds its table from a public schema alone: leave out `data`, or leave "
             "out `worst_case`"
         )
-    if isinstance(schema, str | Path):
-        pair = worst_case_tables(settings.game.worst_case, load_schema(schema, _no_table))
-        return Table(pair.data, pair.schema, pair.choice, str(schema))
-    pair = worst_case_tables(settings.game.worst_case, schema)
-    return Table(pair.data, pair.schema, pair.choice, None)
+    path = str(schema) if isinstance(schema, str | Path) else None
+    public = load_schema(schema, _no_table) if isinstance(schema, str | Path) else schema
+    named = settings.game.worst_case
+    if named is WorstCase.SEARCH:
+        first, *_ = searched_tables(public).values()
+        return Table(first.data, first.schema, f"worst-case:{named}", path)
+    pair = worst_case_tables(named, public)
+    return Table(pair.data, pair.schema, pair.choice, path)
 
 
 def audited_pair(table: Table, settings: AuditSettings[TwoWorlds]) -> NeighbouringTables | None:

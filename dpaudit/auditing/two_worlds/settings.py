@@ -15,6 +15,7 @@ from dpaudit.auditing.settings import (
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import (
     EXPOSING,
+    VULNERABLE,
     Access,
     Multiplicity,
     ThresholdRule,
@@ -42,8 +43,9 @@ class TwoWorlds(ShadowModelSettings):
         target: The attacked record: "exposing" (the most exposed record, with the most column
             extremes and unique values), "farthest", "vulnerable" (found by small attacks, with as
             many trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
-        worst_case: "opposite", "one-hot", "narrow", "mst" or "mixed": both tables are built from
-            the schema alone, instead of a table and a target.
+        worst_case: The name of a worst case (`dpaudit list worst-cases`): both tables are built
+            from the schema alone, instead of a table and a target. "search" finds the one that
+            shows most, with about as many trainings as `shadow_models`.
         neighbours_file: The table of world "out": the caller's table without one record, or with
             one record replaced; used instead of a target.
         access: What the attacker sees: "output" (synthetic rows), "model" (also what the fitted
@@ -107,6 +109,11 @@ class TwoWorlds(ShadowModelSettings):
                 f"`{pairs[0]}` says which record is the target: leave out `target`, or leave out "
                 f"`{pairs[0]}`"
             )
+
+    @property
+    def searches(self) -> bool:
+        """Whether the target or the worst case is found by trainings before the audit."""
+        return self.target == VULNERABLE or self.worst_case is WorstCase.SEARCH
 
     @property
     def rule(self) -> ThresholdRule:

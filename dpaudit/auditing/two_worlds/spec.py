@@ -50,8 +50,8 @@ class TwoWorldSpec(AuditSpec):
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
         pair: Both tables, if the audit names them instead of a target.
-        selection: How the target was searched for; None if it was named. It changes no number:
-            given its target, an audit is the same however the target was found.
+        selection: How the target or the pair was searched for; None if it was named. It changes no
+            number: given its target, an audit is the same however the target was found.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
@@ -120,7 +120,7 @@ class TwoWorldSpec(AuditSpec):
         """The words of the command that repeat the audit's own choices."""
         game = self.settings.game
         words = self.pair_options
-        if self.selection is not None:
+        if self.selection is not None and self.pair is None:
             words = ["--target", VULNERABLE]
         if game.access is not Access.OUTPUT:
             words += ["--access", game.access.value]
