@@ -139,7 +139,7 @@ def _another(choice: ChoiceStep, key: Question, drawn: Any, sign: float) -> Any:
     return np.where(drawn == ranked[0], ranked[1 % len(ranked)], ranked[0])
 
 
-class Repeat(NamedTuple):
+class AskedAgain(NamedTuple):
     """A question that its line asks again, with the same values before noise or probabilities.
 
     Attributes:
@@ -153,7 +153,7 @@ class Repeat(NamedTuple):
     loss: float
 
 
-def repeats(transcript: Transcript, found: Sequence[StepLoss]) -> list[Repeat]:
+def repeats(transcript: Transcript, found: Sequence[StepLoss]) -> list[AskedAgain]:
     """Questions that may be asked again because their answers were rejected.
 
     Args:
@@ -178,12 +178,12 @@ def repeats(transcript: Transcript, found: Sequence[StepLoss]) -> list[Repeat]:
             before = last.get(alike)
             if before is not None and loss[before]:
                 skipped = frozenset(every[every.index(before) : every.index(key)])
-                made.append(Repeat(before, skipped, loss[before]))
+                made.append(AskedAgain(before, skipped, loss[before]))
             last[alike] = key
     return made
 
 
-def answers_without(transcript: Transcript, repeat: Repeat) -> Mapping[Question, Any]:
+def answers_without(transcript: Transcript, repeat: AskedAgain) -> Mapping[Question, Any]:
     """The answers of a replay as if a repeated question had been asked once less.
 
     Args:
@@ -199,7 +199,7 @@ def answers_without(transcript: Transcript, repeat: Repeat) -> Mapping[Question,
     return left
 
 
-def was_rejected(first: Played, second: Played, repeat: Repeat) -> bool:
+def was_rejected(first: Played, second: Played, repeat: AskedAgain) -> bool:
     """Whether all else is the same in a replay in which a question is asked once less.
 
     Its answer was then rejected, as one is drawn again until it is in range or new: how often that

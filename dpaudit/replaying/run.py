@@ -1148,15 +1148,8 @@ def _consistent(found: _Found) -> str:
     )
 
 
-def _doubts(
-    found: _Found,
-    counted: Sequence[Transcript],
-    parted: PartingFound | None,
-    *,
-    above: bool,
-    public_coins: bool,
-) -> Iterator[str]:
-    """What could excuse a loss: with any of these nothing is proved."""
+def _doubts_of_answers(found: _Found, counted: Sequence[Transcript]) -> Iterator[str]:
+    """Answers that count although they may not be released, and randomness that is missed."""
     if found.open_use:
         open_sites = {
             str(one.site)
@@ -1188,6 +1181,18 @@ def _doubts(
             f"the answers at {', '.join(map(str, found.coarse))} only select what follows, in "
             "a way that replay does not follow; if they are released, the loss exceeds the claim"
         )
+
+
+def _doubts(
+    found: _Found,
+    counted: Sequence[Transcript],
+    parted: PartingFound | None,
+    *,
+    above: bool,
+    public_coins: bool,
+) -> Iterator[str]:
+    """What could excuse a loss: with any of these nothing is proved."""
+    yield from _doubts_of_answers(found, counted)
     if found.loose is not None:
         yield (
             f"the record's own coins at {found.loose} decide more than whether it is in a "
