@@ -19,7 +19,7 @@ import numpy as np
 
 from dpaudit.replaying.laws import Bounded, FloatArray
 from dpaudit.replaying.lockstep import Played, same
-from dpaudit.replaying.loss import How, StepLoss
+from dpaudit.replaying.loss import How, StepLoss, loss_of
 from dpaudit.replaying.transcript import (
     ChoiceStep,
     NoisyStep,
@@ -32,6 +32,10 @@ from dpaudit.replaying.transcript import (
 _FAR: Final = (10.0, 100.0)
 """Noise of another answer, in scales: first a likely one, then one that shows even in few rows."""
 
+_ELEMENTS: Final = 4
+"""Numbers of one answer whose use is checked one by one."""
+_SHARE: Final = 0.05
+"""A number with a smaller share of its answer's loss is not checked by itself."""
 _NEAR: Final = 4
 """Redraws of answers, within a scale of the noise, at which a slight change is tried."""
 
@@ -118,6 +122,28 @@ def near_answers(
             key: _moved(step, rng.uniform(-1.0, 1.0, step.answer.size)) for key, step in steps
         }
         yield {**transcript.given, **numbers}
+
+
+def costly_elements(transcript: Transcript, keys: Set[Question]) -> list[tuple[Question, int]]:
+    """The numbers of an answer on which its loss rests, if these are several; costliest first.
+
+    Noisy scores may be sorted, and only a few of them, or the gap between two, be used.
+
+    Args:
+        transcript: The replay.
+        keys: The questions that were answered.
+
+    Returns:
+        Questions with places in their answers.
+    """
+    found = []
+    for step in transcript.noisy:
+        if len(step.keys) == 1 and step.keys <= keys:
+            each = np.abs(loss_of(step))
+            places = np.argsort(-each, kind="stable")[:_ELEMENTS]
+            own = [int(one) for one in places if each[one] > _SHARE * float(np.sum(each))]
+            found += [(key, one) for key in step.keys for one in own if len(own) > 1]
+    return found
 
 
 def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:

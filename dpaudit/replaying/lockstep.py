@@ -96,6 +96,7 @@ class Order(NamedTuple):
             see whether they are used as numbers.
         apart: Replaces slight changes: how many scales all numbers of each of these answers are
             moved up in worlds "in" and "out".
+        elements: The places in an answer that slight changes are limited to; None for all.
         seed: Number of the seed that the generator gets; that of the replay if None.
         kept: The outcome of comparing the target's own coin that puts the target into a
             sub-sample; None if its coins are treated like any others.
@@ -117,6 +118,7 @@ class Order(NamedTuple):
     coins: int = 0
     nudged: frozenset[Site | Question] = frozenset()
     apart: tuple[float, float] | None = None
+    elements: frozenset[int] | None = None
     seed: int | None = None
     kept: bool | None = True
     falls: tuple[bool, ...] = ALL_IN
@@ -716,7 +718,11 @@ class _Match:
             return value, value
         width = step.laws[0].width
         if self.order.apart is None:
-            return value, nudged(value, width, self._rng)
+            changed = nudged(value, width, self._rng)
+            if self.order.elements is not None:
+                places = np.isin(np.arange(value.size), list(self.order.elements))
+                changed = np.where(places, changed, value)
+            return value, changed
         first, second = (value + far * width for far in self.order.apart)
         return first, second
 

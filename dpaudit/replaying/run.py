@@ -48,6 +48,7 @@ from dpaudit.replaying.identified import WorldsIdentified, worlds_identified
 from dpaudit.replaying.influence import (
     Suspect,
     answers_without,
+    costly_elements,
     differs,
     has_influence,
     near_answers,
@@ -770,7 +771,7 @@ def _are_numbers(
     Both worlds have the same table and, except for these answers, the same answers. A slight change
     shows that numbers are used. If it does not, they may be rounded, so all numbers of an answer
     are moved far up, farther in one world than in the other. No maximum, order or comparison with a
-    limit changes with that.
+    limit changes with that. If the loss rests on several numbers of an answer, each is changed.
     """
     nudged = order._replace(given=played.transcript.given, nudged=one.keys)
 
@@ -779,9 +780,15 @@ def _are_numbers(
         found.fits += 2
         return differs(_play(setting, changed, alike=World.IN).transcript)
 
-    near = near_answers(played.transcript, one.keys, rng)
-    return any(moves(nudged._replace(given=given)) for given in near) or all(
-        moves(nudged._replace(apart=apart)) for apart in pairwise(_APART)
+    def show(changed: Order) -> bool:
+        near = near_answers(played.transcript, one.keys, rng)
+        return any(moves(changed._replace(given=given)) for given in near)
+
+    if not show(nudged):
+        return all(moves(nudged._replace(apart=apart)) for apart in pairwise(_APART))
+    return all(
+        show(nudged._replace(nudged=frozenset({key}), elements=frozenset({place})))
+        for key, place in costly_elements(played.transcript, one.keys)
     )
 
 
@@ -1178,8 +1185,9 @@ def _doubts_of_answers(found: _Found, counted: Sequence[Transcript]) -> Iterator
         )
     if found.coarse:
         yield (
-            f"the answers at {', '.join(map(str, found.coarse))} only select what follows, in "
-            "a way that replay does not follow; if they are released, the loss exceeds the claim"
+            f"the answers at {', '.join(map(str, found.coarse))} only select what follows, or few "
+            "of them are used, which replay does not follow; if they are released, the loss exceeds "
+            "the claim"
         )
 
 

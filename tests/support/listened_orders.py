@@ -52,6 +52,28 @@ class EqualToLargest(Scores):
         return np.flatnonzero(noisy == noisy.max())[0]
 
 
+class Gap(Counting):
+    """The noisy maximum and its gap to the next: a record that raises every score changes none."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = counts.sum() + 2.0 * np.arange(CELLS) + self.rng.laplace(size=CELLS)
+        p = pointing_at(int(np.argmax(noisy)))
+        p[0] += self.gap(noisy)
+        return p / p.sum()
+
+    def gap(self, noisy: Any) -> Any:
+        ordered = np.sort(noisy)
+        return ordered[-1] - ordered[-2]
+
+
+class GapInPandas(Gap):
+    """The same in a series."""
+
+    def gap(self, noisy: Any) -> Any:
+        largest = pd.Series(noisy).nlargest(2)
+        return largest.iloc[0] - largest.iloc[1]
+
+
 class RoundedInPandas(Counting):
     """Counts with half the noise, rounded where replay has lost sight of them."""
 
