@@ -1186,7 +1186,7 @@ def _doubts_of_answers(found: _Found, counted: Sequence[Transcript]) -> Iterator
     if found.coarse:
         yield (
             f"the answers at {', '.join(map(str, found.coarse))} only select what follows, or few "
-            "of them are used, which replay does not follow; if they are released, the loss exceeds "
+            "of them are used, which replay does not follow; if all are released, the loss exceeds "
             "the claim"
         )
 

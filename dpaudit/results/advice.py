@@ -77,9 +77,9 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             )
         detect = _between(result)
         return NextStep(
-            "To detect smaller leaks, audit with more models (the command says how many), let the "
-            "attacker see more (--access model), attack another record (--target), or take a "
-            "table made to show leaks (--worst-case).",
+            "To detect smaller leaks, audit with more models (the command says how many) or more "
+            "synthetic rows of each (--rows), let the attacker see more (--access model), attack "
+            "another record (--target), or take a table made to show leaks (--worst-case).",
             plan if detect is None else f"{plan} --detect {detect}",
             (_spent(result),),
         )

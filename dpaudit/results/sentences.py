@@ -493,7 +493,7 @@ def target(result: AuditRecord) -> str:
 
 
 def same_tables(target: TargetOfAudit) -> str:
-    """That the target may show nothing, and which record would; empty if it shows.
+    """That the target may show rarely or never, and which record changes the table; else empty.
 
     It is what a few models showed: a leak in some fits only can escape it.
     """
@@ -502,8 +502,8 @@ def same_tables(target: TargetOfAudit) -> str:
         return ""
     record = "the target" if target.row is None else f"row {target.row}"
     text = (
-        f"{record} may show nothing: with each of {same.seeds} seeds both worlds gave the same "
-        "table"
+        f"{record} may show rarely or never: with each of {same.seeds} seeds both worlds gave the "
+        "same table"
     )
     if same.other is not None:
         return f"{text}; row {same.other} changes it (--target row:{same.other})"
