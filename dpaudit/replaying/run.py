@@ -60,7 +60,7 @@ from dpaudit.replaying.influence import (
 )
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.laws import FloatArray
-from dpaudit.replaying.ledger import Computed, computed, ledger
+from dpaudit.replaying.ledger import Computed, LedgerLine, computed, ledger
 from dpaudit.replaying.lockstep import (
     OPPOSITE,
     WORLDS,
@@ -359,13 +359,25 @@ def _worst(
         played = _play(_Setting(worlds, spec), Order(1000 + number))
         found = losses(played.transcript)
         lines = ledger(played.transcript, found)
-        size = sum((line.mu or 0.0) ** 2 + (line.epsilon or 0.0) for line in lines)
+        size = sum(map(_size, lines))
         if played.transcript.parting is not None and played.transcript.parting.is_difference:
             size = float("inf")
         if best is None or size > best[0]:
             best = size, number
     assert best is not None
     return specs[best[1]]
+
+
+def _size(line: LedgerLine) -> float:
+    """How much a line of one replay costs, to compare records.
+
+    The loss of a selection is that of the outcome drawn, and another outcome may cost more: what
+    its answers moved, in scales of the noise, is comparable.
+    """
+    cost = (line.mu or 0.0) ** 2 + (line.epsilon or 0.0)
+    if line.counts_as == How.SELECTED and line.scale:
+        return max(cost, line.linf / line.scale)
+    return cost
 
 
 def _replayed(

@@ -566,6 +566,31 @@ def test_a_search_replays_the_worst_case_with_the_largest_cost(tmp_path: Path) -
     assert (again.verdict, again.proved) == (record.verdict, record.proved)
 
 
+class ClipsOneMean:
+    """Of at least 41 records it clips a mean with a tenth of its noise, else one with enough."""
+
+    claim = dpaudit.PrivacyClaim(epsilon=1.0, neighbours=dpaudit.Neighbours.REPLACE_ONE)
+
+    def fit(self, data: Any, *, seed: int) -> ClipsOneMean:
+        rng = np.random.default_rng(seed)
+        scale = (0.1 if 41 <= len(data) < 100 else 1.0) / len(data)
+        noisy = data["x"].eq("b").mean() + rng.laplace(0.0, scale)
+        self.mean = 1.0 if noisy > 0.2 else 0.0
+        return self
+
+    def sample(self, n: int, *, seed: int) -> Any:
+        del seed
+        return pd.DataFrame({"x": ["b" if self.mean else "a"] * n})
+
+
+def test_a_search_counts_how_far_the_answers_of_a_selection_moved() -> None:
+    schema = dpaudit.Schema(
+        columns=(dpaudit.Column(name="x", kind=dpaudit.Kind.BINARY, categories=("a", "b")),)
+    )
+    record = dpaudit.replay(ClipsOneMean(), schema=schema, worst_case="search", replays=2)
+    assert record.target == "worst-case:outlier", str(record)
+
+
 def test_a_table_is_needed() -> None:
     with pytest.raises(SettingsError, match="worst_case"):
         dpaudit.replay(listened.LaplaceCounts(), schema=SCHEMA)
