@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from dpaudit.bounds.table import BOUNDS, Observed, entries_for
 from dpaudit.cli.console import ExitCode, FailOn, exit_code, messages, results
 from dpaudit.cli.main import app
+from dpaudit.model.choices import WorstCase
 from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.verdict import Verdict
 
@@ -287,7 +288,7 @@ def test_list_show_doctor() -> None:
     assert dpaudit("list", "attacks").stdout.count("groundhog") >= 4
     assert "Needs --access released." in dpaudit("list", "attacks").stdout
     cases = re.findall(r"^  (\S+)", dpaudit("list", "worst-cases").stdout, re.M)
-    assert cases == ["opposite", "one-hot", "narrow", "mst", "mixed"]
+    assert cases == list(WorstCase)
     assert max(map(len, listed.splitlines())) <= 80
     shown = dpaudit("show", "pate-gan").stdout
     assert re.search(r"^teachers +50$", shown, re.M)
