@@ -170,41 +170,46 @@ class AskedAgain(NamedTuple):
 
     Attributes:
         key: The question.
-        skipped: The questions from it up to the next of its kind.
-        loss: How far it raises or lowers the loss.
+        again: The later one.
+        loss: How far the answer raises or lowers the loss.
     """
 
     key: Question
-    skipped: frozenset[Question]
+    again: Question
     loss: float
 
 
-def repeats(transcript: Transcript, found: Sequence[StepLoss]) -> list[AskedAgain]:
+def repeats(
+    transcript: Transcript, found: Sequence[StepLoss], lines: Set[tuple[str, Site]]
+) -> list[AskedAgain]:
     """Questions that may be asked again because their answers were rejected.
 
     Args:
         transcript: The replay.
         found: Its losses.
+        lines: Kinds of questions and lines that may reject answers.
     """
     loss: dict[Question, float] = defaultdict(float)
     for one in found:
         for key in one.keys:
             loss[key] += abs(one.value)
+    numbers = [np.arange(one.first, one.first + one.answer.size) for one in transcript.noisy]
+    ends = np.cumsum([len(one) for one in numbers])
+    released = np.split(transcript.are_released(np.concatenate([[], *numbers])), ends[:-1])
     asked = [(choice.keys, choice.table) for choice in transcript.choices]
-    for step in transcript.noisy:
-        numbers = np.arange(step.first, step.first + step.answer.size)
-        if not transcript.are_released(numbers).all():  # a number that is used is not rejected
-            asked.append((step.keys, step.before))
-    every = list(transcript.given)
+    asked += [
+        (step.keys, step.before)
+        for step, known in zip(transcript.noisy, released, strict=False)
+        if not known.all()  # a number that is used is not rejected
+    ]
     last: dict[object, Question] = {}
     made = []
     for keys, values in asked:
-        for key in keys:
+        for key in (one for one in keys if one[:2] in lines):
             alike = key[:2], *(flat(one).tobytes() for one in values)
             before = last.get(alike)
             if before is not None and loss[before]:
-                skipped = frozenset(every[every.index(before) : every.index(key)])
-                made.append(AskedAgain(before, skipped, loss[before]))
+                made.append(AskedAgain(before, key, loss[before]))
             last[alike] = key
     return made
 
@@ -218,11 +223,18 @@ def answers_without(transcript: Transcript, repeat: AskedAgain) -> Mapping[Quest
     """
     counts: dict[tuple[str, Site], int] = defaultdict(int)
     left: dict[Question, Any] = {}
+    skipped = _skipped(transcript, repeat)
     for key, value in transcript.given.items():
-        if key not in repeat.skipped:
+        if key not in skipped:
             counts[key[:2]] += 1
             left[*key[:2], counts[key[:2]]] = value
     return left
+
+
+def _skipped(transcript: Transcript, repeat: AskedAgain) -> frozenset[Question]:
+    """All questions from one up to when it is asked again."""
+    every = list(transcript.given)
+    return frozenset(every[every.index(repeat.key) : every.index(repeat.again)])
 
 
 def was_rejected(first: Played, second: Played, repeat: AskedAgain) -> bool:
@@ -236,10 +248,11 @@ def was_rejected(first: Played, second: Played, repeat: AskedAgain) -> bool:
         second: The same with `answers_without` the repeat.
         repeat: The question.
     """
+    skipped = _skipped(first.transcript, repeat)
     rest = replace(
         first.transcript,
-        noisy=[one for one in first.transcript.noisy if not one.keys & repeat.skipped],
-        choices=[one for one in first.transcript.choices if not one.keys & repeat.skipped],
+        noisy=[one for one in first.transcript.noisy if not one.keys & skipped],
+        choices=[one for one in first.transcript.choices if not one.keys & skipped],
     )
     return not has_influence(first._replace(transcript=rest), second)
 

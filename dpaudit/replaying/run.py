@@ -704,11 +704,15 @@ def _retried(
     transcripts = [found.pilot, *(one.transcript for one in counted)]
     asked = [Counter(key[:2] for key in one.given) for one in transcripts]
     few = len(transcripts) < _SEVERAL
+    varying = {
+        line for line in set().union(*asked) if few or len({each[line] for each in asked}) > 1
+    }
+    if not varying:
+        return frozenset()
     candidates = [
         (one, order, played)
         for order, played in zip(orders, counted, strict=True)
-        for one in repeats(played.transcript, losses(played.transcript, used=found.used))
-        if few or len({each[one.key[:2]] for each in asked}) > 1
+        for one in repeats(played.transcript, losses(played.transcript, used=found.used), varying)
     ]
     candidates.sort(key=lambda candidate: -candidate[0].loss)
     lines: set[tuple[str, Site]] = set()
