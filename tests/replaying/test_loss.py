@@ -274,21 +274,22 @@ def test_shared_parts_of_other_laws_stay() -> None:
         assert settled(transcript) is transcript
 
 
-def test_a_tilt_weighs_on_what_sums_show() -> None:
+@pytest.mark.parametrize("base", [0, 1])
+def test_a_tilt_weighs_on_what_sums_show(base: int) -> None:
     """The weight of tilted answers is that of the sums: across them the tilt does not show."""
-    law = laws.Gaussian(np.ones(2))
-    noisy = noisy_step([1, 1], [0, 0], [1.4, 0.7], law)
-    moved = np.array([0.6, 0.2])
-    own = float(
-        np.sum(law.log_density(noisy.answer - 1) - law.log_density(noisy.answer - 1 - moved))
-    )
-    tilted = replace(noisy, moved=moved, log_weight=own)
+    law, moved = laws.Gaussian(np.ones(2)), np.array([0.6, 0.2])
+    noisy = replace(noisy_step([1, 1], [0, 0.5], [1.4, 0.7], law), base=base)
+    away = noisy.answer - noisy.before[base]
+    own = float(np.sum(law.log_density(away) - law.log_density(away - moved)))
     made = sums_of(np.array([[1.0, -1.0], [2.0, -2.0]]), noisy.answer, 2)
     transcript = Transcript(
-        noisy=[tilted], derived=[made], released=[np.arange(2, 4)], log_weight=own
+        noisy=[replace(noisy, moved=moved, log_weight=own)],
+        derived=[made],
+        released=[np.arange(2, 4)],
+        log_weight=own,
     )
-    away, by = 0.7, 0.4  # of the difference, whose noise has variance 2
-    expected = (-(away**2) + (away - by) ** 2) / 4
+    across, by = away[0] - away[1], 0.4  # the difference, whose noise has variance 2
+    expected = (-(across**2) + (across - by) ** 2) / 4
     assert settled(transcript).log_weight == pytest.approx(expected)
 
 
