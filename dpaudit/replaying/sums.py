@@ -58,15 +58,18 @@ def settled(transcript: Transcript) -> Transcript:
         return transcript
     left: list[NoisyStep] = []
     derived: list[Derived] = []
+    known: set[int] = set()
     for steps, sums in _groups(transcript):
         made = _separate(steps, sums, transcript)
         if made is None:
-            made = _projected(steps, sums, transcript)
+            made = _projected(steps, sums, transcript, known)
         left += steps if made is None else made
         derived += sums if made is None else []
     if len(derived) == len(transcript.derived):
         return transcript
     left.sort(key=lambda step: step.first)
+    released = [*transcript.released, np.asarray(sorted(known), dtype=int)]
+    transcript = replace(transcript, released=released)
     if any(step.toss is not None for step in left):  # drawn as mixtures: not as sums of shifts
         return replace(transcript, noisy=left, derived=derived)
     change = sum(step.log_weight for step in left) - sum(
@@ -175,12 +178,16 @@ def _forms(numbers: IntArray, sums: Sequence[Derived]) -> _Forms:
 
 
 def _projected(
-    group: Sequence[NoisyStep], sums: Sequence[Derived], transcript: Transcript
+    group: Sequence[NoisyStep],
+    sums: Sequence[Derived],
+    transcript: Transcript,
+    determined: set[int],
 ) -> list[NoisyStep] | None:
     """The steps with sums in place of the Gaussian answers that they share; None if unknown.
 
     Sums of Gaussian answers show a projection of them. They count one after another, released ones
-    first, each without what the earlier ones show: so they are orthogonal and independent.
+    first, each without what the earlier ones show: so they are orthogonal and independent. Answers
+    that released sums determine count themselves, and are added to `determined`.
     """
     if any(one.noise for one in sums) or not all(map(_is_plain_gaussian, group)):
         return None
@@ -212,11 +219,29 @@ def _projected(
             return None
         block = np.zeros((len(own), len(of)))
         block[row, column] = factors[piece] * scales[columns[piece]]
+        shown = block[[ends[one] in released for one in own]]
+        if np.linalg.matrix_rank(shown) == len(of):
+            determined.update(numbers[of].tolist())
+            for at in of:
+                found[int(numbers[at])] = np.append(values[:, at] * scales[at], scales[at])
+            continue
         for one, made in zip(own.tolist(), _orthogonal(block, values[:, of]), strict=True):
             made[[0, 1, 3]] += forms.offsets.get(ends[one], 0.0)
             found[ends[one]] = made
     records: tuple[NoisyStep | Derived, ...] = (*group, *sums)
-    return [step for record in records for step in _steps_of(record, found, group)]
+    return [
+        step
+        for record in records
+        for step in _steps_of(record, found, _behind(record, group, forms))
+    ]
+
+
+def _behind(
+    record: NoisyStep | Derived, group: Sequence[NoisyStep], forms: _Forms
+) -> list[NoisyStep]:
+    """The steps whose answers a record is made of."""
+    parts = {one for own in _own_numbers(record).tolist() for one in forms.factors[own]}
+    return [step for step in group if not parts.isdisjoint(_own_numbers(step).tolist())]
 
 
 def _pieces(rows: IntArray, columns: IntArray) -> list[IntArray]:
@@ -256,20 +281,19 @@ def _orthogonal(forms: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def _steps_of(
-    record: NoisyStep | Derived, found: Mapping[int, FloatArray], group: Sequence[NoisyStep]
+    record: NoisyStep | Derived, found: Mapping[int, FloatArray], behind: Sequence[NoisyStep]
 ) -> Iterator[NoisyStep]:
-    """The answers of a record that count, as steps."""
+    """The answers of a record that count, as steps; `behind` is what they are made of."""
     own = np.asarray([one for one in _own_numbers(record).tolist() if one in found], dtype=int)
-    first = record if isinstance(record, NoisyStep) else group[0]
-    keys = first.keys if record is first else frozenset().union(*(step.keys for step in group))
+    keys = frozenset(key for step in behind for key in step.keys)
     for numbers in np.split(own, np.flatnonzero(np.diff(own) != 1) + 1):
         if not numbers.size:
             continue
         inside, outside, moved, answer, scale = np.stack([found[one] for one in numbers.tolist()]).T
         law = Gaussian(scale)
-        noise = answer - (inside, outside)[first.base]
+        noise = answer - (inside, outside)[behind[0].base]
         yield replace(
-            first,
+            behind[0],
             first=int(numbers[0]),
             before=Pair(inside, outside),
             laws=(law, law),

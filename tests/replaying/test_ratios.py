@@ -226,5 +226,5 @@ def test_what_the_sum_and_the_count_would_cost_is_no_finding() -> None:
     """With this noise both numbers cost 3.8, and their ratio no more than the claim."""
     record = replayed("Mean", 0.32)
     assert record.verdict is Verdict.INCONCLUSIVE
-    assert "only ratios are released" in record.reasons[0]
+    assert "released only as ratios" in record.reasons[0]
     assert replayed("MeanAndCount", 0.32).verdict is Verdict.VIOLATION
