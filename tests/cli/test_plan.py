@@ -173,6 +173,7 @@ def test_plan_times_one_training_and_no_more() -> None:
     assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("few_rows")
 def test_more_rows_are_timed_apart_from_training() -> None:
     Path("slow.py").write_text(

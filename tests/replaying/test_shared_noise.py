@@ -29,9 +29,9 @@ def replayed(name: str, factor: float) -> ReplayRecord:
     [
         "Symmetric",
         "Mirrored",
-        "OneForAll",
+        pytest.param("OneForAll", marks=pytest.mark.ci),
         "SymmetricAfter",
-        "Queried",
+        pytest.param("Queried", marks=pytest.mark.ci),
         "Cumulated",
         "Correlated",
         pytest.param("ByMatrix", marks=pytest.mark.ci),

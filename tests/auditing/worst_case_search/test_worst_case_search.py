@@ -196,6 +196,7 @@ def test_an_honest_mechanism_is_not_flagged(seed: int) -> None:
     assert result.proved < 1.0
 
 
+@pytest.mark.ci
 def test_interrupted_searches_resume_and_jobs_do_not_matter(tmp_path: Path) -> None:
     search = searched(counts_batches, shadow_models=20)
     stops = [11, 130]
