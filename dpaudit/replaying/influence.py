@@ -193,14 +193,12 @@ def repeats(
     for one in found:
         for key in one.keys:
             loss[key] += abs(one.value)
-    numbers = [np.arange(one.first, one.first + one.answer.size) for one in transcript.noisy]
-    ends = np.cumsum([len(one) for one in numbers])
-    released = np.split(transcript.are_released(np.concatenate([[], *numbers])), ends[:-1])
+    used = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
     asked = [(choice.keys, choice.table) for choice in transcript.choices]
     asked += [
         (step.keys, step.before)
-        for step, known in zip(transcript.noisy, released, strict=False)
-        if not known.all()  # a number that is used is not rejected
+        for step in transcript.noisy
+        if not used.issuperset(step.numbers.tolist())  # a number that is used is not rejected
     ]
     last: dict[object, Question] = {}
     made = []

@@ -171,7 +171,7 @@ def _with_releases(transcript: Transcript, used: Set[Site]) -> Transcript:
     others = [*transcript.summed, *transcript.divided, *transcript.reduced]
     known: list[IntArray] = [
         np.setdiff1d(
-            np.arange(step.first, step.first + step.answer.size),
+            step.numbers,
             np.concatenate([np.zeros(0, dtype=int), *others]),
         )
         for step in transcript.noisy
@@ -231,7 +231,7 @@ def _mixed(found: Sequence[StepLoss], tosses: Sequence[Toss]) -> list[StepLoss]:
 
 def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> Iterator[StepLoss]:
     """The loss of a step's answers that are used as numbers, or without an observed use."""
-    numbers = np.arange(step.first, step.first + step.answer.size)
+    numbers = step.numbers
     released = elements.released(numbers)
     selected = np.zeros_like(released)
     for place in np.flatnonzero(np.isin(numbers, elements.special)):

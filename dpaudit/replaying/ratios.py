@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from dpaudit.replaying.laws import FloatArray, Gaussian, Laplace, Logistic, NoiseLaw
-from dpaudit.replaying.sums import parts_of
+from dpaudit.replaying.sums import Expansion, LinearForm
 from dpaudit.replaying.transcript import AnswerSelection, ComparedSide, Transcript, flat, numbers_of
 
 _LOG_CONCAVE: Final = (Gaussian, Laplace, Logistic)
@@ -45,18 +45,6 @@ class RatioGroup(NamedTuple):
     numbers: tuple[int, ...]
     made: frozenset[int]
     shift: FloatArray | None
-
-
-class _Form(NamedTuple):
-    """A linear function of answers: the factor of each, by its number, and what is added."""
-
-    factors: tuple[tuple[int, float], ...]
-    offset: float
-
-    @property
-    def is_lone(self) -> bool:
-        """Whether it is a multiple of one answer."""
-        return len(self.factors) == 1 and self.factors[0][1] != 0
 
 
 def directions(transcript: Transcript) -> Iterator[RatioGroup]:
@@ -107,33 +95,13 @@ def _elements(side: ComparedSide) -> Iterator[tuple[int, float, float]]:
     yield from zip(numbers.tolist(), factors.tolist(), offsets.tolist(), strict=True)
 
 
-class _Forms:
-    """Expands answers into linear functions of those that noise was added to."""
+class _Forms(Expansion):
+    """Numbers the functions of answers that are divided."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self.places: dict[_Form, int] = {}
+        super().__init__(transcript.derived)
+        self.places: dict[LinearForm, int] = {}
         self._known: dict[tuple[int, float, float], int] = {}
-        # a sum with noise of its own is no linear function of answers
-        plain = [one for one in transcript.derived if not one.noise]
-        self._parts = parts_of(plain)
-        self._offsets = {
-            number: offset
-            for one in plain
-            for number, offset in np.broadcast(numbers_of(one.ids), flat(one.offset))
-        }
-
-    def of(self, number: int, factor: float, offset: float) -> _Form:
-        """`factor * answer + offset` as a function of the answers that it is made of."""
-        factors: dict[int, float] = defaultdict(float)
-        left = [(number, factor)]
-        while left:
-            one, by = left.pop()
-            offset += by * self._offsets.get(one, 0.0)
-            if one in self._parts:
-                left += [(part, by * own) for part, own in self._parts[one]]
-            else:
-                factors[one] += by
-        return _Form(tuple(sorted(factors.items())), offset)
 
     def place(self, element: tuple[int, float, float]) -> int:
         """The number of a function; all its multiples share it."""
@@ -141,7 +109,7 @@ class _Forms:
             return self._known[element]
         form = self.of(*element)
         size = next((by for _, by in form.factors if by), 1.0)
-        unit = _Form(
+        unit = LinearForm(
             tuple((one, round(by / size, 12)) for one, by in form.factors),
             round(form.offset / size, 12),
         )
@@ -150,16 +118,16 @@ class _Forms:
 
     def made_of(self, numbers: Sequence[int]) -> Iterator[int]:
         """Numbers of the sums without noise that contain any of these answers."""
-        for one in self._parts:
-            if {number for number, _ in self.of(one, 1.0, 0.0).factors} & set(numbers):
+        for one in self.parts:
+            if {number for number, _ in self.of(one).factors} & set(numbers):
                 yield one
 
 
-def _numbers(group: Sequence[_Form]) -> tuple[int, ...]:
+def _numbers(group: Sequence[LinearForm]) -> tuple[int, ...]:
     return tuple(sorted({number for form in group for number, _ in form.factors}))
 
 
-def _shift(group: Sequence[_Form], numbers: Sequence[int]) -> FloatArray | None:
+def _shift(group: Sequence[LinearForm], numbers: Sequence[int]) -> FloatArray | None:
     """The one shift of the answers that accounts for what the functions add; else None."""
     if len(numbers) > _MOST_ANSWERS:
         return None

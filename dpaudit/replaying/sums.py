@@ -56,20 +56,25 @@ def settled(transcript: Transcript) -> Transcript:
     """
     if not transcript.summed:
         return transcript
+    summed = np.concatenate(transcript.summed)
     left: list[NoisyStep] = []
     derived: list[Derived] = []
-    known: set[int] = set()
+    known: list[IntArray] = []
     for steps, sums in _groups(transcript):
         made = _separate(steps, sums, transcript)
         if made is None:
-            made = _projected(steps, sums, transcript, known)
-        left += steps if made is None else made
-        derived += sums if made is None else []
+            made = _projected(steps, sums, transcript)
+        if made is None:
+            left += steps
+            derived += sums
+        else:
+            left += made
+            known += [step.numbers[np.isin(step.numbers, summed)] for step in made]
     if len(derived) == len(transcript.derived):
         return transcript
     left.sort(key=lambda step: step.first)
-    released = [*transcript.released, np.asarray(sorted(known), dtype=int)]
-    transcript = replace(transcript, released=released)
+    # parts that are left are determined by released sums
+    transcript = replace(transcript, released=[*transcript.released, *known])
     if any(step.toss is not None for step in left):  # drawn as mixtures: not as sums of shifts
         return replace(transcript, noisy=left, derived=derived)
     change = sum(step.log_weight for step in left) - sum(
@@ -83,7 +88,7 @@ def settled(transcript: Transcript) -> Transcript:
 def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Derived]]]:
     """The groups of steps that sums connect, with these sums."""
     records: list[NoisyStep | Derived] = [*transcript.noisy, *transcript.derived]
-    numbers = [_own_numbers(record) for record in records]
+    numbers = [record.numbers for record in records]
     owner = np.full(max(int(one.max(initial=-1)) for one in numbers) + 1, -1)
     for at, own in enumerate(numbers):
         owner[own] = at
@@ -106,13 +111,6 @@ def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Deri
     yield from found.values()
 
 
-def _own_numbers(record: NoisyStep | Derived) -> IntArray:
-    """The numbers of a record's answers."""
-    if isinstance(record, Derived):
-        return numbers_of(record.ids)
-    return np.arange(record.first, record.first + record.answer.size)
-
-
 def _separate(
     group: Sequence[NoisyStep], sums: Sequence[Derived], transcript: Transcript
 ) -> list[NoisyStep] | None:
@@ -132,7 +130,7 @@ def _separate(
         steps[made.first] = made
     left = []
     for step in steps.values():
-        gone = np.isin(_own_numbers(step), summed)
+        gone = np.isin(step.numbers, summed)
         if gone.any() and not gone.all():
             return None
         if not gone.any():
@@ -140,75 +138,86 @@ def _separate(
     return left
 
 
-class _Forms(NamedTuple):
-    """Answers as linear functions of those that noise was added to.
+class LinearForm(NamedTuple):
+    """A linear function of answers.
 
     Attributes:
-        factors: For each answer, by number, the factors of those it is made of, by number.
-        offsets: What is added to each answer, by number.
-        summed: Numbers of the answers that are parts of others.
+        factors: Numbers and factors of the answers that it is made of.
+        offset: What is added.
     """
 
-    factors: dict[int, dict[int, float]]
-    offsets: dict[int, float]
-    summed: frozenset[int]
+    factors: tuple[tuple[int, float], ...]
+    offset: float
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether it is a multiple of one answer."""
+        return len(self.factors) == 1 and self.factors[0][1] != 0
 
 
-def _forms(numbers: IntArray, sums: Sequence[Derived]) -> _Forms:
-    """Expands all answers of a group; `numbers` are those that noise was added to."""
-    parts = parts_of(sums)
-    factors: dict[int, dict[int, float]] = {one: {one: 1.0} for one in numbers.tolist()}
-    offsets: dict[int, float] = defaultdict(float)
-    summed: set[int] = set()
-    for derived in sums:
-        own_numbers = numbers_of(derived.ids)
-        added = np.broadcast_to(flat(derived.offset), own_numbers.shape).tolist()
-        for number, offset in zip(own_numbers.tolist(), added, strict=True):
-            form: dict[int, float] = defaultdict(float)
-            offsets[number] = offset
-            for part, by in parts[number]:
-                if part < 0 or not by:
-                    continue
-                summed.add(part)
-                offsets[number] += by * offsets[part]
-                for one, own in factors[part].items():
-                    form[one] += by * own
-            factors[number] = form
-    return _Forms(factors, offsets, frozenset(summed))
+class Expansion:
+    """Expands answers into linear functions of those that noise was added to.
+
+    Attributes:
+        parts: As of `parts_of`. Sums with noise of their own are no linear functions of answers,
+            and are not expanded.
+    """
+
+    def __init__(self, derived: Sequence[Derived]) -> None:
+        plain = [one for one in derived if not one.noise]
+        self.parts = parts_of(plain)
+        self._offsets = {
+            number: offset
+            for one in plain
+            for number, offset in np.broadcast(one.numbers, flat(one.offset))
+        }
+
+    def of(self, number: int, factor: float = 1.0, offset: float = 0.0) -> LinearForm:
+        """`factor * answer + offset` as a function of the answers that it is made of."""
+        factors: dict[int, float] = defaultdict(float)
+        left = [(number, factor)]
+        while left:
+            one, by = left.pop()
+            offset += by * self._offsets.get(one, 0.0)
+            if one in self.parts:
+                left += [(part, by * own) for part, own in self.parts[one]]
+            else:
+                factors[one] += by
+        return LinearForm(tuple(sorted(factors.items())), offset)
 
 
 def _projected(
     group: Sequence[NoisyStep],
     sums: Sequence[Derived],
     transcript: Transcript,
-    determined: set[int],
 ) -> list[NoisyStep] | None:
     """The steps with sums in place of the Gaussian answers that they share; None if unknown.
 
     Sums of Gaussian answers show a projection of them. They count one after another, released ones
     first, each without what the earlier ones show: so they are orthogonal and independent. Answers
-    that released sums determine count themselves, and are added to `determined`.
+    that released sums determine count themselves.
     """
     if any(one.noise for one in sums) or not all(map(_is_plain_gaussian, group)):
         return None
-    numbers = np.concatenate([_own_numbers(step) for step in group])
-    forms = _forms(numbers, sums)
-    if _is_used(np.asarray(sorted(forms.summed)), transcript).any():
+    numbers = np.concatenate([step.numbers for step in group])
+    expansion = Expansion(sums)
+    summed = {part for parts in expansion.parts.values() for part, by in parts if by and part >= 0}
+    if _is_used(np.asarray(sorted(summed)), transcript).any():
         return None
-    known = transcript.are_released(np.asarray(list(forms.factors)))
-    released = {
-        one for one, is_known in zip(forms.factors, known.tolist(), strict=True) if is_known
-    }
-    ends = [one for one in forms.factors if one not in forms.summed or one in released]
+    every = np.concatenate([numbers, *(one.numbers for one in sums)])
+    released = set(every[transcript.are_released(every)].tolist())
+    ends = [one for one in every.tolist() if one not in summed or one in released]
     ends.sort(key=lambda one: (one not in released, one))
+    forms = [expansion.of(one) for one in ends]
     scales = np.concatenate([np.broadcast_to(one.laws[0].scale, one.answer.shape) for one in group])
     fields = [np.stack([*step.before, step.moved, step.answer]) for step in group]
     values = np.concatenate(fields, axis=1) / scales
     place = {one: at for at, one in enumerate(numbers.tolist())}
     entries = [
         (row, place[one], by)
-        for row, end in enumerate(ends)
-        for one, by in forms.factors[end].items()
+        for row, form in enumerate(forms)
+        for one, by in form.factors
+        if one in place  # the others are plain numbers
     ]
     rows, columns, factors = (np.asarray(one) for one in zip(*entries, strict=True))
     found: dict[int, FloatArray] = {}
@@ -221,27 +230,26 @@ def _projected(
         block[row, column] = factors[piece] * scales[columns[piece]]
         shown = block[[ends[one] in released for one in own]]
         if np.linalg.matrix_rank(shown) == len(of):
-            determined.update(numbers[of].tolist())
             for at in of:
                 found[int(numbers[at])] = np.append(values[:, at] * scales[at], scales[at])
             continue
         for one, made in zip(own.tolist(), _orthogonal(block, values[:, of]), strict=True):
-            made[[0, 1, 3]] += forms.offsets.get(ends[one], 0.0)
+            made[[0, 1, 3]] += forms[one].offset
             found[ends[one]] = made
     records: tuple[NoisyStep | Derived, ...] = (*group, *sums)
     return [
         step
         for record in records
-        for step in _steps_of(record, found, _behind(record, group, forms))
+        for step in _steps_of(record, found, _behind(record, group, expansion))
     ]
 
 
 def _behind(
-    record: NoisyStep | Derived, group: Sequence[NoisyStep], forms: _Forms
+    record: NoisyStep | Derived, group: Sequence[NoisyStep], expansion: Expansion
 ) -> list[NoisyStep]:
     """The steps whose answers a record is made of."""
-    parts = {one for own in _own_numbers(record).tolist() for one in forms.factors[own]}
-    return [step for step in group if not parts.isdisjoint(_own_numbers(step).tolist())]
+    parts = {part for own in record.numbers.tolist() for part, _ in expansion.of(own).factors}
+    return [step for step in group if not parts.isdisjoint(step.numbers.tolist())]
 
 
 def _pieces(rows: IntArray, columns: IntArray) -> list[IntArray]:
@@ -284,7 +292,7 @@ def _steps_of(
     record: NoisyStep | Derived, found: Mapping[int, FloatArray], behind: Sequence[NoisyStep]
 ) -> Iterator[NoisyStep]:
     """The answers of a record that count, as steps; `behind` is what they are made of."""
-    own = np.asarray([one for one in _own_numbers(record).tolist() if one in found], dtype=int)
+    own = np.asarray([one for one in record.numbers.tolist() if one in found], dtype=int)
     keys = frozenset(key for step in behind for key in step.keys)
     for numbers in np.split(own, np.flatnonzero(np.diff(own) != 1) + 1):
         if not numbers.size:

@@ -97,6 +97,11 @@ class NoisyStep:
     rescaled: Site | None = None
     keys: frozenset[Question] = frozenset()
 
+    @property
+    def numbers(self) -> IntArray:
+        """Numbers of its answers."""
+        return np.arange(self.first, self.first + self.answer.size)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceStep:
@@ -175,6 +180,11 @@ class Derived:
     offset: FloatArray
     noise: tuple[Mapping[str, object], ...]
     value: FloatArray
+
+    @property
+    def numbers(self) -> IntArray:
+        """Numbers of the sums, flat."""
+        return numbers_of(self.ids)
 
 
 class Quotient(NamedTuple):
