@@ -130,5 +130,6 @@ def released_case(setting: Setting, folder: Path | None, *, quick: bool) -> dict
                 **claim,
             )
     except (DpauditError, ReplayStoppedError) as error:
-        return {**found, "error": clipped(str(error), MOST_OF_AN_ERROR)}
+        text = str(error).replace(str(Path.home()), "~")  # a path of this machine says nothing
+        return {**found, "error": clipped(text, MOST_OF_AN_ERROR)}
     return {**found, "result": kept(record)}

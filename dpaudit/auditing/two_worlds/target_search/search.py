@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 
 from dpaudit.auditing.one_run.attack import ClosestRecord
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
 from dpaudit.errors import RunFolderError
@@ -56,18 +57,13 @@ def find_target(
         RunFolderError: If the folder cannot be used, or holds an audit without a search.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
-    own = folder / FOLDER
-    if os.path.exists(folder / STORE_FILE) and not os.path.exists(own):
-        raise RunFolderError(
-            f"{folder} holds an audit of a target that was named: give another `out`"
-        )
-    with RunFolder(own, spec=search.stored_specification, versions=search.software) as store:
+    with search_store(search, folder, FOLDER, named="target") as store:
         trials = [Trial(Role.TARGET_SELECTION, World.OUT, n) for n in range(search.trainings)]
         generator = search.generator.generator
         stored = store.outcomes(Role.TARGET_SELECTION)
         trained = run_trials(
             trials,
-            _payload(search),
+            search_payload(search),
             store,
             engine=engine,
             trial_timeout=trial_timeout,
@@ -114,13 +110,38 @@ def separations(features: FloatArray, included: BoolArray) -> FloatArray:
     return scores
 
 
-def _payload(search: TargetSearchSpec) -> Payload:
+def search_store(search: AuditSpec, folder: Path, name: str, *, named: str) -> RunFolder:
+    """The folder of a search below the run folder of its audit.
+
+    Args:
+        search: The search.
+        folder: Run folder of the audit to come.
+        name: Name of the search's own folder.
+        named: What an audit without a search names.
+
+    Raises:
+        RunFolderError: If the folder cannot be used, or holds an audit without a search.
+    """
+    own = folder / name
+    if os.path.exists(folder / STORE_FILE) and not os.path.exists(own):
+        raise RunFolderError(
+            f"{folder} holds an audit of a {named} that was named: give another `out`"
+        )
+    return RunFolder(own, spec=search.stored_specification, versions=search.software)
+
+
+def search_payload(spec: TargetSearchSpec | TwoWorldSpec) -> Payload:
+    """What workers need for the trainings of a search.
+
+    Args:
+        spec: A search, or one of the audits that it compares.
+    """
     features = cast(Attack, build(FEATURE_ATTACK, ATTACKS, given={}, offered={}))
-    named = search.generator
+    named = spec.generator
     return Payload(
-        game=search.game,
+        game=spec.game,
         generators={Role.TARGET_SELECTION: pickled(named.generator, name=named.name)},
         attacks=[features, ClosestRecord()],
-        root=search.settings.seed,
-        audit=search.id,
+        root=spec.settings.seed,
+        audit=spec.id,
     )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
-from dpaudit.auditing.one_run.attack import ClosestRecord
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.auditing.two_worlds.target_search.search import FEATURE_ATTACK, separations
+from dpaudit.auditing.two_worlds.target_search.search import (
+    search_payload,
+    search_store,
+    separations,
+)
 from dpaudit.auditing.two_worlds.worst_case_search.spec import WorstCaseSearchSpec, survivors
-from dpaudit.errors import RunFolderError
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.game.outcomes import StoredOutcomes
-from dpaudit.game.store import STORE_FILE, RunFolder
-from dpaudit.game.trial import Payload, Role, Trial
-from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import Attack, World
-from dpaudit.plugins.registry import ATTACKS, build
+from dpaudit.game.trial import Role, Trial
+from dpaudit.plugins.protocols import World
 
 FOLDER: Final = "worst-case"
 """Folder of a search, below the run folder of its audit."""
@@ -51,12 +49,7 @@ def find_worst_case(
         RunFolderError: If the folder cannot be used, or holds an audit without a search.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
-    own = folder / FOLDER
-    if os.path.exists(folder / STORE_FILE) and not os.path.exists(own):
-        raise RunFolderError(
-            f"{folder} holds an audit of a worst case that was named: give another `out`"
-        )
-    with RunFolder(own, spec=search.stored_specification, versions=search.software) as store:
+    with search_store(search, folder, FOLDER, named="worst case") as store:
         stored = store.outcomes(Role.TARGET_SELECTION)
         unused = iter(range(search.per_world))
         every = _trials(range(search.per_world))
@@ -67,7 +60,7 @@ def find_worst_case(
                 trials = _trials([next(unused) for _ in range(each)])
                 run_trials(
                     trials,
-                    _payload(search, place),
+                    search_payload(search.candidates[place]),
                     store,
                     engine=engine,
                     trial_timeout=trial_timeout,
@@ -108,16 +101,3 @@ def separation(trials: Sequence[Trial], stored: StoredOutcomes) -> float:
 
 def _trials(numbers: Sequence[int]) -> list[Trial]:
     return [Trial(Role.TARGET_SELECTION, world, number) for number in numbers for world in World]
-
-
-def _payload(search: WorstCaseSearchSpec, place: int) -> Payload:
-    audit = search.candidates[place]
-    features = cast(Attack, build(FEATURE_ATTACK, ATTACKS, given={}, offered={}))
-    named = audit.generator
-    return Payload(
-        game=audit.game,
-        generators={Role.TARGET_SELECTION: pickled(named.generator, name=named.name)},
-        attacks=[features, ClosestRecord()],
-        root=search.settings.seed,
-        audit=audit.id,
-    )

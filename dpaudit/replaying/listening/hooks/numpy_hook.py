@@ -132,7 +132,6 @@ _PARAMETRIC = (
     "lognormal",
     "multinomial",
     "multivariate_hypergeometric",
-    "multivariate_normal",
     "negative_binomial",
     "noncentral_chisquare",
     "noncentral_f",
@@ -395,6 +394,25 @@ class _Heard:
             return made + first if first else made
         return plain(self, low, high, size)
 
+    def multivariate_normal(
+        self, mean: Any, cov: Any, size: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """As numpy's; one vector is noise, its covariance made of independent draws."""
+        world = marks.world
+        if not world.hears or size is not None or np.size(mean) > marks.MOST_DRAWS:
+            plain = _plain_draw("multivariate_normal")
+            return plain(self, mean, cov, size, *args, **kwargs)
+        where = site()
+        mean, cov = (np.asarray(marks.unmarked(one, where), dtype=float) for one in (mean, cov))
+        if world.is_located(where, mean, cov):
+            return self._stream(where, ()).multivariate_normal(mean, cov)
+        values, vectors = np.linalg.eigh(cov)
+        loads = vectors * np.sqrt(np.maximum(values, 0.0))
+        drawn = self._stream(where, mean.shape).normal(size=mean.shape)
+        unit = marks.noise(drawn, "gaussian", where, seed=self.dpaudit_seed)
+        made = marks.noise_by(loads.__matmul__, unit)
+        return made if world.is_nothing(where, mean) else marks.answer(mean, made.parts, where)
+
     def permutation(self, x: Any, axis: int = 0) -> Any:
         if not marks.world.hears:
             extra = {} if self.dpaudit_plain is PlainState else {"axis": axis}
@@ -501,30 +519,6 @@ def _base(kind: Any) -> int:
 
 for _name in (*_PARAMETRIC, *_WITHOUT_DATA):
     setattr(_Heard, _name, _plain_draw(_name))
-
-_drawn_plainly = _Heard.multivariate_normal  # type: ignore[attr-defined]
-
-
-def _multivariate_normal(
-    self: Any, mean: Any, cov: Any, size: Any = None, *args: Any, **kwargs: Any
-) -> Any:
-    """As numpy's; a single vector is noise, made of independent draws with this covariance."""
-    world = marks.world
-    if not world.hears or size is not None or np.size(mean) > marks.MOST_DRAWS:
-        return _drawn_plainly(self, mean, cov, size, *args, **kwargs)
-    where = site()
-    mean, cov = (np.asarray(marks.unmarked(one, where), dtype=float) for one in (mean, cov))
-    if world.is_located(where, mean, cov):
-        return self._stream(where, ()).multivariate_normal(mean, cov)
-    values, vectors = np.linalg.eigh(cov)
-    loads = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn = self._stream(where, mean.shape).normal(size=mean.shape)
-    unit = marks.noise(drawn, "gaussian", where, seed=self.dpaudit_seed)
-    made = marks.noise_by(loads.__matmul__, unit)
-    return made if world.is_nothing(where, mean) else marks.answer(mean, made.parts, where)
-
-
-_Heard.multivariate_normal = _multivariate_normal  # type: ignore[attr-defined]
 
 
 class HeardGenerator(_Heard, PlainGenerator):
