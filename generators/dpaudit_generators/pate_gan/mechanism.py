@@ -173,8 +173,12 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
     def models_at_once(self) -> int:
         """The number of models that train fastest together.
 
-        More models share the cost of each operation; too many no longer fit into a cache.
+        More models share the cost of each operation; too many no longer fit into a cache. On a GPU
+        each trains alone: how its kernels round depends on the size of the batch, and a model must
+        not depend on those that it is trained with.
         """
+        if self.device != "cpu":
+            return 1
         columns = width(self.schema)
         steps = self.teacher_steps + self.generator_steps + self.student_steps
         made = steps * self.batch * (max([self.noise_width, columns, *self.generator_hidden]) + 1)
