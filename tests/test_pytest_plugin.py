@@ -303,6 +303,7 @@ def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(
     assert (audit["shadow_models"], audit["claimed"], audit["number"]) == (52, 1.0, 1)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("loaded")
 def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.Pytester) -> None:
     source = LEAKING.replace(".assert_no_violation()", "").replace("models=40", "models=60")
@@ -399,6 +400,7 @@ def test_mine(dp_audit):
     assert "VIOLATION test_an_upgrade" in after
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("loaded")
 @pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
 def test_a_session_in_github_actions_has_its_audits_in_the_summary_of_the_job(
@@ -439,6 +441,7 @@ def test_a_summary_never_says_more_than_was_proved() -> None:
     assert "| 1 | 1.05 |" in _markdown([audit], [], [])
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("loaded")
 def test_ten_times_too_little_noise_fails_at_the_scale_of_a_pull_request(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch

@@ -58,6 +58,7 @@ def reads_range(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
 carry(reads_range)
 
 
+@pytest.mark.ci
 def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> None:
     result = audit_by_keywords(
         reads_range, table, schema=SCHEMA, epsilon=1.0, probe=False, shadow_models=100

@@ -258,6 +258,7 @@ def test_an_audit_without_probes_judges_the_same_trials_alike(table: pd.DataFram
     assert _mark_of(with_probes, salt) == _mark_of(without, salt)
 
 
+@pytest.mark.ci
 def test_what_a_probe_proves_is_a_violation_whatever_the_attacks_prove(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:

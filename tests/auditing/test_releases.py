@@ -82,7 +82,7 @@ def audited(what: str, *, leaks: bool) -> Any:
 @pytest.mark.parametrize(
     ("what", "column"),
     [
-        ("order", "release"),
+        pytest.param("order", "release", marks=pytest.mark.ci),
         pytest.param("index", "release", marks=pytest.mark.ci),
         pytest.param("levels", "job", marks=pytest.mark.ci),
         pytest.param("attributes", "release", marks=pytest.mark.ci),

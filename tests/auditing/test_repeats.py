@@ -61,6 +61,7 @@ def test_nothing_is_proved_where_it_does_not() -> None:
     assert result.controls.null.passed
 
 
+@pytest.mark.ci
 def test_a_replay_finds_it_too() -> None:
     record = dpaudit.replay(Exact(), TABLE, schema=SCHEMA, epsilon=1.0, replays=1)
     assert record.rows_differ

@@ -305,6 +305,7 @@ def test_an_audit_says_so_before_its_trials_and_in_its_result(
     assert "may show rarely or never" not in quiet.stderr
 
 
+@pytest.mark.ci
 def test_the_comparison_changes_no_number_of_an_audit(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_sequential_audit_bets_with_a_threshold_from_a_hold_out(table: pd.Data
     assert result.bounds["sequential"] == result.proved > 1.0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
 def test_a_sequential_audit_resumes_with_the_same_numbers(
     table: pd.DataFrame, tmp_path: Path, jobs: int

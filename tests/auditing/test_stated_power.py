@@ -156,6 +156,7 @@ def one_target_caught(models: int, *, sequential: bool, audits: int, seed: int) 
     return float(np.mean([path.exceeds(leak, CLAIM.epsilon, one) for one in seeds]))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("audits", [30, pytest.param(200, marks=pytest.mark.ci)])
 def test_a_sequential_audit_of_mu_keeps_its_claim_and_its_power(audits: int) -> None:
     claim = GaussianClaim(mu=1.0)

@@ -81,6 +81,7 @@ def by_hand(environment: Environment, **_: object) -> object:
     return environment.built
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("installer", ["by hand", pytest.param("pip", marks=pytest.mark.slow)])
 def test_the_release_that_stopped_leaking_is_found(
     installer: str,

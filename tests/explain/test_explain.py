@@ -222,6 +222,7 @@ def test_two_leaks_are_gone_only_when_both_are_fixed(folder: Path, plain: None) 
     assert explanation.conclusion.startswith("no fix alone removes the leak, all together")
 
 
+@pytest.mark.ci
 def test_a_fix_with_too_few_models_is_not_shown_to_remove_it(folder: Path, plain: None) -> None:
     done = command("explain", "run", "--suspect", "bounds", "--shadow-models", "40", "--jobs", "1")
     assert done.exit_code == 3, done.output

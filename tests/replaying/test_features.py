@@ -119,6 +119,7 @@ def test_the_worst_case_of_a_replay_is_that_of_the_audit_after_it(tmp_path: Path
     assert after_a_replay(audit_settings(worst_case="search"), file).game.worst_case == "search"
 
 
+@pytest.mark.ci
 def test_the_command_audits_after_a_replay(tmp_path: Path) -> None:
     data, schema, file = (tmp_path / name for name in ("t.csv", "t.json", "replay.json"))
     parted.table().to_csv(data, index=False)

@@ -234,6 +234,7 @@ def test_gaussian_sums_that_share_parts_lose_what_their_joint_law_says(rows: int
         assert total(found) == pytest.approx(densities[0] - densities[1])
 
 
+@pytest.mark.ci
 def test_the_loss_of_shared_parts_averages_to_a_law() -> None:
     """E exp(L) is 1 for answers of world "out": the null of a density."""
     values = [

@@ -227,7 +227,7 @@ def test_steered_transcripts_count_nearly_alike(base: World) -> None:
 @pytest.mark.parametrize(
     "answers",
     [
-        [Expected(1.2, 0.1)] * 10,
+        pytest.param([Expected(1.2, 0.1)] * 10, marks=pytest.mark.ci),
         pytest.param([Expected(0.8, 0.1)] * 10, marks=pytest.mark.ci),
         TEN[:7],
         [*TEN, *TEN[:3]],

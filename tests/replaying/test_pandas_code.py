@@ -68,7 +68,14 @@ class Counts:
 
 
 @pytest.mark.parametrize(
-    "noisy", [added, around, applied, in_a_column], ids=lambda one: one.__name__
+    "noisy",
+    [
+        pytest.param(added, marks=pytest.mark.ci),
+        around,
+        pytest.param(applied, marks=pytest.mark.ci),
+        in_a_column,
+    ],
+    ids=lambda one: one.__name__,
 )
 def test_counts_cost_what_their_noise_allows(noisy: Callable[..., Any]) -> None:
     for scale, verdict in ((1.0, Verdict.CONSISTENT), (0.5, Verdict.VIOLATION)):

@@ -40,6 +40,7 @@ class Winner:
         return pd.DataFrame({"a": np.full(n, self.winner)})
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("law", ["gumbel", pytest.param("laplace", marks=pytest.mark.ci)])
 def test_a_rare_winner_is_drawn(law: str) -> None:
     """Without the first cell's record, another winner is e^(1 / scale) times as likely."""

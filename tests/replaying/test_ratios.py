@@ -112,6 +112,7 @@ def test_only_what_ratios_show_is_lost() -> None:
     assert loss(across) == ({How.RELEASED}, pytest.approx(12.5, abs=25 / far))
 
 
+@pytest.mark.ci
 def test_losses_average_to_a_law() -> None:
     """E exp(-L) is 1 where both worlds have the same directions: the null of a density."""
     rng = np.random.default_rng(0)

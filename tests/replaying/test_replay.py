@@ -78,7 +78,7 @@ def line_of(name: str, code: str) -> str:
         ("SharesOfUnlikeScale", 0.6),
         ("TwiceTheAnswer", 1.0),
         ("FirstReleased", 1.0),
-        ("NoiseFirstInTorch", 0.9),
+        pytest.param("NoiseFirstInTorch", 0.9, marks=pytest.mark.ci),
         ("NoisyMaxInTorch", 0.0),
         ("SharesInTorch", 0.6),
     ],
@@ -164,10 +164,10 @@ def test_too_little_noise_is_a_violation_at_its_line() -> None:
     ("name", "code"),
     [
         ("IdleCoin", "fell ="),
-        ("EqualSides", "of_the_last"),
+        pytest.param("EqualSides", "of_the_last", marks=pytest.mark.ci),
         ("IdleChoice", "rng.choice"),
         ("IdleNumber", "text ="),
-        ("OneLineOfCoins", "fell ="),
+        pytest.param("OneLineOfCoins", "fell =", marks=pytest.mark.ci),
     ],
 )
 def test_an_answer_without_influence_is_no_violation(name: str, code: str) -> None:
@@ -178,7 +178,10 @@ def test_an_answer_without_influence_is_no_violation(name: str, code: str) -> No
     assert record.proved <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize(("name", "epsilon"), [("UnequalSides", 2.0), ("OneLineOfUsedCoins", 2.0)])
+@pytest.mark.parametrize(
+    ("name", "epsilon"),
+    [("UnequalSides", 2.0), pytest.param("OneLineOfUsedCoins", 2.0, marks=pytest.mark.ci)],
+)
 def test_an_answer_with_influence_counts(name: str, epsilon: float) -> None:
     record = replayed(name, replays=6)
     assert record.verdict is Verdict.VIOLATION, str(record)
@@ -306,8 +309,8 @@ def test_what_is_made_of_data_and_a_released_answer_is_data() -> None:
     ("name", "verdict"),
     [
         ("SpreadAroundNoisyMean", Verdict.CONSISTENT),
-        ("ClippedAtNoisyLimit", Verdict.CONSISTENT),
-        ("WeighedByNoisyCount", Verdict.CONSISTENT),
+        pytest.param("ClippedAtNoisyLimit", Verdict.CONSISTENT, marks=pytest.mark.ci),
+        pytest.param("WeighedByNoisyCount", Verdict.CONSISTENT, marks=pytest.mark.ci),
     ],
 )
 def test_data_put_together_with_noisy_answers_and_noised_again_is_no_violation(
@@ -583,6 +586,7 @@ class ClipsOneMean:
         return pd.DataFrame({"x": ["b" if self.mean else "a"] * n})
 
 
+@pytest.mark.ci
 def test_a_search_counts_how_far_the_answers_of_a_selection_moved() -> None:
     schema = dpaudit.Schema(
         columns=(dpaudit.Column(name="x", kind=dpaudit.Kind.BINARY, categories=("a", "b")),)

@@ -29,11 +29,17 @@ def replayed(name: str, scale: float) -> ReplayRecord:
     "name",
     [
         "ToMeans",
-        "ByRows",
-        "AroundCentres",
         *(
             pytest.param(name, marks=pytest.mark.ci)
-            for name in ("ByMatrix", "ToQuantile", "InTorch", "ToMeansInTorch", "ByAutograd")
+            for name in (
+                "ByRows",
+                "AroundCentres",
+                "ByMatrix",
+                "ToQuantile",
+                "InTorch",
+                "ToMeansInTorch",
+                "ByAutograd",
+            )
         ),
     ],
 )

@@ -146,6 +146,7 @@ def test_where_every_model_fails_the_audit_is_invalid(table: pd.DataFrame) -> No
     assert result.failures[World.OUT] == 8
 
 
+@pytest.mark.ci
 def test_an_interrupted_audit_resumes_to_the_same_result(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:

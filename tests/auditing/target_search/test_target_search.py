@@ -157,6 +157,7 @@ def found(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return audit_by_keywords(tells_highest_income, table, **FAST, out=folder)
 
 
+@pytest.mark.ci
 def test_its_audit_says_how_it_was_found(found: Any) -> None:
     assert found.verdict is dpaudit.Verdict.VIOLATION
     selection = {"candidates": 20, "trainings": 60}

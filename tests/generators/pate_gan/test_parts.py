@@ -194,7 +194,7 @@ def test_a_schedule_spends_exactly_the_budget_evenly(labels: int, rounds: int) -
 # Networks.
 
 
-@pytest.mark.parametrize("hidden", [(), (4,), (1, 20, 3)])
+@pytest.mark.parametrize("hidden", [pytest.param((), marks=pytest.mark.ci), (4,), (1, 20, 3)])
 def test_critics_step_as_torch_does(hidden: tuple[int, ...]) -> None:
     networks = initial(2, [3, *hidden, 1], rng_of(1, "w"))
     ours = Critics([networks], rate=0.01, betas=(0.5, 0.999))
