@@ -26,6 +26,7 @@ from reports.markdown import MARK, placeholders, replace_table
 from website import figures
 from website.pages import made
 from website.plugins import registered
+from website.released import Method, methods, methods_table
 
 PAGES = sorted(DOCS.rglob("*.md"))
 RUN = (
@@ -58,6 +59,26 @@ def test_a_figure_that_someone_typed_is_found() -> None:
     assert typed != text == figures.filled("calibration.md", typed)
     with pytest.raises(ValueError, match="unpack"):
         figures.filled("calibration.md", "no marks")
+
+
+def test_a_violation_by_either_audit_counts_and_a_replay_decides_otherwise() -> None:
+    def verdict(replayed: str | None, audited: str | None) -> str:
+        replay = {"result": {"verdict": replayed}} if replayed else None
+        return Method("a:b", "library", replay, {"verdict": audited} if audited else None).verdict
+
+    assert verdict("inconclusive", "violation") == "violation"
+    assert verdict("violation", None) == "violation"
+    assert verdict("inconclusive", "consistent") == "inconclusive"
+    assert verdict("consistent", "inconclusive") == "consistent"
+    assert verdict(None, "consistent") == "consistent"
+    assert verdict(None, None) == "not replayable"
+
+
+def test_each_released_method_has_a_row_with_its_release_and_its_day() -> None:
+    rows = methods_table().splitlines()[2:]
+    assert len(rows) == len(methods()) > 30
+    for row in rows:
+        assert re.fullmatch(r"\| [a-z-]+( [\d.]+)? \|.* \| 2026-\d\d-\d\d \|", row), row
 
 
 WRITTEN = sorted(

@@ -14,6 +14,7 @@ from reports.calibration import pages as calibration
 from reports.calibration.audits import rates
 from reports.pate_gan_audit.access_settings import REFERENCE
 from reports.pate_gan_audit.published import SIX
+from website import released
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _RESULTS: Final = ROOT / "reports"
@@ -427,6 +428,8 @@ TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("performance.md", "real-tables"): real_tables,
     ("performance.md", "released"): released_table,
     ("released-data.md", "copies"): copies_sentence,
+    ("released-software.md", "methods"): released.methods_table,
+    ("released-software.md", "counts"): released.methods_sentence,
     ("statistics.md", "bounds"): bounds_table,
     ("statistics.md", "mu"): mu_sentence,
 }

@@ -18,6 +18,7 @@ from dpaudit.formatting import clipped
 from dpaudit.model.schema import Schema
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.run import replay
+from dpaudit.versions import today
 from reports.data import table_file
 from reports.third_party.run import CASES, SCHEMA, Case
 
@@ -114,7 +115,7 @@ def stopped_after(minutes: float) -> Iterator[None]:
 def released_case(setting: Setting, folder: Path | None, *, quick: bool) -> dict[str, Any]:
     """What a replay says of a method; the error where it cannot be replayed."""
     case = CASES.get(setting.method, Case())
-    found: dict[str, Any] = {"method": str(setting), "records": case.records}
+    found: dict[str, Any] = {"method": str(setting), "records": case.records, "date": today()}
     names = COLUMNS.get(setting.method, SCHEMA.names)
     schema = Schema(columns=tuple(one for one in SCHEMA.columns if one.name in names))
     table = pd.read_csv(table_file("adult", folder))[list(schema.names)]

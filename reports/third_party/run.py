@@ -57,11 +57,15 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "datasynthesizer:independent": Case(),
-    "datasynthesizer:correlated": Case(),
+    "datasynthesizer:independent": Case(models=400),
+    "datasynthesizer:correlated": Case(models=400),
     "datasynthesizer, all bins": Case(
-        defaults=("public",), twin="datasynthesizer_all_bins.py:AllBins"
+        models=400, defaults=("public",), twin="datasynthesizer_all_bins.py:AllBins"
     ),
+    "diffprivlib:histogram": Case(models=400),
+    "diffprivlib:histogramdd": Case(models=400),
+    "diffprivlib:gaussian-nb": Case(models=400),
+    "privsyn-core:privsyn": Case(models=400),
     "smartnoise-synth:mwem": Case(models=26),
     "smartnoise-synth:mst": Case(models=100),
     "smartnoise-synth:aim": Case(models=26),
@@ -69,6 +73,9 @@ CASES = {
     "smartnoise-synth:patectgan": Case(models=100),
     "smartnoise-synth:pategan": Case(models=100, records=1100),
     "smartnoise-synth:pategan, 1000 records": Case(models=26, records=1000),
+    "opacus:autoregressive": Case(models=100),
+    "opendp:fixed": Case(models=26),
+    "opendp:mst": Case(models=26),
     "dpmm:priv-bayes": Case(models=26),
     "dpmm:mst": Case(models=26),
     "dpmm:aim": Case(models=26),
@@ -107,6 +114,7 @@ def audited(name: str, defaults: str, table: pd.DataFrame, models: int) -> dict[
         "leak": f"{leak.feature} ({leak.column})" if leak else None,
         "seconds_per_model": round(result.seconds / trials, 2),
         "reason": result.reasons[0],
+        "date": result.date,
         "versions": {key: value for key, value in result.versions.items() if ":" in key},
     }
 
