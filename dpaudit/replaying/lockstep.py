@@ -771,8 +771,9 @@ class _Match:
         """The answer of a step, its move by the tilt, and its log weight."""
         base, tilt = WORLDS.index(self.order.base), self._tilt(before)
         moved = np.zeros(before.inside.shape)
-        if key in self.order.given:
-            value, log_weight = self.order.given[key], 0.0
+        given = self._given(key, moved.size)
+        if given is not None:
+            value, log_weight = given, 0.0
         elif self.transcript.tosses:
             chance = self.transcript.chance
             mixed = mixed_answers(
@@ -804,6 +805,15 @@ class _Match:
         self.transcript.log_weight += log_weight
         self.transcript.given[key] = value
         return value, moved, log_weight
+
+    def _given(self, key: Question, size: int) -> Any:
+        """The answer that the order has for a question; None if it has none of this size.
+
+        Questions are named by how often their line has asked. Where other answers lead the code
+        elsewhere, its next question may be a smaller or larger one than that of the same name.
+        """
+        value = self.order.given.get(key)
+        return value if value is not None and len(value) == size else None
 
     def _towards(self) -> Towards | None:
         """The steering of the next answer of a sub-sample, given the loss so far."""
@@ -875,8 +885,8 @@ class _Match:
         with np.errstate(divide="ignore"):
             logs = [np.log(one) for one in shares]
         key = self._question("choose", site)
-        places = self.order.given.get(key)
-        if places is None:
+        places = self._given(key, count)
+        if places is None or np.max(places, initial=0) >= len(shares[0]):
             places = self._chosen(shares, count)
         self.transcript.given[key] = places
         both = np.isfinite(logs[0]) & np.isfinite(logs[1])
@@ -937,7 +947,7 @@ class _Match:
             share = (one["limit"] - one["low"]) / (one["high"] - one["low"])
             below.append(np.clip(flat(share), 0.0, 1.0))
         key = self._question("coin", site)
-        under = self.order.given.get(key)
+        under = self._given(key, len(below[0]))
         if under is None:
             under = self._fallen(below)
         self.transcript.given[key] = under

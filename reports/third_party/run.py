@@ -73,6 +73,12 @@ CASES = {
     "smartnoise-synth:patectgan": Case(models=100),
     "smartnoise-synth:pategan": Case(models=100, records=1100),
     "smartnoise-synth:pategan, 1000 records": Case(models=26, records=1000),
+    "synthpriv:dp-copula": Case(models=400),
+    "synthpriv:dp-gan": Case(models=100),
+    "pac-synth:aggregate-seeded": Case(models=400, records=2000),
+    "dp-cgans:dp-cgan": Case(
+        models=100, defaults=("library",), claim={"epsilon": 1.0, "delta": 2e-6}
+    ),
     "opacus:autoregressive": Case(models=100),
     "opendp:fixed": Case(models=26),
     "opendp:mst": Case(models=26),

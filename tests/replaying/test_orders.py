@@ -122,6 +122,13 @@ def test_draws_that_are_rejected_and_made_again_are_no_evidence(name: str) -> No
     assert record.proved == 0.0
 
 
+def test_questions_of_other_sizes_at_one_line_are_no_repeats_of_one_another() -> None:
+    """AIM measures marginals of any size at one line, in as many rounds as its noise says."""
+    record = replayed("MeasuredInRounds", replays=6)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert "may be rejected" in str(record)  # it was tried to ask once less, and sizes parted
+
+
 def test_draws_that_are_all_shown_are_evidence() -> None:
     record = replayed("DrawnOften", replays=6)
     assert record.verdict is Verdict.VIOLATION, str(record)

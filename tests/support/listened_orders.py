@@ -265,6 +265,19 @@ class RedrawnNoise(Counting):
         return found
 
 
+class MeasuredInRounds(Counting):
+    """The total two or three times, as the first says, then all counts, at one line of noise."""
+
+    def train(self, counts: Any) -> Any:
+        total = counts.sum(keepdims=True)
+        found = [self.measured(total)[0]]
+        found += [self.measured(total)[0] for _ in range(1 if found[0] < 40.0 else 2)]
+        return shares(np.maximum(self.measured(counts), 0.0) + np.abs(np.mean(found)) / 40.0)
+
+    def measured(self, values: Any) -> Any:
+        return values + self.rng.laplace(0.0, 5.0, size=len(values))
+
+
 class RedrawnNextToTooLittle(RedrawnNoise):
     """The same, and a total with too little noise."""
 

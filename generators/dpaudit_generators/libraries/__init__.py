@@ -65,3 +65,16 @@ opendp = _library(
 privsyn_core = _library(
     "privsyn-core", "privsyn-core 0.1.1: marginals (PrivSyn)", {"privsyn": "PrivSyn"}
 )
+synthpriv = _library(
+    "synthpriv",
+    "synthpriv 0.2.1: a Gaussian copula with Laplace noise, and a GAN",
+    {"dp-copula": "DpCopula", "dp-gan": "DpGan"},
+)
+pac_synth = _library(
+    "pac-synth",
+    "pac-synth 0.0.8 of Microsoft: noisy counts of combinations, in compiled code",
+    {"aggregate-seeded": "AggregateSeeded"},
+)
+dp_cgans = _library(
+    "dp-cgans", "dp-cgans 0.3.0: a conditional GAN with noisy gradients", {"dp-cgan": "DpCgan"}
+)
