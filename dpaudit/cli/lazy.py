@@ -51,6 +51,16 @@ class SuggestingGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+class DefaultingGroup(SuggestingGroup):
+    """Commands by name, the first of which may be called without its name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts the name of the first command before options of its own."""
+        if args and args[0][:1] == "-" and args[0] not in ctx.help_option_names:
+            args = [self.list_commands(ctx)[0], *args]
+        return super().parse_args(ctx, args)
+
+
 class LazyGroup(SuggestingGroup):
     """Commands by name, listed without being imported.
 

@@ -119,7 +119,9 @@ class Commands(LazyGroup):
             "synthesize": Command(
                 "synthesize", "synthesize", "Synthetic rows as CSV, and their claim."
             ),
-            "account": Command("account", "account", "Privacy cost of a PATE ensemble's labels."),
+            "account": Command(
+                "account", "account", "Privacy cost of labels, and of recorded calls."
+            ),
             "list": Command("list", "list_registered", "Generators, attacks, libraries, bounds."),
             "show": Command("show", "show", "Description and parameters of one of them."),
             "doctor": Command("doctor", "doctor", "State of this installation."),
