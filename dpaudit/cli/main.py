@@ -101,6 +101,7 @@ class Commands(LazyGroup):
             "explain": Command(
                 "explain", "explain", "Cause of a violation: the fix that removes the leak."
             ),
+            "evidence": Command("evidence", "evidence", "A run as one file that others can check."),
             "bounds": Command("bounds", "bounds", "Every bound of a run, recomputed."),
             "compare": Command("compare", "compare", "Several runs side by side."),
             "history": Command("compare", "history", "Runs of a folder, version by version."),
