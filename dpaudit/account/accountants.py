@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
-from scipy.stats import chi2, norm
+from scipy.special import expit, gammaln, logsumexp
+from scipy.stats import binom, chi2, norm
 
 from dpaudit.account.calls import Call, CallLaw, Sampling
 from dpaudit.account.conversion import ORDERS, FloatArray, epsilon_from_rdp
@@ -28,12 +28,14 @@ _MOST_POINTS: Final = 1e5
 """Grid points of the largest loss of one call."""
 _WAYS: Final = 8
 """Tests that are tried where a lower limit needs a test."""
-_MARGIN: Final = 1e-12
-"""Above the probability that dp-accounting's convolutions may add: 1e-15 a composition."""
+_MARGIN: Final = 1e-10
+"""Above what truncation (1e-15 a composition) and rounding may add to a divergence."""
 _LEAST_LOG: Final = -700.0
 _GAUSSIANS: Final = (CallLaw.GAUSSIAN, CallLaw.DISCRETE_GAUSSIAN)
-_WITHOUT_CHORDS: Final = (CallLaw.EXPONENTIAL, CallLaw.PURE, CallLaw.RANDOMISED_RESPONSE)
-"""Their losses are rounded up to the grid; dp-accounting puts chords between the others'."""
+_FEW_LOSSES: Final = (CallLaw.EXPONENTIAL, CallLaw.PURE, CallLaw.RANDOMISED_RESPONSE)
+"""Covered by randomised response, whose steps have few losses together: rounded once."""
+_MOST_RESOLVED: Final = 700.0
+"""Of larger losses exp(-loss) is 0 in floating point."""
 _WHOLE_ORDERS: Final = np.array([*range(2, 65), 80, 96, 128, 192, 256, 512, 1024], dtype=float)
 
 
@@ -102,7 +104,7 @@ def figures(calls: Sequence[Call], *, delta: float) -> tuple[Figure, ...]:
 def _figure(name: str, epsilon: float) -> Figure:
     if math.isfinite(epsilon):
         return Figure(name, epsilon)
-    return Figure(name, None, "no epsilon holds at this delta")
+    return Figure(name, None, "no epsilon up to 700 holds at this delta")
 
 
 def _is_plain_gaussian(call: Call) -> bool:
@@ -130,25 +132,39 @@ def _pure(call: Call) -> float:
 
 
 def _lower(calls: Sequence[Call], *, delta: float, near: float, way: int) -> float:
-    steps = sum(1 if _is_plain_gaussian(one) else one.steps for one in calls)
-    largest = max((one.largest_loss for one in calls if one.law not in _GAUSSIANS), default=0.0)
-    width = max(_FINEST, largest / _MOST_POINTS, min(1e-3, _SHARE_LOST * near / steps))
+    steps = sum(one.steps for one in calls if _is_rounded_each_step(one))
+    fine = min(1e-3, _SHARE_LOST * near / max(1, steps))
+    width = max(_FINEST, _largest(calls) / _MOST_POINTS, fine)
     parts = [part for one in calls for part in _low_parts(one, width, way)]
     plain = [one for one in calls if _is_plain_gaussian(one)]
     if plain:
         parts.append(_gaussian(1 / _mu(plain), 1.0, width, up=False))
-    return _epsilon(parts, delta * (1 + 1e-6) + _MARGIN)
+    return min(_epsilon(parts, delta * (1 + 1e-6) + _MARGIN), _MOST_RESOLVED)
+
+
+def _is_rounded_each_step(call: Call) -> bool:
+    return not (_is_plain_gaussian(call) or _needs_test(call)) and call.law not in _FEW_LOSSES
 
 
 def _upper(calls: Sequence[Call], *, delta: float) -> float:
-    largest = max((one.largest_loss for one in calls if one.law not in _GAUSSIANS), default=0.0)
-    rounded = sum(one.steps for one in calls if one.law in _WITHOUT_CHORDS)
-    width = max(_FINEST, largest / _MOST_POINTS, _WIDTH / max(1, rounded / 10))
+    width = max(_WIDTH, _largest(calls) / _MOST_POINTS)
     parts = [_high_part(one, width) for one in calls if not _is_plain_gaussian(one)]
     plain = [one for one in calls if _is_plain_gaussian(one)]
     if plain:
         parts.append(_gaussian(1 / _mu(plain), 1.0, width, up=True))
-    return _epsilon(parts, delta)
+    epsilon = _epsilon(parts, delta)
+    return epsilon if epsilon < _MOST_RESOLVED else math.inf
+
+
+def _largest(calls: Sequence[Call]) -> float:
+    """The largest loss of one step, of Gaussian noise ten standard deviations out."""
+    plain = _mu([one for one in calls if _is_plain_gaussian(one)])
+    others = [
+        one.ratio * (one.ratio / 2 + 10) if one.law in _GAUSSIANS else one.largest_loss
+        for one in calls
+        if not _is_plain_gaussian(one)
+    ]
+    return max([plain * (plain / 2 + 10), *others])
 
 
 def _epsilon(parts: Sequence[PrivacyLossDistribution], delta: float) -> float:
@@ -162,23 +178,18 @@ def _epsilon(parts: Sequence[PrivacyLossDistribution], delta: float) -> float:
 
 def _high_part(call: Call, width: float) -> PrivacyLossDistribution:
     """Steps of one call, their losses rounded up."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-    from dp_accounting.pld.common import DifferentialPrivacyParameters
-
     if call.sampling is Sampling.SHUFFLED:  # in an epoch the record is in one sum
         epochs = math.ceil(call.steps * call.sampling_rate - 1e-9)
         return _gaussian(1 / (call.ratio * math.sqrt(epochs)), 1.0, width, up=True)
-    if call.law not in (CallLaw.EXPONENTIAL, CallLaw.PURE):
-        return _known(call, width, up=True).self_compose(call.steps)
-    one = DifferentialPrivacyParameters(call.largest_loss, 0.0)
-    part = pld.from_privacy_parameters(one, value_discretization_interval=width)
-    return part.self_compose(call.steps)
+    if call.law in _FEW_LOSSES:
+        return _responses(call, width, up=True)
+    return _known(call, width).self_compose(call.steps)
 
 
 def _low_parts(call: Call, width: float, way: int) -> Iterator[PrivacyLossDistribution]:
     """Steps of one call, their losses rounded down; none if nothing is known of them."""
     if call.other_scale is not None:
-        yield _two_outcomes(*_variance_test(call, way), width)
+        yield _tests(*_variance_test(call, way), 1, width)
     elif call.sampling is Sampling.SHUFFLED and call.sampling_rate < 1:
         epochs = math.floor(call.steps * call.sampling_rate + 1e-9)
         if epochs == 0:
@@ -187,14 +198,16 @@ def _low_parts(call: Call, width: float, way: int) -> Iterator[PrivacyLossDistri
             mu = call.ratio * math.sqrt(epochs / call.batches)
             yield _gaussian(1 / mu, 1.0, width, up=False)
         else:
-            yield _two_outcomes(*_largest_sum_test(call, way), width).self_compose(epochs)
+            yield _tests(*_largest_sum_test(call, way), epochs, width)
     elif call.law is CallLaw.EXPONENTIAL:
-        yield _two_outcomes(*_choice_test(call, way), width).self_compose(call.steps)
+        yield _tests(*_choice_test(call, way), call.steps, width)
+    elif call.law is CallLaw.RANDOMISED_RESPONSE:
+        yield _responses(call, width, up=False)
     elif call.law is not CallLaw.PURE and not _is_plain_gaussian(call):
         yield _known(call, width, up=False).self_compose(call.steps)
 
 
-def _known(call: Call, width: float, *, up: bool) -> PrivacyLossDistribution:
+def _known(call: Call, width: float, *, up: bool = True) -> PrivacyLossDistribution:
     """One step of a law that dp-accounting knows."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -205,10 +218,6 @@ def _known(call: Call, width: float, *, up: bool) -> PrivacyLossDistribution:
             "value_discretization_interval": width,
         },
     )
-    if call.law is CallLaw.RANDOMISED_RESPONSE:
-        k = call.categories
-        assert call.probability is not None  # checked by the call
-        return pld.from_randomized_response((1 - call.probability) * k / (k - 1), k, **rounding)
     assert call.scale is not None  # checked by the call
     whole = int(call.sensitivity)
     if call.law is CallLaw.GAUSSIAN:
@@ -238,20 +247,51 @@ def _gaussian(scale: float, rate: float, width: float, *, up: bool) -> PrivacyLo
     )
 
 
-def _two_outcomes(inside: float, outside: float, width: float) -> PrivacyLossDistribution:
-    """A test, by the log probabilities of its outcome in both worlds; losses rounded down."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
+def _responses(call: Call, width: float, *, up: bool) -> PrivacyLossDistribution:
+    """All steps of randomised response, exactly; of another bounded loss, which it exceeds."""
+    x = call.largest_loss
+    kept, other = float(expit(x)), float(expit(-x))
+    if call.law is CallLaw.RANDOMISED_RESPONSE:
+        assert call.probability is not None  # checked by the call
+        kept, other = call.probability, (1 - call.probability) / (call.categories - 1)
+    ones = np.arange(-call.steps, call.steps + 1)
+    mass: FloatArray
+    if call.categories == 2:
+        mass = np.where(ones % 2 == call.steps % 2, 1.0, 0.0)
+        mass *= binom.pmf((ones + call.steps) // 2, call.steps, kept)
+    else:
+        mass = np.zeros(len(ones))
+        mass[:3] = other, 1 - kept - other, kept
+        mass = np.maximum(np.fft.irfft(np.fft.rfft(mass) ** call.steps, len(ones)), 0.0)
+    return _on_grid(np.asarray(x * ones, dtype=np.float64), mass, mass[::-1], width, up=up)
 
-    logs = [
-        {0: max(one, _LEAST_LOG), 1: math.log(max(-math.expm1(one), math.exp(_LEAST_LOG)))}
-        for one in (outside, inside)
-    ]
-    return pld.from_two_probability_mass_functions(
-        logs[0],
-        logs[1],
-        pessimistic_estimate=False,
-        value_discretization_interval=width,
-        symmetric=False,
+
+def _tests(inside: float, outside: float, times: int, width: float) -> PrivacyLossDistribution:
+    """Repeated tests, by the log probabilities of their outcome in both worlds; rounded down."""
+    logs = [max(one, _LEAST_LOG) for one in (inside, outside)]
+    none = [math.log(max(-math.expm1(one), math.exp(_LEAST_LOG))) for one in logs]
+    seen = np.arange(times + 1)
+    in_, out = (np.asarray(binom.pmf(seen, times, math.exp(one))) for one in logs)
+    losses = seen * (logs[0] - logs[1]) + (times - seen) * (none[0] - none[1])
+    return _on_grid(losses, in_, out, width, up=False)
+
+
+def _on_grid(
+    losses: FloatArray, inside: FloatArray, outside: FloatArray, width: float, *, up: bool
+) -> PrivacyLossDistribution:
+    """Outcomes by their privacy loss and their probabilities in both worlds."""
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution as Loss
+
+    parts: list[object] = []
+    for loss, mass in ((losses, inside), (-losses, outside)):
+        places = (np.ceil if up else np.floor)(loss / width).astype(np.int64)
+        found = np.bincount(places - places.min(), weights=mass)
+        kept = np.flatnonzero(found > 0)
+        rounded = dict(zip((kept + places.min()).tolist(), found[kept].tolist(), strict=True))
+        parts += [rounded, max(0.0, 1.0 - float(mass.sum())) if up else 0.0]
+    first, missing, second, missing_too = parts
+    return Loss.create_from_rounded_probability(
+        first, missing, width, up, second, missing_too, symmetric=False
     )
 
 

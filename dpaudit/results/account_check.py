@@ -25,6 +25,9 @@ from dpaudit.results.verdict import Verdict
 _LOOSE: Final = 1.05
 """A stated epsilon this much above the largest account is called loose."""
 
+_LEAST: Final = 1e-3
+"""Smaller accounts are mostly rounding."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AccountCheck(Document):
@@ -40,7 +43,8 @@ class AccountCheck(Document):
         lower: What the calls cost at least; null if no epsilon holds.
         lower_from: What proves that.
         accounts: An epsilon from each accountant that covers the calls.
-        excess: The stated epsilon over the smallest account; null if there is none above 0.
+        excess: The stated epsilon over the smallest account, or over 0.001 if that is smaller;
+            null if there is no account.
         loose: Whether the stated epsilon is above every account.
         covers: What the accounts cover.
     """
@@ -76,7 +80,8 @@ class AccountCheck(Document):
         if self.verdict is Verdict.INCONCLUSIVE:
             return f"INCONCLUSIVE  {stated}, the calls cost {self.lower_text}; {least}"
         if self.loose and self.excess is not None:
-            return f"LOOSE  {stated} is {rounded(self.excess)} times what the calls cost"
+            excess = rounded_down(self.excess)
+            return f"LOOSE  {stated} is at least {excess} times what the calls cost"
         return f"COVERED  {stated} covers the calls; {least}"
 
     @property
@@ -143,7 +148,7 @@ def check_account(
     accounts = figures(calls, delta=delta) if replay is None else _accounts(calls, delta, replay)
     known = [one.epsilon for one in accounts if one.epsilon is not None]
     if replay is None:
-        lower = lower_limit(calls, delta=delta, near=min([*known, max(epsilon, 0.01)]))
+        lower = lower_limit(calls, delta=delta, near=max(min([*known, epsilon]), 0.01))
         lower_from = "from losses rounded down"
         covers = "two tables that move every answer by its sensitivity"
     else:
@@ -163,7 +168,7 @@ def check_account(
         lower=lower if math.isfinite(lower) else None,
         lower_from=lower_from,
         accounts=accounts,
-        excess=epsilon / min(known) if known and min(known) > 0 else None,
+        excess=epsilon / max(min(known), _LEAST) if known else None,
         loose=bool(known) and epsilon > _LOOSE * max(known),
         covers=covers,
     )

@@ -188,6 +188,39 @@ def test_without_delta_the_largest_losses_add_up() -> None:
     assert figures([gaussian], delta=0.0)[0].epsilon is None
 
 
+def test_many_categories_are_exact_too() -> None:
+    p, k, steps = 0.4, 4, 3
+    other = (1 - p) / (k - 1)
+    losses, masses = np.zeros(1), np.ones(1)
+    for _ in range(steps):  # kept, moved to the other world's category, or to a third
+        x = math.log(p / other)
+        losses = np.concatenate([losses + x, losses - x, losses])
+        masses = np.concatenate([masses * p, masses * other, masses * (k - 2) * other])
+
+    def delta_at(epsilon: float) -> float:
+        return float(np.sum(masses * -np.expm1(np.minimum(epsilon - losses, 0))))
+
+    call = Call(law=CallLaw.RANDOMISED_RESPONSE, probability=p, categories=k, steps=steps)
+    low, most = limits(call, delta=0.01)
+    exact = epsilon_of(delta_at, 0.01)
+    assert low <= exact <= most
+    assert low == pytest.approx(exact, abs=1e-3)
+    assert by("pld", call, delta=0.01) == pytest.approx(exact, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call(law=CallLaw.LAPLACE, scale=1e-3, steps=10),
+        Call(law=CallLaw.EXPONENTIAL, scale=1e-3),
+        Call(law=CallLaw.RANDOMISED_RESPONSE, probability=1 - 1e-12, steps=50),
+    ],
+)
+def test_no_limit_exceeds_an_account_where_losses_are_extreme(call: Call) -> None:
+    low, most = limits(call)
+    assert 600 < low <= 700 <= most
+
+
 def test_a_mechanism_of_no_known_law_proves_nothing_but_is_covered() -> None:
     call = Call(law=CallLaw.PURE, scale=10, steps=4)
     low, most = limits(call)

@@ -31,9 +31,9 @@ def check(*words: object) -> Result:
         (
             "smartnoise-sdk-621",
             ExitCode.PASS,
-            "LOOSE  stated epsilon 4.01 is 1.7 times what the calls cost",
+            "LOOSE  stated epsilon 4.01 is at least 1.69 times what",
         ),
-        ("opacus-813-asked", ExitCode.PASS, "LOOSE  stated epsilon 7.31 is 148000 times"),
+        ("opacus-813-asked", ExitCode.PASS, "LOOSE  stated epsilon 7.31 is at least 7310 times"),
         (
             "opacus-813-drawn",
             ExitCode.VIOLATION,
@@ -60,7 +60,10 @@ def test_known_cases_are_caught(case: str, code: ExitCode, headline: str) -> Non
 
 def test_the_wrong_term_of_the_odometer_alone_is_loose() -> None:
     done = check(CASES / "smartnoise-sdk-621.json", "--epsilon", 1414.46, "--quiet")
-    assert done.stdout.strip() == "LOOSE  stated epsilon 1410 is 599 times what the calls cost"
+    assert (
+        done.stdout.strip()
+        == "LOOSE  stated epsilon 1410 is at least 599 times what the calls cost"
+    )
 
 
 def test_one_document_with_everything(tmp_path: Path) -> None:
