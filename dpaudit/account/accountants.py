@@ -24,8 +24,9 @@ _WIDTH: Final = 1e-4
 _SHARE_LOST: Final = 0.04
 """Share of epsilon that rounding losses down may take: half of it does on average."""
 _FINEST: Final = 1e-6
-_MOST_POINTS: Final = 1e5
-"""Grid points of the largest loss of one call."""
+_MOST_POINTS: Final = 1e6
+"""Grid points of the largest loss of one call; a tenth of them where losses are huge."""
+_HUGE: Final = 50.0
 _WAYS: Final = 8
 """Tests that are tried where a lower limit needs a test."""
 _MARGIN: Final = 1e-10
@@ -122,10 +123,7 @@ def _mu(calls: Sequence[Call]) -> float:
 
 def _pure(call: Call) -> float:
     """The largest loss of the steps together; infinite for Gaussian noise."""
-    loss, q = call.largest_loss, call.sampling_rate
-    if q == 1 or math.isinf(loss):
-        return call.steps * loss
-    return call.steps * (loss + math.log(q + (1 - q) * math.exp(-loss)))
+    return call.steps * (math.inf if call.law in _GAUSSIANS else _one_step(call))
 
 
 # Privacy loss distributions
@@ -134,7 +132,7 @@ def _pure(call: Call) -> float:
 def _lower(calls: Sequence[Call], *, delta: float, near: float, way: int) -> float:
     steps = sum(one.steps for one in calls if _is_rounded_each_step(one))
     fine = min(1e-3, _SHARE_LOST * near / max(1, steps))
-    width = max(_FINEST, _largest(calls) / _MOST_POINTS, fine)
+    width = max(_FINEST, _coarsest(calls), fine)
     parts = [part for one in calls for part in _low_parts(one, width, way)]
     plain = [one for one in calls if _is_plain_gaussian(one)]
     if plain:
@@ -147,7 +145,7 @@ def _is_rounded_each_step(call: Call) -> bool:
 
 
 def _upper(calls: Sequence[Call], *, delta: float) -> float:
-    width = max(_WIDTH, _largest(calls) / _MOST_POINTS)
+    width = max(_WIDTH, _coarsest(calls))
     parts = [_high_part(one, width) for one in calls if not _is_plain_gaussian(one)]
     plain = [one for one in calls if _is_plain_gaussian(one)]
     if plain:
@@ -156,15 +154,18 @@ def _upper(calls: Sequence[Call], *, delta: float) -> float:
     return epsilon if epsilon < _MOST_RESOLVED else math.inf
 
 
-def _largest(calls: Sequence[Call]) -> float:
-    """The largest loss of one step, of Gaussian noise ten standard deviations out."""
+def _coarsest(calls: Sequence[Call]) -> float:
+    """A grid width for the largest loss of one step, of Gaussian noise ten deviations out."""
     plain = _mu([one for one in calls if _is_plain_gaussian(one)])
-    others = [
-        one.ratio * (one.ratio / 2 + 10) if one.law in _GAUSSIANS else one.largest_loss
-        for one in calls
-        if not _is_plain_gaussian(one)
-    ]
-    return max([plain * (plain / 2 + 10), *others])
+    others = [_one_step(one) for one in calls if not _is_plain_gaussian(one)]
+    largest = max([plain * (plain / 2 + 10), *others])
+    return largest / _MOST_POINTS * (1 if largest < _HUGE else 10)
+
+
+def _one_step(call: Call) -> float:
+    is_gaussian, q = call.law in _GAUSSIANS, call.sampling_rate
+    loss = call.ratio * (call.ratio / 2 + 10) if is_gaussian else call.largest_loss
+    return loss if q == 1 else loss + math.log(q + (1 - q) * math.exp(-loss))
 
 
 def _epsilon(parts: Sequence[PrivacyLossDistribution], delta: float) -> float:
