@@ -11,6 +11,7 @@ from dpaudit.cli import options
 from dpaudit.cli.command import PanelledCommand
 from dpaudit.cli.console import ExitCode, guarded, results, show, write_asked
 from dpaudit.cli.lazy import DefaultingGroup
+from dpaudit.errors import InputError
 from dpaudit.formatting import Row, headed
 
 
@@ -53,7 +54,15 @@ def pack(
     from dpaudit.evidence.signature import sign as signed_with
     from dpaudit.results.result import AuditResult
 
-    files = pack_files(AuditResult.load(run_folder))
+    try:
+        files = pack_files(AuditResult.load(run_folder))
+    except InputError:
+        if run_folder.is_file() and '"ledger"' in run_folder.read_text("utf-8", errors="replace"):
+            raise InputError(
+                f"{run_folder} is a replay: packs hold audits; give a run folder, or send the JSON "
+                "of the replay itself, which `dpaudit account check` reads"
+            ) from None
+        raise
     if sign is not None:
         signed = signed_with(files[MANIFEST], sign)
         files |= {SIGNATURE: signed.signature, KEY: signed.key}

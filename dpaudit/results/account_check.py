@@ -152,7 +152,8 @@ def check_account(
         lower_from = "from losses rounded down"
         covers = "two tables that move every answer by its sensitivity"
     else:
-        lower, lower_from = replay.proved, "proved by the replay"
+        lower = replay.proved
+        lower_from = "proved by the replay" if lower else "as the replay proves nothing here"
         covers = "the two tables of the replay, at the distances of one transcript"
     verdict = Verdict.INCONCLUSIVE
     if lower > epsilon * (1 + 1e-9):

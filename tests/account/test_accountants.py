@@ -252,8 +252,25 @@ def test_more_steps_cost_more_and_more_noise_less(call: Call) -> None:
     assert all(low <= most for low, most in of)
 
 
-@settings(max_examples=4, deadline=None)
-@given(st.lists(CALLS, min_size=1, max_size=3))
+TESTED = st.sampled_from(
+    [
+        Call(law=CallLaw.EXPONENTIAL, scale=8, steps=3),
+        Call(law=CallLaw.RANDOMISED_RESPONSE, probability=0.6, steps=4),
+        Call(law=CallLaw.RANDOMISED_RESPONSE, probability=0.4, categories=4, steps=2),
+        Call(law=CallLaw.PURE, scale=3, steps=2),
+        Call(
+            law=CallLaw.GAUSSIAN,
+            scale=2,
+            sampling=Sampling.SHUFFLED,
+            sampling_rate=0.1,
+            steps=20,
+        ),
+    ]
+)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.lists(CALLS | TESTED, min_size=1, max_size=3))
 def test_what_covers_the_calls_is_never_a_violation(calls: list[Call]) -> None:
     for figure in figures(calls, delta=DELTA):
         if figure.epsilon is not None:

@@ -185,7 +185,9 @@ def test_only_what_a_replay_proved_makes_a_violation(tmp_path: Path) -> None:
     unlimited = replay(tmp_path, line(), proved=None)
     assert check(unlimited).stdout.startswith("VIOLATION  stated epsilon 2, the calls cost no li")
     failed = replay(tmp_path, line(), verdict=Verdict.INCONCLUSIVE)
-    assert check(failed, "--epsilon", 1.6).exit_code == ExitCode.INCONCLUSIVE
+    done = check(failed, "--epsilon", 1.6)
+    assert done.exit_code == ExitCode.INCONCLUSIVE
+    assert "at least 0, as the replay proves nothing here" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -319,6 +319,7 @@ def test_a_replay_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "replay.json").write_text('{"schema_version": 1, "ledger": []}')
     done = evidence(tmp_path / "replay.json", "-o", tmp_path / "pack.zip")
     assert done.exit_code == ExitCode.USAGE
+    assert "replay.json is a replay: packs hold audits" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
