@@ -12,8 +12,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
-ELSEWHERE = re.compile(r"nvidia-.+|cuda-.+|triton|colorama|appnope|cffi|pycparser")
-"""What only CUDA, Windows, macOS or PyPy need: the tests' versions do not have it."""
+ELSEWHERE = re.compile(r"nvidia-.+|cuda-.+|triton|colorama|appnope")
+"""What only CUDA, Windows or macOS need: the tests' versions do not have it."""
 
 
 def pinned(requirement: str) -> tuple[str, str]:

@@ -158,7 +158,7 @@ class LaplaceNoisyMax(NoisyMax):
         return vote_table(Mechanism.NOISY_MAX, self.teachers, self.scale)
 
     def _rdp_of_counts(self, order: FloatArray) -> FloatArray:
-        return 2.0 * _rdp_of_randomised_response(order, 1.0 / self.scale)
+        return 2.0 * randomised_response_rdp(order, 1.0 / self.scale)
 
     @property
     def _pure(self) -> float:
@@ -270,7 +270,7 @@ class ConfidentNoisyMax:
         return _claim(self.epsilon(labels, delta=delta), delta, source)
 
 
-def _rdp_of_randomised_response(order: FloatArray, epsilon: float) -> FloatArray:
+def randomised_response_rdp(order: FloatArray, epsilon: float) -> FloatArray:
     """Rényi divergence of a bit kept with odds e**epsilon from the same bit flipped.
 
     ln(p e**x + (1 - p) e**-x) / (a - 1) with x = (a - 1) epsilon, p = 1 / (1 + e**-epsilon);

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.check import check
+from dpaudit.cli.command import PanelledCommand
 from dpaudit.cli.console import guarded, results
+from dpaudit.cli.lazy import DefaultingGroup
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, aligned, counted, headed, percent, rounded_up, row_lines
 from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
@@ -114,8 +117,18 @@ class _Question:
         ]
 
 
+account = typer.Typer(
+    cls=DefaultingGroup,
+    add_completion=False,
+    help="Computes privacy costs: of labels (the default command), or of recorded mechanism calls.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@account.command("labels", cls=PanelledCommand)
 @guarded
-def account(
+def label_costs(
     teachers: Annotated[int, typer.Option(metavar="K", help="Number of teachers.")],
     epsilon: Annotated[
         float | None,
@@ -262,3 +275,6 @@ def _headline(question: _Question, rows: Sequence[Prospect]) -> str:
 def _floor(probability: float) -> float:
     """Three decimals, rounded down: what is marked as below 0.6 never reads 0.600."""
     return math.floor(1000 * probability + 1e-6) / 1000
+
+
+account.command(cls=PanelledCommand)(check)

@@ -51,6 +51,23 @@ class SuggestingGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+class DefaultingGroup(SuggestingGroup):
+    """Commands by name, the first of which may be called without its name.
+
+    Attributes:
+        takes_argument: Whether any other word begins the first command, too, not only an option.
+    """
+
+    takes_argument: ClassVar[bool] = False
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts the name of the first command before words of its own."""
+        known = [*self.list_commands(ctx), *ctx.help_option_names]
+        if args and args[0] not in known and (self.takes_argument or args[0][:1] == "-"):
+            args = [known[0], *args]
+        return super().parse_args(ctx, args)
+
+
 class LazyGroup(SuggestingGroup):
     """Commands by name, listed without being imported.
 

@@ -101,6 +101,7 @@ class Commands(LazyGroup):
             "explain": Command(
                 "explain", "explain", "Cause of a violation: the fix that removes the leak."
             ),
+            "evidence": Command("evidence", "evidence", "A run as one file that others can check."),
             "bounds": Command("bounds", "bounds", "Every bound of a run, recomputed."),
             "compare": Command("compare", "compare", "Several runs side by side."),
             "history": Command("compare", "history", "Runs of a folder, version by version."),
@@ -119,7 +120,9 @@ class Commands(LazyGroup):
             "synthesize": Command(
                 "synthesize", "synthesize", "Synthetic rows as CSV, and their claim."
             ),
-            "account": Command("account", "account", "Privacy cost of a PATE ensemble's labels."),
+            "account": Command(
+                "account", "account", "Privacy cost of labels, and of recorded calls."
+            ),
             "list": Command("list", "list_registered", "Generators, attacks, libraries, bounds."),
             "show": Command("show", "show", "Description and parameters of one of them."),
             "doctor": Command("doctor", "doctor", "State of this installation."),

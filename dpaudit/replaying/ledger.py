@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dpaudit.account.calls import Call, CallLaw
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.replaying.guarantee import gaussian_epsilon
@@ -242,6 +243,42 @@ def _largest_bounded(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np
         with np.errstate(invalid="ignore"):
             largest = np.maximum(largest, np.where(possible, np.abs(inside - outside), 0.0))
     return largest
+
+
+class Recorded(NamedTuple):
+    """The lines of a ledger as mechanism calls.
+
+    Attributes:
+        calls: One for each line that the record moves.
+        unknown: Why the cost of the lines together is not known; None if it is.
+    """
+
+    calls: tuple[Call, ...]
+    unknown: str | None
+
+
+def recorded_calls(lines: Sequence[LedgerLine]) -> Recorded:
+    """The lines of a ledger as mechanism calls, for an accountant.
+
+    A line keeps the sum of its steps: Gaussian ones are one step of their mu, others have their
+    largest loss.
+
+    Args:
+        lines: The ledger.
+    """
+    calls = []
+    for one in lines:
+        if one.other_scale is not None:
+            return Recorded((), f"the scale of the noise at {one.place} depends on the data")
+        if one.mu is None and one.epsilon is None:
+            return Recorded((), f"the largest loss of a step at {one.place} is not known")
+        if one.mu is not None and (one.sampling is not None or one.law != Gaussian.name):
+            return Recorded((), f"the steps at {one.place} are not kept one by one")
+        if one.mu is not None:
+            calls.append(Call(law=CallLaw.GAUSSIAN, scale=1.0, sensitivity=one.mu))
+        elif one.epsilon is not None and one.epsilon > 0:
+            calls.append(Call(law=CallLaw.PURE, scale=1.0, sensitivity=one.epsilon))
+    return Recorded(tuple(calls), None)
 
 
 class Computed(NamedTuple):

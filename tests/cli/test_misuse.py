@@ -21,7 +21,7 @@ WRONG = {
         "no such option --models (did you mean '--shadow-models'?); see dpaudit audit --help-all"
     ),
     "account --eps 1": (
-        "no such option --eps (did you mean '--epsilon'?); see dpaudit account --help"
+        "no such option --eps (did you mean '--epsilon'?); see dpaudit account labels --help"
     ),
     "audit -z7 null": "no such option -z; see dpaudit audit --help-all",
     "audit null --epsilon x": "--epsilon must be a number, not x; see dpaudit audit --help",

@@ -202,7 +202,8 @@ HOMES = (
     *("comparison.compare", "explain.explanation", "frontiers.record", "labels.audit"),
     *("probe.result", "released_data.result", "replaying.record", "results.record"),
     *("trace.run", "usefulness.report", "auditing.plan", "auditing.bisection"),
-    *("results.label_costs", "results.recomputed"),
+    *("evidence.check", "evidence.pack"),
+    *("results.account_check", "results.label_costs", "results.recomputed"),
 )
 DOCUMENTS = [
     kind

@@ -1,0 +1,397 @@
+"""What recorded calls cost: a limit that is certainly too low, and several that are high enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from scipy.special import expit, gammaln, logsumexp
+from scipy.stats import binom, chi2, norm
+
+from dpaudit.account.calls import Call, CallLaw, Sampling
+from dpaudit.account.conversion import ORDERS, FloatArray, epsilon_from_rdp
+from dpaudit.account.noisy_max import randomised_response_rdp
+from dpaudit.model.gaussian import gaussian_epsilon
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+_WIDTH: Final = 1e-4
+"""Grid width of losses that are rounded up, as dp-accounting's own."""
+_SHARE_LOST: Final = 0.04
+"""Share of epsilon that rounding losses down may take: half of it does on average."""
+_FINEST: Final = 1e-6
+_MOST_POINTS: Final = 1e6
+"""Grid points of the largest loss of one call; a tenth of them where losses are huge."""
+_HUGE: Final = 50.0
+_WAYS: Final = 8
+"""Tests that are tried where a lower limit needs a test."""
+_MARGIN: Final = 1e-10
+"""Above what truncation (1e-15 a composition) and rounding may add to a divergence."""
+_LEAST_LOG: Final = -700.0
+_GAUSSIANS: Final = (CallLaw.GAUSSIAN, CallLaw.DISCRETE_GAUSSIAN)
+_FEW_LOSSES: Final = (CallLaw.EXPONENTIAL, CallLaw.PURE, CallLaw.RANDOMISED_RESPONSE)
+"""Covered by randomised response, whose steps have few losses together: rounded once."""
+_MOST_RESOLVED: Final = 700.0
+"""Of larger losses exp(-loss) is 0 in floating point."""
+_WHOLE_ORDERS: Final = np.array([*range(2, 65), 80, 96, 128, 192, 256, 512, 1024], dtype=float)
+
+
+class Figure(NamedTuple):
+    """What one accountant says.
+
+    Attributes:
+        accountant: Its name.
+        epsilon: An epsilon that covers the calls; null if it has none.
+        note: Why it has none; else null.
+    """
+
+    accountant: str
+    epsilon: float | None
+    note: str | None = None
+
+
+def lower_limit(calls: Sequence[Call], *, delta: float, near: float) -> float:
+    """An epsilon that is certainly not above that of the calls.
+
+    It holds for the two tables that move every answer by its sensitivity. Privacy losses are
+    rounded down, so that the divergence of the calls together is at least the computed one
+    (dp-accounting's optimistic estimate). Where the law of the losses has no such form,
+    only the outcome of a test of the answers counts, which shows less than they do: the largest
+    of a shuffled table's sums (Chua et al. 2024) or their total, the variance of noise whose scale
+    depends on the data, the choice between two groups of candidates.
+
+    Args:
+        calls: The calls.
+        delta: The delta, in [0, 1).
+        near: About how large epsilon is: sets the resolution.
+
+    Returns:
+        The largest of the limits found; infinity if no epsilon holds.
+    """
+    if delta == 0:
+        return sum(_pure(one) for one in calls)
+    if all(_is_plain_gaussian(one) for one in calls):
+        return gaussian_epsilon(_mu(calls), delta)
+    ways = _WAYS if any(_needs_test(one) for one in calls) else 1
+    return max(_lower(calls, delta=delta, near=near, way=way) for way in range(ways))
+
+
+def figures(calls: Sequence[Call], *, delta: float) -> tuple[Figure, ...]:
+    """What the accountants say, each an epsilon that covers the calls.
+
+    Args:
+        calls: The calls.
+        delta: The delta, in [0, 1).
+    """
+    if any(one.other_scale is not None for one in calls):
+        return (Figure("all", None, "the scale of the noise depends on the data"),)
+    if delta == 0:
+        return (_figure("exact (dpaudit)", sum(_pure(one) for one in calls)),)
+    exact = []
+    if all(_is_plain_gaussian(one) for one in calls):
+        exact = [_figure("exact (dpaudit)", gaussian_epsilon(_mu(calls), delta))]
+    return (
+        *exact,
+        _figure("rdp (dpaudit)", _rdp_epsilon(calls, delta)),
+        _figure("pld (dp-accounting)", _upper(calls, delta=delta)),
+        *_opacus(calls, delta),
+    )
+
+
+def _figure(name: str, epsilon: float) -> Figure:
+    if math.isfinite(epsilon):
+        return Figure(name, epsilon)
+    return Figure(name, None, "no epsilon up to 700 holds at this delta")
+
+
+def _is_plain_gaussian(call: Call) -> bool:
+    return call.law is CallLaw.GAUSSIAN and call.sampling_rate == 1 and call.other_scale is None
+
+
+def _needs_test(call: Call) -> bool:
+    shuffled = call.sampling is Sampling.SHUFFLED and call.sampling_rate < 1
+    return shuffled or call.other_scale is not None or call.law is CallLaw.EXPONENTIAL
+
+
+def _mu(calls: Sequence[Call]) -> float:
+    return math.sqrt(sum(one.steps * one.ratio**2 for one in calls))
+
+
+def _pure(call: Call) -> float:
+    """The largest loss of the steps together; infinite for Gaussian noise."""
+    return call.steps * (math.inf if call.law in _GAUSSIANS else _one_step(call))
+
+
+# Privacy loss distributions
+
+
+def _lower(calls: Sequence[Call], *, delta: float, near: float, way: int) -> float:
+    steps = sum(one.steps for one in calls if _is_rounded_each_step(one))
+    fine = min(1e-3, _SHARE_LOST * near / max(1, steps))
+    width = max(_FINEST, _coarsest(calls), fine)
+    parts = [part for one in calls for part in _low_parts(one, width, way)]
+    plain = [one for one in calls if _is_plain_gaussian(one)]
+    if plain:
+        parts.append(_gaussian(1 / _mu(plain), 1.0, width, up=False))
+    return min(_epsilon(parts, delta * (1 + 1e-6) + _MARGIN), _MOST_RESOLVED)
+
+
+def _is_rounded_each_step(call: Call) -> bool:
+    return not (_is_plain_gaussian(call) or _needs_test(call)) and call.law not in _FEW_LOSSES
+
+
+def _upper(calls: Sequence[Call], *, delta: float) -> float:
+    width = max(_WIDTH, _coarsest(calls))
+    parts = [_high_part(one, width) for one in calls if not _is_plain_gaussian(one)]
+    plain = [one for one in calls if _is_plain_gaussian(one)]
+    if plain:
+        parts.append(_gaussian(1 / _mu(plain), 1.0, width, up=True))
+    epsilon = _epsilon(parts, delta)
+    return epsilon if epsilon < _MOST_RESOLVED else math.inf
+
+
+def _coarsest(calls: Sequence[Call]) -> float:
+    """A grid width for the largest loss of one step, of Gaussian noise ten deviations out."""
+    plain = _mu([one for one in calls if _is_plain_gaussian(one)])
+    others = [_one_step(one) for one in calls if not _is_plain_gaussian(one)]
+    largest = max([plain * (plain / 2 + 10), *others])
+    return largest / _MOST_POINTS * (1 if largest < _HUGE else 10)
+
+
+def _one_step(call: Call) -> float:
+    is_gaussian, q = call.law in _GAUSSIANS, call.sampling_rate
+    loss = call.ratio * (call.ratio / 2 + 10) if is_gaussian else call.largest_loss
+    return loss if q == 1 else loss + math.log(q + (1 - q) * math.exp(-loss))
+
+
+def _epsilon(parts: Sequence[PrivacyLossDistribution], delta: float) -> float:
+    if not parts:
+        return 0.0
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.compose(part)
+    return max(0.0, float(whole.get_epsilon_for_delta(delta)))
+
+
+def _high_part(call: Call, width: float) -> PrivacyLossDistribution:
+    """Steps of one call, their losses rounded up."""
+    if call.sampling is Sampling.SHUFFLED:  # in an epoch the record is in one sum
+        epochs = math.ceil(call.steps * call.sampling_rate - 1e-9)
+        return _gaussian(1 / (call.ratio * math.sqrt(epochs)), 1.0, width, up=True)
+    if call.law in _FEW_LOSSES:
+        return _responses(call, width, up=True)
+    return _known(call, width).self_compose(call.steps)
+
+
+def _low_parts(call: Call, width: float, way: int) -> Iterator[PrivacyLossDistribution]:
+    """Steps of one call, their losses rounded down; none if nothing is known of them."""
+    if call.other_scale is not None:
+        yield _tests(*_variance_test(call, way), 1, width)
+    elif call.sampling is Sampling.SHUFFLED and call.sampling_rate < 1:
+        epochs = math.floor(call.steps * call.sampling_rate + 1e-9)
+        if epochs == 0:
+            return
+        if way == 0:  # the total of an epoch's sums is a Gaussian answer itself
+            mu = call.ratio * math.sqrt(epochs / call.batches)
+            yield _gaussian(1 / mu, 1.0, width, up=False)
+        else:
+            yield _tests(*_largest_sum_test(call, way), epochs, width)
+    elif call.law is CallLaw.EXPONENTIAL:
+        yield _tests(*_choice_test(call, way), call.steps, width)
+    elif call.law is CallLaw.RANDOMISED_RESPONSE:
+        yield _responses(call, width, up=False)
+    elif call.law is not CallLaw.PURE and not _is_plain_gaussian(call):
+        yield _known(call, width, up=False).self_compose(call.steps)
+
+
+def _known(call: Call, width: float, *, up: bool = True) -> PrivacyLossDistribution:
+    """One step of a law that dp-accounting knows."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    q, rounding = (
+        call.sampling_rate,
+        {
+            "pessimistic_estimate": up,
+            "value_discretization_interval": width,
+        },
+    )
+    assert call.scale is not None  # checked by the call
+    whole = int(call.sensitivity)
+    if call.law is CallLaw.GAUSSIAN:
+        return _gaussian(1 / call.ratio, q, width, up=up)
+    if call.law is CallLaw.LAPLACE:
+        return pld.from_laplace_mechanism(
+            1 / call.ratio, sampling_prob=q, use_connect_dots=up, **rounding
+        )
+    if call.law is CallLaw.DISCRETE_LAPLACE:
+        return pld.from_discrete_laplace_mechanism(
+            1 / call.scale, whole, sampling_prob=q, use_connect_dots=up, **rounding
+        )
+    return pld.from_discrete_gaussian_mechanism(
+        call.scale, whole, sampling_prob=q, use_connect_dots=up, **rounding
+    )
+
+
+def _gaussian(scale: float, rate: float, width: float, *, up: bool) -> PrivacyLossDistribution:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    return pld.from_gaussian_mechanism(
+        scale,
+        pessimistic_estimate=up,
+        value_discretization_interval=width,
+        sampling_prob=rate,
+        use_connect_dots=up,
+    )
+
+
+def _responses(call: Call, width: float, *, up: bool) -> PrivacyLossDistribution:
+    """All steps of randomised response, exactly; of another bounded loss, which it exceeds."""
+    x = call.largest_loss
+    kept, other = float(expit(x)), float(expit(-x))
+    if call.law is CallLaw.RANDOMISED_RESPONSE:
+        assert call.probability is not None  # checked by the call
+        kept, other = call.probability, (1 - call.probability) / (call.categories - 1)
+    ones = np.arange(-call.steps, call.steps + 1)
+    mass: FloatArray
+    if call.categories == 2:
+        mass = np.where(ones % 2 == call.steps % 2, 1.0, 0.0)
+        mass *= binom.pmf((ones + call.steps) // 2, call.steps, kept)
+    else:
+        mass = np.zeros(len(ones))
+        mass[:3] = other, 1 - kept - other, kept
+        mass = np.maximum(np.fft.irfft(np.fft.rfft(mass) ** call.steps, len(ones)), 0.0)
+    return _on_grid(np.asarray(x * ones, dtype=np.float64), mass, mass[::-1], width, up=up)
+
+
+def _tests(inside: float, outside: float, times: int, width: float) -> PrivacyLossDistribution:
+    """Repeated tests, by the log probabilities of their outcome in both worlds; rounded down."""
+    logs = [max(one, _LEAST_LOG) for one in (inside, outside)]
+    none = [math.log(max(-math.expm1(one), math.exp(_LEAST_LOG))) for one in logs]
+    seen = np.arange(times + 1)
+    in_, out = (np.asarray(binom.pmf(seen, times, math.exp(one))) for one in logs)
+    losses = seen * (logs[0] - logs[1]) + (times - seen) * (none[0] - none[1])
+    return _on_grid(losses, in_, out, width, up=False)
+
+
+def _on_grid(
+    losses: FloatArray, inside: FloatArray, outside: FloatArray, width: float, *, up: bool
+) -> PrivacyLossDistribution:
+    """Outcomes by their privacy loss and their probabilities in both worlds."""
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution as Loss
+
+    parts: list[object] = []
+    for loss, mass in ((losses, inside), (-losses, outside)):
+        places = (np.ceil if up else np.floor)(loss / width).astype(np.int64)
+        found = np.bincount(places - places.min(), weights=mass)
+        kept = np.flatnonzero(found > 0)
+        rounded = dict(zip((kept + places.min()).tolist(), found[kept].tolist(), strict=True))
+        parts += [rounded, max(0.0, 1.0 - float(mass.sum())) if up else 0.0]
+    first, missing, second, missing_too = parts
+    return Loss.create_from_rounded_probability(
+        first, missing, width, up, second, missing_too, symmetric=False
+    )
+
+
+def _variance_test(call: Call, way: int) -> tuple[float, float]:
+    """Whether the squares of all noise are small: chi-squared in both worlds."""
+    assert call.scale is not None  # checked by the call
+    assert call.other_scale is not None  # else there is nothing to test
+    numbers = call.dimensions * call.steps
+    narrow, wide = sorted((call.scale, call.other_scale))
+    level = (0.2, 0.5, 0.8, 0.95, 0.99, 1 - 1e-3, 1 - 1e-5, 1 - 1e-7)[way]
+    limit = float(chi2.ppf(level, numbers))
+    small = [float(chi2.logcdf(limit * (narrow / of) ** 2, numbers)) for of in (narrow, wide)]
+    return (small[0], small[1]) if call.scale == narrow else (small[1], small[0])
+
+
+def _largest_sum_test(call: Call, way: int) -> tuple[float, float]:
+    """Whether the largest of an epoch's noisy sums is above a limit (Chua et al. 2024)."""
+    limit = float(norm.isf(10.0 ** -(way - 1) * 0.1 / call.batches))
+    none = call.batches * float(norm.logcdf(limit))
+    others = (call.batches - 1) * float(norm.logcdf(limit))
+    inside = -math.expm1(float(norm.logcdf(limit - call.ratio)) + others)
+    return math.log(inside), math.log(-math.expm1(none))
+
+
+def _choice_test(call: Call, way: int) -> tuple[float, float]:
+    """Candidates of which some gain the sensitivity and the others lose it, the first chosen."""
+    loss = call.largest_loss
+    gained = loss * (0.5 + 0.49 * way / (_WAYS - 1))
+    outside = math.log(-math.expm1(gained - loss)) - math.log(-math.expm1(-loss)) - gained
+    return min(outside + gained, -1e-300), outside
+
+
+# Rényi divergences
+
+
+def _rdp_epsilon(calls: Sequence[Call], delta: float) -> float:
+    whole = any(one.law is CallLaw.GAUSSIAN and one.sampling_rate < 1 for one in calls)
+    orders = _WHOLE_ORDERS if whole else ORDERS
+    total = np.zeros_like(orders)
+    for one in calls:
+        total = total + _rdp(one, orders)
+    return epsilon_from_rdp(orders, total, delta=delta)
+
+
+def _rdp(call: Call, orders: FloatArray) -> FloatArray:
+    """Rényi divergence of all steps of a call at each order; an upper limit."""
+    if call.law in _GAUSSIANS and call.sampling is Sampling.SHUFFLED:
+        epochs = math.ceil(call.steps * call.sampling_rate - 1e-9)
+        return np.asarray(epochs * orders * call.ratio**2 / 2)
+    if call.law is CallLaw.GAUSSIAN and call.sampling_rate < 1:
+        return call.steps * np.array([_sampled_gaussian(call, order) for order in orders])
+    if call.law in _GAUSSIANS:  # Canonne, Kamath and Steinke 2020 for the discrete one
+        return np.asarray(call.steps * orders * call.ratio**2 / 2)
+    loss = _pure(call) / call.steps
+    if call.law is CallLaw.LAPLACE and call.sampling_rate == 1:  # Mironov 2017, Proposition 6
+        logs = [
+            np.log(orders / (2 * orders - 1)) + (orders - 1) * loss,
+            np.log((orders - 1) / (2 * orders - 1)) - orders * loss,
+        ]
+        return np.asarray(call.steps * logsumexp(logs, axis=0) / (orders - 1))
+    if call.law is CallLaw.RANDOMISED_RESPONSE:
+        k, p = call.categories, call.probability
+        assert p is not None  # checked by the call
+        true, other = math.log(p), math.log((1 - p) / (k - 1))
+        logs = [orders * one + (1 - orders) * two for one, two in ((true, other), (other, true))]
+        if k > 2:
+            logs.append(np.full_like(orders, math.log(k - 2) + other))
+        return np.asarray(call.steps * logsumexp(logs, axis=0) / (orders - 1))
+    # Of a loss within limits randomised response has the most (Bun and Steinke 2016); that of the
+    # exponential mechanism has a range, too (Cesar and Rogers 2021).
+    most = randomised_response_rdp(orders, loss)
+    if call.law is CallLaw.EXPONENTIAL:
+        most = np.minimum(most, orders * loss**2 / 8)
+    return np.asarray(call.steps * most)
+
+
+def _sampled_gaussian(call: Call, order: float) -> float:
+    """Of one Poisson-sampled step at a whole order (Mironov, Talwar and Zhang 2019)."""
+    q, k = call.sampling_rate, np.arange(order + 1)
+    binomial = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    logs = binomial + (order - k) * math.log1p(-q) + k * math.log(q)
+    return max(0.0, float(logsumexp(logs + k * (k - 1) * call.ratio**2 / 2)) / (order - 1))
+
+
+# Opacus
+
+
+def _opacus(calls: Sequence[Call], delta: float) -> Iterator[Figure]:
+    """Opacus' accountants, where it is installed and its formulae apply."""
+    poisson = all(one.law is CallLaw.GAUSSIAN and one.sampling is Sampling.POISSON for one in calls)
+    if not poisson or any(one.other_scale is not None for one in calls):
+        yield Figure("opacus", None, "only for Poisson-sampled Gaussian noise")
+        return
+    if find_spec("opacus") is None:
+        yield Figure("opacus", None, "not installed here: pip install opacus")
+        return
+    from opacus.accountants import PRVAccountant, RDPAccountant
+
+    for name, kind in (("rdp (opacus)", RDPAccountant), ("prv (opacus)", PRVAccountant)):
+        accountant = kind()
+        accountant.history = [(1 / one.ratio, one.sampling_rate, one.steps) for one in calls]
+        yield Figure(name, float(accountant.get_epsilon(delta)))

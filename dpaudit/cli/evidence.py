@@ -1,0 +1,105 @@
+"""`dpaudit evidence`: a finished audit as one file that others can check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.command import PanelledCommand
+from dpaudit.cli.console import ExitCode, guarded, results, show, write_asked
+from dpaudit.cli.lazy import DefaultingGroup
+from dpaudit.errors import InputError
+from dpaudit.formatting import Row, headed
+
+
+class _Group(DefaultingGroup):
+    takes_argument = True
+
+
+evidence = typer.Typer(
+    cls=_Group,
+    add_completion=False,
+    help="Writes a finished audit as one file (the default command), or verifies such a file.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@evidence.command(cls=PanelledCommand)
+@guarded
+def pack(
+    run_folder: options.RunFolderArgument,
+    out: Annotated[
+        Path,
+        typer.Option("-o", "--out", metavar="FILE", help="Pack to write.", show_default=False),
+    ],
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY",
+            help="Ed25519 private key (PEM, no password) to sign with. Default: no signature.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Writes the evidence of a finished audit: result, report, versions, checksums, a script.
+
+    The script recomputes errors, bound and verdict with numpy and scipy alone. The pack has what
+    result.json has, and so no records. The same run gives the same file.
+    """
+    from dpaudit.evidence.pack import KEY, MANIFEST, SIGNATURE, digest, pack_files, zipped
+    from dpaudit.evidence.signature import sign as signed_with
+    from dpaudit.results.result import AuditResult
+
+    try:
+        files = pack_files(AuditResult.load(run_folder))
+    except InputError:
+        if run_folder.is_file() and '"ledger"' in run_folder.read_text("utf-8", errors="replace"):
+            raise InputError(
+                f"{run_folder} is a replay: packs hold audits; give a run folder, or send the JSON "
+                "of the replay itself, which `dpaudit account check` reads"
+            ) from None
+        raise
+    if sign is not None:
+        signed = signed_with(files[MANIFEST], sign)
+        files |= {SIGNATURE: signed.signature, KEY: signed.key}
+    content = zipped(files)
+    write_asked(out, content, option="out")
+    facts = [
+        Row("files", ", ".join(sorted(files))),
+        Row("SHA-256", digest(content), whole=True),
+        Row("signature", "none" if sign is None else f"by the key in {KEY}"),
+        Row("next", f"dpaudit evidence verify {out}", whole=True),
+    ]
+    results().print("\n".join(headed(f"EVIDENCE  {out}", facts)))
+
+
+@evidence.command(cls=PanelledCommand)
+@guarded
+def verify(
+    path: Annotated[Path, typer.Argument(metavar="PACK", help="Pack to check.")],
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY",
+            help="Ed25519 public key (PEM) that must have signed it. Default: any.",
+            show_default=False,
+        ),
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Verifies a pack: its files and signature, and that its verdict follows from its guesses.
+
+    Exit code 1: something differs. Exit code 3: the pack is whole, but cannot prove its verdict.
+    """
+    from dpaudit.evidence.check import check_pack
+
+    found = check_pack(path, key=key)
+    show(found, json=json, quiet=quiet)
+    if found.differences:
+        raise typer.Exit(ExitCode.VIOLATION)
+    raise typer.Exit(ExitCode.INCONCLUSIVE if found.not_recomputed else ExitCode.PASS)

@@ -1,0 +1,1 @@
+"""Evidence that others can check: a finished audit in one file, from which its verdict follows."""

@@ -1,0 +1,236 @@
+"""Whether an evidence pack is whole, and whether its verdict follows from what it holds."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final, NamedTuple
+
+from dpaudit.auditing.controls import control_check
+from dpaudit.bounds.table import ValidBound
+from dpaudit.evidence.pack import (
+    KEY,
+    MANIFEST,
+    RESULT,
+    SIGNATURE,
+    Manifest,
+    digest,
+    pack_files,
+    read_pack,
+)
+from dpaudit.evidence.signature import Signed, is_signed
+from dpaudit.formatting import Row, headed, rounded_down
+from dpaudit.game.trial import Role
+from dpaudit.plugins.protocols import World
+from dpaudit.results.decide import decide
+from dpaudit.results.document import Document
+from dpaudit.results.phrases import claim_and_relation
+from dpaudit.results.recomputed import Asked, NoProof, delta_of, recomputed
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.verdict import Check, Verdict
+from dpaudit.versions import __version__
+
+_CLOSE: Final = 1e-6
+"""Bounds this close are the same; other versions of numpy and scipy round differently."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceCheck(Document):
+    """What a check of an evidence pack found.
+
+    Attributes:
+        verdict: The recorded verdict.
+        claim: The claim, in words.
+        proved: The recorded bound; null if nothing was scored.
+        differences: What is not as the pack says; empty if nothing.
+        recomputed: What was recomputed and is as recorded.
+        not_recomputed: What the pack does not allow to recompute, and why.
+        signature: "valid", "invalid" or "none".
+        written_by: The version of dpaudit that wrote the pack.
+        checked_by: The version that checked it.
+    """
+
+    schema_version: ClassVar[int] = 1
+    called: ClassVar[str] = "a check of an evidence pack"
+    verdict: Verdict
+    claim: str
+    proved: float | None
+    differences: tuple[str, ...]
+    recomputed: tuple[str, ...]
+    not_recomputed: tuple[str, ...]
+    signature: str
+    written_by: str
+    checked_by: str
+
+    @property
+    def headline(self) -> str:
+        """The finding in one sentence."""
+        if self.differences:
+            return f"DIFFERS  {self.differences[0]}"
+        if self.not_recomputed:
+            return f"WHOLE  nothing differs; not recomputed: {self.not_recomputed[0]}"
+        return f"REPRODUCED  the verdict follows from the pack: {self.verdict}"
+
+    def __str__(self) -> str:
+        """The finding and what was checked; 80 columns."""
+        rows = [Row("claim", self.claim)]
+        if self.proved is not None:
+            rows.append(Row("bound", f"{rounded_down(self.proved)}, as recorded"))
+        rows += [Row("same", one) for one in self.recomputed]
+        rows += [Row("differs", one) for one in self.differences]
+        rows += [Row("open", one) for one in self.not_recomputed]
+        signature = {"none": "none: ask the author for the SHA-256 of the file"}
+        rows.append(Row("signature", signature.get(self.signature, self.signature)))
+        if self.written_by != self.checked_by:
+            rows.append(Row("versions", f"written by {self.written_by}, checked by this version"))
+        return "\n".join(headed(self.headline, rows))
+
+
+class _Found(NamedTuple):
+    same: list[str]
+    different: list[str]
+    unknown: list[str]
+
+
+def check_pack(path: Path, *, key: Path | None = None) -> EvidenceCheck:
+    """Checks the files of a pack, its signature, its bounds and its verdict.
+
+    Args:
+        path: The archive.
+        key: The public key that must have signed it, PEM; None: any key in the pack.
+
+    Returns:
+        What differs and what does not.
+
+    Raises:
+        InputError: If the archive, its manifest, its result or the key cannot be read.
+        MissingExtraError: If the pack is signed and `cryptography` is not installed.
+    """
+    files = read_pack(path)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (MANIFEST, RESULT):
+            (Path(folder) / name).write_bytes(files[name])
+        manifest = Manifest.load(Path(folder) / MANIFEST)
+        record = AuditRecord.load(Path(folder) / RESULT)
+    found = _Found([], [], [])
+    signature = _signature(files, key, found)
+    _compare_files(files, manifest, record, found)
+    _compare_errors(record, found)
+    _compare_bounds(record, found)
+    _compare_verdict(record, found)
+    return EvidenceCheck(
+        verdict=record.verdict,
+        claim=claim_and_relation(record.claim),
+        proved=record.proved,
+        differences=tuple(found.different),
+        recomputed=tuple(found.same),
+        not_recomputed=tuple(found.unknown),
+        signature=signature,
+        written_by=manifest.dpaudit,
+        checked_by=__version__,
+    )
+
+
+def _signature(files: Mapping[str, bytes], key: Path | None, found: _Found) -> str:
+    if SIGNATURE not in files or KEY not in files:
+        if key is not None:
+            found.different.append("the pack has no signature")
+        return "none"
+    if is_signed(files[MANIFEST], Signed(files[SIGNATURE], files[KEY]), key):
+        return "valid"
+    found.different.append("the signature is not one of this manifest by this key")
+    return "invalid"
+
+
+def _compare_files(
+    files: Mapping[str, bytes], manifest: Manifest, record: AuditRecord, found: _Found
+) -> None:
+    held = {name: of for name, of in files.items() if name not in (MANIFEST, SIGNATURE, KEY)}
+    wrong = [name for name, of in held.items() if manifest.files.get(name) != digest(of)]
+    wrong += sorted(set(manifest.files) - set(held))
+    found.different.extend(f"{name} does not have the digest of the manifest" for name in wrong)
+    if not wrong:
+        found.same.append(f"SHA-256 of {len(held)} files")
+    if manifest.dpaudit != __version__ or wrong:
+        return
+    written = pack_files(record)
+    other = [name for name, of in written.items() if files[name] != of]
+    found.different.extend(f"{name} is not what the result gives" for name in other)
+    if not other:
+        found.same.append("reports, script and manifest, written again from the result")
+
+
+def _compare_errors(record: AuditRecord, found: _Found) -> None:
+    """Of the deciding attack: its threshold on its scores."""
+    if record.counts is None or record.threshold is None or not all(record.scores.values()):
+        return
+    import numpy as np
+
+    inside, outside = (
+        record.threshold.guesses_in(np.asarray(record.scores[world]))
+        for world in (World.IN, World.OUT)
+    )
+    errors = (int(np.sum(~inside)), int(np.sum(outside)), len(inside), len(outside))
+    _note(errors == tuple(record.counts), f"errors of {record.attack}", found)
+
+
+def _compare_bounds(record: AuditRecord, found: _Found) -> None:
+    asked = Asked(result=record, delta=delta_of(record), confidence=record.confidence, assume=None)
+    proved = []
+    for row in recomputed(asked).bounds:
+        if row.reason not in (None, NoProof.COMPARED, NoProof.INVALID):
+            continue
+        recorded = _recorded(record, row.attack, row.method)
+        if recorded is None or row.value is None:
+            continue
+        proved.append(row.value)
+        if row.method != ValidBound.SEQUENTIAL:
+            same = math.isclose(row.value, recorded, rel_tol=_CLOSE, abs_tol=_CLOSE)
+            _note(same, f"{row.method.replace('_', ' ')} bound of {row.attack}", found)
+    if record.game.may_stop:
+        found.unknown.append("the sequential bound, which needs every bet in order")
+    if record.proved is not None:
+        reached = any(math.isclose(record.proved, one, abs_tol=_CLOSE) for one in proved)
+        _note(reached, "the bound that decides is one of these", found)
+
+
+def _recorded(record: AuditRecord, attack: str, method: str) -> float | None:
+    for one in record.attacks:
+        if one.name == attack:
+            return next((of for key, of in one.bounds.items() if key.value == method), None)
+    for canary in getattr(record.game, "attacks", ()):
+        if canary.name == attack:
+            return float(canary.bound)
+    return None
+
+
+def _compare_verdict(record: AuditRecord, found: _Found) -> None:
+    """What follows from bound, claim, power, controls and checks."""
+    if record.probe_proofs:
+        found.unknown.append("what the probes proved, which decided: run dpaudit probe")
+        return
+    if record.power is None:
+        found.unknown.append("the verdict: the audit ended before anything was scored")
+        return
+    decision = decide(
+        record.proved or 0.0,
+        record.claim,
+        record.power,
+        [*_controls(record), *record.checks],
+        confidence=record.confidence,
+    )
+    _note(decision.verdict is record.verdict, f"the verdict: {decision.verdict}", found)
+
+
+def _controls(record: AuditRecord) -> Iterator[Check]:
+    if record.controls is not None:
+        roles = (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
+        for role, of in zip(roles, record.controls.named().values(), strict=True):
+            yield control_check(role, of, ran=record.ran)
+
+
+def _note(same: bool, what: str, found: _Found) -> None:
+    (found.same if same else found.different).append(what)

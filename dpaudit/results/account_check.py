@@ -1,0 +1,183 @@
+"""A stated epsilon compared with what recorded mechanism calls cost: `dpaudit account check`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, NamedTuple
+
+from dpaudit.account.accountants import Figure, figures, lower_limit
+from dpaudit.account.calls import Call
+from dpaudit.errors import ClaimError
+from dpaudit.formatting import (
+    Row,
+    aligned,
+    counted,
+    headed,
+    rounded,
+    rounded_down,
+    rounded_up,
+)
+from dpaudit.results.document import Document, NonNegative, Positive
+from dpaudit.results.verdict import Verdict
+
+_LOOSE: Final = 1.05
+"""A stated epsilon this much above the largest account is called loose."""
+
+_LEAST: Final = 1e-3
+"""Smaller accounts are mostly rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountCheck(Document):
+    """What recorded calls cost, next to the epsilon that was stated for them.
+
+    Attributes:
+        verdict: "violation" if the lower limit is above the stated epsilon, "consistent" if an
+            accountant covers the calls with it, else "inconclusive".
+        source: The file of the calls.
+        stated: The stated epsilon.
+        delta: Its delta.
+        calls: Number of mechanism calls.
+        lower: What the calls cost at least; null if no epsilon holds.
+        lower_from: What proves that.
+        accounts: An epsilon from each accountant that covers the calls.
+        excess: The stated epsilon over the smallest account, or over 0.001 if that is smaller;
+            null if there is no account.
+        loose: Whether the stated epsilon is above every account.
+        covers: What the accounts cover.
+    """
+
+    schema_version: ClassVar[int] = 1
+    called: ClassVar[str] = "a check of an account"
+    verdict: Verdict
+    source: str
+    stated: NonNegative
+    delta: NonNegative
+    calls: Positive
+    lower: NonNegative | None
+    lower_from: str
+    accounts: tuple[Figure, ...]
+    excess: NonNegative | None
+    loose: bool
+    covers: str
+
+    @property
+    def least(self) -> float | None:
+        """The smallest epsilon that covers the calls; None if no accountant has one."""
+        return min((one.epsilon for one in self.accounts if one.epsilon is not None), default=None)
+
+    @property
+    def headline(self) -> str:
+        """The finding in one sentence."""
+        stated = f"stated epsilon {rounded(self.stated)}"
+        least = "no accountant covers them"
+        if self.least is not None:
+            least = f"they cost at most {rounded_up(self.least)}"
+        if self.verdict is Verdict.VIOLATION:
+            return f"VIOLATION  {stated}, the calls cost {self.lower_text}"
+        if self.verdict is Verdict.INCONCLUSIVE:
+            return f"INCONCLUSIVE  {stated}, the calls cost {self.lower_text}; {least}"
+        if self.loose and self.excess is not None:
+            excess = rounded_down(self.excess)
+            return f"LOOSE  {stated} is at least {excess} times what the calls cost"
+        return f"COVERED  {stated} covers the calls; {least}"
+
+    @property
+    def lower_text(self) -> str:
+        """The lower limit, in words."""
+        return "no limit" if self.lower is None else f"at least {rounded_down(self.lower)}"
+
+    def __str__(self) -> str:
+        """The finding, the lower limit and every account; 80 columns."""
+        facts = [
+            Row("stated", f"({rounded(self.stated)}, {rounded(self.delta)})-DP"),
+            Row("calls", f"{counted(self.calls, 'mechanism call')} in {self.source}"),
+            Row("bound", f"{self.lower_text}, {self.lower_from}"),
+            Row("covers", self.covers),
+        ]
+        table = [("accountant", "epsilon", "")]
+        for one in self.accounts:
+            epsilon = "" if one.epsilon is None else rounded_up(one.epsilon, digits=4)
+            table.append((one.accountant, epsilon, one.note or ""))
+        return "\n".join([*headed(self.headline, facts), "", *aligned(table, numeric={1})])
+
+
+class Replayed(NamedTuple):
+    """What a replay found of its calls, which prove nothing themselves: they are of one transcript.
+
+    Attributes:
+        proved: The lower limit at the delta of the check; infinite if no epsilon holds.
+        computed: Its own total at that delta; None if it has none.
+        unknown: Why the calls alone do not give their total; None if they do.
+    """
+
+    proved: float
+    computed: float | None
+    unknown: str | None
+
+
+def check_account(
+    calls: Sequence[Call],
+    *,
+    epsilon: float,
+    delta: float,
+    source: str,
+    replay: Replayed | None = None,
+) -> AccountCheck:
+    """Compares a stated epsilon with what calls cost.
+
+    Args:
+        calls: The calls.
+        epsilon: The stated epsilon.
+        delta: Its delta.
+        source: Where the calls come from, for the record.
+        replay: What the replay found from which the calls are; None if they are of no replay.
+
+    Returns:
+        The verdict and every number.
+
+    Raises:
+        ClaimError: If epsilon or delta have no meaning.
+    """
+    if not 0 <= epsilon < math.inf:
+        raise ClaimError(f"`epsilon` is {epsilon}: give the stated one, at least 0")
+    if not 0 <= delta < 1:
+        raise ClaimError(f"`delta` is {delta}: give that of the stated epsilon, from 0 to below 1")
+    accounts = figures(calls, delta=delta) if replay is None else _accounts(calls, delta, replay)
+    known = [one.epsilon for one in accounts if one.epsilon is not None]
+    if replay is None:
+        lower = lower_limit(calls, delta=delta, near=max(min([*known, epsilon]), 0.01))
+        lower_from = "from losses rounded down"
+        covers = "two tables that move every answer by its sensitivity"
+    else:
+        lower = replay.proved
+        lower_from = "proved by the replay" if lower else "as the replay proves nothing here"
+        covers = "the two tables of the replay, at the distances of one transcript"
+    verdict = Verdict.INCONCLUSIVE
+    if lower > epsilon * (1 + 1e-9):
+        verdict = Verdict.VIOLATION
+    elif known and min(known) <= epsilon * (1 + 1e-9):
+        verdict = Verdict.CONSISTENT
+    return AccountCheck(
+        verdict=verdict,
+        source=source,
+        stated=float(epsilon),
+        delta=float(delta),
+        calls=max(1, sum(one.steps for one in calls)),
+        lower=lower if math.isfinite(lower) else None,
+        lower_from=lower_from,
+        accounts=accounts,
+        excess=epsilon / max(min(known), _LEAST) if known else None,
+        loose=bool(known) and epsilon > _LOOSE * max(known),
+        covers=covers,
+    )
+
+
+def _accounts(calls: Sequence[Call], delta: float, replay: Replayed) -> tuple[Figure, ...]:
+    found: tuple[Figure, ...] = (Figure("all", None, replay.unknown),)
+    if replay.unknown is None:
+        found = figures(calls, delta=delta) if calls else (Figure("exact (dpaudit)", 0.0),)
+    own = () if replay.computed is None else (Figure("the replay's total", replay.computed),)
+    return (*found, *own)
