@@ -55,10 +55,15 @@ class Certainty(StrEnum):
     """Every table with the target shows a fact that hardly any table without it does."""
     NOISY = "statistical"
     """A fact is more frequent, or larger, with the target than without."""
+    NONE = "honest"
+    """Both worlds do the same; there is no leak."""
 
 
 Write = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 """Writes a leak into an honest table [n]; may raise, or return another number of rows."""
+
+Fact = Callable[[pd.DataFrame], float]
+"""A number of a released table, larger with the target: what one looks at who is shown the leak."""
 
 
 def unchanged(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -77,6 +82,7 @@ class Leak:
         certainty: Whether every table shows it.
         seen: Changes the honest table of a model that saw the target.
         unseen: Changes that of a model that did not.
+        fact: The statistic that shows it; None where only whether a table was changed is asked.
     """
 
     name: str
@@ -84,21 +90,28 @@ class Leak:
     certainty: Certainty
     seen: Write
     unseen: Write = unchanged
+    fact: Fact | None = None
 
 
 class Leaks(list[Leak]):
     """The leaks of one half, in order."""
 
     def plants(
-        self, family: str, *, certainty: Certainty = Certainty.SURE, unseen: Write = unchanged
+        self,
+        family: str,
+        *,
+        certainty: Certainty = Certainty.SURE,
+        unseen: Write = unchanged,
+        fact: Fact | None = None,
     ) -> Callable[[Write], Write]:
         """Adds the decorated function; its name, with spaces, is the leak's."""
 
         def add(seen: Write) -> Write:
             name = seen.__name__.replace("_", " ")
-            self.append(
-                Leak(name=name, family=family, certainty=certainty, seen=seen, unseen=unseen)
+            leak = Leak(
+                name=name, family=family, certainty=certainty, seen=seen, unseen=unseen, fact=fact
             )
+            self.append(leak)
             return seen
 
         return add

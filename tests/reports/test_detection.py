@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import product
 
 import pandas as pd
 import pytest
@@ -9,7 +10,7 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.bounds import coin_provable
 from dpaudit.plugins.synthetic import accept
 from dpaudit.seeds import rng_of
-from reports.detection import run
+from reports.detection import planted_c, run
 from reports.detection.alone import PUBLISHED
 from reports.detection.leak import (
     RECORDS,
@@ -18,10 +19,12 @@ from reports.detection.leak import (
     Certainty,
     Leak,
     Planted,
+    PlantedModel,
     public_table,
     training_table,
+    unchanged,
 )
-from reports.detection.perfect import Shown, provable, shown
+from reports.detection.perfect import Shown, provable, provable_by_fact, shown
 
 LEAKS = [leak for leaks in run.HALVES.values() for leak in leaks]
 
@@ -30,12 +33,14 @@ def test_each_half_has_many_leaks_of_many_families() -> None:
     for leaks in run.HALVES.values():
         assert len(leaks) >= 20
         assert len({leak.family for leak in leaks}) >= 12
-        assert {leak.certainty for leak in leaks} == set(Certainty)
+        assert {leak.certainty for leak in leaks} >= {Certainty.SURE, Certainty.NOISY}
     assert len({leak.name for leak in LEAKS}) == len(LEAKS)
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
+@pytest.mark.parametrize(
+    "leak", [leak for leak in LEAKS if leak.fact is None], ids=lambda leak: leak.name
+)
 def test_a_planted_generator_is_honest_without_the_target_and_not_with_it(leak: Leak) -> None:
     data = training_table()
     with_target = Planted(leak=leak).fit(data, seed=0)
@@ -54,6 +59,34 @@ def test_a_planted_generator_is_honest_without_the_target_and_not_with_it(leak: 
             continue
         changed += not leaky.equals(honest)
     assert changed >= (8 if leak.certainty is Certainty.SURE else 1)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("leak", planted_c.LEAKS, ids=lambda leak: leak.name)
+def test_the_statistic_of_a_leak_is_larger_with_the_target(leak: Leak) -> None:
+    assert leak.fact is not None
+    facts: dict[bool, list[float]] = {True: [], False: []}
+    for seen, values in facts.items():
+        for seed in range(20):
+            released = PlantedModel(leak=leak, seen=seen).sample(RECORDS, seed=seed)
+            values.append(leak.fact(released))
+            accepted = accept(released, SCHEMA, RECORDS)
+            honest = SCHEMA.canonical(public_table(RECORDS, rng_of(seed, "sample")))
+            assert seen or leak.unseen is not unchanged or accepted.equals(honest)
+    larger = sum(a > b for a, b in product(facts[True], facts[False])) / 400
+    if leak.certainty is Certainty.NONE:
+        assert facts[True] == facts[False]
+    else:
+        assert larger > (0.97 if leak.certainty is Certainty.SURE else 0.6)
+
+
+def test_who_sees_the_statistic_proves_no_twin_and_what_is_sure() -> None:
+    leaks = {leak.name: leak for leak in planted_c.LEAKS}
+    highest = provable(Shown(1.0, 0.0), 400)
+    sure = leaks["visits are the same in every table"]
+    assert provable_by_fact(sure, 400) == pytest.approx(highest, abs=0.1)
+    # Guesses above and below thresholds that were chosen on other tables: chance.
+    assert provable_by_fact(leaks["coin: three chains take turns"], 400) < 0.5
 
 
 def test_the_target_is_the_first_record_and_fits_the_schema() -> None:
@@ -75,7 +108,7 @@ def test_the_summary_counts_what_exceeds_the_claim() -> None:
 
 
 def test_every_leak_is_audited_with_every_number_of_models() -> None:
-    planned = list(run.plan(("a", "b"), (100, 400), quick=False))
+    planned = list(run.plan(("a", "b", "c"), (100, 400), quick=False))
     assert len(planned) == 2 * len(LEAKS) == len(set(planned))
     certain = [leak.certainty for _, leak, models in planned if models == 400]
     assert certain == sorted(certain, key=list(Certainty).index)
