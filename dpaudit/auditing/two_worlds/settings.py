@@ -49,8 +49,9 @@ class TwoWorlds(ShadowModelSettings):
         neighbours_file: The table of world "out": the caller's table without one record, or with
             one record replaced; used instead of a target.
         access: What the attacker sees: "output" (synthetic rows), "model" (also what the fitted
-            model discloses, such as a discriminator) or "released" (also the facts that the proof
-            protects).
+            model discloses, such as a discriminator), "released" (also the facts that the proof
+            protects) or "timing" (rows, and the seconds and memory of every training: each model
+            then trains alone, and a repetition gives other numbers).
         threshold: "cross-validated", or "hold-out" as in published audits.
         sequential: Whether to test after every batch of trials and to stop as soon as a violation
             is proved; `shadow_models` is then the cap.

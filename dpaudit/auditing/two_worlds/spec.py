@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final, cast
 
+import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.access import attacks_with_access
@@ -23,7 +24,7 @@ from dpaudit.model.currencies import require_claim
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, data_digest
-from dpaudit.plugins.access import released_effect
+from dpaudit.plugins.access import access_of, released_effect
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
@@ -31,7 +32,7 @@ from dpaudit.plugins.named import (
     named_generator,
     plain_settings,
 )
-from dpaudit.plugins.protocols import Generator, World
+from dpaudit.plugins.protocols import BoolArray, Generator, World, trains_many
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.plugins.source import source_digest
 from dpaudit.results.record import Selection
@@ -77,6 +78,22 @@ class TwoWorldSpec(AuditSpec):
     def widths(self) -> tuple[int, ...]:
         """How many features each attack has."""
         return tuple(len(named.feature_names(self.game.view)) for named in self.attacks)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time and memory of trainings are measured."""
+        return self.settings.game.access is Access.TIMING
+
+    @property
+    def trains_together(self) -> bool:
+        """Whether models are trained many at once: models that are timed train alone."""
+        return trains_many(self.generator.generator) and not self.is_timed
+
+    @cached_property
+    def repeatable(self) -> BoolArray:
+        """Which features [f] a trial's seed decides: all but those that are measured."""
+        measured = [access_of(attack) is Access.TIMING for _, attack in self.attacks]
+        return np.repeat(~np.array(measured), self.widths)
 
     @property
     def own_specification(self) -> dict[str, Any]:

@@ -1,0 +1,242 @@
+"""Audits by the clock: how often is an honest generator flagged on a busy machine, what is proved?
+
+Usage: python -m reports.timing.run [harness] [null] [leaks]   (about an hour; the last two resume)
+
+`harness` measures trainings that cannot depend on the record, with and without the noise of
+`dpaudit.game.meter`: does the audit's own work differ between the worlds? `null` runs whole audits
+of two such generators, and `leaks` some of generators that take longer with the record, while a
+process that computes is started and stopped at random next to them. Writes results/PART.json.
+Seconds are measured, so that no two runs give the same numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+
+from dpaudit import PrivacyClaim, Schema
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings, build_spec
+from dpaudit.bounds import aucs
+from dpaudit.game import training
+from dpaudit.game.pool import workers_ended
+from dpaudit.game.trial import Payload, Role, Trial
+from dpaudit.model.tables import load
+from dpaudit.plugins.access import COSTS
+from dpaudit.plugins.protocols import World
+from dpaudit.seeds import rng_of
+from dpaudit.versions import versions
+from dpaudit_attacks.timing import Timing
+from dpaudit_generators.toys import NullGenerator
+from reports.command import Run, StudyParser, start, write_json
+
+PARTS = ("harness", "null", "leaks")
+COLUMNS = tuple("abcdef")
+ROWS = 1000
+MODELS = 40
+AT_ONCE = 5
+"""Audits between two writes of the results."""
+MEAN_SECONDS = 0.05
+"""The load computes for so long on average, and pauses for as long."""
+LEAKS = {"0.3 ms": 0.0003, "1 ms": 0.001, "3 ms": 0.003, "10 ms": 0.01}
+"""Processor time by which trainings with the record are longer, in seconds."""
+
+
+def table(rows: int) -> pd.DataFrame:
+    """A table of bits; row 5 is the record, of ones alone."""
+    values = rng_of(0, "timing/table").integers(0, 2, (rows, len(COLUMNS)))
+    values[5] = 1
+    return pd.DataFrame(values, columns=list(COLUMNS))
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A model of fair bits."""
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` records that do not depend on the training."""
+        values = rng_of(seed, "rows").integers(0, 2, (n, len(COLUMNS)))
+        return pd.DataFrame(values, columns=list(COLUMNS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Sorts and averages its table and draws fair bits; may compute longer with the record.
+
+    Attributes:
+        seconds: Processor time for the record's ones in seconds; 0 for an honest generator.
+        ones: Ones of the table without the record.
+    """
+
+    seconds: float = 0.0
+    ones: int = 0
+    claim: PrivacyClaim = field(default_factory=lambda: PrivacyClaim(epsilon=1.0))
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Bits:
+        """Reads the whole table."""
+        del seed
+        values = np.sort(data.to_numpy(dtype=np.float64), axis=0)
+        values.mean(axis=0)
+        if self.seconds and values.sum() > self.ones:
+            end = time.process_time() + self.seconds
+            while time.process_time() < end:
+                pass
+        return Bits()
+
+
+def _leaking(seconds: float) -> Reader:
+    data = table(ROWS)
+    return Reader(seconds=seconds, ones=int(data.drop(index=5).to_numpy().sum()))
+
+
+@contextmanager
+def busy_at_random(number: int) -> Iterator[None]:
+    """A process that computes next to this one, started and stopped at random moments."""
+    load = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    over = threading.Event()
+
+    def toggle() -> None:
+        rng, signals = rng_of(number, "timing/load"), (signal.SIGSTOP, signal.SIGCONT)
+        for turn in iter(int, 1):
+            del turn
+            for one in signals:
+                os.kill(load.pid, one)
+                if over.wait(float(rng.exponential(MEAN_SECONDS))):
+                    return
+
+    thread = threading.Thread(target=toggle, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        load.kill()
+        load.wait()
+
+
+def audited(generator: Any, number: int, *, neighbours: str, models: int) -> dict[str, Any]:
+    """One audit of a generator, whose record is row 5."""
+    data = table(ROWS)
+    result = audit_by_keywords(
+        generator,
+        data,
+        schema=Schema.infer(data),
+        access="timing",
+        attacks=["timing"],
+        target="row:5",
+        neighbours=neighbours,
+        shadow_models=models,
+        seed=number,
+        probe=False,
+        jobs=1,
+    )
+    failed = [check.name for check in result.checks if not check.passed]
+    return {
+        "proved": result.proved,
+        "auc": result.auc,
+        "verdict": result.verdict.value,
+        "failed checks": failed,
+    }
+
+
+def measure_harness(run: Run) -> None:
+    """Writes how far each number separates the worlds, in standard deviations by chance."""
+    trainings = 40 if run.quick else 2000
+    data = load(table(ROWS), Schema.infer(table(ROWS)))
+    found = []
+    for name, generator in (("null", NullGenerator(schema=data.schema)), ("reader", Reader())):
+        for precision in (training.PRECISION, np.zeros(len(COSTS))):
+            training.PRECISION, kept = precision, training.PRECISION
+            z = _separations(generator, data, trainings)
+            training.PRECISION = kept
+            noisy = bool(precision.any())
+            found.append({"generator": name, "noise": noisy, "z": dict(zip(COSTS, z, strict=True))})
+            print(found[-1], file=sys.stderr)
+    document = {"versions": versions(), "trainings": trainings, "rows": ROWS, "found": found}
+    write_json(run.out / "harness.json", document)
+
+
+def _separations(generator: Any, data: Any, trainings: int) -> list[float]:
+    settings = audit_settings(target="row:5", access="timing", attacks=["timing"])
+    spec = build_spec(generator, data, settings)
+    payload = Payload(
+        game=spec.game,
+        generators={Role.AUDIT: cloudpickle.dumps(generator)},
+        attacks=[Timing()],
+        root=1,
+        audit=spec.id,
+    )
+    member = rng_of(0, "timing/worlds").integers(2, size=trainings).astype(np.bool_)
+    features = []
+    for number, inside in enumerate(member):
+        trial = Trial(Role.AUDIT, World.IN if inside else World.OUT, number)
+        [outcome] = training.run_batch(payload, [trial])
+        features.append(outcome.features)
+    n_in = int(member.sum())
+    deviation = np.sqrt((trainings + 1) / (12 * n_in * (trainings - n_in)))
+    return [round(float(z), 2) for z in (aucs(np.array(features), member) - 0.5) / deviation]
+
+
+def measure_null(run: Run) -> None:
+    """Writes bounds of audits of generators that cannot reveal anything: all should be 0."""
+    schema = Schema.infer(table(ROWS))
+    cases = {
+        "ignores its table, add-remove": (NullGenerator(schema=schema), "add-remove"),
+        "reads its table, replace-one": (Reader(), "replace-one"),
+    }
+    _measure(run, run.out / "null.json", cases, audits=1 if run.quick else 100)
+
+
+def measure_leaks(run: Run) -> None:
+    """Writes bounds of audits of generators that compute longer with the record."""
+    cases = {name: (_leaking(seconds), "add-remove") for name, seconds in LEAKS.items()}
+    _measure(run, run.out / "leaks.json", cases, audits=1 if run.quick else 5)
+
+
+def _measure(run: Run, path: Path, cases: dict[str, tuple[Any, str]], *, audits: int) -> None:
+    """Runs the audits that a file lacks, the cases in turn."""
+    models = 20 if run.quick else MODELS
+    document = {"versions": versions(), "models": models, "audits": {name: [] for name in cases}}
+    if path.is_file():
+        document = json.loads(path.read_text(encoding="utf-8"))
+    done = document["audits"]
+    while (number := min(len(of) for of in done.values())) < audits:
+        with workers_ended():
+            for own in range(number, min(number + AT_ONCE, audits)):
+                for name, (generator, neighbours) in cases.items():
+                    if len(done[name]) == own:
+                        with busy_at_random(own):
+                            one = audited(generator, own, neighbours=neighbours, models=models)
+                        done[name].append(one)
+                        print(f"{path.stem} {own}: {name}: {one}", file=sys.stderr)
+        write_json(path, document)
+
+
+MEASURES = dict(zip(PARTS, (measure_harness, measure_null, measure_leaks), strict=True))
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Runs the parts that are asked for."""
+    parser = StudyParser(__file__, __doc__, parts=PARTS)
+    run = parser.run_of(parser.parse_args(given))
+    for part in run.parts:
+        MEASURES[part](run)
+
+
+if __name__ == "__main__":
+    start(main)
