@@ -40,7 +40,7 @@ _SCHEDULED = 2
 """CPUCLOCK_SCHED of the Linux kernel: the clock of all threads of a process, ended ones too."""
 
 
-class Cost(NamedTuple):
+class CallCost(NamedTuple):
     """What one call cost.
 
     Attributes:
@@ -55,7 +55,7 @@ class Cost(NamedTuple):
     memory: float
 
 
-PRECISION: Final = np.array([*Cost(1e-3, 1e-3, 2**20)] * 2)
+PRECISION: Final = np.array([*CallCost(1e-3, 1e-3, 2**20)] * 2)
 """Noise of training and of sampling [6]: a cost has a uniform random number times this added.
 
 The table of one world may be a row shorter: then memory is laid out otherwise, and a page more or
@@ -64,7 +64,7 @@ the attacker's clock is good to a millisecond, and its view of memory to a MiB.
 """
 
 
-def metered(call: Callable[[], T]) -> tuple[T, Cost]:
+def metered(call: Callable[[], T]) -> tuple[T, CallCost]:
     """Calls a function and measures what it costs.
 
     Wall time shows waiting, such as for a disk, and the load of the machine. Processor time is
@@ -85,7 +85,7 @@ def metered(call: Callable[[], T]) -> tuple[T, Cost]:
     processor = process_time() - own
     processor += _processor_of_others() - others
     grown = 0 if held is None else max(0, (peak_memory() or 0) - held)
-    return result, Cost(wall, processor, float(grown))
+    return result, CallCost(wall, processor, float(grown))
 
 
 def _return_free_memory() -> None:

@@ -21,7 +21,7 @@ from dpaudit.formatting import whole_traceback
 from dpaudit.game.digests import digest_of
 from dpaudit.game.features import NOTHING, features_of_table, features_of_values
 from dpaudit.game.memory import peak_memory
-from dpaudit.game.meter import PRECISION, Cost, metered
+from dpaudit.game.meter import PRECISION, CallCost, metered
 from dpaudit.game.trial import (
     ModelClaim,
     Outcome,
@@ -275,7 +275,7 @@ def _made(payload: Payload, trial: Trial, generator: Generator) -> _Made:
 class _Meter:
     """A generator that measures what its last training cost, without the copy of the table."""
 
-    training: Cost
+    training: CallCost
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator

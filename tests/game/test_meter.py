@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from dpaudit.game import memory, meter
-from dpaudit.game.meter import Cost, metered
+from dpaudit.game.meter import CallCost, metered
 
 MIB = 2**20
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
-def cost_of(call: Callable[[], object]) -> Cost:
+def cost_of(call: Callable[[], object]) -> CallCost:
     return metered(call)[1]
 
 
