@@ -6,13 +6,16 @@ and its caches. So whatever else happens, it does not depend on the coins, excep
 trainings themselves. Suppose that rows, seconds and memory of a training, and whatever it leaves
 behind on the machine, are (epsilon, delta)-differentially private in every state of the machine.
 Then all that is measured later is post-processing of that, and given all measurements and all other
-coins the odds of one coin are at most e^epsilon (but for delta): the bounds need no more, neither
-that trials are alike nor that their seconds do not depend on one another. A busy machine, other
-workers and drift during the audit make the attack worse, and the bound smaller; they cannot make it
-larger than the truth. What could is work of the audit itself that differs between the worlds.
-So nothing but the generator's own `fit` and `sample` is measured, both worlds' tables are made in
-the same way, garbage is collected and returned before, what is left is below the noise
-(`PRECISION`), and the null control, whose `fit` does nothing, must show no difference.
+coins the odds of one coin are at most e^epsilon (but for delta). The bound from fair coins
+(`dpaudit.bounds.fair_coin`) and that of a sequential audit need no more, neither that trials are
+alike nor that their seconds do not depend on one another; bounds from counts of errors do, and do
+not decide here. A busy machine, other workers and drift during the audit make the attack worse, and
+the bound smaller; they cannot make it larger than the truth.
+
+What could is work of the audit itself that differs between the worlds. So nothing but the
+generator's own `fit` and `sample` is measured, both worlds' tables are made in the same way,
+garbage is collected and returned before, what is left is below the noise (`PRECISION`), and the
+null control, whose `fit` does nothing, must show no difference.
 
 The first trainings of a process load modules and fill caches. A worker therefore trains a model of
 each world first and drops it (`dpaudit.game.training`): dropping the first trials instead

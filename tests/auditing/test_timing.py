@@ -186,6 +186,8 @@ def test_equal_tables_say_nothing_about_time() -> None:
         ({"access": "released"}, 'set `access="timing"`'),
         ({"attacks": ["groundhog"]}, "no attack looks at"),
         ({"attacks": ["timing", "parameters"]}, 'set `access="model"`'),
+        ({"threshold": "hold-out"}, "fair coins"),
+        ({"mu": 1.0}, "claim in epsilon"),
     ],
 )
 def test_a_clock_is_a_level_of_its_own(settings: dict[str, Any], message: str) -> None:

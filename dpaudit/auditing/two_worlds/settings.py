@@ -90,6 +90,11 @@ class TwoWorlds(ShadowModelSettings):
         for name, value in taken.items():
             object.__setattr__(self, name, value)
         self._check_target()
+        if self.is_timed and self.rule is ThresholdRule.HOLD_OUT:
+            raise SettingsError(
+                '`access="timing"` needs worlds that are fair coins: without them no bound holds '
+                'on a busy machine; leave out `threshold="hold-out"`'
+            )
 
     def _check_target(self) -> None:
         if not isinstance(self.target, str):
@@ -120,6 +125,11 @@ class TwoWorlds(ShadowModelSettings):
     def rule(self) -> ThresholdRule:
         """The threshold rule."""
         return self.threshold
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time and memory of trainings are measured."""
+        return self.access is Access.TIMING
 
     @property
     def fair_coins(self) -> bool:

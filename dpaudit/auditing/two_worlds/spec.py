@@ -14,6 +14,7 @@ from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.pairs import audited_pair
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.bounds import guarantee_of
 from dpaudit.errors import SettingsError
 from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
@@ -82,7 +83,7 @@ class TwoWorldSpec(AuditSpec):
     @property
     def is_timed(self) -> bool:
         """Whether the time and memory of trainings are measured."""
-        return self.settings.game.access is Access.TIMING
+        return self.settings.game.is_timed
 
     @property
     def trains_together(self) -> bool:
@@ -195,6 +196,11 @@ def build_two_worlds(
     claim = claim_if_any(named, stated)
     if settings.game.sequential:
         require_claim(claim, method="`sequential`")
+    if settings.game.is_timed and guarantee_of(claim).delta is None:
+        raise SettingsError(
+            '`access="timing"` needs a claim in epsilon, or none: the bounds of other claims '
+            "assume trials that are alike, and those of a busy machine are not"
+        )
     replacement = None if pair is None else pair.replacement
     if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
         replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))
