@@ -50,8 +50,8 @@ ROWS = 1000
 MODELS = 40
 AT_ONCE = 5
 """Audits between two writes of the results."""
-MEAN_SECONDS = 0.05
-"""The load computes for so long on average, and pauses for as long."""
+COMPUTES, PAUSES = 0.03, 0.09
+"""Seconds for which the load computes and pauses, on average."""
 LEAKS = {"0.3 ms": 0.0003, "1 ms": 0.001, "3 ms": 0.003, "10 ms": 0.01}
 """Processor time by which trainings with the record are longer, in seconds."""
 
@@ -110,12 +110,11 @@ def busy_at_random(number: int) -> Iterator[None]:
     over = threading.Event()
 
     def toggle() -> None:
-        rng, signals = rng_of(number, "timing/load"), (signal.SIGSTOP, signal.SIGCONT)
-        for turn in iter(int, 1):
-            del turn
-            for one in signals:
+        rng = rng_of(number, "timing/load")
+        while True:
+            for one, mean in ((signal.SIGSTOP, PAUSES), (signal.SIGCONT, COMPUTES)):
                 os.kill(load.pid, one)
-                if over.wait(float(rng.exponential(MEAN_SECONDS))):
+                if over.wait(float(rng.exponential(mean))):
                     return
 
     thread = threading.Thread(target=toggle, daemon=True)
