@@ -1,12 +1,12 @@
-"""Audits by the clock: how often is an honest generator flagged on a busy machine, what is proved?
+"""Audits by the clock: how often is an honest generator flagged on a busy machine?
 
-Usage: python -m reports.timing.run [harness] [null] [leaks]   (about an hour; the last two resume)
+Usage: python -m reports.timing.run [harness] [null]   (about 45 minutes on a busy machine)
 
 `harness` measures trainings that cannot depend on the record, with and without the noise of
 `dpaudit.game.meter`: does the audit's own work differ between the worlds? `null` runs whole audits
-of two such generators, and `leaks` some of generators that take longer with the record, while a
-process that computes is started and stopped at random next to them. Writes results/PART.json.
-Seconds are measured, so that no two runs give the same numbers.
+of two such generators, while a process that computes is started and stopped at random next to
+them, and goes on where it was stopped. Writes results/PART.json. Seconds are measured, so that no
+two runs give the same numbers.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
 from dpaudit import PrivacyClaim, Schema
 from dpaudit.auditing.entry import audit_by_keywords
@@ -42,18 +41,19 @@ from dpaudit.seeds import rng_of
 from dpaudit.versions import versions
 from dpaudit_attacks.timing import Timing
 from dpaudit_generators.toys import NullGenerator
+from reports import markdown
 from reports.command import Run, StudyParser, start, write_json
 
-PARTS = ("harness", "null", "leaks")
+PARTS = ("harness", "null")
+HEADS = ("generator", "audits", "bound above 0", "99 % interval", "largest bound", "violations")
 COLUMNS = tuple("abcdef")
 ROWS = 1000
-MODELS = 40
+MODELS, AUDITS = 40, 100
+"""Shadow models of an audit, and audits of each generator."""
 AT_ONCE = 5
 """Audits between two writes of the results."""
 COMPUTES, PAUSES = 0.03, 0.09
 """Seconds for which the load computes and pauses, on average."""
-LEAKS = {"0.3 ms": 0.0003, "1 ms": 0.001, "3 ms": 0.003, "10 ms": 0.01}
-"""Processor time by which trainings with the record are longer, in seconds."""
 
 
 def table(rows: int) -> pd.DataFrame:
@@ -75,32 +75,15 @@ class Bits:
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Sorts and averages its table and draws fair bits; may compute longer with the record.
+    """Sorts and averages its table, and draws fair bits."""
 
-    Attributes:
-        seconds: Processor time for the record's ones in seconds; 0 for an honest generator.
-        ones: Ones of the table without the record.
-    """
-
-    seconds: float = 0.0
-    ones: int = 0
     claim: PrivacyClaim = field(default_factory=lambda: PrivacyClaim(epsilon=1.0))
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> Bits:
         """Reads the whole table."""
         del seed
-        values = np.sort(data.to_numpy(dtype=np.float64), axis=0)
-        values.mean(axis=0)
-        if self.seconds and values.sum() > self.ones:
-            end = time.process_time() + self.seconds
-            while time.process_time() < end:
-                pass
+        np.sort(data.to_numpy(dtype=np.float64), axis=0).mean(axis=0)
         return Bits()
-
-
-def _leaking(seconds: float) -> Reader:
-    data = table(ROWS)
-    return Reader(seconds=seconds, ones=int(data.drop(index=5).to_numpy().sum()))
 
 
 @contextmanager
@@ -193,23 +176,12 @@ def _separations(generator: Any, data: Any, trainings: int) -> list[float]:
 
 def measure_null(run: Run) -> None:
     """Writes bounds of audits of generators that cannot reveal anything: all should be 0."""
-    schema = Schema.infer(table(ROWS))
-    cases = {
+    models, audits = (20, 1) if run.quick else (MODELS, AUDITS)
+    schema, path = Schema.infer(table(ROWS)), run.out / "null.json"
+    cases: dict[str, tuple[Any, str]] = {
         "ignores its table, add-remove": (NullGenerator(schema=schema), "add-remove"),
         "reads its table, replace-one": (Reader(), "replace-one"),
     }
-    _measure(run, run.out / "null.json", cases, audits=1 if run.quick else 100)
-
-
-def measure_leaks(run: Run) -> None:
-    """Writes bounds of audits of generators that compute longer with the record."""
-    cases = {name: (_leaking(seconds), "add-remove") for name, seconds in LEAKS.items()}
-    _measure(run, run.out / "leaks.json", cases, audits=1 if run.quick else 5)
-
-
-def _measure(run: Run, path: Path, cases: dict[str, tuple[Any, str]], *, audits: int) -> None:
-    """Runs the audits that a file lacks, the cases in turn."""
-    models = 20 if run.quick else MODELS
     document = {"versions": versions(), "models": models, "audits": {name: [] for name in cases}}
     if path.is_file():
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -222,11 +194,34 @@ def _measure(run: Run, path: Path, cases: dict[str, tuple[Any, str]], *, audits:
                         with busy_at_random(own):
                             one = audited(generator, own, neighbours=neighbours, models=models)
                         done[name].append(one)
-                        print(f"{path.stem} {own}: {name}: {one}", file=sys.stderr)
+                        print(f"{own}: {name}: {one}", file=sys.stderr)
         write_json(path, document)
+    if run.is_whole:
+        markdown.replace_table(run.home / "README.md", page(done))
 
 
-MEASURES = dict(zip(PARTS, (measure_harness, measure_null, measure_leaks), strict=True))
+def page(audits: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The audits as a Markdown table: by generator, and all together."""
+    rows = {**audits, "both": [one for of in audits.values() for one in of]}
+    return markdown.table(HEADS, [_row(name, of) for name, of in rows.items()])
+
+
+def _row(name: str, audits: Sequence[Mapping[str, Any]]) -> tuple[object, ...]:
+    above = sum((one["proved"] or 0.0) > 0.0 for one in audits)
+    found = binomtest(above, len(audits)).proportion_ci(0.99)
+    interval = f"{100 * found.low:.1f} % to {100 * found.high:.1f} %"
+    violations = sum(one["verdict"] == "violation" for one in audits)
+    return (
+        name,
+        len(audits),
+        above,
+        interval,
+        markdown.number(max(one["proved"] or 0.0 for one in audits)),
+        violations,
+    )
+
+
+MEASURES = dict(zip(PARTS, (measure_harness, measure_null), strict=True))
 
 
 def main(given: Sequence[str] | None = None) -> None:
