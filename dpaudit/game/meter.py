@@ -61,9 +61,10 @@ class CallCost(NamedTuple):
 PRECISION: Final = np.array([*CallCost(1e-3, 1e-3, 2**20)] * 2)
 """Noise of training and of sampling [6]: a cost has a uniform random number times this added.
 
-The table of one world may be a row shorter: then memory is laid out otherwise, and a page more or
-less is touched even by a generator that ignores its table. Such differences vanish in the noise:
-the attacker's clock is good to a millisecond, and its view of memory to a MiB.
+The table of one world may be a row shorter: then memory is laid out otherwise, and even a generator
+that ignores its table costs a few microseconds or pages more or less (`reports/timing`). Such
+differences vanish in the noise: the attacker's clock is good to a millisecond, and its view of
+memory to a MiB.
 """
 
 
