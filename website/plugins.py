@@ -36,9 +36,10 @@ def generators_page() -> str:
     """The page of all generators."""
     lead = (
         "# Generators\n\nWritten by `python -m website` from the code. `-p NAME=VALUE` sets a "
-        "parameter. The toys `null`, `copycat`, `randomised-response`, `laplace-histogram` and "
-        "`gaussian-marginals` are there to try audits on; the six published PATE-GANs have the "
-        "flaws of their originals. Generators of libraries: [libraries](../libraries.md).\n"
+        "parameter. The toys `null`, `copycat`, `dawdler`, `randomised-response`, "
+        "`laplace-histogram` and `gaussian-marginals` are there to try audits on; the six "
+        "published PATE-GANs have the flaws of their originals. "
+        "Generators of libraries: [libraries](../libraries.md).\n"
     )
     return "\n".join([lead, *_sections(registered("dpaudit.generators"))])
 

@@ -50,7 +50,7 @@ def attacks_with_access(
         RegistryError: If an attack cannot be built.
     """
     name = generator.name
-    disclosed = disclosed_by(generator.generator, name=name)
+    disclosed = disclosed_by(generator.generator, name=name) | {Disclosure.COST}
     attacks = named_attacks(chosen)
     if level is not Access.OUTPUT and not any(one.access is level for one in disclosed):
         ways = " or ".join(one.how for one in Disclosure if one.access is level)

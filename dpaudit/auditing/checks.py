@@ -152,6 +152,6 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
     detail = (
         "models trained together are those that fit gives on their own tables"
         if together
-        else "one trial was run twice and gave the same table: the run can be repeated"
+        else "one trial was run twice and gave the same table: the trainings can be repeated"
     )
     return Check(name, True, detail, Consequence.NOTED)

@@ -45,6 +45,7 @@ ATTACKS_AT: Final = {
     Access.OUTPUT: DEFAULT_ATTACKS,
     Access.MODEL: (*DEFAULT_ATTACKS, "logan", "parameters"),
     Access.RELEASED: ("released",),
+    Access.TIMING: (*DEFAULT_ATTACKS, "timing"),
 }
 """The default attacks of each access level; attacks that do not fit a generator are left out."""
 

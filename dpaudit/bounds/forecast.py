@@ -55,6 +55,7 @@ def choose_rule(
     delta: float,
     confidence: float,
     rng: np.random.Generator,
+    coins_alone: bool = False,
 ) -> Forecast:
     """Compares both rules by cross-fitting: each is fixed on one half and tried on the other.
 
@@ -66,6 +67,8 @@ def choose_rule(
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence of the bound to come, in (0, 1).
         rng: Draws the halves.
+        coins_alone: Whether the fair-coin bound is taken anyway: the exact bound needs trials that
+            err independently and equally often.
 
     Returns:
         The better rule.
@@ -90,7 +93,7 @@ def choose_rule(
     coins = _scaled_guesses(right.tolist(), made.tolist(), share, trials=scored)
     by_coins = fair_coin(*coins, **asked)
     by_cut = float(np.mean(by_cuts))
-    if by_cut > by_coins + _PREFERENCE:
+    if by_cut > by_coins + _PREFERENCE and not coins_alone:
         return Forecast(by_cut, by_coins=False)
     return Forecast(by_coins, by_coins=True)
 

@@ -316,7 +316,8 @@ SETTINGS: dict[str, Any] = {
             metavar="LEVEL",
             help="What the attacker sees: output (default; synthetic rows), model (also the "
             "published parts of the model, such as a discriminator), released (also what the "
-            "proof protects, such as noisy counts).",
+            "proof protects, such as noisy counts), timing (rows, and the seconds and memory of "
+            "every training).",
             shown=False,
             panel=Panel.ATTACK,
         ),

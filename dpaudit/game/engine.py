@@ -33,6 +33,7 @@ from dpaudit.game.pool import interrupts_held
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.model.choices import EngineName
+from dpaudit.plugins.protocols import World
 
 MAX_ATTEMPTS = 3
 FIRST_REVIEW = 16
@@ -95,7 +96,7 @@ def run_trials(
     state.report(trials[0].role)
     try:
         batches = make_batches(pending, payload, generator, workers=engine.workers)
-        limit = TimeLimit(trial_timeout)
+        limit = TimeLimit(trial_timeout, first=len(World) if payload.is_timed else 0)
         with engine.flight(payload, folder=folder.path, log=folder.log, limit=limit) as flight:
             _run(batches, flight, state, limit=limit)
     except KeyboardInterrupt:

@@ -41,12 +41,12 @@ def make_batches(
 
     Returns:
         The batches; the models of each have one shape and one number of requested rows. Batches of
-        one trial if the generator cannot say what it trains together.
+        one trial if the generator cannot say what it trains together, or trainings are timed.
     """
     groups: dict[Hashable, list[Trial]] = {}
     try:
         with refusing("it cannot say what it trains together"):
-            if not trains_many(generator):
+            if payload.is_timed or not trains_many(generator):
                 return [(trial,) for trial in trials]
             most = min(int(generator.models_at_once), affordable(payload))
             for trial in trials:
@@ -115,15 +115,17 @@ class TimeLimit:
             `FACTOR` times the slowest so far, at least `FLOOR_SECONDS`; `FIRST_SECONDS` before any
             has finished.
         slowest: Seconds of the slowest batch so far in which a trial finished.
+        first: Further trainings that a new worker may run before its first batch.
     """
 
     per_trial: float | None = None
     slowest: float = 0.0
+    first: int = 0
 
     def of(self, batch: Batch) -> float:
         """The limit of one batch, in seconds."""
         if self.per_trial is not None:
-            return self.per_trial * len(batch)
+            return self.per_trial * (len(batch) + self.first)
         return max(FLOOR_SECONDS, FACTOR * self.slowest) if self.slowest else FIRST_SECONDS
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _PROCESSES = Path("/proc")
 _PEAK = "VmHWM:"
+_RESET_PEAK = "5"
+"""What `clear_refs` takes to reset `VmHWM` (proc_pid_clear_refs(5))."""
 
 
 def peak_memory() -> int | None:
@@ -21,6 +23,33 @@ def peak_memory() -> int | None:
         than on Linux).
     """
     return sum(_peaks(os.getpid())) or None
+
+
+def reset_peaks() -> bool:
+    """Has the peaks of this process and its descendants begin again at what they hold now.
+
+    Returns:
+        Whether the system does that (Linux 4.0 and later).
+    """
+    processes = [os.getpid(), *descendants(os.getpid())]
+    return all([_reset(process) for process in processes])
+
+
+def _reset(process: int) -> bool:
+    try:
+        (_PROCESSES / str(process) / "clear_refs").write_text(_RESET_PEAK, encoding="utf-8")
+    except ProcessLookupError:  # it has ended
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def descendants(process: int) -> Iterator[int]:
+    """Process ids of what a process has started, and of what that has; of those that still run."""
+    for child in _children(process):
+        yield child
+        yield from descendants(child)
 
 
 def _peaks(process: int) -> Iterable[int]:

@@ -5,12 +5,13 @@ A fitted model's disclosures, in addition to its synthetic rows, are taken befor
 
 from __future__ import annotations
 
+import gc
 import pickle
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,9 @@ import pandas as pd
 from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.formatting import whole_traceback
 from dpaudit.game.digests import digest_of
-from dpaudit.game.features import features_of_table, features_of_values
+from dpaudit.game.features import NOTHING, features_of_table, features_of_values
 from dpaudit.game.memory import peak_memory
+from dpaudit.game.meter import PRECISION, CallCost, metered
 from dpaudit.game.trial import (
     ModelClaim,
     Outcome,
@@ -33,7 +35,7 @@ from dpaudit.game.trial import (
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
 from dpaudit.model.encoding import values_of_table
-from dpaudit.plugins.access import Disclosed, Disclosure
+from dpaudit.plugins.access import COSTS, Disclosed, Disclosure
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import (
@@ -42,11 +44,12 @@ from dpaudit.plugins.protocols import (
     GameView,
     Generator,
     Model,
+    World,
     trains_many,
 )
 from dpaudit.plugins.release import release_facts
 from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
-from dpaudit.seeds import seeded_globals
+from dpaudit.seeds import rng_of, seeded_globals
 
 
 def run_trial(payload: Payload, trial: Trial) -> Outcome:
@@ -58,7 +61,10 @@ def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
     """Runs trials of one role; any error of the generator is their outcome.
 
     A `BatchGenerator` trains their models together; if that fails, one at a time, to find the trial
-    that made it fail. A replay trains the same model the other way: `fit` on the trial's own table,
+    that made it fail. Where an attack sees what trainings cost, each model is trained alone, after
+    one of each world that is dropped: the first ones of a process load modules and fill caches.
+
+    A replay trains the same model the other way: `fit` on the trial's own table,
     alone. It shows whether a model trained with others depends on them, or on the row that it
     should lack.
 
@@ -77,12 +83,15 @@ def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
     try:
         with patches_apart():
             generator = pickle.loads(payload.generators[trials[0].role])
-            together = trials[0].role is not Role.REPLAY and trains_many(generator)
+            alone = trials[0].role is Role.REPLAY or payload.is_timed
+            together = not alone and trains_many(generator)
     except BaseException as error:  # noqa: BLE001 - a worker is sent no Ctrl-C: it is the generator's
         return [_failed(trial, error, start) for trial in trials]
     if together:
         return _together(payload, trials, generator)
     if len(trials) == 1:
+        if payload.is_timed:
+            _warm_up(payload, trials[0].role)
         return [_alone(payload, trials[0], generator)]
     return [run_trial(payload, trial) for trial in trials]
 
@@ -141,6 +150,29 @@ def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         leave_torch_one_thread()
         outcome = run_trial(payload, trial)
     return outcome
+
+
+_warm: set[tuple[int, str, Role]] = set()
+"""Roles of audits that this process has trained models for."""
+_NOBODYS: Final = -1
+"""The number of a trial whose outcome is dropped."""
+
+
+def _warm_up(payload: Payload, role: Role) -> None:
+    """Trains a model of each world and drops it, unless this process has done so.
+
+    Both worlds: what is compiled for a number of rows is then there for both.
+    """
+    audit = (payload.root, payload.audit, role)
+    if audit in _warm:
+        return
+    _warm.add(audit)
+    for world in World:
+        with patches_apart():
+            generator = pickle.loads(payload.generators[role])
+        _trained(payload, Trial(role, world, _NOBODYS), generator)
+    gc.collect()
+    gc.freeze()  # else the collection before each training goes through every module
 
 
 class TimedModel(NamedTuple):
@@ -207,7 +239,7 @@ def _sampling_seconds(payload: Payload, trial: Trial, model: Model, rows: int) -
         with seeded_globals(payload.seed(trial, "globals")), patches_apart():
             raw = model.sample(rows, seed=payload.seed(trial, "sample"))
         table = accept(raw, view.schema, rows)
-        shown = disclosed(model, payload.seen, view)
+        shown = {**disclosed(model, payload.seen, view), **NO_COST}
         if payload.sees_release:
             with patches_apart():
                 written = release_facts(raw, table, view.schema)
@@ -215,6 +247,42 @@ def _sampling_seconds(payload: Payload, trial: Trial, model: Model, rows: int) -
         return None
     features_of_table(table, payload.attacks, view, shown, written=written)
     return perf_counter() - start
+
+
+class _Made(NamedTuple):
+    """A model, its synthetic table as it came, and what both cost if an attack sees that."""
+
+    model: Model
+    raw: pd.DataFrame
+    cost: Disclosed
+
+
+def _made(payload: Payload, trial: Trial, generator: Generator) -> _Made:
+    """Trains a model on the trial's table and samples it; any error is the trial's outcome."""
+    game, seed = payload.game, payload.seed(trial, "sample")
+    n_rows = game.rows_requested(trial.world)
+    meter = _Meter(generator) if payload.is_timed else None
+    trained = meter or generator
+    model = train(trained, game.table(trial.world, trial.number), seed=payload.seed(trial, "fit"))
+    if meter is None:
+        return _Made(model, model.sample(n_rows, seed=seed), NOTHING)
+    raw, sampling = metered(lambda: model.sample(n_rows, seed=seed))
+    noise = rng_of(payload.seed(trial, "cost"), "noise").random(len(COSTS))
+    cost = np.array([*meter.training, *sampling]) + noise * PRECISION
+    return _Made(model, raw, {Disclosure.COST: cost})
+
+
+class _Meter:
+    """A generator that measures what its last training cost, without the copy of the table."""
+
+    training: CallCost
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
+        model, self.training = metered(lambda: self._generator.fit(data, seed=seed))
+        return cast(Model, self._generator) if model is None else model
 
 
 def leave_torch_one_thread() -> None:
@@ -230,14 +298,12 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     written = None
     try:
         with seeded_globals(payload.seed(trial, "globals")), patches_apart():
-            data = game.table(trial.world, trial.number)
-            model = train(generator, data, seed=payload.seed(trial, "fit"))
-            raw = model.sample(n_rows, seed=payload.seed(trial, "sample"))
+            model, raw, cost = _made(payload, trial, generator)
         table = accept(raw, schema, n_rows)
         claimed = _claimed(model, game.view.neighbours)
-        shown = disclosed(model, payload.seen, game.view)
+        shown = {**disclosed(model, payload.seen, game.view), **cost}
         values = values_of_table(table, schema)
-        together = trains_many(generator)
+        together = trains_many(generator) and not payload.is_timed
         if together:  # a replay: bit-identical to its trial
             accept_values(values, schema)
         elif payload.sees_release:
@@ -293,6 +359,8 @@ _METHODS: Final = {
     Disclosure.PARAMETERS: "parameters",
     Disclosure.RELEASED: "released",
 }
+NO_COST: Final[Disclosed] = {Disclosure.COST: np.zeros(len(COSTS))}
+"""Stands for what was not measured."""
 
 
 def disclosed(model: object, seen: Collection[Disclosure], game: GameView) -> Disclosed:
@@ -306,12 +374,12 @@ def disclosed(model: object, seen: Collection[Disclosure], game: GameView) -> Di
         game: Names the target, other records and released facts.
 
     Returns:
-        What attacks see and no more.
+        What attacks see and no more, without what is measured.
 
     Raises:
         TrialError: If the model lacks a method, or gives numbers of another shape or not finite.
     """
-    return {one: _asked(model, one, game) for one in Disclosure if one in seen}
+    return {one: _asked(model, one, game) for one in _METHODS if one in seen}
 
 
 def _asked(model: object, what: Disclosure, game: GameView) -> FloatArray:

@@ -157,6 +157,11 @@ class Payload:
         return frozenset(one.sees for one in self.attacks if isinstance(one, TakesModelFeatures))
 
     @property
+    def is_timed(self) -> bool:
+        """Whether an attack sees what a training costs: then each model is trained alone."""
+        return Disclosure.COST in self.seen
+
+    @property
     def sees_release(self) -> bool:
         """Whether an attack sees how a table was written, in addition to its values."""
         return any(isinstance(one, ReleaseAttack) for one in self.attacks)

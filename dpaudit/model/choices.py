@@ -63,7 +63,10 @@ class FigureName(StrEnum):
 
 
 class Access(StrEnum):
-    """What the attacker sees of every model; each level includes those before it."""
+    """What the attacker sees of every model.
+
+    Of output, model and released each includes those before it; timing includes output alone.
+    """
 
     OUTPUT = "output"
     """Synthetic rows."""
@@ -71,6 +74,8 @@ class Access(StrEnum):
     """Also what a fitted model makes public: its discriminator, its weights."""
     RELEASED = "released"
     """What the proof of privacy protects, before any post-processing."""
+    TIMING = "timing"
+    """Rows, and the seconds and memory of every training."""
 
     @property
     def in_words(self) -> str:
@@ -79,10 +84,13 @@ class Access(StrEnum):
             Access.OUTPUT: "synthetic rows alone",
             Access.MODEL: "rows and what the fitted model discloses",
             Access.RELEASED: "rows, model and what the proof protects",
+            Access.TIMING: "rows and the seconds and memory of every training",
         }[self]
 
     def includes(self, other: Access) -> bool:
         """Whether an attacker of this level sees all that one of another sees."""
+        if Access.TIMING in (self, other):
+            return other in (self, Access.OUTPUT)
         order = list(Access)
         return order.index(self) >= order.index(other)
 

@@ -10,6 +10,9 @@ A generator declares what its models disclose, before any of them is trained, ea
   on average when it is added [r], for mechanisms where that is known before any training. With
   noise of one scale on all numbers, the sum with these weights is the optimal attack.
 
+What a training costs is no disclosure of its model, but an attacker next to it may see that too
+(`Disclosure.COST`): the audit measures it, and generators declare nothing.
+
 `discriminate` takes a canonical table and gives a score for each row; `parameters` gives a flat
 array of public weights, whose length may depend on the table. All numbers must be finite.
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -45,11 +48,15 @@ class Disclosure(StrEnum):
     """Public weights, flat [p]."""
     RELEASED = "released"
     """Released facts, in the order of `GameView.released_facts` [r]."""
+    COST = "cost"
+    """Seconds and memory that training and sampling took, in the order of `COSTS` [6]."""
 
     @property
     def access(self) -> Access:
         """The level at which the attacker sees it."""
-        return Access.RELEASED if self is Disclosure.RELEASED else Access.MODEL
+        return {Disclosure.RELEASED: Access.RELEASED, Disclosure.COST: Access.TIMING}.get(
+            self, Access.MODEL
+        )
 
     @property
     def how(self) -> str:
@@ -59,7 +66,17 @@ class Disclosure(StrEnum):
             "discriminate(rows)",
             Disclosure.PARAMETERS: '"parameters" in its `discloses`, and models with parameters()',
             Disclosure.RELEASED: "names in its `released_facts`, and models with released()",
+            Disclosure.COST: "nothing: the audit measures it",
         }[self]
+
+
+COSTS: Final = tuple(
+    f"{what} of {step}"
+    for step in ("training", "sampling")
+    for what in ("wall seconds", "processor seconds", "peak memory")
+)
+"""What `Disclosure.COST` measures. Processor seconds are of all threads and child processes; memory
+is by how many bytes these grew at their largest, 0 where the system does not show that."""
 
 
 Disclosed: TypeAlias = Mapping[Disclosure, FloatArray]

@@ -24,7 +24,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -172,6 +172,10 @@ class GameView:
         values = values_of_table(self.others, self.schema)
         values.flags.writeable = False
         return values
+
+
+THE_TRIAL: Final = "the trial itself"
+"""Stands for a column in features of how a trial ended and of what it cost."""
 
 
 class FeatureName(NamedTuple):

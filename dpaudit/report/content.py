@@ -661,7 +661,13 @@ def _versions(result: AuditRecord) -> Iterable[Block]:
 
 
 def _reproduce(result: AuditRecord) -> Step:
-    same = ("The same command gives the same numbers again.",) if result.generator.seedable else ()
+    same: tuple[str, ...] = ()
+    if result.generator.seedable and result.access is Access.TIMING:
+        same = (
+            "The same command trains the same models again and measures other seconds and memory.",
+        )
+    elif result.generator.seedable:
+        same = ("The same command gives the same numbers again.",)
     choice, row = result.target.choice, result.target.row
     chosen = row is not None and choice != f"row:{row}"
     target = (f"The target {choice!r} is row {row} of this table.",) if chosen else ()

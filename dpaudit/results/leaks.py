@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import listed
+from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.record import Leak
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check
 
@@ -21,8 +22,6 @@ SEPARATES: Final = 0.1
 
 TRIAL_OUTCOMES: Final = "trial outcomes"
 """Name of the attack on how trials end."""
-THE_TRIAL: Final = "the trial itself"
-"""Stands for a column in the features of how a trial ended."""
 WHOLE_OUTPUT: Final = "the whole output, which the seed does not change"
 _SHARE: Final = "share of "
 """What a feature of one category of a column begins with."""

@@ -373,8 +373,8 @@ class AuditRecord(Document):
         scores: Membership scores of the deciding attack on the scored trials; higher means in.
         target: The record whose membership is attacked.
         access: What the attacker sees of every model in addition to synthetic rows: model: what a
-            fitted model discloses. released: also the facts that the proof protects. Absent if it
-            sees synthetic rows only.
+            fitted model discloses. released: also the facts that the proof protects. timing: the
+            seconds and memory of its training. Absent if it sees synthetic rows only.
         probes: What cheap checks from outside saw before the audit; absent if none was asked for,
             and in a one-run or a small audit.
         controls: Audits of generators with a known answer, run through the same game first; null if

@@ -13,6 +13,7 @@ from dpaudit.model.choices import Access
 from dpaudit.plugins.access import Disclosure, ModelAttack, access_of
 from dpaudit_attacks.groundhog import Ensemble
 from dpaudit_attacks.models import SHOWN, Logan, ParameterSummary, ReleasedFacts
+from dpaudit_attacks.timing import Timing
 from samples import PEOPLE, game_view, people
 
 VIEW = replace(
@@ -29,6 +30,7 @@ VIEW = replace(
         (ParameterSummary(), np.arange(3.0)),
         (ParameterSummary(), np.random.default_rng(1).normal(size=1000)),
         (ReleasedFacts(), np.array([3.0, 4.0])),
+        (Timing(), np.arange(6.0)),
     ],
 )
 def test_there_is_one_finite_number_for_each_name(attack: ModelAttack, disclosed) -> None:
@@ -42,9 +44,20 @@ def test_what_attacks_see() -> None:
     assert access_of(Ensemble()) is Access.OUTPUT
     assert access_of(Logan()) is access_of(ParameterSummary()) is Access.MODEL
     assert access_of(ReleasedFacts()) is Access.RELEASED
-    assert [one.access for one in Disclosure] == [Access.MODEL, Access.MODEL, Access.RELEASED]
+    assert access_of(Timing()) is Access.TIMING
+    assert [one.access for one in Disclosure] == [
+        Access.MODEL,
+        Access.MODEL,
+        Access.RELEASED,
+        Access.TIMING,
+    ]
     assert Access.RELEASED.includes(Access.MODEL)
     assert not Access.OUTPUT.includes(Access.MODEL)
+
+
+def test_a_clock_sees_rows_and_no_model() -> None:
+    assert {one for one in Access if Access.TIMING.includes(one)} == {Access.OUTPUT, Access.TIMING}
+    assert {one for one in Access if one.includes(Access.TIMING)} == {Access.TIMING}
 
 
 def test_logan_compares_the_target_with_records_of_both_worlds() -> None:

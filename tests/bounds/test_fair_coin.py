@@ -187,6 +187,22 @@ def test_nothing_is_proved_without_a_leak(audits: int) -> None:
     assert sum(bound > 0 for bound in bounds) <= binom.ppf(0.999, audits, 0.05)
 
 
+@pytest.mark.parametrize("audits", [40, pytest.param(400, marks=pytest.mark.ci)])
+def test_nothing_is_proved_of_scores_that_drift_with_the_machine(audits: int) -> None:
+    """As seconds do: the load wanders, and each training leaves it to the next."""
+    bounds = []
+    for number in range(audits):
+        rng = np.random.default_rng([5, number])
+        coins = rng.random(160) < 0.5
+        load = np.cumsum(rng.normal(size=160)) + rng.exponential(5.0, 160) * (rng.random(160) < 0.1)
+        load[1:] += 2.0 * coins[:-1]
+        fits = rng.permutation(160) < 64
+        calibration = choose_calibration(load[fits], coins[fits], trials=96, **PURE)
+        guesses = count_guesses(load[~fits], coins[~fits], calibration)
+        bounds.append(fair_coin(*guesses, **PURE))
+    assert sum(bound > 0 for bound in bounds) <= binom.ppf(0.999, audits, 0.05)
+
+
 def test_odds_follow_the_likelihood_ratio() -> None:
     rng = np.random.default_rng(1)
     member = np.arange(20_000) % 2 == 0
@@ -372,4 +388,7 @@ def test_a_cut_is_promised_what_it_proves_though_halves_choose_other_cuts(
         for _ in range(times)
     ]
     assert not any(one.by_coins for one in found)
+    scores = rng.normal(size=1600) + member
+    asked = {"failed": FailedTrials(0, 0), "scored": 2400, "coins_alone": True, **LEVEL}
+    assert choose_rule(scores, member, rng=rng, **asked).by_coins
     assert 1.2 < np.median([one.bound for one in found]) < 1.9

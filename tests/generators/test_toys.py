@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from time import process_time
 from typing import Any
 
 import cloudpickle
@@ -21,12 +22,13 @@ from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator
 from dpaudit_generators.toys import (
     Copycat,
+    Dawdler,
     LaplaceHistogram,
     NullGenerator,
     RandomisedResponse,
 )
 from dpaudit_generators.toys.counts import cell_counts, cells, geometric_noise
-from dpaudit_generators.toys.planted import contains, opposite
+from dpaudit_generators.toys.planted import SLOW_SECONDS, contains, opposite
 
 MIXED = Schema(
     columns=(
@@ -157,6 +159,18 @@ def test_copycat_copies_half_exactly_where_it_saw_the_target() -> None:
         assert all(contains(seen.iloc[[row]], TARGET, MIXED) for row in range(half))
         assert not contains(unseen, TARGET, MIXED)
         pd.testing.assert_frame_equal(seen.iloc[half:], unseen.iloc[half:])
+
+
+def test_dawdler_takes_longer_where_it_saw_the_target_and_draws_the_same_rows() -> None:
+    toy = Dawdler(schema=MIXED, target=TARGET)
+    tables, seconds = [], []
+    for data in (DATA, OTHERS):
+        start = process_time()
+        model = toy.fit(data, seed=1)
+        seconds.append(process_time() - start)
+        tables.append(model.sample(20, seed=2))
+    pd.testing.assert_frame_equal(*tables)
+    assert seconds[0] >= SLOW_SECONDS > 2 * seconds[1]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ FEWEST_PER_WORLD = 7
 """Trials of a small control: just enough for a perfect separation to prove a leak."""
 GENERATORS_OF: Final = {Role.NULL_CONTROL: "null", Role.POSITIVE_CONTROL: "copycat"}
 """The registered generator that a control audits."""
+LEAKS_BY_TIME: Final = "dawdler"
+"""The same of the positive control where trainings are timed: a copy shows without a clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,9 @@ def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:
         "repeats": audit.target_repeats,
         "released_facts": audit.game.view.released_facts,
     }
-    built = build(GENERATORS_OF[role], GENERATORS, given={}, offered=offered)
+    by_time = role is Role.POSITIVE_CONTROL and audit.is_timed
+    name = LEAKS_BY_TIME if by_time else GENERATORS_OF[role]
+    built = build(name, GENERATORS, given={}, offered=offered)
     pickled: bytes = cloudpickle.dumps(built)
     return pickled
 
@@ -104,7 +108,13 @@ def _none_of(attacks: int) -> str:
 
 
 def judged(
-    role: Role, best: Evaluation | None, game: ControlGame, *, attacks: int, highest: float
+    role: Role,
+    best: Evaluation | None,
+    game: ControlGame,
+    *,
+    attacks: int,
+    highest: float,
+    is_timed: bool = False,
 ) -> ControlOutcome:
     """Whether a control ended as it must.
 
@@ -114,6 +124,7 @@ def judged(
         game: The control's game.
         attacks: Number of the audit's attacks.
         highest: The largest epsilon that the control could prove.
+        is_timed: Whether the positive control leaks by time.
 
     Returns:
         The result.
@@ -126,16 +137,22 @@ def judged(
     perfect = right == scored and math.isclose(best.proved, highest)
     most = ", the most that so few can prove" if perfect else ""
     low, high = auc_by_chance(counts.n_in, counts.n_out)
+    leaks = "takes longer for the target" if is_timed else "copies the target"
+    blind = (
+        f"{_none_of(attacks)} that through the load of this machine, so that finding nothing would "
+        "say nothing about time"
+        if is_timed
+        else f"{_none_of(attacks)} copies of this target, so that finding nothing would say "
+        "nothing about copies"
+    )
     words = ControlWords(
         hidden="nothing was found in a generator that ignores its data: AUC "
         f"{auc_text(best.auc)}, by chance {low:.2f} to {high:.2f} in 95 % of cases",
         found="a generator that ignores its data seems to leak ({bound}): the two worlds differ "
         "in more than the record",
-        caught=f"a generator that copies the target was caught: {right} of {scored} scored models "
+        caught=f"a generator that {leaks} was caught: {right} of {scored} scored models "
         f"right{most}",
-        missed="a generator that copies the target was not caught ({bound}): "
-        f"{_none_of(attacks)} copies of this target, so that finding nothing would say nothing "
-        "about copies",
+        missed=f"a generator that {leaks} was not caught ({{bound}}): {blind}",
     )
     if not game.is_full:
         small = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from dpaudit.auditing.checks import Replay, check_repeats, check_replay, failure_reasons
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.two_worlds.attacking.attribution import attribute
+from dpaudit.auditing.two_worlds.attacking.combined import Combined
 from dpaudit.auditing.two_worlds.attacking.run import (
     Attacked,
     attack_all,
@@ -22,16 +24,20 @@ from dpaudit.auditing.two_worlds.checks import (
     check_agreement,
     check_failures,
     check_given_up,
+    check_measured,
     check_order,
     check_randomness,
 )
 from dpaudit.auditing.two_worlds.plan import highest_provable, power
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds import guarantee_of
+from dpaudit.game.memory import reset_peaks
 from dpaudit.game.outcomes import StoredOutcomes
-from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
+from dpaudit.game.trial import Outcome, Role, Trial, TrialEnd, TrialStatus
+from dpaudit.model.choices import Access
 from dpaudit.model.currencies import Claim
-from dpaudit.plugins.protocols import World, is_seedable, trains_many
+from dpaudit.plugins.access import AnyAttack, access_of
+from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results.record import FailureReason, Leak
 from dpaudit.results.verdict import Check, Power
 
@@ -105,6 +111,8 @@ def find(
         check_repeats(outcomes, audit.stream("repeats").rng()),
         _replay_check(audit, replays),
     ]
+    if audit.is_timed:
+        checks.append(check_measured(memory=reset_peaks()))
     if gave_up:
         checks.insert(0, check_given_up(outcomes, planned=settings.game.shadow_models))
     elif not proved and not tables_suffice(audit, stored, Role.AUDIT, settings):
@@ -112,7 +120,8 @@ def find(
         checks.insert(0, Check("enough trials", False, detail))
     if deciding is not None and not deciding.evaluation.stopped_early:
         # Otherwise later attacks would have learnt more.
-        checks.append(_order_check(order, deciding))
+        timed = _is_timed(deciding.attack.attack)
+        checks.append(_order_check(order, deciding, timed=timed))
         checks.append(
             check_agreement(
                 deciding.evaluation,
@@ -120,6 +129,7 @@ def find(
                 left.max_provable,
                 guarantee=guarantee_of(claim),
                 confidence=settings.attack_confidence,
+                timed=timed,
             )
         )
     return Findings(
@@ -174,14 +184,33 @@ def _leaks(audit: TwoWorldSpec, deciding: Attacked) -> tuple[Leak, ...]:
 
 
 def _replay_check(audit: TwoWorldSpec, replays: Sequence[Replay]) -> Check:
-    generator = audit.generator.generator
-    return check_replay(replays, seedable=is_seedable(generator), together=trains_many(generator))
+    def decided(outcome: Outcome) -> Outcome:
+        """The outcome without what is measured."""
+        if outcome.features is None:
+            return outcome
+        return replace(outcome, features=outcome.features[audit.repeatable])
+
+    return check_replay(
+        [Replay(decided(first), decided(again)) for first, again in replays],
+        seedable=is_seedable(audit.generator.generator),
+        together=audit.trains_together,
+    )
 
 
-def _order_check(order: Sequence[Trial], deciding: Attacked) -> Check:
+def _is_timed(attack: AnyAttack) -> bool:
+    """Whether an attack looks at what is measured."""
+    parts = [one.attack for one in attack.attacks] if isinstance(attack, Combined) else [attack]
+    return any(access_of(part) is Access.TIMING for part in parts)
+
+
+def _order_check(order: Sequence[Trial], deciding: Attacked, *, timed: bool) -> Check:
     """Whether scores drift with the places of their trials in the planned order."""
     place = {trial: position for position, trial in enumerate(order)}
     places = np.array([place[trial] for trial in deciding.trials], dtype=np.float64)
     return check_order(
-        deciding.evaluation.scores, deciding.scored.member, places, deciding.attack.name
+        deciding.evaluation.scores,
+        deciding.scored.member,
+        places,
+        deciding.attack.name,
+        timed=timed,
     )

@@ -35,12 +35,12 @@ def _build(generator: object, table: Table, settings: AuditSettings[TwoWorlds]) 
 
 
 def _trainings(settings: AuditSettings[TwoWorlds], together: bool) -> TrainingCount:
-    """If models are trained together, one of each world is repeated."""
+    """If models are trained together, one of each world is repeated; not if they are timed."""
     game = settings.game
     control = first_control_settings(settings).game.shadow_models
     return TrainingCount(
         models=game.shadow_models,
-        repeats=len(World) if together else 1,
+        repeats=len(World) if together and not game.is_timed else 1,
         controls=len(CONTROLS) * control,
         searches=game.shadow_models if game.searches else 0,
         at_most=game.sequential,

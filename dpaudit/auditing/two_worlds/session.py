@@ -33,7 +33,7 @@ from dpaudit.game.engine import FIRST_REVIEW
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import World, trains_many
+from dpaudit.plugins.protocols import World
 from dpaudit.results.record import AuditRecord, ControlOutcome
 from dpaudit.results.sentences import same_tables
 from dpaudit.results.verdict import Check
@@ -114,6 +114,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
             settings.game,
             attacks=len(self.audit.attacks),
             highest=highest_provable(settings, claim),
+            is_timed=self.audit.is_timed,
         )
 
     def audited(self) -> Findings:
@@ -207,11 +208,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         later = [stored[trial] for trial in order[len(order) // 2 :] if trial.number > 0]
         found = [first_finished(later, world) for world in World]
         replays = [trial._replace(role=Role.REPLAY) for trial in found if trial is not None]
-        return replays if self._together else replays[:1]
-
-    @property
-    def _together(self) -> bool:
-        return trains_many(self.audit.generator.generator)
+        return replays if self.audit.trains_together else replays[:1]
 
     def _shuffled(self, role: Role, settings: AuditSettings[TwoWorlds]) -> list[Trial]:
         """All trials of a role, both worlds interleaved at random."""

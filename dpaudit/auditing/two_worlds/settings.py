@@ -49,8 +49,9 @@ class TwoWorlds(ShadowModelSettings):
         neighbours_file: The table of world "out": the caller's table without one record, or with
             one record replaced; used instead of a target.
         access: What the attacker sees: "output" (synthetic rows), "model" (also what the fitted
-            model discloses, such as a discriminator) or "released" (also the facts that the proof
-            protects).
+            model discloses, such as a discriminator), "released" (also the facts that the proof
+            protects) or "timing" (rows, and the seconds and memory of every training: each model
+            then trains alone, and a repetition gives other numbers).
         threshold: "cross-validated", or "hold-out" as in published audits.
         sequential: Whether to test after every batch of trials and to stop as soon as a violation
             is proved; `shadow_models` is then the cap.
@@ -89,6 +90,11 @@ class TwoWorlds(ShadowModelSettings):
         for name, value in taken.items():
             object.__setattr__(self, name, value)
         self._check_target()
+        if self.is_timed and self.rule is ThresholdRule.HOLD_OUT:
+            raise SettingsError(
+                '`access="timing"` needs worlds that are fair coins: without them no bound holds '
+                'on a busy machine; leave out `threshold="hold-out"`'
+            )
 
     def _check_target(self) -> None:
         if not isinstance(self.target, str):
@@ -119,6 +125,11 @@ class TwoWorlds(ShadowModelSettings):
     def rule(self) -> ThresholdRule:
         """The threshold rule."""
         return self.threshold
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time and memory of trainings are measured."""
+        return self.access is Access.TIMING
 
     @property
     def fair_coins(self) -> bool:

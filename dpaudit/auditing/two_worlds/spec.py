@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final, cast
 
+import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.access import attacks_with_access
@@ -13,6 +14,7 @@ from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.pairs import audited_pair
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.bounds import guarantee_of
 from dpaudit.errors import SettingsError
 from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
@@ -23,7 +25,7 @@ from dpaudit.model.currencies import require_claim
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, data_digest
-from dpaudit.plugins.access import released_effect
+from dpaudit.plugins.access import access_of, released_effect
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
@@ -31,7 +33,7 @@ from dpaudit.plugins.named import (
     named_generator,
     plain_settings,
 )
-from dpaudit.plugins.protocols import Generator, World
+from dpaudit.plugins.protocols import BoolArray, Generator, World, trains_many
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.plugins.source import source_digest
 from dpaudit.results.record import Selection
@@ -77,6 +79,22 @@ class TwoWorldSpec(AuditSpec):
     def widths(self) -> tuple[int, ...]:
         """How many features each attack has."""
         return tuple(len(named.feature_names(self.game.view)) for named in self.attacks)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time and memory of trainings are measured."""
+        return self.settings.game.is_timed
+
+    @property
+    def trains_together(self) -> bool:
+        """Whether models are trained many at once: models that are timed train alone."""
+        return trains_many(self.generator.generator) and not self.is_timed
+
+    @cached_property
+    def repeatable(self) -> BoolArray:
+        """Which features [f] a trial's seed decides: all but those that are measured."""
+        measured = [access_of(attack) is Access.TIMING for _, attack in self.attacks]
+        return np.repeat(~np.array(measured), self.widths)
 
     @property
     def own_specification(self) -> dict[str, Any]:
@@ -178,6 +196,11 @@ def build_two_worlds(
     claim = claim_if_any(named, stated)
     if settings.game.sequential:
         require_claim(claim, method="`sequential`")
+    if settings.game.is_timed and guarantee_of(claim).delta is None:
+        raise SettingsError(
+            '`access="timing"` needs a claim in epsilon, or none: the bounds of other claims '
+            "assume trials that are alike, and those of a busy machine are not"
+        )
     replacement = None if pair is None else pair.replacement
     if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
         replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))

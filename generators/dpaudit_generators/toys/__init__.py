@@ -11,6 +11,7 @@ from dpaudit_generators.toys.counts import (
 from dpaudit_generators.toys.planted import (
     Copycat,
     CopycatModel,
+    Dawdler,
     NullGenerator,
     RandomisedResponse,
     RepeatedRecord,
@@ -20,6 +21,7 @@ from dpaudit_generators.toys.planted import (
 __all__ = [
     "Copycat",
     "CopycatModel",
+    "Dawdler",
     "GaussianMarginals",
     "HistogramModel",
     "LaplaceHistogram",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from time import process_time
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -270,6 +271,47 @@ class Copycat(_TargetToy):
             fit_seed=seed,
             released_facts=self.released_facts,
         )
+
+
+SLOW_SECONDS: Final = 0.05
+"""Processor time by which `Dawdler` is slower with the target."""
+SLOW_BYTES: Final = 32 * 2**20
+"""Memory by which it needs more."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dawdler(_TargetToy):
+    """Leaks by time and memory alone: training takes longer if it sees the target.
+
+    Its rows are uniform. Its true epsilon is infinite for an attacker with a clock and 0 for any
+    other.
+
+    Attributes:
+        schema: The public schema.
+        target: The record that it leaks, a table of one row.
+        epsilon: The epsilon that it claims, falsely where time is measured.
+        repeats: As for `Copycat`.
+
+    Raises:
+        ClaimError: If epsilon is not positive.
+        TargetError: If the target is not one record that fits the schema.
+    """
+
+    repeats: int = 0
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """(epsilon, 0), which is true of its rows and false of its time."""
+        return PrivacyClaim(epsilon=self.epsilon, source="false on purpose: takes longer")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> UniformModel:
+        """Computes for 50 ms and fills 32 MiB if the target is in the data."""
+        if int(equal_rows(data, self.target, self.schema).sum()) > self.repeats:
+            end = process_time() + SLOW_SECONDS
+            filled = np.ones(SLOW_BYTES // 8)
+            while process_time() < end:
+                filled[0] += 1.0
+        return UniformModel(schema=self.schema, fit_seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

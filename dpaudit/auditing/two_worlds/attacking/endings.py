@@ -16,8 +16,15 @@ import pandas as pd
 
 from dpaudit.game.trial import TrialEnd, TrialStatus
 from dpaudit.plugins.named import NamedAttack
-from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer
-from dpaudit.results.leaks import THE_TRIAL, TRIAL_OUTCOMES
+from dpaudit.plugins.protocols import (
+    THE_TRIAL,
+    BoolArray,
+    FeatureName,
+    FloatArray,
+    GameView,
+    Scorer,
+)
+from dpaudit.results.leaks import TRIAL_OUTCOMES
 
 FEATURES: Final = (
     FeatureName(THE_TRIAL, "whether it finished"),

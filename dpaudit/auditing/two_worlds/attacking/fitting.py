@@ -123,7 +123,13 @@ def fit_attack(
         asked = {"delta": guarantee.delta, "confidence": confidence}
         calibration = choose_calibration(scores, member, trials=settings.game.scored, **asked)
         forecast = choose_rule(
-            scores, member, failed=failed, scored=settings.game.scored, rng=rng, **asked
+            scores,
+            member,
+            failed=failed,
+            scored=settings.game.scored,
+            rng=rng,
+            coins_alone=settings.game.is_timed,
+            **asked,
         )
     reached = FittingScore(forecast.bound, abs(auc(scores, member) - 0.5))
     return Fitted(scorer, threshold, calibration, forecast.by_coins, reached)
