@@ -35,6 +35,7 @@ from dpaudit.seeds import Stream
 from reports import cervical
 from reports.pate_gan_audit.access_settings import (
     AVERAGE_ITERATIONS,
+    SHOWN,
     SPENT,
     SUBJECTS,
     WORST,
@@ -209,7 +210,7 @@ def proved(attacks: Record) -> dict[str, float]:
         str(level): max(
             one["proved"] for key, one in attacks.items() if level.includes(LEVELS[key])
         )
-        for level in Access
+        for level in SHOWN
     }
 
 

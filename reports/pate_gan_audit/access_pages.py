@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dpaudit.model.choices import Access
 from reports.markdown import named, table
 from reports.pate_gan_audit.access_exact import LARGEST
-from reports.pate_gan_audit.access_settings import REFERENCE, SWITCHES, WORST, Worst
+from reports.pate_gan_audit.access_settings import REFERENCE, SHOWN, SWITCHES, WORST, Worst
 from reports.pate_gan_audit.access_words import WHY
 from reports.pate_gan_audit.kept import Record
 from reports.pate_gan_audit.published import EPSILON, SIX
@@ -51,7 +51,7 @@ def section(access: Part, exact: Part) -> str:
     """The section of the page."""
     if not access:
         return "Not run yet.\n"
-    heads = ("", *(f"{case}: {level}" for case in CASES for level in Access))
+    heads = ("", *(f"{case}: {level}" for case in CASES for level in SHOWN))
     rows = [_row(name, access, exact) for name in (*SIX, REFERENCE, *SWITCHES)]
     settings = [(f"`{name}`", *_settings(one)) for name, one in WORST.items()]
     settings.append(("others", *_settings(Worst())))
@@ -76,7 +76,7 @@ def answers(access: Part) -> Iterator[str]:
         if not done:
             continue
         first = {
-            name: next((str(level) for level in Access if proved[str(level)] > EPSILON), None)
+            name: next((str(level) for level in SHOWN if proved[str(level)] > EPSILON), None)
             for name, proved in done.items()
         }
         caught = [f"{name} at {level}" for name, level in first.items() if level]
@@ -103,7 +103,7 @@ def _row(name: str, access: Part, exact: Part) -> Sequence[str]:
     cells = []
     for case in CASES:
         record = access.get(f"{case}-{name}")
-        for level in Access:
+        for level in SHOWN:
             cells.append("–" if record is None else _cell(record["proved"][str(level)]))
     shown = name if name in SIX else f"`{name}`"
     return (shown, *cells, _exact(exact.get(name)), WHY[name])

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from dpaudit.model.choices import Access
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit_generators.published import Switch
@@ -20,6 +21,8 @@ from reports.pate_gan_audit.published import SIX
 REFERENCE: Final = "pate-gan-switched"
 """The trainer without a deviation."""
 SWITCHES: Final = tuple(str(switch) for switch in Switch)
+SHOWN: Final = (Access.OUTPUT, Access.MODEL, Access.RELEASED)
+"""Levels at which each is audited."""
 SUBJECTS: Final = (*SIX, REFERENCE, *SWITCHES)
 FIXED: Final = {
     "original": "bounds-from-data,labels-copied",

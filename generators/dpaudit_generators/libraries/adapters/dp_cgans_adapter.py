@@ -2,7 +2,7 @@
 
 It is called as its README does, with `private=True` and fewer epochs. The library takes no bounds
 or categories, so `defaults="public"` is the same. It prints an epsilon at the end of a training,
-for delta 2e-6: the claim is that, and has to be stated by whoever audits it.
+for delta 2e-6; the adapter claims nothing, so an audit states the epsilon (`--epsilon`).
 """
 
 import contextlib
