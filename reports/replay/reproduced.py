@@ -20,6 +20,7 @@ SCRIPTS: Final = {
     "opacus_cardinality": "opacus",
     "smartnoise_mst_total": "smartnoise-synth",
     "smartnoise_dpctgan_frequencies": "smartnoise-synth",
+    "synthpriv_copula_ranks": "synthpriv",
 }
 """The library of each script."""
 _FOLDER: Final = Path(__file__).parent / "reproductions"
