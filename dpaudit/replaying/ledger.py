@@ -96,7 +96,10 @@ def ledger(transcript: Transcript, found: Sequence[StepLoss]) -> tuple[LedgerLin
 def _noisy_line(
     site: Site, steps: list[NoisyStep], ways: list[StepLoss], tosses: Sequence[Toss]
 ) -> tuple[LedgerLine, float]:
-    shifts = [step.before.shift for step in steps]
+    shifts = [
+        np.concatenate([np.atleast_1d(part.before.shift) for part in parts])
+        for parts in _whole(steps)
+    ]
     how = _how(ways)
     epsilon, mu, divergence = 0.0, None, 0.0
     sampling = _sampling(steps, tosses)
@@ -127,7 +130,7 @@ def _noisy_line(
         place=str(site),
         function=site.function,
         law=steps[0].laws[0].name,
-        times=len(steps),
+        times=len(shifts),
         scale=scales[0],
         other_scale=scales[1] if differ else None,
         l1=max(float(np.sum(np.abs(one))) for one in shifts),
@@ -140,6 +143,14 @@ def _noisy_line(
         sampling=sampling,
     )
     return line, divergence
+
+
+def _whole(steps: Sequence[NoisyStep]) -> list[list[NoisyStep]]:
+    """The steps, each with all its parts: a sum of answers may be several."""
+    found: dict[object, list[NoisyStep]] = defaultdict(list)
+    for at, step in enumerate(steps):
+        found[step.keys or at].append(step)
+    return list(found.values())
 
 
 def _sampling(steps: Sequence[NoisyStep | StepLoss], tosses: Sequence[Toss]) -> float | None:
