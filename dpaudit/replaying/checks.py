@@ -6,18 +6,18 @@ Each repeats a replay with one change and asks whether anything else changes wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from dpaudit.plugins.protocols import World
+from dpaudit.replaying.as_numbers import NoisyNumbers, Places
 from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, proved_by, questions_of
 from dpaudit.replaying.influence import (
     Suspect,
     answers_without,
-    costly_elements,
     differs,
     has_influence,
     near_answers,
@@ -29,11 +29,12 @@ from dpaudit.replaying.influence import (
 )
 from dpaudit.replaying.judge import DrawPlan
 from dpaudit.replaying.lockstep import (
+    NUDGE,
     OPPOSITE,
     Order,
     Played,
 )
-from dpaudit.replaying.loss import How, losses
+from dpaudit.replaying.loss import NOTHING_SHOWN, How, Shown, losses
 from dpaudit.replaying.setting import FIRST, ReplaySetting
 from dpaudit.replaying.subsamples import (
     follows_coins,
@@ -49,6 +50,10 @@ _SEVERAL: Final = 4
 """Replays in which a loop that rejects draws would ask unequally often."""
 _APART: Final = (100.0, 200.0, 400.0)
 """Scales by which answers are moved to see whether they are rounded or selected from."""
+_ELEMENTS: Final = 4
+"""Numbers of one line that are checked one by one."""
+_MOST_ELEMENTS: Final = 12
+"""The same if some of them fail."""
 _MANY_ROWS: Final = 50_000
 """Enough synthetic rows to show a small influence that a few rounded rows hide."""
 _OTHER_COINS: Final = 2
@@ -130,9 +135,9 @@ def _moves(
 ) -> bool:
     """Whether anything changes with the answers of some lines."""
     setting.say(f"how the answers of {', '.join(map(str, sorted(sites)))} are used")
-    transcript = setting.play(Order(number, nudged=sites), alike=World.IN).transcript
+    played = setting.play(Order(number, nudged=sites), alike=World.IN)
     found.fits += 2
-    return differs(transcript)
+    return differs(played)
 
 
 def look_for_excuses(
@@ -220,89 +225,203 @@ def resting(
     those with an influence exceed the claim by themselves, or when `_CHANGED` were changed; if all
     of these have an influence, the whole result stands.
     """
-    shown: frozenset[Question] = frozenset()
+    shown = NOTHING_SHOWN
     tried: set[frozenset[Question]] = set()
     idle: list[Site] = []
     coarse: list[Site] = []
     transcripts = [one.transcript for one in counted]
-    judged = proved_by(setting, found, plan, transcripts, shown=shown)
+    proved = proved_by(setting, found, plan, transcripts, shown=shown)
     rng = setting.worlds.rng("other answers", 0)
+    checks = _Checks(setting, found, tuple(zip(orders, counted, strict=True)), rng)
+
+    def with_(one: Suspect, places: Places) -> Shown:
+        own = {key: places[key] for key in one.keys & places.keys()}
+        return Shown(shown.keys | one.keys, {**shown.places, **own})
+
     for place in np.argsort(-np.abs(whole.replays.losses), kind="stable"):
         for one in suspects(losses(transcripts[place], used=found.used)):
-            if judged.above or len(tried) >= _CHANGED:
+            if proved.above or len(tried) >= _CHANGED:
                 break
             if one.keys in tried or one.keys & found.retried:
                 continue
             tried.add(one.keys)
-            if not _has_influence(setting, orders[place], counted[place], one, rng, found):
+            if not checks.have_influence(int(place), one):
                 idle.append(one.site)
-            elif one.as_numbers and not _are_numbers(
-                setting, orders[place], counted[place], one, rng, found
-            ):
+                continue
+
+            def suffice(places: Places, one: Suspect = one) -> bool:
+                now = with_(one, places)
+                return proved_by(setting, found, plan, transcripts, shown=now).above
+
+            places = checks.counted_places(int(place), one, suffice) if one.as_numbers else {}
+            if places is None:
                 coarse.append(one.site)
-            else:
-                shown |= one.keys
-                judged = proved_by(setting, found, plan, transcripts, shown=shown)
-    if not judged.above and not (idle or coarse):
+                continue
+            shown = with_(one, places)
+            if one.keys & places.keys():
+                coarse.append(one.site)
+            proved = proved_by(setting, found, plan, transcripts, shown=shown)
+    if not proved.above and not (idle or coarse):
         return whole
-    found.idle = () if judged.above else tuple(dict.fromkeys(idle))
-    found.coarse = () if judged.above else tuple(dict.fromkeys(coarse))
-    return judged
+    found.shown = shown
+    found.idle = () if proved.above else tuple(dict.fromkeys(idle))
+    found.coarse = () if proved.above else tuple(dict.fromkeys(coarse))
+    return proved
 
 
-def _are_numbers(
-    setting: ReplaySetting,
-    order: Order,
-    played: Played,
-    one: Suspect,
-    rng: np.random.Generator,
-    found: ReplayFindings,
-) -> bool:
-    """Whether answers are used as numbers, rounded or not, and not only selected from.
+class _Checks:
+    """Repeats counted replays with other answers, to see how these are used."""
 
-    Both worlds have the same table and, except for these answers, the same answers. A slight change
-    shows that numbers are used. If it does not, they may be rounded, so all numbers of an answer
-    are moved far up, farther in one world than in the other. No maximum, order or comparison with a
-    limit changes with that. If the loss rests on several numbers of an answer, each is changed.
-    """
-    nudged = order._replace(given=played.transcript.given, nudged=one.keys)
+    def __init__(
+        self,
+        setting: ReplaySetting,
+        found: ReplayFindings,
+        replays: tuple[tuple[Order, Played], ...],
+        rng: np.random.Generator,
+    ) -> None:
+        self._setting, self._found, self._rng = setting, found, rng
+        self._replays = replays
+        self._known: dict[Site, Places | None] = {}
 
-    def moves(changed: Order) -> bool:
-        what = f"again: are the answers at {one.site} numbers"
-        return differs(_again(setting, found, changed, what, alike=World.IN).transcript)
+    def have_influence(self, place: int, one: Suspect) -> bool:
+        """Whether anything changes with some answers; if not, tries again with many more rows."""
+        order, played = self._replays[place]
+        same_answers = order._replace(given=played.transcript.given)
+        for rows in (self._setting.rows, max(self._setting.rows, _MANY_ROWS)):
+            if rows > self._setting.rows:
+                what = "again, with more rows"
+                played = _again(self._setting, self._found, same_answers, what, rows=rows)
+            for given in other_answers(played.transcript, one.keys, self._rng):
+                what = f"again, with other answers at {one.site}"
+                changed = order._replace(given=given)
+                again = _again(self._setting, self._found, changed, what, rows=rows)
+                if has_influence(played, again):
+                    return True
+        return False
 
-    def show(changed: Order) -> bool:
-        near = near_answers(played.transcript, one.keys, rng)
-        return any(moves(changed._replace(given=given)) for given in near)
+    def counted_places(
+        self, place: int, one: Suspect, suffice: Callable[[Places], bool]
+    ) -> Places | None:
+        """The numbers that count of answers that are used as numbers, rounded or not.
 
-    if not show(nudged):
-        return all(moves(nudged._replace(apart=apart)) for apart in pairwise(_APART))
-    return all(
-        show(nudged._replace(nudged=frozenset({key}), elements=frozenset({place})))
-        for key, place in costly_elements(played.transcript, one.keys)
-    )
+        Both worlds have the same table and, except for these answers, the same answers. A slight
+        change shows that numbers are used. If it does not, they may be rounded, so all numbers of
+        an answer are moved far up, farther in one world than in the other. No maximum, order or
+        comparison with a limit changes with that.
 
+        Args:
+            place: The replay to repeat.
+            one: The answers.
+            suffice: Whether some numbers are enough to exceed the claim.
 
-def _has_influence(
-    setting: ReplaySetting,
-    order: Order,
-    played: Played,
-    one: Suspect,
-    rng: np.random.Generator,
-    found: ReplayFindings,
-) -> bool:
-    """Whether anything changes with some answers; if not, tries again with many more rows."""
-    same_answers = order._replace(given=played.transcript.given)
-    for rows in (setting.rows, max(setting.rows, _MANY_ROWS)):
-        if rows > setting.rows:
-            found.fits += 2
-            played = setting.play(same_answers, rows=rows)
-        for given in other_answers(played.transcript, one.keys, rng):
-            changed = order._replace(given=given)
-            what = f"again, with other answers at {one.site}"
-            if has_influence(played, _again(setting, found, changed, what, rows=rows)):
+        Returns:
+            The numbers that count of answers of which others do not, by question; None if the
+            answers are not used as numbers, or none of these counts by itself.
+        """
+        transcript = self._replays[place][1].transcript
+        size, nudged = NUDGE, {"nudged": one.keys}
+        near = near_answers(transcript, one.keys, self._rng)
+        if not any(self._moves(place, one.site, given=given, **nudged) for given in near):
+            size = _APART[0]
+            if not all(
+                self._moves(place, one.site, given=transcript.given, apart=apart, **nudged)
+                for apart in pairwise(_APART)
+            ):
+                return None
+        [key, *others] = one.keys
+        numbers = NoisyNumbers.together_with(transcript, key, one.site)
+        if others or key not in numbers.keys:
+            return {}  # a sum of several answers: it counts as one number
+        if not numbers.are_plain:
+            alone = [numbers.alone(one, size) for one in numbers.costly()[:_ELEMENTS]]
+            given = transcript.given
+            shows = all(self._moves(place, one.site, given=given, nudges=each) for each in alone)
+            return {} if shows else None
+        if self._known.get(one.site) != {}:
+            self._known[one.site] = self._apart(place, one.site, numbers, size, suffice)
+        known = self._known[one.site]
+        own = {key: known[key]} if known and key in known else None
+        return own if known else known
+
+    def _apart(
+        self,
+        place: int,
+        site: Site,
+        numbers: NoisyNumbers,
+        size: float,
+        suffice: Callable[[Places], bool],
+    ) -> Places | None:
+        """As `counted_places`, for numbers that a line drew; see `as_numbers`."""
+        costly, every = numbers.costly(), list(range(len(numbers)))
+        changes = [
+            numbers.balanced(some, size, self._rng)
+            for some in ([every, costly] if 1 < len(costly) < len(every) else [every])
+            if len(some) > 1
+        ]
+        changes += [numbers.equal(size)] if costly else []
+        transcript = self._replays[place][1].transcript
+        line = NoisyNumbers.of_line(transcript, site)
+        if len(line) > len(numbers):
+            changes.append(line.balanced(list(range(len(line))), size, self._rng))
+        given = transcript.given
+        if not all(self._moves(place, site, given=given, nudges=each) for each in changes):
+            return None
+        passed: list[int] = []
+        failed: list[int] = []
+        first = costly[:_ELEMENTS]
+        for number in [*first, *(one for one in numbers.ranked() if one not in first)]:
+            tried = len(passed) + len(failed)
+            if tried >= len(first) and (not failed or tried >= _MOST_ELEMENTS):
+                break
+            if tried >= len(first) and passed and suffice(numbers.places_of(passed)):
+                break
+            counts = self._counts(place, site, numbers, number, size)
+            (passed if counts else failed).append(number)
+        if not failed:
+            return {}
+        alone = passed and not self._use(place, site, numbers, failed)
+        if not alone or not self._recur(place, site, numbers.places_of(passed), size):
+            return None
+        return numbers.places_of(passed)
+
+    def _counts(
+        self, place: int, site: Site, numbers: NoisyNumbers, number: int, size: float
+    ) -> bool:
+        """Whether a change of a number shows above, below and amid the others."""
+        alone = numbers.alone(number, size)
+        return all(
+            any(self._moves(place, site, given=given, nudges=alone) for given in every)
+            for every in numbers.positions(number, self._rng)
+        )
+
+    def _use(self, place: int, site: Site, numbers: NoisyNumbers, some: list[int]) -> bool:
+        """Whether anything changes with some of the numbers."""
+        order, played = self._replays[place]
+        for given in numbers.moved_far(some, self._rng):
+            what = f"again, with other answers at {site}"
+            again = _again(self._setting, self._found, order._replace(given=given), what)
+            if has_influence(played, again):
                 return True
-    return False
+        return False
+
+    def _recur(self, place: int, site: Site, places: Places, size: float) -> bool:
+        """Whether the same numbers show in another replay."""
+        other = next((at for at in range(len(self._replays)) if at != place), None)
+        if other is None:
+            return False
+        transcript = self._replays[other][1].transcript
+        numbers = NoisyNumbers.together_with(transcript, next(iter(places)), site)
+        own = [at for at in range(len(numbers)) if numbers.is_among(at, places)]
+        return len(own) == sum(map(len, places.values())) and all(
+            self._moves(other, site, given=transcript.given, nudges=numbers.alone(at, size))
+            for at in own
+        )
+
+    def _moves(self, place: int, site: Site, **change: Any) -> bool:
+        """Whether the worlds of a replay of one table differ if answers differ between them."""
+        what = f"again: are the answers at {site} numbers"
+        order = self._replays[place][0]._replace(**change)
+        return differs(_again(self._setting, self._found, order, what, alike=World.IN))
 
 
 def _again(

@@ -18,12 +18,13 @@ from dpaudit.replaying.guarantee import (
 )
 from dpaudit.replaying.identified import WorldsIdentified
 from dpaudit.replaying.judge import DrawPlan, measured
+from dpaudit.replaying.loss import NOTHING_SHOWN, Shown
 from dpaudit.replaying.setting import ReplaySetting
 from dpaudit.replaying.transcript import Question, Site, Transcript
 from dpaudit.results.verdict import Verdict
 
-_OF_ROWS: Final = 0.1
-"""Share of the error probability for the game of the rows, if both need a share."""
+_LATER: Final = 0.1
+"""Share of the error probability for what may follow the counted replays."""
 
 
 @dataclass
@@ -44,6 +45,7 @@ class ReplayFindings:
     loose: Site | None = None
     idle: tuple[Site, ...] = ()
     coarse: tuple[Site, ...] = ()
+    shown: Shown = NOTHING_SHOWN
     retried: frozenset[Question] = frozenset()
     redrawn: bool = False
     heard: bool = False
@@ -60,20 +62,20 @@ class SharedConfidence(NamedTuple):
 
     Attributes:
         counted: The counted replays.
-        rows: The rows, if they are used.
+        later: What may follow them: the game of the rows if the worlds diverge, and else further
+            replays if only some numbers of their answers count.
     """
 
     counted: float
-    rows: float
+    later: float
 
 
 def shared(guarantee: ReplayGuarantee, confidence: float) -> SharedConfidence:
     """Divides the error probability (Bonferroni); exact losses need none."""
-    if not isinstance(guarantee, EpsilonReplays) or guarantee.delta == 0:
-        # the rows are not used, or losses are exact
+    if isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0:  # losses are exact
         return SharedConfidence(confidence, confidence)
     error = 1.0 - confidence
-    return SharedConfidence(1.0 - (1.0 - _OF_ROWS) * error, 1.0 - _OF_ROWS * error)
+    return SharedConfidence(1.0 - (1.0 - _LATER) * error, 1.0 - _LATER * error)
 
 
 class ProvedByReplays(NamedTuple):
@@ -96,8 +98,9 @@ def proved_by(
     plan: DrawPlan,
     counted: Sequence[Transcript],
     *,
-    shown: frozenset[Question] | None = None,
+    shown: Shown | None = None,
     all_released: bool = False,
+    confidence: float | None = None,
 ) -> ProvedByReplays:
     """What the counted replays prove.
 
@@ -106,12 +109,13 @@ def proved_by(
         found: What is known of the uses of answers.
         plan: How the replays were drawn.
         counted: The counted replays.
-        shown: The questions whose answers are shown to have an influence; all by default.
+        shown: The answers that are shown to have an influence; all by default.
         all_released: Whether every answer counts as released.
+        confidence: Of the bound; by default that of the counted replays.
     """
     guarantee = replay_guarantee(setting.spec.claim)
     if shown is None and found.retried:
-        shown = questions_of(counted) - found.retried
+        shown = Shown(questions_of(counted) - found.retried)
     measures = [
         measured(
             one,
@@ -128,8 +132,9 @@ def proved_by(
     if isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0:
         proved = float(np.max(np.abs(replays.losses)))  # in either order
     else:
-        counts = shared(guarantee, setting.spec.settings.confidence).counted
-        proved = guarantee.proved(replays, at=plan.at, confidence=counts)
+        if confidence is None:
+            confidence = shared(guarantee, setting.spec.settings.confidence).counted
+        proved = guarantee.proved(replays, at=plan.at, confidence=confidence)
     return ProvedByReplays(replays, proved, proved > guarantee.claimed * (1.0 + EXACT))
 
 

@@ -37,14 +37,20 @@ from dpaudit.replaying import local_world
 from dpaudit.replaying.checks import look_for_excuses, piloted, resting, retried, used_lines
 from dpaudit.replaying.conclusion import MEANING, concluded, decide, parting_found
 from dpaudit.replaying.features import MovedFeature, moved_features
-from dpaudit.replaying.findings import ReplayFindings, proved_by, questions_of, shared
+from dpaudit.replaying.findings import (
+    ProvedByReplays,
+    ReplayFindings,
+    proved_by,
+    questions_of,
+    shared,
+)
 from dpaudit.replaying.guarantee import (
     EpsilonReplays,
     ReplayGuarantee,
     replay_guarantee,
 )
 from dpaudit.replaying.identified import WorldsIdentified, worlds_identified
-from dpaudit.replaying.judge import draw_plan
+from dpaudit.replaying.judge import DrawPlan, draw_plan
 from dpaudit.replaying.ledger import LedgerLine, ledger
 from dpaudit.replaying.lockstep import (
     WORLDS,
@@ -54,9 +60,9 @@ from dpaudit.replaying.lockstep import (
     opened_worlds,
     same,
 )
-from dpaudit.replaying.loss import How, losses
+from dpaudit.replaying.loss import How, Shown, losses
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.replaying.setting import FIRST, ReplaySetting, streams
+from dpaudit.replaying.setting import FIRST, FURTHER, ReplaySetting, streams
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import Site, Transcript
 from dpaudit.results.verdict import Verdict
@@ -284,32 +290,13 @@ def _replayed(setting: ReplaySetting, replays: int, started: float) -> ReplayRec
         confidence=shared(guarantee, confidence).counted,
         rng=setting.worlds.rng("plan", 0),
     )
-    plays: list[Played] = []
-    orders = [
-        Order(
-            FIRST + number,
-            plan.base_of(number),
-            plan.tilt,
-            plan.widened_in(number),
-            steering=plan.steering,
-            kept=found.kept,
-            along=plan.along,
-        )
-        for number in range(replays)
-    ]
-    for order in orders:
-        setting.say(f"replay {order.number - FIRST + 1} of {replays}")
-        played = setting.play(order)
-        found.seconds.append(played.transcript.seconds)
-        found.fits += 2
-        found.rows_differ |= _differ(played)
-        plays.append(played)
+    orders, plays = _counted(setting, found, plan, replays)
     counted = [one.transcript for one in plays]
     found.retried = retried(setting, orders, plays, found)
     judge = partial(proved_by, setting, found, plan, counted)
     judged = judge()
     if not judged.above:
-        found.redrawn = bool(found.retried) and judge(shown=questions_of(counted)).above
+        found.redrawn = bool(found.retried) and judge(shown=Shown(questions_of(counted))).above
         found.open_use = not found.redrawn and judge(all_released=True).above
     found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
     if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):
@@ -321,6 +308,8 @@ def _replayed(setting: ReplaySetting, replays: int, started: float) -> ReplayRec
     decide(setting, found, counted, above=above, parted=parted)
     if found.verdict is Verdict.VIOLATION and not found.fixed:
         judged = resting(setting, found, plan, orders, plays, judged)
+        if found.shown.places and not judged.above and found.pilot.parting is None:
+            judged, counted = _counted_in_part(setting, found, replays)
         decide(setting, found, counted, above=above, parted=parted)
     if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
         found.identified = _identified(setting, guarantee, found)
@@ -332,6 +321,65 @@ def _replayed(setting: ReplaySetting, replays: int, started: float) -> ReplayRec
     if setting.hand_over and found.control is None and (above or differ):
         found.features = _moved(setting, found)
     return concluded(setting, found, judged, counted, time.monotonic() - started)
+
+
+def _counted(
+    setting: ReplaySetting,
+    found: ReplayFindings,
+    plan: DrawPlan,
+    replays: int,
+    *,
+    first: int = FIRST,
+) -> tuple[list[Order], list[Played]]:
+    """The counted replays."""
+    orders = [
+        Order(
+            first + number,
+            plan.base_of(number),
+            plan.tilt,
+            plan.widened_in(number),
+            steering=plan.steering,
+            kept=found.kept,
+            along=plan.along,
+        )
+        for number in range(replays)
+    ]
+    plays = []
+    for order in orders:
+        setting.say(f"replay {order.number - first + 1} of {replays}")
+        played = setting.play(order)
+        found.seconds.append(played.transcript.seconds)
+        found.fits += 2
+        found.rows_differ |= _differ(played)
+        plays.append(played)
+    return orders, plays
+
+
+def _counted_in_part(
+    setting: ReplaySetting, found: ReplayFindings, replays: int
+) -> tuple[ProvedByReplays, list[Transcript]]:
+    """What further replays prove, which are drawn for the numbers that count and no others.
+
+    The first ones were drawn for all numbers of an answer, and prove little of some of them. Which
+    ones count was chosen on those, so the further ones are judged by themselves.
+    """
+    guarantee = replay_guarantee(setting.spec.claim)
+    confidence = shared(guarantee, setting.spec.settings.confidence).later
+    plan = draw_plan(
+        found.pilot,
+        guarantee,
+        used=found.used,
+        replays=replays,
+        confidence=confidence,
+        rng=setting.worlds.rng("plan", 1),
+        places=found.shown.places,
+    )
+    _, plays = _counted(setting, found, plan, replays, first=FURTHER)
+    counted = [one.transcript for one in plays]
+    judged = proved_by(setting, found, plan, counted, shown=found.shown, confidence=confidence)
+    if judged.above:
+        found.idle = found.coarse = ()
+    return judged, counted
 
 
 def _identified(
@@ -355,7 +403,7 @@ def _identified(
         setting.worlds.rng("told", 0),
         epsilon=guarantee.claimed,
         delta=guarantee.delta,
-        confidence=shared(guarantee, setting.spec.settings.confidence).rows,
+        confidence=shared(guarantee, setting.spec.settings.confidence).later,
     )
 
 

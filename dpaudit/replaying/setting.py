@@ -22,6 +22,9 @@ from dpaudit.seeds import Stream
 FIRST: Final = 10
 """Number of the first counted replay; the control, the pilot and its repeat come before it."""
 
+FURTHER: Final = 200
+"""The same of further ones, if only some numbers of their answers count."""
+
 
 def streams(seed: int) -> Callable[[str, int], np.random.Generator]:
     """Every stream of a replay, by its purpose and number."""

@@ -144,7 +144,7 @@ class AnswerSelection:
 
     Attributes:
         site: Where it is made.
-        how: "largest", "ordered" or "compare".
+        how: "largest", "value" (the largest itself is released), "ordered" or "compare".
         ids: The answers.
         factor: What each is multiplied by.
         offset: What is added to each.

@@ -580,6 +580,9 @@ for _name in (
             return getattr(values, _name)(*others, **kwargs)
 
         found = again(self.view(np.ndarray))
+        axis = kwargs.get("axis", args[0] if args else None)
+        if set(kwargs) <= {"axis", "keepdims"} and extreme(self, _name, found, where, axis=axis):
+            return found
         linear = again if _name in _LINEAR else None
         return spent((self,), (*others, *kwargs.values()), found, where, linear=linear)
 
@@ -987,6 +990,10 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
     if name in _LINEAR:
         args = tuple(_array(combined(one)) for one in args)
     found = function(*map(_bare, args), **{key: _bare(one) for key, one in kwargs.items()})
+    axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
+    is_plain = len(args) <= 2 and set(kwargs) <= {"axis", "keepdims"}
+    if is_plain and args and extreme(args[0], name, found, where, axis=axis):
+        return found
     values = [*args, *kwargs.values()]
     others = [one for one in values if not isinstance(one, (Marked, MarkedNumber))]
     linear = _linear_in(function, args, kwargs) if name in _LINEAR else None
@@ -1299,6 +1306,9 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         if found is not NotImplemented:
             return found
     found = getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
+    is_plain = method == "reduce" and set(kwargs) <= {"axis", "keepdims", "dtype"}
+    if is_plain and extreme(inputs[0], name, found, where, axis=kwargs.get("axis", 0)):
+        return found
     others = [one for one in inputs if not isinstance(one, Marked)]
     linear = _linear_in(ufunc, inputs, kwargs) if name == "matmul" and out is None else None
     return spent(inputs, others, found, where, linear=linear)
@@ -1602,6 +1612,12 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
     if not isinstance(marked, AnswerArray) or not marked.is_marked or not world.hears:
         used(marked, where)
         return found
+    _note_largest("largest", marked, which, axis, where)
+    return found
+
+
+def _note_largest(kind: str, marked: Any, which: str, axis: Any, where: Site) -> None:
+    """Notes a selection of the largest or smallest answer along an axis."""
     sign = 1.0 if which == "max" else -1.0
     rows = np.moveaxis(
         marked.reshape(1, -1) if axis is None else marked, -1 if axis is None else axis, -1
@@ -1609,7 +1625,7 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
     rows = rows.reshape(-1, rows.shape[-1])
     for row in rows:
         world.note(
-            "largest",
+            kind,
             where,
             row.offset,
             ids=row.ids,
@@ -1617,7 +1633,39 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
             offset=sign * row.offset,
             place=int(np.argmax(sign * row.view(np.ndarray))),
         )
-    return found
+
+
+def extreme(marked: Any, name: str, found: Any, where: Site, *, axis: Any = None) -> bool:
+    """Notes that the largest or smallest of answers is released; returns whether it is followed.
+
+    Args:
+        marked: The answers.
+        name: The function.
+        found: What it returned: a value without a mark.
+        where: The line of the call.
+        axis: The axis along which it is taken.
+    """
+    which = _EXTREMES.get(name)
+    followed = (
+        which is not None
+        and isinstance(marked, AnswerArray)
+        and marked.is_marked
+        and world.hears
+        and (axis is None or isinstance(axis, int))
+        and np.size(found) < marked.size
+        and not np.any(marked.ids < 0)
+        and not world.are_released(marked.ids)
+        and not world.mixes(where, "function")
+    )
+    if followed:
+        _note_largest("value", marked, str(which), axis, where)
+    return followed
+
+
+_EXTREMES = {
+    **dict.fromkeys(("max", "amax", "maximum"), "max"),
+    **dict.fromkeys(("min", "amin", "minimum"), "min"),
+}
 
 
 def ordered(marked: Any, where: Site) -> Any:

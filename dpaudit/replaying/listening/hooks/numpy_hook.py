@@ -31,7 +31,7 @@ def install(library: Any) -> None:
         setattr(random, name, everywhere.random_sample)
     for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
         setattr(library, name, _keeping(getattr(library, name)))
-    for name in ("sum", "mean", "argmax", "argmin", "argsort"):
+    for name in ("sum", "mean", "max", "min", "amax", "amin", "argmax", "argmin", "argsort"):
         setattr(library, name, _taking_lists(getattr(library, name)))
 
 
@@ -89,9 +89,8 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(value, marks.Marked) and value.is_marked:
             wanted = kwargs.get("dtype", args[0] if args else None)
             found = value if wanted is None else value.astype(wanted)
-            return (
-                found.copy() if convert.__name__ == "array" and kwargs.get("copy", True) else found
-            )
+            copies = convert.__name__ == "array" and kwargs.get("copy", True) is True
+            return found.copy() if copies else found
         return convert(value, *args, **kwargs)
 
     kept.__name__ = convert.__name__
