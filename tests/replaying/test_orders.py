@@ -124,7 +124,9 @@ def test_an_answer_that_is_released_with_and_without_data_is_not_followed() -> N
     "name",
     [
         "ByProduct",
-        *(pytest.param(of, marks=pytest.mark.ci) for of in ("ByEinsum", "ByDot", "ByAverage")),
+        "InTorch",
+        *ci("ByEinsum", "ByDot", "ByAverage", "InTorchByEinsum", "InTorchByProduct"),
+        *ci("InTorchByMean"),
     ],
 )
 def test_one_number_made_of_many_answers_costs_what_it_moves_by(name: str) -> None:
@@ -134,6 +136,11 @@ def test_one_number_made_of_many_answers_costs_what_it_moves_by(name: str) -> No
     assert (counted.verdict, counted.computed) == (Verdict.CONSISTENT, pytest.approx(1.0))
     assert counted.proved is not None
     assert 0.0 < counted.proved <= 1.0
+
+
+def test_too_little_noise_in_a_product_of_tensors_is_a_violation() -> None:
+    record = replayed("InTorchWithLittle", target=f"row:{COUNTED}")
+    assert record.verdict is Verdict.VIOLATION, str(record)
 
 
 def test_answers_that_are_released_all_the_same_count() -> None:

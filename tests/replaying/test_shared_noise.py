@@ -38,6 +38,7 @@ def replayed(name: str, factor: float) -> ReplayRecord:
         pytest.param("Centred", marks=pytest.mark.ci),
         pytest.param("TwiceTheNoise", marks=pytest.mark.ci),
         pytest.param("MirroredInTorch", marks=pytest.mark.ci),
+        pytest.param("ByMatrixInTorch", marks=pytest.mark.ci),
     ],
 )
 def test_cells_with_the_same_noise_count_once(name: str) -> None:

@@ -312,6 +312,54 @@ class ByGroup(Scattered):
         return frame.groupby("group")["noisy"].sum().iloc[0]
 
 
+class InTorch(Scattered):
+    """Releases the product of a tensor of noisy parts with a vector."""
+
+    scale = 1.0
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        parts = [float((self.values[start::CELLS] == 0).sum()) for start in range(CELLS)]
+        exact = torch.tensor(parts, dtype=torch.float64)
+        noisy = exact + self.scale * torch.distributions.Laplace(0 * exact, 1.0).sample()
+        return shares(np.array([float(self.total(noisy)), 10.0, 10.0, 10.0]))
+
+    def total(self, noisy: Any) -> Any:
+        import torch
+
+        return torch.ones(CELLS, dtype=torch.float64) @ noisy
+
+
+class InTorchWithLittle(InTorch):
+    scale = 0.3
+
+
+class InTorchByEinsum(InTorch):
+    """The sum by indices."""
+
+    def total(self, noisy: Any) -> Any:
+        import torch
+
+        return torch.einsum("i->", noisy)
+
+
+class InTorchByProduct(InTorch):
+    """A product of matrices."""
+
+    def total(self, noisy: Any) -> Any:
+        import torch
+
+        return torch.mv(torch.ones(1, CELLS, dtype=torch.float64), noisy)[0]
+
+
+class InTorchByMean(InTorch):
+    """The mean along two dimensions."""
+
+    def total(self, noisy: Any) -> Any:
+        return CELLS * noisy.reshape(2, 2).mean(dim=(0, 1))
+
+
 class DividedByProduct(Counting):
     """Half the noise; all noisy counts are released, divided by their product with a vector."""
 
