@@ -390,7 +390,13 @@ def used(value: Any, where: Site) -> None:
 
 
 class Marked(np.ndarray):
-    """Base class of the three marked arrays: their interface to numpy."""
+    """Base class of the three marked arrays: their interface to numpy.
+
+    Attributes:
+        is_blank: Whether it was an array of zeros, which is filled element by element.
+    """
+
+    is_blank = False
 
     def __array_finalize__(self, source: Any) -> None:
         """Counts the source as used if numpy made this view itself, which has no mark then."""
@@ -1098,10 +1104,14 @@ def _moved(function: Any, args: Any, kwargs: Any) -> Any:
 def _fill(target: Any, key: Any, value: Any) -> bool:
     """Sets elements of a marked array to marked ones; returns whether that was followed."""
     value = _array(value)
+    if isinstance(target, NoiseArray) and isinstance(value, NoiseArray):
+        return _filled_noise(target, key, value)
+    # where code fills an array step by step, an exact number may get its noise later
+    kind = "zero" if target.is_blank else "operand"
     if (
         isinstance(target, AnswerArray)
         and not isinstance(value, Marked)
-        and world.equal("operand", site(), plain(value))
+        and world.equal(kind, site(), plain(value))
     ):
         # a constant: an answer multiplied by 0
         for name, new in (("factor", 0.0), ("offset", value)):
@@ -1118,6 +1128,75 @@ def _fill(target: Any, key: Any, value: Any) -> bool:
         setattr(target, name, changed)
     target.view(np.ndarray)[key] = value.view(np.ndarray)
     return True
+
+
+def _filled_noise(target: Any, key: Any, value: Any) -> bool:
+    """Sets elements of noise to noise of one law and generator; returns whether it could."""
+    if len(target.parts) != 1 or len(value.parts) != 1:
+        return False
+    [old], [new] = target.parts, value.parts
+    if (old.law, old.seed) != (new.law, new.seed):
+        return False
+    fields = {}
+    for name in ("ids", "factor", "scale", "shape", "other"):
+        fields[name] = np.array(getattr(old, name))
+        fields[name][key] = getattr(new, name)
+    target.parts = (old._replace(**fields),)
+    target.view(np.ndarray)[key] = value.view(np.ndarray)
+    return True
+
+
+class Blank(np.ndarray):
+    """Zeros that code fills in place: a marked array as soon as one of them becomes noisy.
+
+    Until then it is an array like any other.
+    """
+
+    is_written = False
+    """Whether it has been filled with plain numbers."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        new = _array(value)
+        is_marked = isinstance(new, (NoiseArray, AnswerArray)) and new.is_marked
+        if not is_marked:
+            self.is_written = True
+        elif self.base is None and not self.is_written and world.hears and _marks(self, key, new):
+            return
+        super().__setitem__(key, unmarked(value, site()) if world.hears else value)
+
+    def __reduce__(self) -> Any:
+        return self.view(np.ndarray).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.view(np.ndarray).__reduce_ex__(protocol)
+
+
+MOST_BLANK = 2000
+"""Largest number of elements of a blank array: each time one is filled, all marks are copied."""
+
+
+def _marks(blank: Any, key: Any, value: Any) -> bool:
+    """Fills part of a blank array with noise or answers; returns whether it is marked now."""
+    where, bare = site(), blank.view(np.ndarray)
+    if isinstance(value, NoiseArray) and len(value.parts) != 1:
+        return False
+    if not world.are_zero(where, bare):
+        return False
+    none, zeros = np.full(bare.shape, -1), np.zeros(bare.shape)
+    if isinstance(value, NoiseArray):
+        ids, ones = world.noise_ids(bare.shape, value.parts[0].site), np.ones(bare.shape)
+        world.settle(ids)  # no draw: these elements have no noise yet
+        part = value.parts[0]._replace(ids=ids, factor=zeros, scale=ones, shape=ones, other=ones)
+        blank.__class__ = NoiseArray
+        blank.parts = (part,)
+        followed = _filled_noise(blank, key, value)
+        world.recent.append(blank)
+    else:
+        blank.__class__ = AnswerArray
+        blank.ids, blank.factor, blank.offset = none, zeros, zeros
+        followed = _fill(blank, key, value)
+    blank.is_blank = True
+    return followed
 
 
 def _where(condition: Any, first: Any, second: Any, *, where: Site) -> Any:
