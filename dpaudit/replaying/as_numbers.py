@@ -12,7 +12,8 @@ which numbers these are does not depend on the answers (post-processing). Neithe
 So a number counts only if a change of it alone shows above all other numbers that its line drew,
 below them, and amid them: no selection by order reads one number in all three places. Several count
 together only if changes that add up to zero show, as they do not in a sum or a mean, and equal
-changes do, as they do not in differences or a softmax.
+changes do, as they do not in differences or a softmax. The costliest must also show if another
+number changes by as much the other way: it may be one of several shares of noise.
 
 If some numbers of a line fail, those that do not may count without them. Then nothing must change
 with the failing ones, however far they are moved: what is released is a function of the others
@@ -38,6 +39,8 @@ _SHARE: Final = 0.05
 """A number with a smaller share of its line's loss is not checked by itself."""
 _NEAR: Final = 3
 """Redraws of a number near its value before noise, where a limit may not hide a change."""
+_PARTNERS: Final = 12
+"""Numbers of other answers that one number is paired with."""
 _BEYOND: Final = 100.0
 """How far a number is moved beyond all others, in scales of the noise."""
 
@@ -128,6 +131,25 @@ class NoisyNumbers:
         moved = np.zeros(len(self))
         moved[numbers] = size * self._width * (changes - changes.mean())
         return self._by(moved)
+
+    def partners(self, key: Question) -> list[list[int]]:
+        """Pairs of the costliest number of an answer and others that it may be summed with.
+
+        Shares of noise may be drawn one after another, or as arrays with one number for each sum.
+        """
+        at = self.keys.index(key)
+        sizes = [step.answer.size for step in self._steps]
+        starts = self._ends - sizes
+        place = int(np.argmax(self._each[starts[at] : self._ends[at]]))
+        own = int(starts[at]) + place
+        others = [
+            int(start) + place
+            for start, size in zip(starts, sizes, strict=True)
+            if size == sizes[at] and start != starts[at]
+        ]
+        others.sort(key=lambda other: abs(other - own))
+        near = [other for other in (own - 1, own + 1) if starts[at] <= other < self._ends[at]]
+        return [[own, other] for other in [*near, *others[:_PARTNERS]]]
 
     def equal(self, size: float) -> Mapping[Question, FloatArray]:
         """The same change of all numbers."""

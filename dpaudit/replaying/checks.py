@@ -50,6 +50,10 @@ _SEVERAL: Final = 4
 """Replays in which a loop that rejects draws would ask unequally often."""
 _APART: Final = (100.0, 200.0, 400.0)
 """Scales by which answers are moved to see whether they are rounded or selected from."""
+_LOST: Final = 4000
+"""Number of the first fit with other noise where its use was not observed."""
+_FITS_OF_LOST: Final = 4
+"""Number of such fits, because a limit on what is released may hide a change in one."""
 _ELEMENTS: Final = 4
 """Numbers of one line that are checked one by one."""
 _MOST_ELEMENTS: Final = 12
@@ -150,13 +154,15 @@ def look_for_excuses(
 
     Runs the replay again with the same answers, and with other coins (first all reversed, then
     random) or another seed. If all values before noise, all probabilities and the divergence stay
-    the same, coins hide nothing there, and no randomness has been missed.
+    the same, coins hide nothing there, and no randomness has been missed. Noise whose use was not
+    observed must change nothing, because it may be added to an answer after replay lost sight of
+    both.
     """
     changes = [order._replace(seed=2000 + order.number)]
     # Noise whose use was not observed is drawn with the coins, and is never public.
     secret = next((one.site for one in transcript.unfollowed if one.unseen), None)
     if secret is None and not setting.public_coins:
-        secret = transcript.coin_before
+        secret = transcript.coin_before or transcript.draw_before
     if secret is not None:
         changes += [
             order._replace(coins=coins) for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS))
@@ -170,6 +176,15 @@ def look_for_excuses(
         else:
             found.unheard = True
         return
+    lost = frozenset(one.site for one in transcript.unfollowed if one.unseen)
+    if lost:
+        for at in range(_FITS_OF_LOST):
+            setting.say("other noise where its use was not observed")
+            found.fits += 2
+            changed = Order(_LOST + at, kept=order.kept, redrawn=lost)
+            if differs(setting.play(changed, alike=World.IN)):
+                found.coins_matter = min(lost)
+                return
     if transcript.tosses:
         _is_subsample(setting, order, transcript, found)
 
@@ -337,11 +352,29 @@ class _Checks:
             given = transcript.given
             shows = all(self._moves(place, one.site, given=given, nudges=each) for each in alone)
             return {} if shows else None
+        if one.site not in self._known and self._is_share(place, one, size):
+            return None
         if self._known.get(one.site) != {}:
             self._known[one.site] = self._apart(place, one.site, numbers, size, suffice)
         known = self._known[one.site]
         own = {key: known[key]} if known and key in known else None
         return own if known else known
+
+    def _is_share(self, place: int, one: Suspect, size: float) -> bool:
+        """Whether another number makes up for a change of the costliest one of an answer."""
+        transcript = self._replays[place][1].transcript
+        line, [key] = NoisyNumbers.of_line(transcript, one.site), one.keys
+        pairs = line.partners(key)
+        if not pairs:
+            return False
+        alone = line.alone(pairs[0][0], size)
+        for given in near_answers(transcript, one.keys, self._rng):
+            if self._moves(place, one.site, given=given, nudges=alone):  # no limit hides it here
+                changes = (line.balanced(pair, size, self._rng) for pair in pairs)
+                return not all(
+                    self._moves(place, one.site, given=given, nudges=each) for each in changes
+                )
+        return False
 
     def _apart(
         self,

@@ -26,6 +26,8 @@ from dpaudit.replaying.transcript import NoisyStep, Site, Toss, Transcript
 
 _STEP: Final = 1e-3
 """Grid width of privacy losses for composing steps of several laws."""
+_MOST_COMPOSED: Final = 500.0
+"""Above this, e^epsilon is too large a number for dp-accounting."""
 _COMPOSED: Final = ("gaussian", "discrete gaussian", "laplace", "discrete laplace")
 """Laws whose released answers can be composed at a delta above 0."""
 
@@ -319,6 +321,8 @@ def _computed_epsilon(
         note = "one coin of the record decides Gaussian and other steps" if value is None else None
         return Computed(value, note)
     epsilons = [one.epsilon for one in lines if one.mu is None and one.epsilon]
+    if delta > 0 and max(epsilons, default=0.0) > _MOST_COMPOSED:
+        return Computed(None, "a step costs more than accountants compose")
     if not epsilons:
         return Computed(gaussian_epsilon(mu, delta))
     if delta == 0:

@@ -98,6 +98,7 @@ class Order(NamedTuple):
         apart: Replaces slight changes: how many scales all numbers of each of these answers are
             moved up in worlds "in" and "out".
         nudges: How far some answers are changed in world "out", by question.
+        redrawn: Lines whose draws are others in world "out", except as parts of answers.
         seed: Number of the seed that the generator gets; that of the replay if None.
         kept: The outcome of comparing the target's own coin that puts the target into a
             sub-sample; None if its coins are treated like any others.
@@ -120,6 +121,7 @@ class Order(NamedTuple):
     nudged: frozenset[Site | Question] = frozenset()
     apart: tuple[float, float] | None = None
     nudges: Mapping[Question, FloatArray] = {}
+    redrawn: frozenset[Site] = frozenset()
     seed: int | None = None
     kept: bool | None = True
     falls: tuple[bool, ...] = ALL_IN
@@ -130,8 +132,8 @@ class Order(NamedTuple):
 
     @property
     def is_nudged(self) -> bool:
-        """Whether some answers differ between the worlds."""
-        return bool(self.nudged or self.nudges)
+        """Whether some answers or noise differ between the worlds."""
+        return bool(self.nudged or self.nudges or self.redrawn)
 
 
 class Played(NamedTuple):
@@ -314,6 +316,7 @@ class Worlds:
                     "rows": [len(tables[world]), len(tables[other])],
                     "own_rows": list(order.rows) or alone,
                     "draws_record": order.draws_record,
+                    "redrawn": sorted({one[:2] for one in order.redrawn if world is World.OUT}),
                     "kept": order.kept,
                     "falls": list(order.falls),
                 }
@@ -397,6 +400,7 @@ class _Match:
         # answers replaced by new ones, which are made of them and of data, and where
         self._gone: dict[int, tuple[Site, str] | None] = {}
         self._mixed: list[float] = []  # losses of answers of sub-samples, towards the base world
+        self._first_draw: Site | None = None
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
 
@@ -607,6 +611,8 @@ class _Match:
         is_coin = kind in ("draw", "coins", "choose", "coin", "located") and "noise" not in more
         if is_coin and self.transcript.first_coin is None:
             self.transcript.first_coin = site
+        if kind == "parameters":
+            self._first_draw = self._first_draw or site
         if kind in ("choose", "coin", "located"):
             self.transcript.follows_coins = True
         for number in flat(more.get("ids", ())).tolist() if self._gone else ():
@@ -1017,6 +1023,7 @@ class _Match:
             one_step.before.outside[places] * factor + offset + others[1],
         )
         self._next = inside["first"]
+        self._depends()
         mixing = (site, str(inside["use"])) if inside["mixes"] else None
         self._gone |= dict.fromkeys(ids.tolist(), mixing)
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
@@ -1120,6 +1127,7 @@ class _Match:
     def _depends(self) -> None:
         """Notes that the worlds differ here: earlier coins may have mattered."""
         self.transcript.coin_before = self.transcript.coin_before or self.transcript.first_coin
+        self.transcript.draw_before = self.transcript.draw_before or self._first_draw
 
     def _step_of(self, number: int) -> NoisyStep | None:
         for step in self.transcript.noisy:

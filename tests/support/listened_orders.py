@@ -360,6 +360,48 @@ class InTorchByMean(InTorch):
         return CELLS * noisy.reshape(2, 2).mean(dim=(0, 1))
 
 
+class SharesInPython(Counting):
+    """Three shares of noise for each count, as plain numbers that are summed in a dictionary."""
+
+    epsilon, delta = 4.3771781, 1e-5
+
+    def train(self, counts: Any) -> Any:
+        total: dict[int, float] = {}
+        for share in range(3):
+            for cell, count in enumerate(counts):
+                own = (count if share == 0 else 0) + self.rng.normal(0.0, 3**-0.5)
+                total[cell] = total.get(cell, 0.0) + float(own)
+        return shares(np.array([total[cell] for cell in range(CELLS)]))
+
+
+class SharedByParties(Counting):
+    """The same, each share around a part of its own of the count."""
+
+    epsilon, delta = 4.3771781, 1e-5
+
+    def train(self, counts: Any) -> Any:
+        total = np.zeros(CELLS).tolist()
+        for party in range(3):
+            for cell in range(CELLS):
+                part = float((self.values[party::3] == cell).sum())
+                total[cell] += float(self.rng.normal(part, 3**-0.5))
+        return shares(np.array(total))
+
+
+class TwoSidedByCoin(Counting):
+    """Discrete Laplace noise from a geometric draw and a sign, drawn again if it is minus 0."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(np.array([count + self.draw() for count in counts], dtype=float))
+
+    def draw(self) -> Any:
+        while True:
+            sign = self.rng.integers(2)
+            size = self.rng.geometric(1.0 - math.exp(-1.0)) - 1
+            if not (sign and size == 0):
+                return -size if sign else size
+
+
 class DividedByProduct(Counting):
     """Half the noise; all noisy counts are released, divided by their product with a vector."""
 

@@ -1106,6 +1106,8 @@ def _fill(target: Any, key: Any, value: Any) -> bool:
     value = _array(value)
     if isinstance(target, NoiseArray) and isinstance(value, NoiseArray):
         return _filled_noise(target, key, value)
+    if target.is_blank and {type(target), type(value)} == {NoiseArray, AnswerArray}:
+        value = _answering_alike(target, value)
     # where code fills an array step by step, an exact number may get its noise later
     kind = "zero" if target.is_blank else "operand"
     if (
@@ -1128,6 +1130,17 @@ def _fill(target: Any, key: Any, value: Any) -> bool:
         setattr(target, name, changed)
     target.view(np.ndarray)[key] = value.view(np.ndarray)
     return True
+
+
+def _answering_alike(target: Any, value: Any) -> Any:
+    """Makes noise among answers an answer, whose value before noise is 0; returns the value."""
+    if isinstance(value, NoiseArray):
+        return _array(answer(np.zeros(value.shape), value.parts, site()))
+    made = _array(answer(np.zeros(target.shape), target.parts, site()))
+    target.view(np.ndarray)[...] = made.view(np.ndarray)
+    target.__class__ = AnswerArray
+    target.ids, target.factor, target.offset = made.ids, made.factor, made.offset
+    return value
 
 
 def _filled_noise(target: Any, key: Any, value: Any) -> bool:
@@ -1222,6 +1235,7 @@ def spent(
     where: Site,
     *,
     linear: Optional[Callable[[Any], Any]] = None,
+    are_bits: bool = False,
 ) -> Any:
     """Ends the marks of the arguments of a function that is not followed.
 
@@ -1237,6 +1251,7 @@ def spent(
         found: What it returned.
         where: The line of the call.
         linear: The function of the marked argument, if it is linear.
+        are_bits: Whether only equality was tested, which reveals no number.
 
     Returns:
         What it returned; sums of answers or of noise have a mark.
@@ -1253,6 +1268,7 @@ def spent(
     if len(answers) == len(marked):
         hidden = [one for one in answers if not world.are_released(one.ids)]
         fewer = _is_number(found) and np.size(found) < sum(one.size for one in hidden)
+        fewer = fewer or (bool(hidden) and are_bits)
         mixes = world.mixes(where, "function")
         fewer = fewer and not mixes
         kind = "reduce with" if fewer else "use with"
@@ -1390,7 +1406,8 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return found
     others = [one for one in inputs if not isinstance(one, Marked)]
     linear = _linear_in(ufunc, inputs, kwargs) if name == "matmul" and out is None else None
-    return spent(inputs, others, found, where, linear=linear)
+    are_bits = name in ("equal", "not_equal")
+    return spent(inputs, others, found, where, linear=linear, are_bits=are_bits)
 
 
 def _bare_out(kwargs: Any) -> Any:
