@@ -16,13 +16,15 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dpaudit.replaying.laws import Bounded, FloatArray
 from dpaudit.replaying.lockstep import Played, same
-from dpaudit.replaying.loss import How, StepLoss, loss_of
+from dpaudit.replaying.loss import How, StepLoss
 from dpaudit.replaying.transcript import (
     ChoiceStep,
     NoisyStep,
+    PartKind,
     Question,
     Site,
     Transcript,
@@ -32,10 +34,6 @@ from dpaudit.replaying.transcript import (
 _FAR: Final = (10.0, 100.0)
 """Noise of another answer, in scales: first a likely one, then one that shows even in few rows."""
 
-_ELEMENTS: Final = 4
-"""Numbers of one answer whose use is checked one by one."""
-_SHARE: Final = 0.05
-"""A number with a smaller share of its answer's loss is not checked by itself."""
 _NEAR: Final = 4
 """Redraws of answers, within a scale of the noise, at which a slight change is tried."""
 
@@ -66,7 +64,7 @@ def suspects(found: Sequence[StepLoss]) -> list[Suspect]:
     sums: dict[tuple[frozenset[Question], Site], float] = defaultdict(float)
     for one in found:
         sums[one.keys, one.site] += sign * one.value
-    numbers = {(one.keys, one.site) for one in found if one.how is How.RELEASED}
+    numbers = {(one.keys, one.site) for one in found if one.how is How.RELEASED or one.is_value}
     raising = [Suspect(*place, loss, place in numbers) for place, loss in sums.items() if loss > 0]
     return sorted(raising, key=lambda one: -one.loss)
 
@@ -122,28 +120,6 @@ def near_answers(
             key: _moved(step, rng.uniform(-1.0, 1.0, step.answer.size)) for key, step in steps
         }
         yield {**transcript.given, **numbers}
-
-
-def costly_elements(transcript: Transcript, keys: Set[Question]) -> list[tuple[Question, int]]:
-    """The numbers of an answer on which its loss rests, if these are several; costliest first.
-
-    Noisy scores may be sorted, and only a few of them, or the gap between two, be used.
-
-    Args:
-        transcript: The replay.
-        keys: The questions that were answered.
-
-    Returns:
-        Questions with places in their answers.
-    """
-    found = []
-    for step in transcript.noisy:
-        if len(step.keys) == 1 and step.keys <= keys:
-            each = np.abs(loss_of(step))
-            places = np.argsort(-each, kind="stable")[:_ELEMENTS]
-            own = [int(one) for one in places if each[one] > _SHARE * float(np.sum(each))]
-            found += [(key, one) for key in step.keys for one in own if len(own) > 1]
-    return found
 
 
 def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:
@@ -269,16 +245,33 @@ def has_influence(first: Played, second: Played) -> bool:
     )
 
 
-def differs(transcript: Transcript) -> bool:
+def differs(played: Played) -> bool:
     """Whether the worlds of a replay of one table differ, apart from a failure in one of them.
 
+    Rows differ by more than rounding: sums of other numbers are equal up to the last bits.
+
     Args:
-        transcript: The replay; some of its answers differ between the worlds.
+        played: The replay; some of its answers differ between the worlds.
     """
+    transcript = played.transcript
     moved = any(not same(*step.before) for step in transcript.noisy)
     parting = transcript.parting
     parted = parting is not None and parting.is_release
+    if parting is not None and parting.kind is PartKind.ROWS:
+        parted = not _are_close(*played.tables)
     return parted or bool(transcript.choices) or moved
+
+
+def _are_close(first: pd.DataFrame | None, second: pd.DataFrame | None) -> bool:
+    """Whether two tables are equal up to rounding."""
+    if first is None or second is None or first.shape != second.shape:
+        return False
+    pairs = ((first.iloc[:, at], second.iloc[:, at]) for at in range(first.shape[1]))
+    return all(
+        one.equals(two)
+        or (one.dtype.kind == two.dtype.kind == "f" and same(one.to_numpy(), two.to_numpy()))
+        for one, two in pairs
+    )
 
 
 def same_steps(first: Transcript, second: Transcript) -> bool:

@@ -19,7 +19,7 @@ from dpaudit.replaying.guarantee import (
     gaussian_epsilon,
 )
 from dpaudit.replaying.laws import FloatArray, Gaussian, NoiseLaw
-from dpaudit.replaying.loss import How, Influence, losses, shifts_across, total
+from dpaudit.replaying.loss import How, Influence, Shown, losses, shifts_across, total
 from dpaudit.replaying.mixtures import Expected, Steering, log_mixed, mixed_numbers, steering
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
@@ -87,7 +87,7 @@ def measured(
     base: World,
     *,
     used: Set[Site] = frozenset(),
-    shown: frozenset[Question] | None = None,
+    shown: Shown | None = None,
     all_released: bool = False,
 ) -> tuple[float, float]:
     """The loss of a transcript towards the world that it was drawn from, and its log weight.
@@ -124,6 +124,7 @@ def draw_plan(
     replays: int,
     confidence: float,
     rng: np.random.Generator,
+    places: Mapping[Question, frozenset[int]] | None = None,
 ) -> DrawPlan:
     """Chooses world, tilt and epsilon by simulating the pilot's steps without fits.
 
@@ -134,11 +135,12 @@ def draw_plan(
         replays: Number of replays that will be counted.
         confidence: Confidence of the bound.
         rng: Draws the simulations.
+        places: The only numbers that count, of some answers, by question.
     """
     pilot = settled(pilot)
     found = losses(pilot, used=used)
-    selected = {one.site for one in found if one.how is How.SELECTED}
-    across = shifts_across(pilot, used=used)
+    selected = {one.site for one in found if one.how is How.SELECTED and not one.is_value}
+    across = shifts_across(pilot, used=used) | _shifts_of(pilot, places or {})
     along = {
         key: across[step.first] for step in pilot.noisy for key in step.keys if step.first in across
     }
@@ -191,6 +193,17 @@ def draw_plan(
     if float(np.median(proved)) <= best:
         return plan
     return plan._replace(base=steered[1], steering=steered[2])
+
+
+def _shifts_of(
+    pilot: Transcript, places: Mapping[Question, frozenset[int]]
+) -> dict[int, FloatArray]:
+    """How far answers move if only some of their numbers count, by the first of each answer."""
+    return {
+        step.first: step.before.shift * np.isin(np.arange(step.answer.size), list(places[key]))
+        for step in pilot.noisy
+        for key in step.keys & places.keys()
+    }
 
 
 def _steered(

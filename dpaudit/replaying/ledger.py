@@ -27,6 +27,8 @@ from dpaudit.replaying.transcript import NoisyStep, Site, Toss, Transcript
 
 _STEP: Final = 1e-3
 """Grid width of privacy losses for composing steps of several laws."""
+_MOST_COMPOSED: Final = 500.0
+"""Above this, e^epsilon is too large a number for dp-accounting."""
 _COMPOSED: Final = ("gaussian", "discrete gaussian", "laplace", "discrete laplace")
 """Laws whose released answers can be composed at a delta above 0."""
 
@@ -97,7 +99,10 @@ def ledger(transcript: Transcript, found: Sequence[StepLoss]) -> tuple[LedgerLin
 def _noisy_line(
     site: Site, steps: list[NoisyStep], ways: list[StepLoss], tosses: Sequence[Toss]
 ) -> tuple[LedgerLine, float]:
-    shifts = [step.before.shift for step in steps]
+    shifts = [
+        np.concatenate([np.atleast_1d(part.before.shift) for part in parts])
+        for parts in _whole(steps)
+    ]
     how = _how(ways)
     epsilon, mu, divergence = 0.0, None, 0.0
     sampling = _sampling(steps, tosses)
@@ -128,7 +133,7 @@ def _noisy_line(
         place=str(site),
         function=site.function,
         law=steps[0].laws[0].name,
-        times=len(steps),
+        times=len(shifts),
         scale=scales[0],
         other_scale=scales[1] if differ else None,
         l1=max(float(np.sum(np.abs(one))) for one in shifts),
@@ -141,6 +146,14 @@ def _noisy_line(
         sampling=sampling,
     )
     return line, divergence
+
+
+def _whole(steps: Sequence[NoisyStep]) -> list[list[NoisyStep]]:
+    """The steps, each with all its parts: a sum of answers may be several."""
+    found: dict[object, list[NoisyStep]] = defaultdict(list)
+    for at, step in enumerate(steps):
+        found[step.keys or at].append(step)
+    return list(found.values())
 
 
 def _sampling(steps: Sequence[NoisyStep | StepLoss], tosses: Sequence[Toss]) -> float | None:
@@ -345,6 +358,8 @@ def _computed_epsilon(
         note = "one coin of the record decides Gaussian and other steps" if value is None else None
         return Computed(value, note)
     epsilons = [one.epsilon for one in lines if one.mu is None and one.epsilon]
+    if delta > 0 and max(epsilons, default=0.0) > _MOST_COMPOSED:
+        return Computed(None, "a step costs more than accountants compose")
     if not epsilons:
         return Computed(gaussian_epsilon(mu, delta))
     if delta == 0:

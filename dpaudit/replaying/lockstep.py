@@ -55,7 +55,8 @@ MOST_ASKED: Final = 200
 """A fit is given up if more lines than this turn out to depend on the data."""
 _MOST_ALIKE: Final = 50
 """Questions with the same values in one replay whose answers are all tilted."""
-_NUDGE: Final = 1e-5
+NUDGE: Final = 1e-5
+"""A slight change of an answer, in scales of its noise."""
 OPPOSITE: Final = 1
 """Number of the coins that are the reverse of those of number 0."""
 
@@ -96,7 +97,8 @@ class Order(NamedTuple):
             see whether they are used as numbers.
         apart: Replaces slight changes: how many scales all numbers of each of these answers are
             moved up in worlds "in" and "out".
-        elements: The places in an answer that slight changes are limited to; None for all.
+        nudges: How far some answers are changed in world "out", by question.
+        redrawn: Lines whose draws are others in world "out", except as parts of answers.
         seed: Number of the seed that the generator gets; that of the replay if None.
         kept: The outcome of comparing the target's own coin that puts the target into a
             sub-sample; None if its coins are treated like any others.
@@ -118,7 +120,8 @@ class Order(NamedTuple):
     coins: int = 0
     nudged: frozenset[Site | Question] = frozenset()
     apart: tuple[float, float] | None = None
-    elements: frozenset[int] | None = None
+    nudges: Mapping[Question, FloatArray] = {}
+    redrawn: frozenset[Site] = frozenset()
     seed: int | None = None
     kept: bool | None = True
     falls: tuple[bool, ...] = ALL_IN
@@ -126,6 +129,11 @@ class Order(NamedTuple):
     rows: tuple[int, ...] = ()
     draws_record: bool = False
     along: Mapping[Question, FloatArray] = {}
+
+    @property
+    def is_nudged(self) -> bool:
+        """Whether some answers or noise differ between the worlds."""
+        return bool(self.nudged or self.nudges or self.redrawn)
 
 
 class Played(NamedTuple):
@@ -214,7 +222,7 @@ class Worlds:
                 played = self._once(match, tables, rows=rows, order=order)
             except _Again:
                 continue
-            if order.nudged:
+            if order.is_nudged:
                 self._asked, self._mixing = before
             played.transcript.seconds = time.monotonic() - started
             return played
@@ -308,6 +316,7 @@ class Worlds:
                     "rows": [len(tables[world]), len(tables[other])],
                     "own_rows": list(order.rows) or alone,
                     "draws_record": order.draws_record,
+                    "redrawn": sorted({one[:2] for one in order.redrawn if world is World.OUT}),
                     "kept": order.kept,
                     "falls": list(order.falls),
                 }
@@ -391,6 +400,7 @@ class _Match:
         # answers replaced by new ones, which are made of them and of data, and where
         self._gone: dict[int, tuple[Site, str] | None] = {}
         self._mixed: list[float] = []  # losses of answers of sub-samples, towards the base world
+        self._first_draw: Site | None = None
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
 
@@ -601,6 +611,8 @@ class _Match:
         is_coin = kind in ("draw", "coins", "choose", "coin", "located") and "noise" not in more
         if is_coin and self.transcript.first_coin is None:
             self.transcript.first_coin = site
+        if kind == "parameters":
+            self._first_draw = self._first_draw or site
         if kind in ("choose", "coin", "located"):
             self.transcript.follows_coins = True
         for number in flat(more.get("ids", ())).tolist() if self._gone else ():
@@ -631,7 +643,7 @@ class _Match:
             self.transcript.quotients.append(
                 Quotient(*(ComparedSide(*map(flat, side)) for side in more["sides"]))
             )
-        elif kind in ("largest", "ordered"):
+        elif kind in ("largest", "value", "ordered"):
             self.transcript.selections.append(
                 AnswerSelection(
                     site=site,
@@ -639,7 +651,7 @@ class _Match:
                     ids=flat(more["ids"]),
                     factor=flat(more["factor"]),
                     offset=flat(more["offset"]),
-                    outcome=flat(more["place" if kind == "largest" else "order"]),
+                    outcome=flat(more["order" if kind == "ordered" else "place"]),
                 )
             )
         elif kind == "compare":
@@ -684,7 +696,7 @@ class _Match:
             self._unfollowed(
                 site, "noisy answers are combined with data in a way that cannot be followed"
             )
-        elif not equal and inside["what"] in _WITHOUT_NOISE:
+        elif not equal and inside["what"] in _WITHOUT_NOISE and not self.order.is_nudged:
             kind, values = _WITHOUT_NOISE[inside["what"]], (shown(first), shown(second))
             raise _Parted(Parting(kind=kind, sites=(site, site), values=values))
         if inside["what"] == "zero" and self.transcript.tosses:
@@ -711,18 +723,17 @@ class _Match:
 
     def _nudged(self, value: FloatArray, site: Site) -> tuple[FloatArray, FloatArray]:
         """The latest answer in each world: the same, unless the order changes it."""
-        if not self.order.nudged:
+        if not self.order.is_nudged:
             return value, value
         step = self.transcript.noisy[-1]
+        for key in step.keys & self.order.nudges.keys():
+            moved = self.order.nudges[key]
+            return value, value + (moved if moved.shape == value.shape else 0.0)
         if not {site, *step.keys} & self.order.nudged:
             return value, value
         width = step.laws[0].width
         if self.order.apart is None:
-            changed = nudged(value, width, self._rng)
-            if self.order.elements is not None:
-                places = np.isin(np.arange(value.size), list(self.order.elements))
-                changed = np.where(places, changed, value)
-            return value, changed
+            return value, nudged(value, width, self._rng)
         first, second = (value + far * width for far in self.order.apart)
         return first, second
 
@@ -996,10 +1007,10 @@ class _Match:
         others = flat(inside["other"]), flat(outside["other"])
         key = self._question("shift", site)
         alike = len(others[0]) == len(others[1]) and same(*others)
-        if alike and (key not in self.order.given or self.order.nudged):
+        if alike and (key not in self.order.given or self.order.is_nudged):
             return ({"equal": True},) * 2
         ids = np.asarray([int(one) for one in flat(inside["ids"])])
-        if not alike and self._are_known(inside["ids"], outside["ids"]):
+        if not alike and self._is_data(inside["ids"], outside["ids"]):
             return ({"known": True},) * 2
         steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
         one_step = next(iter(steps.values())) if len(steps) == 1 else None
@@ -1022,6 +1033,7 @@ class _Match:
             one_step.before.outside[places] * factor + offset + others[1],
         )
         self._next = inside["first"]
+        self._depends()
         mixing = (site, str(inside["use"])) if inside["mixes"] else None
         self._gone |= dict.fromkeys(ids.tolist(), mixing)
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
@@ -1055,11 +1067,14 @@ class _Match:
         )
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
-    def _are_known(self, *ids: Any) -> bool:
-        """Whether all of these answers are released, so that their result with data is data.
+    def _is_data(self, *ids: Any) -> bool:
+        """Whether the result of these answers and data is data, because all are released.
 
-        Its cost is that of its next use, unless more noise protects it.
+        Its cost is that of its next use, unless more noise protects it. If some answers differ
+        between the worlds, no data does: whatever differs is made of those answers.
         """
+        if self.order.is_nudged:
+            return True
         numbers = np.concatenate([np.ravel(one) for one in ids]).astype(np.int64)
         return bool(self.transcript.are_released(numbers[numbers >= 0]).all())
 
@@ -1068,10 +1083,10 @@ class _Match:
         by = flat(inside["by"]), flat(outside["by"])
         alike = same(*by)
         key = self._question("rescale", site)
-        if alike and (key not in self.order.given or self.order.nudged):
+        if alike and (key not in self.order.given or self.order.is_nudged):
             return ({"equal": True},) * 2
         ids = np.asarray([int(one) for one in flat(inside["ids"])])
-        if not alike and self._are_known(inside["ids"], outside["ids"]):
+        if not alike and self._is_data(inside["ids"], outside["ids"]):
             return ({"known": True},) * 2
         if len(by[0]) != len(by[1]):
             self.lines.mix(site, "factor")
@@ -1122,6 +1137,7 @@ class _Match:
     def _depends(self) -> None:
         """Notes that the worlds differ here: earlier coins may have mattered."""
         self.transcript.coin_before = self.transcript.coin_before or self.transcript.first_coin
+        self.transcript.draw_before = self.transcript.draw_before or self._first_draw
 
     def _step_of(self, number: int) -> NoisyStep | None:
         for step in self.transcript.noisy:
@@ -1145,7 +1161,7 @@ def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -
 
 def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
     """Answers changed slightly: too little for a comparison, enough for use as a number."""
-    return value + _NUDGE * scale * rng.uniform(0.5, 1.0, size=np.shape(value))
+    return value + NUDGE * scale * rng.uniform(0.5, 1.0, size=np.shape(value))
 
 
 def _is_whole(step: NoisyStep, places: IntArray) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
@@ -64,6 +64,7 @@ class StepLoss(NamedTuple):
         toss: Number of the target's coin that it depends on; its loss is then the increase over the
             earlier steps that depend on the same coin.
         keys: The questions that its answers answer.
+        is_value: Whether a selection releases the number that it selects: the largest of some.
     """
 
     site: Site
@@ -72,22 +73,39 @@ class StepLoss(NamedTuple):
     largest: float | None = None
     toss: int | None = None
     keys: frozenset[Question] = frozenset()
+    is_value: bool = False
+
+
+class Shown(NamedTuple):
+    """Answers that are shown to influence what is released.
+
+    Attributes:
+        keys: Their questions.
+        places: The only numbers that count, of answers of which others fail, by question.
+    """
+
+    keys: frozenset[Question]
+    places: Mapping[Question, frozenset[int]] = {}
+
+
+NOTHING_SHOWN: Final = Shown(frozenset())
 
 
 class Influence(NamedTuple):
     """Answers that are known to influence what is released.
 
     Attributes:
-        keys: Their questions; None for all answers whose use was observed.
+        shown: Which; None for all answers whose use was observed.
         sign: 1 for a lower limit of the loss, -1 for an upper one.
     """
 
-    keys: frozenset[Question] | None
+    shown: Shown | None
     sign: int
 
     def limited(self, loss: StepLoss) -> StepLoss:
         """The loss; 0 if its answers may have no influence and it does not offset other losses."""
-        is_known = loss.how is not How.ASSUMED and (self.keys is None or loss.keys <= self.keys)
+        is_known = loss.how is not How.ASSUMED
+        is_known = is_known and (self.shown is None or loss.keys <= self.shown.keys)
         if is_known or self.sign * loss.value <= 0:
             return loss
         return loss._replace(value=0.0)
@@ -112,8 +130,8 @@ def losses(
     Args:
         transcript: One replay.
         used: Lines of noise whose answers are known to be used as numbers, whether or not the use
-            was observed; of answers that are summed, divided by others or reduced, perhaps only the
-            result is used.
+            was observed; of answers that are summed, divided by others or reduced, or of which the
+            largest is released, perhaps only the result is used.
         influence: The answers that have an influence; the loss is then the limit that holds
             whichever of the others have one.
 
@@ -158,8 +176,9 @@ def losses(
         else:
             keys = frozenset(key for one in members for key in one.keys)
             found.append(loss._replace(toss=tosses.pop(), keys=keys))
+    places = influence.shown.places if influence is not None and influence.shown else {}
     for step in transcript.noisy:
-        found += _of_step(step, elements, counted)
+        found += _of_step(step, elements, counted, places)
     if influence is not None:
         found = [influence.limited(one) for one in found]
     return _mixed(found, transcript.tosses)
@@ -169,6 +188,7 @@ def _with_releases(transcript: Transcript, used: Set[Site]) -> Transcript:
     """A transcript with sums in place of their parts, and all answers that count as released."""
     transcript = settled(transcript)
     others = [*transcript.summed, *transcript.divided, *transcript.reduced]
+    others += [one.ids.astype(int) for one in transcript.selections if one.how == "value"]
     known: list[IntArray] = [
         np.setdiff1d(
             step.numbers,
@@ -229,7 +249,12 @@ def _mixed(found: Sequence[StepLoss], tosses: Sequence[Toss]) -> list[StepLoss]:
     return mixed
 
 
-def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> Iterator[StepLoss]:
+def _of_step(
+    step: NoisyStep,
+    elements: _Elements,
+    counted: dict[int, How],
+    places: Mapping[Question, frozenset[int]],
+) -> Iterator[StepLoss]:
     """The loss of a step's answers that are used as numbers, or without an observed use."""
     numbers = step.numbers
     released = elements.released(numbers)
@@ -238,6 +263,8 @@ def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> I
         counts_as = counted.get(int(numbers[place]))
         selected[place] = counts_as is How.SELECTED
         released[place] &= counts_as is not How.ASSUMED
+    for key in step.keys & places.keys():
+        released &= np.isin(np.arange(len(numbers)), list(places[key]))
     each = loss_of(step)
     for how, own in ((How.RELEASED, released & ~selected), (How.ASSUMED, ~released & ~selected)):
         if own.any():
@@ -421,6 +448,8 @@ def _selected(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
         return _thresholds(group, elements)
     if kinds == {"largest"}:
         return _largest(group, elements)
+    if "value" in kinds and kinds <= {"value", "largest"}:
+        return _largest_value(group, elements)
     if kinds == {"ordered"} and len(group.selections) == 1:
         return _ordered(group.selections[0], elements)
     return None
@@ -495,13 +524,52 @@ def _largest(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
     return StepLoss(site.site, How.SELECTED, logs[0] - logs[1], most)
 
 
+def _largest_value(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
+    """The released largest of noisy scores, and perhaps its place.
+
+    If the place is not released, the density is that of the maximum: the sum over all places of
+    what it would be with that place.
+    """
+    first = group.selections[0]
+    alike = all(
+        np.array_equal(getattr(one, name), getattr(first, name))
+        for one in group.selections
+        for name in ("ids", "factor", "offset")
+    )
+    if not alike or elements.released(np.asarray(group.numbers)).any():
+        return None
+    has_place = any(one.how == "largest" for one in group.selections)
+    winner = int(first.outcome[0])
+    site = elements[int(first.ids[winner])]
+    assert site is not None
+    logs = []
+    for world in (0, 1):
+        scores = _scores(first, elements, world)
+        if scores is None:
+            return None
+        places = [winner] if has_place else range(len(first.ids))
+        every = [_log_winner(first, one, *scores, elements, at=winner) for one in places]
+        logs.append(float(np.logaddexp.reduce(every)))
+    return StepLoss(site.site, How.SELECTED, logs[0] - logs[1], is_value=True)
+
+
 def _log_winner(
-    selection: AnswerSelection, place: int, before: FloatArray, law: NoiseLaw, elements: _Elements
+    selection: AnswerSelection,
+    place: int,
+    before: FloatArray,
+    law: NoiseLaw,
+    elements: _Elements,
+    *,
+    at: int | None = None,
 ) -> float:
-    """The density of the largest answer, and the probability that all others are below it."""
-    winner = elements[int(selection.ids[place])]
+    """The density of one answer, and the probability that all others are below it.
+
+    `at` is the place whose value it has: its own by default.
+    """
+    at = place if at is None else at
+    winner = elements[int(selection.ids[at])]
     assert winner is not None
-    value = winner.value * float(selection.factor[place]) + float(selection.offset[place])
+    value = winner.value * float(selection.factor[at]) + float(selection.offset[at])
     inside = _part(law, place).log_density(np.asarray(value - before[place]))
     with np.errstate(divide="ignore"):
         below = [

@@ -118,7 +118,7 @@ def _separate(
     if not sums:
         return list(group)
     summed = np.concatenate([numbers_of(ids) for one in sums for ids, _ in one.parents])
-    alone = len(np.unique(summed)) == len(summed) and not _is_used(summed, transcript).any()
+    alone = len(np.unique(summed)) == len(summed) and not is_used(summed, transcript).any()
     if not alone or transcript.are_released(summed).any():
         return None
     steps: dict[int, NoisyStep] = {step.first: step for step in group}
@@ -202,7 +202,7 @@ def _projected(
     numbers = np.concatenate([step.numbers for step in group])
     expansion = Expansion(sums)
     summed = {part for parts in expansion.parts.values() for part, by in parts if by and part >= 0}
-    if _is_used(np.asarray(sorted(summed)), transcript).any():
+    if is_used(np.asarray(sorted(summed)), transcript).any():
         return None
     every = np.concatenate([numbers, *(one.numbers for one in sums)])
     released = set(every[transcript.are_released(every)].tolist())
@@ -224,7 +224,7 @@ def _projected(
     for piece in _pieces(rows, columns):
         own, row = np.unique(rows[piece], return_inverse=True)
         of, column = np.unique(columns[piece], return_inverse=True)
-        if len(own) > 1 and _is_used(np.asarray([ends[one] for one in own]), transcript).any():
+        if len(own) > 1 and is_used(np.asarray([ends[one] for one in own]), transcript).any():
             return None
         block = np.zeros((len(own), len(of)))
         block[row, column] = factors[piece] * scales[columns[piece]]
@@ -320,7 +320,7 @@ def _is_plain_gaussian(step: NoisyStep) -> bool:
     return are_gaussian and np.array_equal(inside.scale, outside.scale) and step.toss is None
 
 
-def _is_used(numbers: IntArray, transcript: Transcript) -> NDArray[np.bool_]:
+def is_used(numbers: IntArray, transcript: Transcript) -> NDArray[np.bool_]:
     """Whether each of these answers is selected from, divided, or used in a way not followed."""
     selected = [numbers_of(one.ids) for one in transcript.selections]
     others = [

@@ -144,7 +144,7 @@ class AnswerSelection:
 
     Attributes:
         site: Where it is made.
-        how: "largest", "ordered" or "compare".
+        how: "largest", "value" (the largest itself is released), "ordered" or "compare".
         ids: The answers.
         factor: What each is multiplied by.
         offset: What is added to each.
@@ -275,6 +275,7 @@ class Transcript:
         log_weight: log P(answers) - log Q(answers), where Q is the law they were drawn from.
         first_coin: The first line that drew a coin shared by both worlds.
         coin_before: The same, if a later step depends on the record.
+        draw_before: The same of other draws without data, such as whole numbers.
         follows_coins: Whether the use of a coin was seen: a comparison, or a choice.
         tosses: Coins that decide whether the target is in a sub-sample, in order.
         chance: Probability that the last of them is "in", given all answers; 1 if there is none.
@@ -295,6 +296,7 @@ class Transcript:
     log_weight: float = 0.0
     first_coin: Site | None = None
     coin_before: Site | None = None
+    draw_before: Site | None = None
     follows_coins: bool = False
     tosses: list[Toss] = field(default_factory=list)
     chance: float = 1.0

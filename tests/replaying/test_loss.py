@@ -104,6 +104,27 @@ def test_noisy_max_costs_what_is_shown_and_not_what_is_kept() -> None:
     assert abs(total(losses(transcript))) > 1.0
 
 
+@pytest.mark.parametrize(
+    "law", [laws.Laplace(np.full(3, 1.0)), laws.Gaussian(np.array([1.0, 2.0, 0.5]))]
+)
+def test_a_released_largest_has_the_density_of_the_maximum(law: NoiseLaw) -> None:
+    """The derivative of the product of all distribution functions."""
+    before, other = np.array([3.0, 2.0, 1.0]), np.array([2.0, 2.0, 2.0])
+    answer = np.array([1.5, 2.25, 0.5])
+    shown = replace(largest(np.arange(3), 1), how="value")
+    transcript = Transcript(noisy=[noisy_step(before, other, answer, law)], selections=[shown])
+
+    def density(around: Any) -> float:
+        ends = [np.prod(law.cdf(2.25 + far - around)) for far in (-1e-5, 1e-5)]
+        return float((ends[1] - ends[0]) / 2e-5)
+
+    [loss] = losses(transcript, used={SITE})
+    assert loss.is_value
+    assert loss.value == pytest.approx(math.log(density(before) / density(other)), abs=1e-5)
+    [placed] = losses(replace(transcript, selections=[shown, largest(np.arange(3), 1)]))
+    assert placed.value != pytest.approx(loss.value, abs=1e-3)
+
+
 def test_the_winners_value_may_be_released_too() -> None:
     law = laws.Laplace(np.full(2, 1.0))
     transcript = Transcript(

@@ -10,7 +10,6 @@ import pandas as pd
 from dpaudit.replaying.influence import (
     AskedAgain,
     answers_without,
-    costly_elements,
     repeats,
     was_rejected,
 )
@@ -95,14 +94,3 @@ def test_a_number_that_is_used_is_not_rejected() -> None:
     assert [one.key for one in repeats(unseen, losses(unseen), LINES)] == [key(0)]
     used = Transcript(noisy=steps, given=given, released=[np.array([0, 1])])
     assert repeats(used, losses(used), LINES) == []
-
-
-def test_the_numbers_that_a_loss_rests_on_are_checked_one_by_one() -> None:
-    before, other = np.array([5.0, 9.0, 1.0, 2.0]), np.array([4.0, 7.0, 1.0, 1.99])
-    noisy = noisy_step(before, other, before + 3.0, Laplace(np.ones(4)))
-    several = Transcript(noisy=[replace(noisy, keys=frozenset({key(1)}))])
-    assert costly_elements(several, {key(1)}) == [(key(1), 1), (key(1), 0)]
-    assert costly_elements(several, {key(2)}) == []
-    one = noisy_step([5.0, 1.0], [4.0, 1.0], [6.0, 1.0], Laplace(np.ones(2)))
-    lone = Transcript(noisy=[replace(one, keys=frozenset({key(1)}))])
-    assert costly_elements(lone, {key(1)}) == []

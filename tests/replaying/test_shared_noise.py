@@ -38,6 +38,7 @@ def replayed(name: str, factor: float) -> ReplayRecord:
         pytest.param("Centred", marks=pytest.mark.ci),
         pytest.param("TwiceTheNoise", marks=pytest.mark.ci),
         pytest.param("MirroredInTorch", marks=pytest.mark.ci),
+        pytest.param("ByMatrixInTorch", marks=pytest.mark.ci),
     ],
 )
 def test_cells_with_the_same_noise_count_once(name: str) -> None:
@@ -46,9 +47,19 @@ def test_cells_with_the_same_noise_count_once(name: str) -> None:
     honest = replayed(name, 1.0)
     assert honest.verdict is Verdict.CONSISTENT, str(honest)
     assert honest.computed == pytest.approx(1.0, abs=1e-6)
+    assert [line.times for line in honest.ledger] == [1]
     assert honest.proved is not None
     assert 0.8 < honest.proved < 1.0
     assert replayed(name, 0.3).verdict is Verdict.VIOLATION
+
+
+def test_the_numbers_that_are_read_count_without_the_others() -> None:
+    """Of nine noisy cells, six are read; honest code has noise for these alone."""
+    assert replayed("OneTriangle", 1.0).verdict is not Verdict.VIOLATION
+    record = replayed("OneTriangle", 0.3)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved is not None
+    assert 2.5 < record.proved < 1.0 / 0.3
 
 
 def test_a_difference_of_cells_with_the_same_noise_has_none() -> None:

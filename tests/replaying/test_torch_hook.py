@@ -54,6 +54,23 @@ def test_noise_is_followed_through_scaling_to_the_data(heard: Asked) -> None:
     assert found.dtype == torch.float32
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda like: torch_hook._randn(2, device="meta"),
+        lambda like: torch_hook._randn_like(like),
+        lambda like: torch_hook._normal(0.0, 2.0, (2,), device="meta"),
+        lambda like: torch_hook._rand(2, device="meta"),
+        lambda like: torch_hook._rand_like(like),
+        lambda like: torch_hook._randperm(2, device="meta"),
+        lambda like: torch_hook._exponential_(like),
+    ],
+)
+def test_draws_are_on_the_device_that_was_asked_for(heard: Asked, draw: Any) -> None:
+    """`meta` holds no numbers: what is done with them on another device is not tested here."""
+    assert draw(torch.empty(2, device="meta")).device.type == "meta"
+
+
 def test_adding_in_place_answers_in_place(heard: Asked) -> None:
     data = torch.tensor([5.0, 7.0])
     data += torch_hook._normal(0.0, 2.0, (2,))

@@ -147,6 +147,19 @@ class ByMatrix(Symmetric):
         return np.outer(np.ones(3), products[1] + noise)
 
 
+class ByMatrixInTorch(Symmetric):
+    """The same in torch."""
+
+    moved = 1.0
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        import torch
+
+        ones = torch.ones(3, 3, dtype=torch.float64)
+        noise = torch.tril(ones) @ (scale * torch.randn(3, dtype=torch.float64))
+        return np.outer(np.ones(3), (torch.tensor(products[1]) + noise).numpy())
+
+
 class Correlated(Symmetric):
     """One vector with a covariance."""
 
@@ -163,3 +176,13 @@ class Balanced(Symmetric):
     def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
         noise = rng.normal(0.0, scale, 3)
         return np.outer(np.ones(3), products[1] + (noise - noise.mean()))
+
+
+class OneTriangle(Symmetric):
+    """The matrix of its eigenvalues and eigenvectors, which are those of one noisy triangle."""
+
+    moved = 6**0.5
+
+    def noisy(self, products: Any, scale: float, rng: np.random.Generator) -> Any:
+        values, vectors = np.linalg.eigh(products + rng.normal(0.0, scale, (3, 3)))
+        return vectors @ np.diag(values) @ vectors.T

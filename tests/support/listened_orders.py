@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import statistics
 from typing import Any
 
 import numpy as np
@@ -72,6 +74,93 @@ class GapInPandas(Gap):
     def gap(self, noisy: Any) -> Any:
         largest = pd.Series(noisy).nlargest(2)
         return largest.iloc[0] - largest.iloc[1]
+
+
+class GapOfFloats(Gap):
+    """The same of numbers, one by one."""
+
+    def train(self, counts: Any) -> Any:
+        scores = counts.sum() + 2.0 * np.arange(CELLS)
+        noisy = [float(one + self.rng.laplace()) for one in scores]
+        ordered = sorted(noisy)
+        p = pointing_at(noisy.index(ordered[-1]))
+        p[0] += ordered[-1] - ordered[-2]
+        return p / p.sum()
+
+
+class CloseGap(Gap):
+    """The same of scores that noise may put in any order."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = counts.sum() + 0.1 * np.arange(CELLS) + self.rng.laplace(size=CELLS)
+        p = pointing_at(int(np.argmax(noisy)))
+        p[0] += self.gap(noisy)
+        return p / p.sum()
+
+
+class RangeInPandas(CloseGap):
+    """The largest without the smallest."""
+
+    def gap(self, noisy: Any) -> Any:
+        return pd.Series(noisy).max() - pd.Series(noisy).min()
+
+
+class CentredInPandas(CloseGap):
+    """Noisy scores without their mean: what moves all of them alike does not show."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = pd.Series(counts.sum() + np.arange(CELLS) + self.rng.laplace(size=CELLS))
+        return shares((noisy - noisy.mean()).abs().to_numpy())
+
+
+class Softmax(CloseGap):
+    """The same by a softmax."""
+
+    def train(self, counts: Any) -> Any:
+        from scipy.special import softmax
+
+        noisy = counts.sum() + np.arange(CELLS) + self.rng.laplace(size=CELLS)
+        return np.asarray(softmax(noisy))
+
+
+class LargestShown(Counting):
+    """The largest noisy score itself: only this one of the scores moves."""
+
+    scale = 1.0
+
+    def train(self, counts: Any) -> Any:
+        noisy = np.array([1.0, 2.0, 3.0, 5.0 + counts[-1]]) + self.rng.laplace(0, self.scale, CELLS)
+        return self.shown(noisy)
+
+    def shown(self, noisy: Any) -> Any:
+        return shares(np.array([abs(np.max(noisy)), 10.0, 10.0, 10.0]))
+
+
+class LargestWithLittle(LargestShown):
+    """The same with less noise."""
+
+    scale = 0.3
+
+
+class LargestAndPlace(LargestShown):
+    """The largest noisy score and its place."""
+
+    def shown(self, noisy: Any) -> Any:
+        p = pointing_at(int(np.argmax(noisy)))
+        p[0] += abs(noisy.max())
+        return p / p.sum()
+
+
+class LargestAndPlaceWithLittle(LargestAndPlace):
+    scale = 0.3
+
+
+class LargestCompared(LargestShown):
+    """Whether the largest is above a limit: all scores move, and only this bit is released."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = counts.sum() + np.arange(CELLS) + self.rng.laplace(size=CELLS)
+        return pointing_at(int(noisy.max() > 43.0))
 
 
 class RoundedInPandas(Counting):
@@ -192,6 +281,125 @@ class ByAverage(Scattered):
 
     def total(self, noisy: Any) -> Any:
         return CELLS * np.average(noisy)
+
+
+class ByExactSum(Scattered):
+    """Releases their sum, of plain numbers."""
+
+    def total(self, noisy: Any) -> Any:
+        return math.fsum(noisy.tolist())
+
+
+class ByStatistics(Scattered):
+    """Releases their mean, by a function for lists."""
+
+    def total(self, noisy: Any) -> Any:
+        return CELLS * statistics.mean([float(one) for one in noisy])
+
+
+class InSeries(Scattered):
+    """Releases their sum in a series."""
+
+    def total(self, noisy: Any) -> Any:
+        return pd.Series(noisy).sum()
+
+
+class ByGroup(Scattered):
+    """Releases the sum of a group."""
+
+    def total(self, noisy: Any) -> Any:
+        frame = pd.DataFrame({"noisy": noisy, "group": np.zeros(CELLS)})
+        return frame.groupby("group")["noisy"].sum().iloc[0]
+
+
+class InTorch(Scattered):
+    """Releases the product of a tensor of noisy parts with a vector."""
+
+    scale = 1.0
+
+    def train(self, counts: Any) -> Any:
+        import torch
+
+        parts = [float((self.values[start::CELLS] == 0).sum()) for start in range(CELLS)]
+        exact = torch.tensor(parts, dtype=torch.float64)
+        noisy = exact + self.scale * torch.distributions.Laplace(0 * exact, 1.0).sample()
+        return shares(np.array([float(self.total(noisy)), 10.0, 10.0, 10.0]))
+
+    def total(self, noisy: Any) -> Any:
+        import torch
+
+        return torch.ones(CELLS, dtype=torch.float64) @ noisy
+
+
+class InTorchWithLittle(InTorch):
+    scale = 0.3
+
+
+class InTorchByEinsum(InTorch):
+    """The sum by indices."""
+
+    def total(self, noisy: Any) -> Any:
+        import torch
+
+        return torch.einsum("i->", noisy)
+
+
+class InTorchByProduct(InTorch):
+    """A product of matrices."""
+
+    def total(self, noisy: Any) -> Any:
+        import torch
+
+        return torch.mv(torch.ones(1, CELLS, dtype=torch.float64), noisy)[0]
+
+
+class InTorchByMean(InTorch):
+    """The mean along two dimensions."""
+
+    def total(self, noisy: Any) -> Any:
+        return CELLS * noisy.reshape(2, 2).mean(dim=(0, 1))
+
+
+class SharesInPython(Counting):
+    """Three shares of noise for each count, as plain numbers that are summed in a dictionary."""
+
+    epsilon, delta = 4.3771781, 1e-5
+
+    def train(self, counts: Any) -> Any:
+        total: dict[int, float] = {}
+        for share in range(3):
+            for cell, count in enumerate(counts):
+                own = (count if share == 0 else 0) + self.rng.normal(0.0, 3**-0.5)
+                total[cell] = total.get(cell, 0.0) + float(own)
+        return shares(np.array([total[cell] for cell in range(CELLS)]))
+
+
+class SharedByParties(Counting):
+    """The same, each share around a part of its own of the count."""
+
+    epsilon, delta = 4.3771781, 1e-5
+
+    def train(self, counts: Any) -> Any:
+        total = np.zeros(CELLS).tolist()
+        for party in range(3):
+            for cell in range(CELLS):
+                part = float((self.values[party::3] == cell).sum())
+                total[cell] += float(self.rng.normal(part, 3**-0.5))
+        return shares(np.array(total))
+
+
+class TwoSidedByCoin(Counting):
+    """Discrete Laplace noise from a geometric draw and a sign, drawn again if it is minus 0."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(np.array([count + self.draw() for count in counts], dtype=float))
+
+    def draw(self) -> Any:
+        while True:
+            sign = self.rng.integers(2)
+            size = self.rng.geometric(1.0 - math.exp(-1.0)) - 1
+            if not (sign and size == 0):
+                return -size if sign else size
 
 
 class DividedByProduct(Counting):

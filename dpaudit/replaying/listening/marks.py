@@ -390,7 +390,13 @@ def used(value: Any, where: Site) -> None:
 
 
 class Marked(np.ndarray):
-    """Base class of the three marked arrays: their interface to numpy."""
+    """Base class of the three marked arrays: their interface to numpy.
+
+    Attributes:
+        is_blank: Whether it was an array of zeros, which is filled element by element.
+    """
+
+    is_blank = False
 
     def __array_finalize__(self, source: Any) -> None:
         """Counts the source as used if numpy made this view itself, which has no mark then."""
@@ -580,6 +586,9 @@ for _name in (
             return getattr(values, _name)(*others, **kwargs)
 
         found = again(self.view(np.ndarray))
+        axis = kwargs.get("axis", args[0] if args else None)
+        if set(kwargs) <= {"axis", "keepdims"} and extreme(self, _name, found, where, axis=axis):
+            return found
         linear = again if _name in _LINEAR else None
         return spent((self,), (*others, *kwargs.values()), found, where, linear=linear)
 
@@ -987,6 +996,10 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
     if name in _LINEAR:
         args = tuple(_array(combined(one)) for one in args)
     found = function(*map(_bare, args), **{key: _bare(one) for key, one in kwargs.items()})
+    axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
+    is_plain = len(args) <= 2 and set(kwargs) <= {"axis", "keepdims"}
+    if is_plain and args and extreme(args[0], name, found, where, axis=axis):
+        return found
     values = [*args, *kwargs.values()]
     others = [one for one in values if not isinstance(one, (Marked, MarkedNumber))]
     linear = _linear_in(function, args, kwargs) if name in _LINEAR else None
@@ -1091,10 +1104,16 @@ def _moved(function: Any, args: Any, kwargs: Any) -> Any:
 def _fill(target: Any, key: Any, value: Any) -> bool:
     """Sets elements of a marked array to marked ones; returns whether that was followed."""
     value = _array(value)
+    if isinstance(target, NoiseArray) and isinstance(value, NoiseArray):
+        return _filled_noise(target, key, value)
+    if target.is_blank and {type(target), type(value)} == {NoiseArray, AnswerArray}:
+        value = _answering_alike(target, value)
+    # where code fills an array step by step, an exact number may get its noise later
+    kind = "zero" if target.is_blank else "operand"
     if (
         isinstance(target, AnswerArray)
         and not isinstance(value, Marked)
-        and world.equal("operand", site(), plain(value))
+        and world.equal(kind, site(), plain(value))
     ):
         # a constant: an answer multiplied by 0
         for name, new in (("factor", 0.0), ("offset", value)):
@@ -1111,6 +1130,86 @@ def _fill(target: Any, key: Any, value: Any) -> bool:
         setattr(target, name, changed)
     target.view(np.ndarray)[key] = value.view(np.ndarray)
     return True
+
+
+def _answering_alike(target: Any, value: Any) -> Any:
+    """Makes noise among answers an answer, whose value before noise is 0; returns the value."""
+    if isinstance(value, NoiseArray):
+        return _array(answer(np.zeros(value.shape), value.parts, site()))
+    made = _array(answer(np.zeros(target.shape), target.parts, site()))
+    target.view(np.ndarray)[...] = made.view(np.ndarray)
+    target.__class__ = AnswerArray
+    target.ids, target.factor, target.offset = made.ids, made.factor, made.offset
+    return value
+
+
+def _filled_noise(target: Any, key: Any, value: Any) -> bool:
+    """Sets elements of noise to noise of one law and generator; returns whether it could."""
+    if len(target.parts) != 1 or len(value.parts) != 1:
+        return False
+    [old], [new] = target.parts, value.parts
+    if (old.law, old.seed) != (new.law, new.seed):
+        return False
+    fields = {}
+    for name in ("ids", "factor", "scale", "shape", "other"):
+        fields[name] = np.array(getattr(old, name))
+        fields[name][key] = getattr(new, name)
+    target.parts = (old._replace(**fields),)
+    target.view(np.ndarray)[key] = value.view(np.ndarray)
+    return True
+
+
+class Blank(np.ndarray):
+    """Zeros that code fills in place: a marked array as soon as one of them becomes noisy.
+
+    Until then it is an array like any other.
+    """
+
+    is_written = False
+    """Whether it has been filled with plain numbers."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        new = _array(value)
+        is_marked = isinstance(new, (NoiseArray, AnswerArray)) and new.is_marked
+        if not is_marked:
+            self.is_written = True
+        elif self.base is None and not self.is_written and world.hears and _marks(self, key, new):
+            return
+        super().__setitem__(key, unmarked(value, site()) if world.hears else value)
+
+    def __reduce__(self) -> Any:
+        return self.view(np.ndarray).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.view(np.ndarray).__reduce_ex__(protocol)
+
+
+MOST_BLANK = 2000
+"""Largest number of elements of a blank array: each time one is filled, all marks are copied."""
+
+
+def _marks(blank: Any, key: Any, value: Any) -> bool:
+    """Fills part of a blank array with noise or answers; returns whether it is marked now."""
+    where, bare = site(), blank.view(np.ndarray)
+    if isinstance(value, NoiseArray) and len(value.parts) != 1:
+        return False
+    if not world.are_zero(where, bare):
+        return False
+    none, zeros = np.full(bare.shape, -1), np.zeros(bare.shape)
+    if isinstance(value, NoiseArray):
+        ids, ones = world.noise_ids(bare.shape, value.parts[0].site), np.ones(bare.shape)
+        world.settle(ids)  # no draw: these elements have no noise yet
+        part = value.parts[0]._replace(ids=ids, factor=zeros, scale=ones, shape=ones, other=ones)
+        blank.__class__ = NoiseArray
+        blank.parts = (part,)
+        followed = _filled_noise(blank, key, value)
+        world.recent.append(blank)
+    else:
+        blank.__class__ = AnswerArray
+        blank.ids, blank.factor, blank.offset = none, zeros, zeros
+        followed = _fill(blank, key, value)
+    blank.is_blank = True
+    return followed
 
 
 def _where(condition: Any, first: Any, second: Any, *, where: Site) -> Any:
@@ -1136,6 +1235,7 @@ def spent(
     where: Site,
     *,
     linear: Optional[Callable[[Any], Any]] = None,
+    are_bits: bool = False,
 ) -> Any:
     """Ends the marks of the arguments of a function that is not followed.
 
@@ -1151,6 +1251,7 @@ def spent(
         found: What it returned.
         where: The line of the call.
         linear: The function of the marked argument, if it is linear.
+        are_bits: Whether only equality was tested, which reveals no number.
 
     Returns:
         What it returned; sums of answers or of noise have a mark.
@@ -1167,6 +1268,7 @@ def spent(
     if len(answers) == len(marked):
         hidden = [one for one in answers if not world.are_released(one.ids)]
         fewer = _is_number(found) and np.size(found) < sum(one.size for one in hidden)
+        fewer = fewer or (bool(hidden) and are_bits)
         mixes = world.mixes(where, "function")
         fewer = fewer and not mixes
         kind = "reduce with" if fewer else "use with"
@@ -1299,9 +1401,13 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         if found is not NotImplemented:
             return found
     found = getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
+    is_plain = method == "reduce" and set(kwargs) <= {"axis", "keepdims", "dtype"}
+    if is_plain and extreme(inputs[0], name, found, where, axis=kwargs.get("axis", 0)):
+        return found
     others = [one for one in inputs if not isinstance(one, Marked)]
     linear = _linear_in(ufunc, inputs, kwargs) if name == "matmul" and out is None else None
-    return spent(inputs, others, found, where, linear=linear)
+    are_bits = name in ("equal", "not_equal")
+    return spent(inputs, others, found, where, linear=linear, are_bits=are_bits)
 
 
 def _bare_out(kwargs: Any) -> Any:
@@ -1602,6 +1708,12 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
     if not isinstance(marked, AnswerArray) or not marked.is_marked or not world.hears:
         used(marked, where)
         return found
+    _note_largest("largest", marked, which, axis, where)
+    return found
+
+
+def _note_largest(kind: str, marked: Any, which: str, axis: Any, where: Site) -> None:
+    """Notes a selection of the largest or smallest answer along an axis."""
     sign = 1.0 if which == "max" else -1.0
     rows = np.moveaxis(
         marked.reshape(1, -1) if axis is None else marked, -1 if axis is None else axis, -1
@@ -1609,7 +1721,7 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
     rows = rows.reshape(-1, rows.shape[-1])
     for row in rows:
         world.note(
-            "largest",
+            kind,
             where,
             row.offset,
             ids=row.ids,
@@ -1617,7 +1729,39 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
             offset=sign * row.offset,
             place=int(np.argmax(sign * row.view(np.ndarray))),
         )
-    return found
+
+
+def extreme(marked: Any, name: str, found: Any, where: Site, *, axis: Any = None) -> bool:
+    """Notes that the largest or smallest of answers is released; returns whether it is followed.
+
+    Args:
+        marked: The answers.
+        name: The function.
+        found: What it returned: a value without a mark.
+        where: The line of the call.
+        axis: The axis along which it is taken.
+    """
+    which = _EXTREMES.get(name)
+    followed = (
+        which is not None
+        and isinstance(marked, AnswerArray)
+        and marked.is_marked
+        and world.hears
+        and (axis is None or isinstance(axis, int))
+        and np.size(found) < marked.size
+        and not np.any(marked.ids < 0)
+        and not world.are_released(marked.ids)
+        and not world.mixes(where, "function")
+    )
+    if followed:
+        _note_largest("value", marked, str(which), axis, where)
+    return followed
+
+
+_EXTREMES = {
+    **dict.fromkeys(("max", "amax", "maximum"), "max"),
+    **dict.fromkeys(("min", "amin", "minimum"), "min"),
+}
 
 
 def ordered(marked: Any, where: Site) -> Any:

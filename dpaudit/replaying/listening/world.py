@@ -63,6 +63,7 @@ class ListeningWorld:
         self.asked: Set[Tuple[str, int]] = set()
         self._mixing: Set[Tuple[str, int, str]] = set()
         self.draws_record = False
+        self._redrawn: Set[Tuple[str, int]] = set()
         self.counted: Tuple[int, int] = (0, 0)
         self.kept: Optional[bool] = None
         self._record_seed = 0
@@ -100,6 +101,7 @@ class ListeningWorld:
             self._mixing = {(file, line, use) for file, line, use in message["mixing"]}
             self.counted = tuple(message["rows"])
             self.draws_record = message["draws_record"]
+            self._redrawn = {(file, line) for file, line in message["redrawn"]}
             self.kept, self._falls = message["kept"], message["falls"]
             self._record_seed, self.own_rows = message["record_seed"], message["own_rows"]
             self._loops = {(file, line) for file, line in message["loops"]}
@@ -253,7 +255,7 @@ class ListeningWorld:
         key = (where, count, make, records)
         found = self._streams.get(key)
         if found is None:
-            seed = self._record_seed if records else self.seed
+            seed = self._record_seed if records else self.seed + (where[:2] in self._redrawn)
             name = repr((seed, os.path.basename(where[0]), where[1], where[2], count, size is None))
             entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
             found = make(PlainBits(np.random.SeedSequence(entropy)))

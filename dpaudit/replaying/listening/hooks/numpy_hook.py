@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any, Callable, Optional, Tuple
 
@@ -31,7 +32,9 @@ def install(library: Any) -> None:
         setattr(random, name, everywhere.random_sample)
     for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
         setattr(library, name, _keeping(getattr(library, name)))
-    for name in ("sum", "mean", "argmax", "argmin", "argsort"):
+    for name in ("zeros", "empty", "zeros_like", "empty_like"):
+        setattr(library, name, _blank(getattr(library, name)))
+    for name in ("sum", "mean", "max", "min", "amax", "amin", "argmax", "argmin", "argsort"):
         setattr(library, name, _taking_lists(getattr(library, name)))
 
 
@@ -89,14 +92,42 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(value, marks.Marked) and value.is_marked:
             wanted = kwargs.get("dtype", args[0] if args else None)
             found = value if wanted is None else value.astype(wanted)
-            return (
-                found.copy() if convert.__name__ == "array" and kwargs.get("copy", True) else found
-            )
+            copies = convert.__name__ == "array" and kwargs.get("copy", True) is True
+            return found.copy() if copies else found
         return convert(value, *args, **kwargs)
 
     kept.__name__ = convert.__name__
     kept.__doc__ = convert.__doc__
     return kept
+
+
+def _blank(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A function like `np.zeros` whose arrays keep the marks of what fills them.
+
+    Libraries make arrays for purposes of their own, which stay as they are.
+    """
+
+    @functools.wraps(make)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        found = make(*args, **kwargs)
+        is_small = type(found) is np.ndarray and 0 < found.size <= marks.MOST_BLANK and found.ndim
+        if not is_small or found.dtype != np.float64 or not marks.world.hears:
+            return found
+        if str(sys._getframe(1).f_globals.get("__name__", "")).partition(".")[0] in _LIBRARIES:
+            return found
+        blank = marks.Blank(found.shape)
+        blank.view(np.ndarray)[...] = 0.0
+        return blank
+
+    return made
+
+
+_LIBRARIES = frozenset(
+    (
+        *("dpaudit", "jax", "joblib", "matplotlib", "numba", "numpy", "opacus", "pandas", "scipy"),
+        *("sklearn", "statsmodels", "tensorflow", "torch"),
+    )
+)
 
 
 _BARE = frozenset({np.ndarray, np.float64, np.int64, np.bool_, float, int, bool})

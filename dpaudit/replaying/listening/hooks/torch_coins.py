@@ -22,7 +22,7 @@ _COMPARED = {
     "less": "<",
     "greater": ">",
 }
-_SAME = {"to", "float", "double", "cpu", "contiguous", "detach", "clone"}
+_SAME = {"to", "float", "double", "cpu", "cuda", "contiguous", "detach", "clone"}
 _SHAPED = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}
 
 
@@ -90,9 +90,9 @@ def _operated(torch: Any, function: Any, args: Any, kwargs: Any) -> Any:
     plain = [bare(one) for one in args]
     options = {key: bare(one) for key, one in kwargs.items()}
     if made is not None and name in _COMPARED and len(args) == 2 and marks.world.hears:
-        bound = args[1].detach().numpy() if isinstance(args[1], torch.Tensor) else args[1]
+        bound = args[1].detach().cpu().numpy() if isinstance(args[1], torch.Tensor) else args[1]
         outcome = made < bound if _COMPARED[name] == "<" else made > bound
-        return torch.as_tensor(np.array(outcome))
+        return torch.as_tensor(np.array(outcome)).to(plain[0].device)
     found = function(*plain, **options)
     if made is not None and name in _SAME and found.is_floating_point():
         return _marked(torch, found, made)

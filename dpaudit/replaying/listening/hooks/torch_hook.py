@@ -86,6 +86,11 @@ _KEEPING = {
 }
 """Functions that leave every element in its place."""
 _JOINING = {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"}
+_LINEAR = {
+    *("matmul", "__matmul__", "__rmatmul__", "mm", "mv", "bmm", "dot", "vdot", "inner", "outer"),
+    *("einsum", "tensordot", "kron", "trace", "cumsum", "diff", "sum", "mean"),
+}
+"""Functions that are linear in each of their tensors."""
 _ATTRIBUTES = {"T", "mT", "data"}
 _HARMLESS = {
     "__get__",
@@ -240,12 +245,28 @@ def _shape(size: Any) -> tuple[int, ...]:
     return tuple(int(one) for one in size)
 
 
-def _noise(shape: Any, where: Site, scale: Any, dtype: Any, law: str = "gaussian") -> Any:
+def _noise(
+    shape: Any,
+    where: Site,
+    scale: Any,
+    dtype: Any,
+    law: str = "gaussian",
+    *,
+    device: Any = None,
+) -> Any:
     drawn = getattr(marks.world.stream(where, shape), _STREAMS[law])(size=shape)
     content = np.asarray(drawn * scale)
     made = marks.noise(content, law, where, scale=scale)
-    tensor = torch.as_tensor(content).to(dtype or torch.get_default_dtype())
-    return _marked(tensor, made.parts)
+    return _marked(_placed(content, dtype, device), made.parts)
+
+
+def _placed(values: Any, dtype: Any, device: Any) -> Any:
+    """Numbers as a tensor, on the device that was asked for or else the default one.
+
+    Every draw is made on the CPU, so that both worlds get the same one whatever device they use.
+    """
+    where = torch.empty(0).device if device is None else device
+    return torch.as_tensor(values).to(device=where, dtype=dtype or torch.get_default_dtype())
 
 
 def _marked(tensor: Any, parts: Any) -> Any:
@@ -262,21 +283,22 @@ def _answering(tensor: Any, answers: TensorAnswers) -> Any:
 
 def _randn(*size: Any, **kwargs: Any) -> Any:
     shape = _shape(kwargs.get("size", size) if "size" in kwargs else size)
-    return _noise(shape, site(), 1.0, kwargs.get("dtype"))
+    return _noise(shape, site(), 1.0, kwargs.get("dtype"), device=kwargs.get("device"))
 
 
 def _randn_like(like: Any, **kwargs: Any) -> Any:
-    return _noise(tuple(like.shape), site(), 1.0, kwargs.get("dtype") or like.dtype)
+    dtype, device = kwargs.get("dtype") or like.dtype, kwargs.get("device") or like.device
+    return _noise(tuple(like.shape), site(), 1.0, dtype, device=device)
 
 
 def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) -> Any:
     where = site()
     loc, scale = (_numbers(one) for one in (mean, std))
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(loc), np.shape(scale))
-    dtype = kwargs.get("dtype") or next(
-        (one.dtype for one in (mean, std) if isinstance(one, torch.Tensor)), None
-    )
-    found = _around(_noise(shape, where, scale, dtype), loc, where)
+    like = next((one for one in (mean, std) if isinstance(one, torch.Tensor)), None)
+    dtype = kwargs.get("dtype") or (None if like is None else like.dtype)
+    device = kwargs.get("device") or (None if like is None else like.device)
+    found = _around(_noise(shape, where, scale, dtype, device=device), loc, where)
     out = kwargs.get("out")
     if out is None:
         return found
@@ -303,7 +325,8 @@ def _normal_(self: Any, mean: float = 0.0, std: float = 1.0, **_: Any) -> Any:
 
 
 def _exponential_(self: Any, lambd: float = 1.0, **_: Any) -> Any:
-    found = _noise(tuple(self.shape), site(), 1.0 / lambd, self.dtype, "exponential")
+    scale, shape = 1.0 / lambd, tuple(self.shape)
+    found = _noise(shape, site(), scale, self.dtype, "exponential", device=self.device)
     parts = found.dpaudit_parts
     with torch.no_grad():
         self.copy_(_bare(found))
@@ -325,7 +348,8 @@ def _of_distribution(law: str) -> Callable[..., Any]:
     def sample(self: Any, sample_shape: Any = ()) -> Any:
         shape = tuple(self._extended_shape(torch.Size(sample_shape)))
         where = site()
-        found = _noise(shape, where, _numbers(self.scale), self.loc.dtype, law)
+        scale, like = _numbers(self.scale), self.loc
+        found = _noise(shape, where, scale, like.dtype, law, device=like.device)
         return _around(found, _numbers(self.loc), where)
 
     return sample
@@ -335,31 +359,31 @@ def _around(noise: Any, loc: Any, where: Site) -> Any:
     """Noise around a location: plain noise if the location is 0 in both worlds, else an answer."""
     if marks.world.are_zero(where, loc):
         return noise
-    return noise + torch.as_tensor(np.broadcast_to(loc, noise.shape).copy()).to(noise.dtype)
+    return noise + _placed(np.broadcast_to(loc, noise.shape).copy(), noise.dtype, noise.device)
 
 
 def _rand(*size: Any, **kwargs: Any) -> Any:
     shape = _shape(kwargs.get("size", size) if "size" in kwargs else size)
-    return _coins(shape, site(), kwargs.get("dtype"))
+    return _coins(shape, site(), kwargs.get("dtype"), kwargs.get("device"))
 
 
 def _rand_like(like: Any, **kwargs: Any) -> Any:
-    return _coins(tuple(like.shape), site(), kwargs.get("dtype") or like.dtype)
+    dtype, device = kwargs.get("dtype") or like.dtype, kwargs.get("device") or like.device
+    return _coins(tuple(like.shape), site(), dtype, device)
 
 
-def _coins(shape: Any, where: Site, dtype: Any) -> Any:
+def _coins(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any:
     world = marks.world
     of_records = torch_coins.coins(torch, where, shape, dtype)
     if of_records is not None:
-        return of_records
+        return of_records if device is None else of_records.to(device)
     place = world.rows_shared(where, shape)
     most = shape if place is None else (max(world.counted), *shape[1:])
     drawn = world.stream(where, shape).random(most)
     if place is not None and world.counted[0] < world.counted[1]:
         drawn = np.delete(drawn, place, axis=0)
     world.note("draw", where, "rand", None if place is not None else shape)
-    drawn = 1.0 - drawn if world.opposite else drawn
-    return torch.as_tensor(drawn).to(dtype or torch.get_default_dtype())
+    return _placed(1.0 - drawn if world.opposite else drawn, dtype, device)
 
 
 def _randperm(n: int, **kwargs: Any) -> Any:
@@ -372,7 +396,7 @@ def _randperm(n: int, **kwargs: Any) -> Any:
         order = order[order != place]
         order = order - (order > place)
     world.note("draw", where, "permutation", None if place is not None else n)
-    return torch.as_tensor(order).to(kwargs.get("dtype") or torch.int64)
+    return _placed(order, kwargs.get("dtype") or torch.int64, kwargs.get("device"))
 
 
 def _bernoulli(given: Any, *args: Any, **kwargs: Any) -> Any:
@@ -382,11 +406,11 @@ def _bernoulli(given: Any, *args: Any, **kwargs: Any) -> Any:
     shape, out = tuple(given.shape), kwargs.get("out")
     of_records = torch_coins.bits(torch, where, np.broadcast_to(p, shape), shape)
     if of_records is not None:
-        found = of_records.to(given.dtype)
+        found = of_records.to(given)
         return found if out is None else out.copy_(found)
     coins = marks.coin(np.asarray(marks.world.stream(where, shape).random(shape)), where)
     tossed = marks.tossed(marks._array(coins), np.broadcast_to(p, shape), "<", where)
-    found = torch.as_tensor(np.asarray(tossed, dtype=float)).to(given.dtype)
+    found = torch.as_tensor(np.asarray(tossed, dtype=float)).to(given)
     return found if out is None else out.copy_(found)
 
 
@@ -411,7 +435,7 @@ def _multinomial(given: Any, num_samples: int, replacement: bool = False, **kwar
                 for own, one in zip(sums, uniform)
             ]
         )
-    found = torch.as_tensor(places if weights.ndim == 2 else places[0])
+    found = torch.as_tensor(places if weights.ndim == 2 else places[0]).to(given.device)
     out = kwargs.get("out")
     return found if out is None else out.copy_(found)
 
@@ -509,10 +533,35 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
         others = [_numbers(one) for one in _tensors(args) if not _is_marked(one)]
         arrays = [_numpy_marked(one) for one in marked]
         found = _numbers(made) if isinstance(made, torch.Tensor) else made
-        marks.spent(arrays, others, found, where)
+        if len(args) == 1 and not options and marks.extreme(arrays[0], name, found, where):
+            return made
+        linear = _linear_in(function, args, bare, options) if name in _LINEAR else None
+        result = marks._array(marks.spent(arrays, others, found, where, linear=linear))
+        if isinstance(result, marks.Marked):
+            return _as_tensor(made, result)
     if name.endswith("_") and not name.startswith("__"):
         _forgotten(marked[:1])
     return made
+
+
+def _linear_in(function: Any, args: Any, bare: Any, options: Any) -> Any:
+    """The function of the only marked tensor, for arrays; None if others may be parameters."""
+    places = [
+        at for at, one in enumerate(args) if isinstance(one, torch.Tensor) and _is_marked(one)
+    ]
+    every = list(_tensors((*args, *options.values())))
+    if len(places) != 1 or sum(map(_is_marked, every)) != 1:
+        return None
+    if any(one.requires_grad for one in every):
+        return None  # part of a network, in which noise is a coin
+    [place] = places
+    before, like, after = bare[:place], bare[place], bare[place + 1 :]
+
+    def linear(values: Any) -> Any:
+        tensor = _bare(torch.as_tensor(np.asarray(values, dtype=float))).to(like)
+        return _numbers(function(*before, tensor, *after, **options))
+
+    return linear
 
 
 def _is_marked(one: Any) -> bool:
@@ -604,11 +653,11 @@ def _moved(name: str, function: Any, args: Any, bare: Any, options: Any, marked:
         if not isinstance(found, torch.Tensor) or not found.is_floating_point():
             return None
         return _taken(found, marked, np.arange(found.numel()).reshape(tuple(found.shape)))
-    places = torch.arange(marked.numel()).reshape(marked.shape)
+    places = torch.arange(marked.numel(), device=marked.device).reshape(marked.shape)
     moved = function(places, *bare[1:], **options)
     if isinstance(found, torch.Tensor):
-        return _taken(found, marked, moved.numpy())
-    return type(found)(_taken(one, marked, own.numpy()) for one, own in zip(found, moved))
+        return _taken(found, marked, moved.cpu().numpy())
+    return type(found)(_taken(one, marked, own.cpu().numpy()) for one, own in zip(found, moved))
 
 
 def _taken(tensor: Any, marked: Any, places: Any) -> Any:
@@ -633,7 +682,7 @@ def _joined(name: str, function: Any, args: Any, options: Any) -> Any:
     rest = args[1:]
     if all(isinstance(one, AnswerTensor) and _is_marked(one) for one in every):
         fields = (
-            function([torch.as_tensor(own) for own in column], *rest, **options).numpy()
+            function([torch.as_tensor(own) for own in column], *rest, **options).cpu().numpy()
             for column in zip(*(one.dpaudit_answers for one in every))
         )
         found = function([_bare(one) for one in every], *rest, **options)
@@ -652,7 +701,9 @@ def _joined(name: str, function: Any, args: Any, options: Any) -> Any:
             ],
             *rest,
             **options,
-        ).numpy()
+        )
+        .cpu()
+        .numpy()
         for field in ("ids", "factor", "scale", "shape")
     }
     return _marked(
@@ -701,7 +752,7 @@ def _answer(
 def _tensor_of(made: Any, like: Any) -> Any:
     """The values of numpy's answers as a plain tensor of another's type and shape."""
     value = torch.as_tensor(np.asarray(marks.plain(made), dtype=float))
-    return value.to(like.dtype).reshape(like.shape)
+    return value.to(like).reshape(like.shape)
 
 
 def _numpy_answers(known: Any) -> Any:

@@ -1,0 +1,472 @@
+"""Further replays that check the others: sub-samples, excuses, rejected draws, influence.
+
+Each repeats a replay with one change and asks whether anything else changes with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying.as_numbers import NoisyNumbers, Places
+from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, proved_by, questions_of
+from dpaudit.replaying.influence import (
+    Suspect,
+    answers_without,
+    differs,
+    has_influence,
+    near_answers,
+    other_answers,
+    repeats,
+    same_steps,
+    suspects,
+    was_rejected,
+)
+from dpaudit.replaying.judge import DrawPlan
+from dpaudit.replaying.lockstep import (
+    NUDGE,
+    OPPOSITE,
+    Order,
+    Played,
+)
+from dpaudit.replaying.loss import NOTHING_SHOWN, How, Shown, losses
+from dpaudit.replaying.setting import FIRST, ReplaySetting
+from dpaudit.replaying.subsamples import (
+    follows_coins,
+    leaves_no_trace,
+    other_orders,
+)
+from dpaudit.replaying.sums import settled
+from dpaudit.replaying.transcript import Question, Site, Transcript
+
+_CHANGED: Final = 10
+"""Largest number of answers that are changed to see whether they influence what is released."""
+_SEVERAL: Final = 4
+"""Replays in which a loop that rejects draws would ask unequally often."""
+_APART: Final = (100.0, 200.0, 400.0)
+"""Scales by which answers are moved to see whether they are rounded or selected from."""
+_LOST: Final = 4000
+"""Number of the first fit with other noise where its use was not observed."""
+_FITS_OF_LOST: Final = 4
+"""Number of such fits, because a limit on what is released may hide a change in one."""
+_ELEMENTS: Final = 4
+"""Numbers of one line that are checked one by one."""
+_MOST_ELEMENTS: Final = 12
+"""The same if some of them fail."""
+_MANY_ROWS: Final = 50_000
+"""Enough synthetic rows to show a small influence that a few rounded rows hide."""
+_OTHER_COINS: Final = 2
+"""Number of redraws of the coins to see whether the released answers depend on them."""
+
+
+def piloted(
+    setting: ReplaySetting,
+) -> ReplayFindings:
+    """Runs the pilot and checks whether the target's own coins decide its sub-sample membership.
+
+    Either outcome of a comparison may mean membership, so both are tried.
+    """
+    fits, loose = 0, None
+    for kept in (True, False):
+        order = Order(1, kept=kept)
+        pilot = setting.play(order).transcript
+        fits += 2
+        if not pilot.tosses:
+            return ReplayFindings(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
+        found = ReplayFindings(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
+        if _is_subsample(setting, order, pilot, found):
+            return found
+        fits, loose = found.fits, found.loose
+    pilot = setting.play(Order(1, kept=None)).transcript
+    return ReplayFindings(settled(pilot), loose=loose, fits=fits + 2, seconds=[pilot.seconds])
+
+
+def _is_subsample(
+    setting: ReplaySetting,
+    order: Order,
+    transcript: Transcript,
+    found: ReplayFindings,
+) -> bool:
+    """Whether the records' coins decide only membership in a sub-sample."""
+    rng = setting.worlds.rng("falls", order.number)
+    count = len(setting.spec.game.table(World.IN, 0))
+    checks = other_orders(transcript, order, count, setting.place, rng)
+    for changed in checks:
+        setting.say("other outcomes of the records' own coins")
+        found.fits += 2
+        again = setting.play(changed).transcript
+        followed = leaves_no_trace(again) if changed.rows else follows_coins(transcript, again)
+        if not followed:
+            found.loose = transcript.tosses[0].site
+            return False
+    return True
+
+
+def used_lines(
+    setting: ReplaySetting,
+    pilot: Transcript,
+    found: ReplayFindings,
+) -> frozenset[Site]:
+    """Lines whose answers are used as numbers, although no such use was observed.
+
+    Both worlds have the same table, and one gets answers that are changed too little for a
+    comparison to notice. If the worlds then differ, the answers are used as numbers.
+    """
+    noisy = {step.site for step in pilot.noisy}
+    seen = losses(pilot)
+    left = {one.site for one in seen if one.how is not How.RELEASED and one.value != 0} & noisy
+    if not left or not _moves(setting, 500, frozenset(left), found):
+        return frozenset()
+    if len(left) == 1:
+        return frozenset(left)
+    return frozenset(
+        site
+        for number, site in enumerate(sorted(left))
+        if _moves(setting, 501 + number, frozenset({site}), found)
+    )
+
+
+def _moves(
+    setting: ReplaySetting,
+    number: int,
+    sites: frozenset[Site],
+    found: ReplayFindings,
+) -> bool:
+    """Whether anything changes with the answers of some lines."""
+    setting.say(f"how the answers of {', '.join(map(str, sorted(sites)))} are used")
+    played = setting.play(Order(number, nudged=sites), alike=World.IN)
+    found.fits += 2
+    return differs(played)
+
+
+def look_for_excuses(
+    setting: ReplaySetting,
+    order: Order,
+    transcript: Transcript,
+    found: ReplayFindings,
+) -> None:
+    """Checks whether randomness other than noise may excuse the findings of this replay.
+
+    Runs the replay again with the same answers, and with other coins (first all reversed, then
+    random) or another seed. If all values before noise, all probabilities and the divergence stay
+    the same, coins hide nothing there, and no randomness has been missed. Noise whose use was not
+    observed must change nothing, because it may be added to an answer after replay lost sight of
+    both.
+    """
+    changes = [order._replace(seed=2000 + order.number)]
+    # Noise whose use was not observed is drawn with the coins, and is never public.
+    secret = next((one.site for one in transcript.unfollowed if one.unseen), None)
+    if secret is None and not setting.public_coins:
+        secret = transcript.coin_before or transcript.draw_before
+    if secret is not None:
+        changes += [
+            order._replace(coins=coins) for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS))
+        ]
+    for changed in changes:
+        what = f"again, with {'other coins' if changed.coins else 'another seed'}"
+        if same_steps(transcript, _again(setting, found, changed, what).transcript):
+            continue
+        if changed.coins:
+            found.coins_matter = secret
+        else:
+            found.unheard = True
+        return
+    lost = frozenset(one.site for one in transcript.unfollowed if one.unseen)
+    if lost:
+        for at in range(_FITS_OF_LOST):
+            setting.say("other noise where its use was not observed")
+            found.fits += 2
+            changed = Order(_LOST + at, kept=order.kept, redrawn=lost)
+            if differs(setting.play(changed, alike=World.IN)):
+                found.coins_matter = min(lost)
+                return
+    if transcript.tosses:
+        _is_subsample(setting, order, transcript, found)
+
+
+def retried(
+    setting: ReplaySetting,
+    orders: Sequence[Order],
+    counted: Sequence[Played],
+    found: ReplayFindings,
+) -> frozenset[Question]:
+    """Questions whose answers may be rejected, so that they show nothing.
+
+    All of a line if one answer was; of others those repeated ones that were not tried. A line that
+    asks equally often in every one of several replays rejects nothing.
+    """
+    transcripts = [found.pilot, *(one.transcript for one in counted)]
+    asked = [Counter(key[:2] for key in one.given) for one in transcripts]
+    few = len(transcripts) < _SEVERAL
+    varying = {
+        line for line in set().union(*asked) if few or len({each[line] for each in asked}) > 1
+    }
+    if not varying:
+        return frozenset()
+    candidates = [
+        (one, order, played)
+        for order, played in zip(orders, counted, strict=True)
+        for one in repeats(played.transcript, losses(played.transcript, used=found.used), varying)
+    ]
+    candidates.sort(key=lambda candidate: -candidate[0].loss)
+    lines: set[tuple[str, Site]] = set()
+    for one, order, played in candidates[:_CHANGED]:
+        if one.key[:2] not in lines:
+            without = order._replace(given=answers_without(played.transcript, one))
+            what = f"again, with one draw at {one.key[1]} less"
+            if was_rejected(played, _again(setting, found, without, what), one):
+                lines.add(one.key[:2])
+    untried = {one.key for one, _, _ in candidates[_CHANGED:]}
+    every = questions_of(transcripts)
+    return frozenset(key for key in every if key[:2] in lines or key in untried)
+
+
+def resting(
+    setting: ReplaySetting,
+    found: ReplayFindings,
+    plan: DrawPlan,
+    orders: Sequence[Order],
+    counted: Sequence[Played],
+    whole: ProvedByReplays,
+) -> ProvedByReplays:
+    """What is proved by the answers that influence what is released.
+
+    Changes the answers that raise a loss, one question at a time, largest loss first. Ends when
+    those with an influence exceed the claim by themselves, or when `_CHANGED` were changed; if all
+    of these have an influence, the whole result stands.
+    """
+    shown = NOTHING_SHOWN
+    tried: set[frozenset[Question]] = set()
+    idle: list[Site] = []
+    coarse: list[Site] = []
+    transcripts = [one.transcript for one in counted]
+    proved = proved_by(setting, found, plan, transcripts, shown=shown)
+    rng = setting.worlds.rng("other answers", 0)
+    checks = _Checks(setting, found, tuple(zip(orders, counted, strict=True)), rng)
+
+    def with_(one: Suspect, places: Places) -> Shown:
+        own = {key: places[key] for key in one.keys & places.keys()}
+        return Shown(shown.keys | one.keys, {**shown.places, **own})
+
+    for place in np.argsort(-np.abs(whole.replays.losses), kind="stable"):
+        for one in suspects(losses(transcripts[place], used=found.used)):
+            if proved.above or len(tried) >= _CHANGED:
+                break
+            if one.keys in tried or one.keys & found.retried:
+                continue
+            tried.add(one.keys)
+            if not checks.have_influence(int(place), one):
+                idle.append(one.site)
+                continue
+
+            def suffice(places: Places, one: Suspect = one) -> bool:
+                now = with_(one, places)
+                return proved_by(setting, found, plan, transcripts, shown=now).above
+
+            places = checks.counted_places(int(place), one, suffice) if one.as_numbers else {}
+            if places is None:
+                coarse.append(one.site)
+                continue
+            shown = with_(one, places)
+            if one.keys & places.keys():
+                coarse.append(one.site)
+            proved = proved_by(setting, found, plan, transcripts, shown=shown)
+    if not proved.above and not (idle or coarse):
+        return whole
+    found.shown = shown
+    found.idle = () if proved.above else tuple(dict.fromkeys(idle))
+    found.coarse = () if proved.above else tuple(dict.fromkeys(coarse))
+    return proved
+
+
+class _Checks:
+    """Repeats counted replays with other answers, to see how these are used."""
+
+    def __init__(
+        self,
+        setting: ReplaySetting,
+        found: ReplayFindings,
+        replays: tuple[tuple[Order, Played], ...],
+        rng: np.random.Generator,
+    ) -> None:
+        self._setting, self._found, self._rng = setting, found, rng
+        self._replays = replays
+        self._known: dict[Site, Places | None] = {}
+
+    def have_influence(self, place: int, one: Suspect) -> bool:
+        """Whether anything changes with some answers; if not, tries again with many more rows."""
+        order, played = self._replays[place]
+        same_answers = order._replace(given=played.transcript.given)
+        for rows in (self._setting.rows, max(self._setting.rows, _MANY_ROWS)):
+            if rows > self._setting.rows:
+                what = "again, with more rows"
+                played = _again(self._setting, self._found, same_answers, what, rows=rows)
+            for given in other_answers(played.transcript, one.keys, self._rng):
+                what = f"again, with other answers at {one.site}"
+                changed = order._replace(given=given)
+                again = _again(self._setting, self._found, changed, what, rows=rows)
+                if has_influence(played, again):
+                    return True
+        return False
+
+    def counted_places(
+        self, place: int, one: Suspect, suffice: Callable[[Places], bool]
+    ) -> Places | None:
+        """The numbers that count of answers that are used as numbers, rounded or not.
+
+        Both worlds have the same table and, except for these answers, the same answers. A slight
+        change shows that numbers are used. If it does not, they may be rounded, so all numbers of
+        an answer are moved far up, farther in one world than in the other. No maximum, order or
+        comparison with a limit changes with that.
+
+        Args:
+            place: The replay to repeat.
+            one: The answers.
+            suffice: Whether some numbers are enough to exceed the claim.
+
+        Returns:
+            The numbers that count of answers of which others do not, by question; None if the
+            answers are not used as numbers, or none of these counts by itself.
+        """
+        transcript = self._replays[place][1].transcript
+        size, nudged = NUDGE, {"nudged": one.keys}
+        near = near_answers(transcript, one.keys, self._rng)
+        if not any(self._moves(place, one.site, given=given, **nudged) for given in near):
+            size = _APART[0]
+            if not all(
+                self._moves(place, one.site, given=transcript.given, apart=apart, **nudged)
+                for apart in pairwise(_APART)
+            ):
+                return None
+        [key, *others] = one.keys
+        numbers = NoisyNumbers.together_with(transcript, key, one.site)
+        if others or key not in numbers.keys:
+            return {}  # a sum of several answers: it counts as one number
+        if not numbers.are_plain:
+            alone = [numbers.alone(one, size) for one in numbers.costly()[:_ELEMENTS]]
+            given = transcript.given
+            shows = all(self._moves(place, one.site, given=given, nudges=each) for each in alone)
+            return {} if shows else None
+        if one.site not in self._known and self._is_share(place, one, size):
+            return None
+        if self._known.get(one.site) != {}:
+            self._known[one.site] = self._apart(place, one.site, numbers, size, suffice)
+        known = self._known[one.site]
+        own = {key: known[key]} if known and key in known else None
+        return own if known else known
+
+    def _is_share(self, place: int, one: Suspect, size: float) -> bool:
+        """Whether another number makes up for a change of the costliest one of an answer."""
+        transcript = self._replays[place][1].transcript
+        line, [key] = NoisyNumbers.of_line(transcript, one.site), one.keys
+        pairs = line.partners(key)
+        if not pairs:
+            return False
+        alone = line.alone(pairs[0][0], size)
+        for given in near_answers(transcript, one.keys, self._rng):
+            if self._moves(place, one.site, given=given, nudges=alone):  # no limit hides it here
+                changes = (line.balanced(pair, size, self._rng) for pair in pairs)
+                return not all(
+                    self._moves(place, one.site, given=given, nudges=each) for each in changes
+                )
+        return False
+
+    def _apart(
+        self,
+        place: int,
+        site: Site,
+        numbers: NoisyNumbers,
+        size: float,
+        suffice: Callable[[Places], bool],
+    ) -> Places | None:
+        """As `counted_places`, for numbers that a line drew; see `as_numbers`."""
+        costly, every = numbers.costly(), list(range(len(numbers)))
+        changes = [
+            numbers.balanced(some, size, self._rng)
+            for some in ([every, costly] if 1 < len(costly) < len(every) else [every])
+            if len(some) > 1
+        ]
+        changes += [numbers.equal(size)] if costly else []
+        transcript = self._replays[place][1].transcript
+        line = NoisyNumbers.of_line(transcript, site)
+        if len(line) > len(numbers):
+            changes.append(line.balanced(list(range(len(line))), size, self._rng))
+        given = transcript.given
+        if not all(self._moves(place, site, given=given, nudges=each) for each in changes):
+            return None
+        passed: list[int] = []
+        failed: list[int] = []
+        first = costly[:_ELEMENTS]
+        for number in [*first, *(one for one in numbers.ranked() if one not in first)]:
+            tried = len(passed) + len(failed)
+            if tried >= len(first) and (not failed or tried >= _MOST_ELEMENTS):
+                break
+            if tried >= len(first) and passed and suffice(numbers.places_of(passed)):
+                break
+            counts = self._counts(place, site, numbers, number, size)
+            (passed if counts else failed).append(number)
+        if not failed:
+            return {}
+        alone = passed and not self._use(place, site, numbers, failed)
+        if not alone or not self._recur(place, site, numbers.places_of(passed), size):
+            return None
+        return numbers.places_of(passed)
+
+    def _counts(
+        self, place: int, site: Site, numbers: NoisyNumbers, number: int, size: float
+    ) -> bool:
+        """Whether a change of a number shows above, below and amid the others."""
+        alone = numbers.alone(number, size)
+        return all(
+            any(self._moves(place, site, given=given, nudges=alone) for given in every)
+            for every in numbers.positions(number, self._rng)
+        )
+
+    def _use(self, place: int, site: Site, numbers: NoisyNumbers, some: list[int]) -> bool:
+        """Whether anything changes with some of the numbers."""
+        order, played = self._replays[place]
+        for given in numbers.moved_far(some, self._rng):
+            what = f"again, with other answers at {site}"
+            again = _again(self._setting, self._found, order._replace(given=given), what)
+            if has_influence(played, again):
+                return True
+        return False
+
+    def _recur(self, place: int, site: Site, places: Places, size: float) -> bool:
+        """Whether the same numbers show in another replay."""
+        other = next((at for at in range(len(self._replays)) if at != place), None)
+        if other is None:
+            return False
+        transcript = self._replays[other][1].transcript
+        numbers = NoisyNumbers.together_with(transcript, next(iter(places)), site)
+        own = [at for at in range(len(numbers)) if numbers.is_among(at, places)]
+        return len(own) == sum(map(len, places.values())) and all(
+            self._moves(other, site, given=transcript.given, nudges=numbers.alone(at, size))
+            for at in own
+        )
+
+    def _moves(self, place: int, site: Site, **change: Any) -> bool:
+        """Whether the worlds of a replay of one table differ if answers differ between them."""
+        what = f"again: are the answers at {site} numbers"
+        order = self._replays[place][0]._replace(**change)
+        return differs(_again(self._setting, self._found, order, what, alike=World.IN))
+
+
+def _again(
+    setting: ReplaySetting,
+    found: ReplayFindings,
+    order: Order,
+    what: str,
+    *,
+    alike: World | None = None,
+    rows: int | None = None,
+) -> Played:
+    """A counted replay once more, with a change."""
+    setting.say(f"replay {order.number - FIRST + 1} {what}")
+    found.fits += 2
+    return setting.play(order, alike=alike, rows=rows)

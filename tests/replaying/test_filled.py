@@ -1,0 +1,52 @@
+"""Whole replays of code that fills arrays of zeros with noise, one element at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+import listened_filled
+from dpaudit.replaying.record import ReplayRecord
+from dpaudit.results.verdict import Verdict
+from listened import CELLS
+
+pytestmark = pytest.mark.usefixtures("worlds")
+
+
+def replayed(name: str, factor: float, replays: int = 10) -> ReplayRecord:
+    cells = np.append(np.random.default_rng(3).integers(0, CELLS - 1, size=39), CELLS - 1)
+    data = pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
+    generator: Any = getattr(listened_filled, name)(factor)
+    return dpaudit.replay(generator, data, target="row:39", replays=replays)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "WithNoise",
+        "MirroredByHand",
+        *(pytest.param(name, marks=pytest.mark.ci) for name in ("WithAnswers", "RowByRow")),
+        pytest.param("NoisedInPlace", marks=pytest.mark.ci),
+    ],
+)
+def test_what_fills_an_array_is_followed(name: str) -> None:
+    honest = replayed(name, 1.0)
+    assert honest.verdict is Verdict.CONSISTENT, str(honest)
+    assert honest.computed == pytest.approx(getattr(listened_filled, name).epsilon, rel=1e-3)
+    assert replayed(name, 0.3).verdict is Verdict.VIOLATION
+
+
+def test_the_largest_of_a_filled_array_is_a_selection() -> None:
+    record = replayed("LargestOfFilled", 1.0)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.computed == pytest.approx(0.0, abs=1e-6)
+
+
+def test_exact_numbers_that_get_their_noise_later_are_no_leak() -> None:
+    record = replayed("ExactBeforeNoise", 1.0, replays=3)
+    assert record.verdict is not Verdict.VIOLATION, str(record)
+    assert record.parting is None
