@@ -31,7 +31,7 @@ from dpaudit.game.payload import search_path
 from dpaudit.game.target import Target, exposing_first
 from dpaudit.model.choices import WorstCase
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import Table
+from dpaudit.model.tables import Table, require_rows
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.samplers import check_sampler, text_of
@@ -262,6 +262,7 @@ def replays_of(
     for one in samplers:
         check_sampler(one)
     table = audited_table(data, schema, audit_settings(**settings))
+    require_rows(table.schema, "a replay")
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))
     replay_guarantee(first.claim)  # refused before a process starts
@@ -511,7 +512,7 @@ def _named(target: Target) -> str:
 
 def _place_of(setting: _Setting) -> int:
     """The place of the target in its table."""
-    return next(row for row in setting.spec.game.missing.values() if row is not None)
+    return next(rows[0] for rows in setting.spec.game.missing.values() if rows)
 
 
 def _identified(
