@@ -107,7 +107,7 @@ class PrivacyClaim:
         """What this claim implies for tables that differ in so many rows.
 
         (k epsilon, (1 + e^epsilon + ... + e^((k - 1) epsilon)) delta): Dwork and Roth 2014, Theorem
-        2.2, whose proof gives this sum for delta.
+        2.2, and its (epsilon, delta) form along the same chain of k neighbours.
 
         Args:
             rows: Number of rows k.

@@ -55,18 +55,11 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
 
 
 def _check_choice(schema: Schema, game: TwoWorlds) -> None:
-    """Refuses choices of a target that are of single rows where the audit is of units."""
-    if schema.unit is None:
-        return
-    if game.target == VULNERABLE:
+    """Refuses a choice of the target that is of single rows where the audit is of units."""
+    if schema.unit is not None and game.target == VULNERABLE:
         raise SettingsError(
             f"the search for the most vulnerable target compares rows, not units: give "
             f'`target="{EXPOSING}"` or unit:VALUE, or leave out the unit'
-        )
-    if game.neighbours_file is not None:
-        raise SettingsError(
-            "`neighbours_file` differs in one row, and this audit is of units: give `target` as "
-            "unit:VALUE, or leave out the unit"
         )
 
 

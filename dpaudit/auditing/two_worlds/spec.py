@@ -172,8 +172,8 @@ def build_two_worlds(
     if pair is None:
         target = choose_target(settings.game.target, data, schema)
     else:
-        record = data.iloc[[pair.row]].reset_index(drop=True)
-        target = Target(pair.choice, (pair.row,), record)
+        record = data.iloc[list(pair.rows)].reset_index(drop=True)
+        target = Target(pair.choice, pair.rows, record)
     offered = {"schema": schema, "target": target.record}
     named = named_generator(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
