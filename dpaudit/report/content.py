@@ -541,6 +541,7 @@ def _data(result: AuditRecord) -> Iterable[Block]:
                 ("Source", data.source),
                 ("Rows", str(data.rows)),
                 ("Columns", str(data.columns)),
+                *((("Units", str(data.units)),) if data.units else ()),
                 ("Schema", "inferred from the table" if inferred else "given"),
                 ("Salted SHA-256", data.sha256),
             ),

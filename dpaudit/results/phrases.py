@@ -26,6 +26,11 @@ def relation(neighbours: Neighbours, unit: str | None = None) -> str:
     return f"{verb} {'one record' if unit is None else f'all rows of one {unit}'}"
 
 
+def per_unit(claim: Claim) -> str:
+    """The unit of a claim, after its name: " per patient_id"; empty for a claim per row."""
+    return "" if claim.unit is None else f" per {claim.unit}"
+
+
 def claim_and_relation(claim: Claim) -> str:
     """A claim in a row: "(1, 1e-05)-DP, add or remove one record"."""
     name = claim.in_words

@@ -26,6 +26,7 @@ from dpaudit.results.phrases import (
     NOTHING_DETECTED,
     detects_beyond_limit,
     detects_from,
+    per_unit,
 )
 from dpaudit.results.record import (
     AuditBrief,
@@ -132,8 +133,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     if isinstance(result.claim, NoClaim):
         return _without_claim(result)
     claimed, proved = claim_and_proof(result.claim, result.proved)
-    per = "" if result.claim.unit is None else f" per {result.claim.unit}"
-    claim = f"The generator claims {_claimed(result.claim, claimed)}{per}."
+    claim = f"The generator claims {_claimed(result.claim, claimed)}{per_unit(result.claim)}."
     true = (
         f"With {percent(result.confidence)} confidence the true {result.claim.quantity.noun} is at "
         f"least {proved}"
@@ -399,8 +399,10 @@ def as_clearly(quantity: Quantity) -> str:
 def claim_text(claim: Claim) -> str:
     """The claim in a few words, for tables."""
     if isinstance(claim, PrivacyClaim):
-        return f"epsilon {rounded(claim.epsilon)}, delta {rounded(claim.delta)}"
-    return claim.in_words
+        named = f"epsilon {rounded(claim.epsilon)}, delta {rounded(claim.delta)}"
+    else:
+        named = claim.in_words
+    return f"{named}{per_unit(claim)}"
 
 
 def _claimed(claim: Claim, claimed: str) -> str:
@@ -427,7 +429,7 @@ def _claimed(claim: Claim, claimed: str) -> str:
 def violation_reason(claim: Claim, bound: float, *, confidence: float) -> str:
     """Why the verdict is violation."""
     return (
-        f"violates {claim.in_words}: at {percent(confidence)} "
+        f"violates {claim.in_words}{per_unit(claim)}: at {percent(confidence)} "
         f"confidence the true {claim.quantity.noun} is at least {rounded_down(bound)}"
     )
 
