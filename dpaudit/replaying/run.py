@@ -31,7 +31,7 @@ from dpaudit.game.payload import search_path
 from dpaudit.game.target import Target, exposing_first
 from dpaudit.model.choices import WorstCase
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import Table, require_rows
+from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.samplers import check_sampler, text_of
@@ -262,7 +262,6 @@ def replays_of(
     for one in samplers:
         check_sampler(one)
     table = audited_table(data, schema, audit_settings(**settings))
-    require_rows(table.schema, "a replay")
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))
     replay_guarantee(first.claim)  # refused before a process starts
@@ -295,6 +294,8 @@ def _candidates(
     pair = next((one for one in ("worst_case", "neighbours_file") if settings.get(one)), None)
     if pair is not None:
         raise SettingsError(f"`{pair}` names the record itself: leave out `targets`")
+    if table.schema.unit is not None:
+        raise SettingsError("`targets` tries single records, not units: leave out `targets`")
     for row in exposing_first(table.data, table.schema)[:targets]:
         given = {**settings, "target": f"row:{int(row)}"}
         yield build_two_worlds(generator, table, audit_settings(**given))
@@ -346,7 +347,7 @@ def _play(
         rng = setting.worlds.rng("other records", order.number)
         tables[World.OUT] = with_other_rows(tables[World.OUT], order.rows, rng)
     return setting.worlds.play(
-        tables, rows=rows or setting.rows, order=order, place=_place_of(setting)
+        tables, rows=rows or setting.rows, order=order, places=_places_of(setting)
     )
 
 
@@ -492,7 +493,7 @@ def _is_subsample(
     """Whether the records' coins decide only membership in a sub-sample."""
     rng = setting.worlds.rng("falls", order.number)
     count = len(setting.spec.game.table(World.IN, 0))
-    checks = other_orders(transcript, order, count, _place_of(setting), rng)
+    checks = other_orders(transcript, order, count, _places_of(setting), rng)
     for changed in checks:
         say("other outcomes of the records' own coins")
         found.fits += 2
@@ -510,9 +511,9 @@ def _named(target: Target) -> str:
     return target.choice if is_named else f"row:{target.row}"
 
 
-def _place_of(setting: _Setting) -> int:
-    """The place of the target in its table."""
-    return next(rows[0] for rows in setting.spec.game.missing.values() if rows)
+def _places_of(setting: _Setting) -> tuple[int, ...]:
+    """The places of the target in its table: one, or those of the rows of a unit."""
+    return next(rows for rows in setting.spec.game.missing.values() if rows)
 
 
 def _identified(

@@ -274,11 +274,6 @@ def test_a_pair_of_the_caller_differs_in_a_unit(tmp_path: Path) -> None:
     assert len(spec.game.table(World.OUT, 0)) == len(table) - len(spec.target.rows)
 
 
-def test_a_replay_is_of_rows() -> None:
-    with pytest.raises(SettingsError, match="a replay audits rows, and the unit is patient"):
-        dpaudit.replay(LEAKS["noise"](), visits(0), schema=SCHEMA)
-
-
 def test_a_claim_of_a_fitted_model_counts_if_it_is_for_the_unit() -> None:
     from dpaudit.game.training import _claimed
 

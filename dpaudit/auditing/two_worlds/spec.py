@@ -142,11 +142,8 @@ class TwoWorldSpec(AuditSpec):
 
     @property
     def replay(self) -> str | None:
-        """The command that replays the generator on both tables.
-
-        None for a table in memory, and for one with a unit: a replay is of rows.
-        """
-        if self.table.source == IN_MEMORY or self.table.schema.unit is not None:
+        """The command that replays the generator on both tables; None for a table in memory."""
+        if self.table.source == IN_MEMORY:
             return None
         return self.command_of("replay", self.pair_options)
 
