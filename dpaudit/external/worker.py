@@ -68,7 +68,8 @@ class _Worker:
         self.generator = _built(self.place, request)
         claim = getattr(self.generator, "claim", None)
         if claim is not None and not isinstance(claim, dict):
-            claim = {"epsilon": claim.epsilon, "delta": claim.delta}
+            unit = getattr(claim, "unit", None)
+            claim = {"epsilon": claim.epsilon, "delta": claim.delta, "unit": unit}
         return {
             "protocol": PROTOCOL,
             "name": self.place.rpartition(":")[2],

@@ -13,9 +13,12 @@ import pandas as pd
 import pytest
 
 import dpaudit
+from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.entry import audit_by_keywords, run_audit
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.game.training import _claimed
+from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
@@ -275,8 +278,6 @@ def test_a_pair_of_the_caller_differs_in_a_unit(tmp_path: Path) -> None:
 
 
 def test_a_claim_of_a_fitted_model_counts_if_it_is_for_the_unit() -> None:
-    from dpaudit.game.training import _claimed
-
     view = spec_of(None).game.view
     loud = Claiming(PrivacyClaim(epsilon=9.0))
     assert _claimed(loud, view) is None
@@ -284,6 +285,11 @@ def test_a_claim_of_a_fitted_model_counts_if_it_is_for_the_unit() -> None:
     found = _claimed(mine, view)
     assert found is not None
     assert found.epsilon == 9.0
+    small = spec_of(PrivacyClaim(epsilon=1.0, unit="patient"))
+    trial = Trial(Role.AUDIT, World.IN, 0)
+    ended = TrialEnd(trial=trial, status=TrialStatus.FINISHED, claimed=found)
+    largest = effective_claim(small, [ended])
+    assert (largest.value, largest.unit) == (9.0, "patient")
 
 
 def test_the_replacement_of_a_unit_is_of_the_same_unit_and_new_in_every_row() -> None:
