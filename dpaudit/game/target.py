@@ -351,9 +351,9 @@ class _Found(NamedTuple):
 
 
 def _of_column(column: Column, values: pd.Series[Any], owners: IntArray) -> Iterator[_Found]:
-    several = len(values) > 0 and bool((owners != owners[0]).any())
+    several = len(_each_once(owners)) > 1
     missing = np.asarray(values.isna(), dtype=bool)
-    lacking, having = np.unique(owners[missing]), np.unique(owners[~missing])
+    lacking, having = _each_once(owners[missing]), _each_once(owners[~missing])
     if several and len(lacking) == 1:
         yield _Found(Fact.MISSING, lacking)
     present = np.flatnonzero(~missing)
@@ -366,15 +366,23 @@ def _of_column(column: Column, values: pd.Series[Any], owners: IntArray) -> Iter
         yield from _of_categories(column.codes(values)[present], owners[present])
 
 
+def _each_once(owners: IntArray) -> IntArray:
+    """The different owners, ascending; records are that already."""
+    return owners if (owners[1:] > owners[:-1]).all() else np.unique(owners)
+
+
 def _of_numbers(numbers: FloatArray, owners: IntArray) -> Iterator[_Found]:
     """The facts of numbers [m], which have some owners [m], two or more of them."""
     lowest, highest = numbers.min(initial=np.inf), numbers.max(initial=-np.inf)
     if not lowest < highest:
         return
-    distinct, places = np.unique(owners, return_inverse=True)
-    largest, smallest = np.full(len(distinct), lowest), np.full(len(distinct), highest)
-    np.maximum.at(largest, places, numbers)
-    np.minimum.at(smallest, places, numbers)
+    distinct = _each_once(owners)
+    largest = smallest = numbers
+    if len(distinct) < len(numbers):
+        places = distinct.searchsorted(owners)
+        largest, smallest = np.full(len(distinct), lowest), np.full(len(distinct), highest)
+        np.maximum.at(largest, places, numbers)
+        np.minimum.at(smallest, places, numbers)
 
     def scaled(values: FloatArray) -> FloatArray:
         # Halves: the difference of two numbers may be too large.
@@ -389,18 +397,20 @@ def _of_numbers(numbers: FloatArray, owners: IntArray) -> Iterator[_Found]:
         if not gap > 0:
             continue
         weight = 1.0 if spread == 0 else min(1.0, float(gap / spread))
-        alike = spread == 0 and scaled(numbers[places != top]).std() == 0
+        alike = spread == 0 and scaled(numbers[owners != distinct[top]]).std() == 0
         yield _Found(Fact.DIFFERENT if alike else fact, distinct[[top]], weight)
-    fractional = np.unique(owners[numbers != np.rint(numbers)])
+    fractional = _each_once(owners[numbers != np.rint(numbers)])
     if len(fractional) == 1:
         yield _Found(Fact.DECIMALS, fractional)
 
 
 def _of_categories(codes: IntArray, owners: IntArray) -> Iterator[_Found]:
     """The facts of categories [m] by their codes, which have some owners [m]."""
-    held, holders = np.unique(np.stack([codes, owners]), axis=1)  # once by each owner
-    _, places, counts = np.unique(held, return_inverse=True, return_counts=True)
-    alone = np.unique(holders[counts[places] == 1])
+    if len(_each_once(owners)) < len(owners):  # a category counts once for each owner
+        _, first = np.unique(codes * (int(owners.max()) + 1) + owners, return_index=True)
+        codes, owners = codes[first], owners[first]
+    _, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    alone = _each_once(owners[counts[places] == 1])
     if len(counts) > 1 and len(alone):
         yield _Found(Fact.DIFFERENT if len(counts) == 2 else Fact.CATEGORY, alone)
 
