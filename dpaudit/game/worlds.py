@@ -82,7 +82,7 @@ class Game:
             )
         lacking = {*inside, *outside}
         distinct = len(lacking) == len(inside) + len(outside)
-        within = lacking <= set(range(len(self.data)))
+        within = all(0 <= row < len(self.data) for row in lacking)
         if not (outside and sound and distinct and within):
             raise SettingsError(
                 f"of {len(self.data)} records world in lacks {inside} and world out {outside}: "
