@@ -86,7 +86,7 @@ def payload(generator: Waits) -> Payload:
         neighbours=Neighbours.ADD_REMOVE,
     )
     return Payload(
-        game=Game(view=view, data=table, missing={World.IN: None, World.OUT: 99}),
+        game=Game(view=view, data=table, missing={World.IN: (), World.OUT: (99,)}),
         generators={Role.AUDIT: cloudpickle.dumps(generator)},
         attacks=[Mean()],  # type: ignore[list-item]  # it is never fitted
         root=0,

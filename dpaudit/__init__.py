@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
     from dpaudit.model.schema import Schema
     from dpaudit.model.stated_claim import StatedClaim
+    from dpaudit.model.unit import Unit
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
     from dpaudit.released_data.audit import audit_data
     from dpaudit.released_data.result import ReleasedDataResult
@@ -69,6 +70,7 @@ _MODULE_OF = {
     "Frontier": "frontiers.record",
     # schemas and claims
     "Schema": "model.schema",
+    "Unit": "model.unit",
     "Column": "model.column",
     "Kind": "model.column",
     "PrivacyClaim": "model.claim",
@@ -122,6 +124,7 @@ __all__ = [
     "Scorer",
     "StatedClaim",
     "TwoWorlds",
+    "Unit",
     "UtilityReport",
     "UtilitySettings",
     "Verdict",

@@ -459,11 +459,13 @@ def _ranking(result: AuditResult) -> Ranking | None:
 
 def _compared(result: AuditResult) -> dict[str, str]:
     """Everything that decides an attack's performance, except the generator."""
+    from dpaudit.results.phrases import per_unit
+
     target = result.target
     row = "" if target.row is None else f" (row {target.row})"
     return {
         "game": result.game.name,
-        "claim": f"{result.claim.in_words}, {result.claim.neighbours}",
+        "claim": f"{result.claim.in_words}{per_unit(result.claim)}, {result.claim.neighbours}",
         "table": f"{result.data.rows} rows, {result.data.columns} columns",
         "shadow models": str(sum(result.shadow_models.values())),
         "target": f"{target.choice}{row}",

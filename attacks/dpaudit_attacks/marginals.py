@@ -70,12 +70,18 @@ class MarginalQueries(ClassifierAttack):
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
         subsets = self._subsets(game)
         known = game.other_values[None]
-        alike = alike_in(game, self.bins)
+        targets = alike_in(game, self.bins)
         n_rows, columns = values.shape[1:]
-        expected = (count_matches(alike(known), subsets) + 1) * n_rows / max(1, known.shape[1])
+
+        def matches(block: FloatArray) -> FloatArray:
+            """Counts [M, q], over all rows of a unit."""
+            counts = [count_matches(alike(block), subsets) for alike in targets]
+            return np.asarray(sum(counts), dtype=np.float64)
+
+        expected = (matches(known) + 1) * n_rows / max(1, known.shape[1])
 
         def features(block: FloatArray) -> FloatArray:
-            counts = count_matches(alike(block), subsets)
+            counts = matches(block)
             return np.column_stack([settled(((counts + 1) / expected).mean(axis=1)), counts])
 
         words = len(subsets) * -(-n_rows // WORD)

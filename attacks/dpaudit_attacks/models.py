@@ -77,8 +77,12 @@ class Logan(DisclosureAttack):
         )
 
     def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
-        """The target's score, by how much it is above the others' mean, and its rank."""
-        own, others = disclosed[0], disclosed[1:]
+        """The target's score, by how much it is above the others' mean, and its rank.
+
+        The score of a unit is the mean of its rows' scores.
+        """
+        rows = len(game.target)
+        own, others = disclosed[:rows].mean(), disclosed[rows:]
         if len(others) == 0:
             return np.array([own, 0.0, 0.0])
         below = (np.mean(others < own) + np.mean(others <= own)) / 2

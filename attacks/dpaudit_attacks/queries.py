@@ -8,12 +8,12 @@ counts every point of a small domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 from math import comb, log10, prod
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameVi
 from dpaudit.seeds import rng_of
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
 from dpaudit_attacks.columns import category_names, in_blocks, limits, slot_counts
+from dpaudit_attacks.units import joint_names, joint_values
 
 WORD = 64
 """Bits of a word: the number of rows whose equality with the target one word holds."""
@@ -38,8 +39,12 @@ class TargetQueries(ClassifierAttack):
     (the same number, for an integer column of at most `bins` values), or missing in both. The
     empty subset counts the rows, which a sound game keeps constant.
 
+    Of a unit with several rows: the number of rows equal to any of them, how many of them have an
+    equal row, and the number of equal pairs; then joint facts of the unit (`units.joint_values`).
+
     Attributes:
-        max_queries: Largest number of subsets; all 2^d if they fit, see `column_subsets`.
+        max_queries: Largest number of subsets; all 2^d if they fit, see `column_subsets`. Rows of a
+            unit share it.
         bins: Equal bins over a numeric column's bounds.
 
     Raises:
@@ -68,21 +73,32 @@ class TargetQueries(ClassifierAttack):
         columns = np.array(game.schema.names, dtype=object)
         names = [" & ".join(columns[mask]) for mask in self._subsets(game)]
         names[0] = "any values"
-        return tuple(FeatureName(name, "rows equal to the target") for name in names)
+        if len(game.target) == 1:
+            return tuple(FeatureName(name, "rows equal to the target") for name in names)
+        counts = [FeatureName(name, count) for count in OF_UNITS for name in names]
+        return (*counts, *joint_names(game.schema))
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
-        alike, subsets = alike_in(game, self.bins), self._subsets(game)
+        targets, subsets = alike_in(game, self.bins), self._subsets(game)
         n_rows, columns = values.shape[1:]
         words = len(subsets) * -(-n_rows // WORD)
-        return in_blocks(
-            lambda block: count_matches(alike(block), subsets),
-            values,
-            cells=n_rows * columns + words,
-        )
+
+        def features(block: FloatArray) -> FloatArray:
+            if len(targets) == 1:
+                return count_matches(targets[0](block), subsets)
+            equal = [alike(block) for alike in targets]
+            joint = joint_values(equal, block, game.target_values, game.schema, self.bins)
+            return np.concatenate([count_matches_of_any(equal, subsets), joint], axis=1)
+
+        return in_blocks(features, values, cells=n_rows * columns * len(targets) + words)
 
     def _subsets(self, game: GameView) -> BoolArray:
-        return column_subsets(len(game.schema.columns), self.max_queries)
+        columns = len(game.schema.columns)
+        if len(game.target) == 1:
+            return column_subsets(columns, self.max_queries)
+        shared = self.max_queries // len(game.target)
+        return column_subsets(columns, min(self.max_queries, max(shared, columns + 2)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,15 +169,18 @@ class AbsoluteQueries(ClassifierAttack):
         return in_blocks(features, values, cells=values.shape[1] * len(columns))
 
 
-def alike_in(game: GameView, bins: int) -> Callable[[FloatArray], BoolArray]:
-    """Where values [M, n, d] equal the target's, as `TargetQueries` means it.
+def alike_in(game: GameView, bins: int) -> list[Callable[[FloatArray], BoolArray]]:
+    """Where values [M, n, d] equal those of each row of the target, as `TargetQueries` means it.
 
     Args:
         game: The game, for its target and schema.
         bins: Equal bins over a numeric column's bounds.
     """
-    (target,) = game.target_values
-    columns = game.schema.columns
+    return [_alike_to(target, game.schema, bins) for target in game.target_values]
+
+
+def _alike_to(target: FloatArray, schema: Schema, bins: int) -> Callable[[FloatArray], BoolArray]:
+    columns = schema.columns
     alike = [_alike(c, value, bins) for c, value in zip(columns, target, strict=True)]
     lowest, highest = np.array(alike).T
     missing = np.isnan(target)
@@ -186,11 +205,48 @@ def count_matches(equal: BoolArray, subsets: BoolArray) -> FloatArray:
     Returns:
         Counts [M, q].
     """
+    return _counted(_matches(equal, subsets))
+
+
+OF_UNITS: Final = (
+    "rows equal to any of the target's",
+    "rows of the target that appear",
+    "pairs of a row and an equal one of the target's",
+)
+
+
+def count_matches_of_any(equal: Sequence[BoolArray], subsets: BoolArray) -> FloatArray:
+    """For each column subset, counts of rows that are equal on it to rows of a unit.
+
+    Args:
+        equal: For each row of the unit, where rows of M tables equal it [M, n, d].
+        subsets: Column subsets [q, d].
+
+    Returns:
+        Counts [M, 3 q], those of `OF_UNITS` in turn.
+    """
+    first, *others = (_matches(one, subsets) for one in equal)
+    any_of, counts = first.copy(), [_counted(first)]
+    for rows in others:
+        any_of |= rows
+        counts.append(_counted(rows))
+    each = np.stack(counts)
+    appear = (each > 0).sum(axis=0).astype(np.float64)
+    return np.concatenate([_counted(any_of), appear, each.sum(axis=0)], axis=1)
+
+
+def _matches(equal: BoolArray, subsets: BoolArray) -> npt.NDArray[np.uint64]:
+    """The rows that are equal on all of each subset, as bits of words [q, M, words]."""
     agreeing = _packed(equal.transpose(2, 0, 1))
     everywhere = _packed(np.ones(equal.shape[:2], dtype=np.bool_))
     rows = np.tile(everywhere, (len(subsets), 1, 1))  # [q, M, words]: all rows, then ever fewer
     for asked, those in zip(np.ascontiguousarray(subsets.T), agreeing, strict=True):
         rows[np.flatnonzero(asked)] &= those
+    return rows
+
+
+def _counted(rows: npt.NDArray[np.uint64]) -> FloatArray:
+    """How many bits are set [M, q] in words [q, M, words]."""
     counts = np.bitwise_count(rows).sum(axis=-1).T
     return np.asarray(counts, dtype=np.float64)
 

@@ -42,7 +42,8 @@ class TreeDensity(ClassifierAttack):
     The tree spans all columns and has the pairs whose joint frequencies are farthest (L1) from
     those of independent columns, as in MST without noise. The density of a record is the product of
     the frequencies of its cells over the tree's pairs, divided by that of each column as often
-    as the column has pairs beyond one. One row is added to every count, so no count is 0.
+    as the column has pairs beyond one. One row is added to every count, so no count is 0. The
+    density of a unit is the product of those of its rows.
 
     Attributes:
         bins: Equal bins over a numeric column's bounds.
@@ -69,15 +70,16 @@ class TreeDensity(ClassifierAttack):
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
-        target = self._slots(game.target_values[None], game)[0, 0]
+        targets = self._slots(game.target_values[None], game)[0]
         starts = self._starts(game)
         known = self._marginals(game.other_values[None], game)
         found = []
         for table in values:
             own = self._marginals(table[None], game)
             tree = _tree(own, starts)
-            density = _log_density(own, tree, target)
-            found.append((density - _log_density(known, tree, target), density))
+            density = sum(_log_density(own, tree, target) for target in targets)
+            reference = sum(_log_density(known, tree, target) for target in targets)
+            found.append((density - reference, density))
         return settled(np.array(found, dtype=np.float64))
 
     def _starts(self, game: GameView) -> IntArray:

@@ -38,4 +38,10 @@ def effective_claim(audit: AuditSpec, outcomes: Iterable[TrialEnd]) -> Claim:
     if (epsilon, delta) == (claim.epsilon, claim.delta):
         return claim
     source = f"{claim.source}; largest that a fitted model claimed in either world"
-    return PrivacyClaim(epsilon=epsilon, delta=delta, neighbours=claim.neighbours, source=source)
+    return PrivacyClaim(
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=claim.neighbours,
+        source=source,
+        unit=claim.unit,
+    )

@@ -13,7 +13,7 @@ from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim, EpsilonClaim
-from dpaudit.model.tables import IN_MEMORY
+from dpaudit.model.tables import IN_MEMORY, Table
 from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import is_seedable
 from dpaudit.results import sentences
@@ -97,6 +97,7 @@ def conclude(
             source=table.source,
             rows=len(table.data),
             columns=len(table.schema.columns),
+            units=_units(table),
             sha256=audit.specification["data"],
         ),
         schema=SchemaOrigin(inferred=table.schema.inferred, source=table.schema_source),
@@ -109,6 +110,11 @@ def conclude(
         replay=audit.replay,
         **own,
     )
+
+
+def _units(table: Table) -> int | None:
+    unit = table.schema.unit
+    return None if unit is None else int(table.data[unit.column].nunique())
 
 
 def _selected_from(audit: AuditSpec) -> tuple[str, ...] | None:

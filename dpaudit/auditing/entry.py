@@ -82,7 +82,8 @@ def audit(
             `fit(data, *, seed)`, or a function `f(data, n_rows, seed)` that returns a table.
         data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer";
             None for a worst case, which makes its own.
-        schema: Its public schema (or a schema file); inferred if None, and the result says so.
+        schema: Its public schema (or a schema file); inferred if None, and the result says so. If
+            it has a unit, worlds differ in all rows of one, and the claim is per unit.
         claim: The claim under audit: a `PrivacyClaim` of epsilon and delta, a `GaussianClaim` of
             mu, a `ConcentratedClaim` of rho or a `CurveClaim`; if None, the claim of the generator.
         epsilon: Epsilon of the claim, in short.

@@ -18,6 +18,7 @@ from dpaudit.game.store import Private
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim, CurveClaim
 from dpaudit.model.curve_text import written_out
+from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.named import NamedAttack, NamedGenerator
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, module_of
@@ -155,7 +156,9 @@ class AuditSpec(ABC):
         """The specification for a run folder, with everything about records marked private."""
         spec = {**self.specification, "data": Private(self.specification["data"])}
         if self.table.schema.inferred:  # its bounds and categories are values of records
-            public = {"inferred": True, "label": self.table.schema.label}
+            public: dict[str, Any] = {"inferred": True, "label": self.table.schema.label}
+            if self.table.schema.unit is not None:
+                public["unit"] = self.table.schema.unit.to_document()
             spec["schema"] = Private(spec["schema"], public)
         return spec
 
@@ -203,9 +206,18 @@ class AuditSpec(ABC):
         words = ["dpaudit", name, *self.generator.words, *self.table_options]
         if settings.claim.is_stated:
             words += _stating(self.claim)
+        words += _naming_unit(settings.claim)
         words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
         words += ["--confidence", f"{settings.confidence!r}", "--seed", str(settings.seed)]
         return shlex.join([*words, *own])
+
+
+def _naming_unit(claim: StatedClaim) -> list[str]:
+    """The options that name a unit; none if the schema does."""
+    if claim.unit is None:
+        return []
+    most = claim.max_rows_per_unit
+    return ["--unit", claim.unit, *([] if most is None else ["--max-rows-per-unit", str(most)])]
 
 
 def _stating(claim: Claim) -> list[str]:

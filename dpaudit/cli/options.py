@@ -151,6 +151,28 @@ Relation = Annotated[
         panel=Panel.CLAIM,
     ),
 ]
+UnitColumn = Annotated[
+    str | None,
+    option(
+        "--unit",
+        metavar="COLUMN",
+        help="Column that says whose rows each row is, such as patient_id: both worlds differ in "
+        "all rows of one unit, and the claim is per unit. Default: the schema's unit, else single "
+        "rows.",
+        shown=False,
+        panel=Panel.RULES,
+    ),
+]
+MaxRowsPerUnit = Annotated[
+    int | None,
+    option(
+        "--max-rows-per-unit",
+        metavar="K",
+        help="Largest number of rows that a unit may have. Default: the schema's, else none.",
+        shown=False,
+        panel=Panel.RULES,
+    ),
+]
 Rows = Annotated[
     int | None,
     option(
@@ -288,6 +310,8 @@ SETTINGS: dict[str, Any] = {
     "rho": Rho,
     "curve": Curve,
     "neighbours": Relation,
+    "unit": UnitColumn,
+    "max_rows_per_unit": MaxRowsPerUnit,
     "effort": Annotated[
         Effort,
         option(
@@ -303,7 +327,8 @@ SETTINGS: dict[str, Any] = {
         option(
             metavar="RECORD",
             help="Record to attack: exposing (default; holds the most column extremes and unique "
-            "values), farthest, vulnerable (found by small trial attacks), row:N, record:FILE.",
+            "values), farthest, vulnerable (found by small trial attacks), row:N, record:FILE; of "
+            "units also unit:VALUE.",
             shown=False,
             panel=Panel.ATTACK,
         ),

@@ -78,6 +78,8 @@ SecondsPerModel = Annotated[
     "curve",
     "parameters",
     "neighbours",
+    "unit",
+    "max_rows_per_unit",
     "attacks",
     "effort",
     "rows",
@@ -189,6 +191,7 @@ def _subject(
             relation=settings.claim.neighbours or Neighbours.ADD_REMOVE,
             default_delta=0.0,
             source="given by the caller",
+            unit=settings.claim.unit,
         )
         if stated is None:
             raise ClaimError(
@@ -196,16 +199,16 @@ def _subject(
                 "`data`"
             )
         return PlanSubject(stated)
-    from dpaudit.model.tables import load
-    from dpaudit.plugins.named import claim_under_audit, named_generator
+    from dpaudit.auditing.games import audited_table
+    from dpaudit.plugins.named import audited_unit, claim_under_audit, named_generator
     from dpaudit.plugins.protocols import trains_many
 
-    table = load(data, schema)
+    table = audited_table(data, schema, settings)
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
     named = named_generator(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )
-    claim = claim_under_audit(named, settings.claim)
+    claim = claim_under_audit(named, settings.claim, audited_unit(table))
     return PlanSubject(claim, table, trains_many(named.generator))
 
 
@@ -328,11 +331,10 @@ class AuditCost(NamedTuple):
 
 def timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> ModelCost:
     """Trains one model to know its cost."""
-    from dpaudit.auditing.games import build_spec
+    from dpaudit.auditing.games import audited_table, build_spec
     from dpaudit.auditing.timing import time_one
-    from dpaudit.model.tables import load
 
-    return time_one(build_spec(generator, load(data, schema), settings))
+    return time_one(build_spec(generator, audited_table(data, schema, settings), settings))
 
 
 def stated(seconds_per_model: float) -> ModelCost:

@@ -27,7 +27,7 @@ Target = Annotated[
     typer.Option(
         metavar="RECORD",
         help="Record to leave out: exposing (default; holds the most column extremes and unique "
-        "values), farthest, row:N, record:FILE.",
+        "values), farthest, row:N, record:FILE; of units also unit:VALUE.",
         show_default=False,
     ),
 ]
@@ -68,6 +68,8 @@ def replay(
     rho: options.Rho = None,
     curve: options.Curve = None,
     neighbours: options.Relation = None,
+    unit: options.UnitColumn = None,
+    max_rows_per_unit: options.MaxRowsPerUnit = None,
     target: Target = "exposing",
     worst_case: options.WorstCaseTables = None,
     neighbours_file: options.NeighboursFile = None,
@@ -117,6 +119,8 @@ def replay(
         rho=rho,
         curve=curve,
         neighbours=neighbours,
+        unit=unit,
+        max_rows_per_unit=max_rows_per_unit,
         target=target,
         worst_case=worst_case,
         neighbours_file=neighbours_file,

@@ -45,6 +45,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
+from dpaudit.model.unit import Unit
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
@@ -422,10 +423,14 @@ def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettin
         return audited_table(None, Schema.from_document(stored), settings)
     if SALTED not in stored:
         return load(source, Schema.from_document(stored))
+    unit = None if stored.get("unit") is None else Unit.from_document(stored["unit"])
     if result.schema.source is not None:
-        return load(source, result.schema.source)
+        return load(source, result.schema.source, unit)
     label = stored["label"]
-    return load(source, label and Schema.infer(load_table(source), label=label))
+    if not label:
+        return load(source, None, unit)
+    described = load_table(source).drop(columns=[] if unit is None else [unit.column])
+    return load(source, Schema.infer(described, label=label), unit)
 
 
 def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:

@@ -129,17 +129,25 @@ def _said(answer: Mapping[str, Any]) -> str:
     return str(SynthesisError(answer))
 
 
+_OF_CLAIMS: Final = frozenset(("epsilon", "delta", "neighbours", "unit"))
+
+
 def _claim(stated: object, name: str) -> PrivacyClaim | None:
     if stated is None:
         return None
-    if not isinstance(stated, dict) or not set(stated) <= {"epsilon", "delta", "neighbours"}:
-        raise WorkerError("the worker's claim must have `epsilon`, `delta` and `neighbours` alone")
+    if not isinstance(stated, dict) or not set(stated) <= _OF_CLAIMS:
+        raise WorkerError(
+            "the worker's claim must have `epsilon`, `delta`, `neighbours` and `unit` alone"
+        )
+    if not isinstance(stated.get("unit"), str | None):
+        raise WorkerError("the worker's claim must have a column name as `unit`, or none")
     try:
         return PrivacyClaim(
             epsilon=stated["epsilon"],
             delta=stated.get("delta", 0.0),
             neighbours=Neighbours(stated.get("neighbours", Neighbours.ADD_REMOVE)),
             source=f"said by the worker of {name}",
+            unit=stated.get("unit"),
         )
     except (ClaimError, KeyError, ValueError, TypeError) as error:
         raise WorkerError(f"the worker's claim has no meaning: {error}") from None

@@ -68,7 +68,8 @@ class _Worker:
         self.generator = _built(self.place, request)
         claim = getattr(self.generator, "claim", None)
         if claim is not None and not isinstance(claim, dict):
-            claim = {"epsilon": claim.epsilon, "delta": claim.delta}
+            unit = getattr(claim, "unit", None)
+            claim = {"epsilon": claim.epsilon, "delta": claim.delta, "unit": unit}
         return {
             "protocol": PROTOCOL,
             "name": self.place.rpartition(":")[2],
@@ -140,7 +141,10 @@ def _read(path: str, form: str, columns: list[dict[str, Any]]) -> Any:
         header, *rows = csv.reader(file)
     kinds = {column["name"]: column for column in columns}
     cells = zip(*rows) if rows else [()] * len(header)
-    read = {name: _values(own, kinds[name]) for name, own in zip(header, cells)}
+    read = {
+        name: _values(own, kinds[name]) if name in kinds else _names(own)  # of units
+        for name, own in zip(header, cells)
+    }
     if not _has("pandas"):
         return [dict(zip(header, row)) for row in zip(*read.values())]
     import pandas
@@ -155,6 +159,12 @@ def _values(cells: Any, column: dict[str, Any]) -> list[Any]:
         whole = column["kind"] == "integer"
         known = {cell: _number(cell, whole) for cell in set(cells)}
     return [known.get(cell, cell or None) for cell in cells]
+
+
+def _names(cells: Any) -> list[Any]:
+    """The names of units: whole numbers if all are, else text."""
+    whole = all(cell.lstrip("-").isdigit() for cell in cells)
+    return [int(cell) for cell in cells] if whole else list(cells)
 
 
 def _number(cell: str, whole: bool) -> Any:

@@ -40,7 +40,7 @@ from dpaudit.game.store import (
     salt_of,
 )
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import Table, data_digest, load
+from dpaudit.model.tables import Table, data_digest, load, require_rows
 from dpaudit.plugins.protocols import FloatArray, Generator
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditBrief
@@ -155,6 +155,7 @@ def run_frontier(
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
     table = load(data, schema)
+    require_rows(table.schema, "a frontier")
     tested = None if test is None else load(test, table.schema)
     chosen = replace(
         settings.utility,

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DataError
-from dpaudit.formatting import listed
+from dpaudit.formatting import counted, listed
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.neighbouring_tables import NeighbouringTables, check_public
 from dpaudit.model.tables import Table, fitting, load_table
+from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import BoolArray
 
 
@@ -20,7 +21,8 @@ def read_neighbours(path: str, table: Table) -> NeighbouringTables:
 
     Args:
         path: The file. Its table is the one handed in without one record (add-remove), or with one
-            record changed in its place (replace-one); everything else stands in the same order.
+            record changed in its place (replace-one); everything else stands in the same order. Of
+            a table with a unit, without all rows of one unit, or with rows of one unit changed.
         table: The table handed in, with its public schema.
 
     Returns:
@@ -28,28 +30,50 @@ def read_neighbours(path: str, table: Table) -> NeighbouringTables:
 
     Raises:
         DataError: If the file cannot be read, does not fit the schema, or its table differs from
-            the other one in no record or in more than one; says which rows differ.
+            the other one in no record (or unit) or in more than one; says which rows differ.
         SchemaError: If the schema was inferred from the table.
     """
     source, choice = f"neighbours file {path}", f"neighbours-file:{path}"
     check_public(table.schema, choice)
     other = fitting(load_table(Path(path), schema=table.schema), table.schema, source=source)
-    if len(other) == len(table.data):
-        row, neighbours = _replaced(table.data, other, source), Neighbours.REPLACE_ONE
-        replacement = other.iloc[[row]].reset_index(drop=True)
+    unit, is_replaced = table.schema.unit, len(other) == len(table.data)
+    if unit is not None:
+        rows = _of_unit(table.data, other, unit, source)
+        where = f"the {counted(len(rows), 'row')} of one {unit.column}"
     else:
-        row, neighbours = _removed(table.data, other, source), Neighbours.ADD_REMOVE
-        replacement = None
+        row = (_replaced if is_replaced else _removed)(table.data, other, source)
+        rows, where = (row,), f"row {row}"
     return NeighbouringTables(
         choice=choice,
-        account=f"a pair of the caller's own, checked to differ in row {row} alone; both worlds "
+        account=f"a pair of the caller's own, checked to differ in {where} alone; both worlds "
         "have the same public schema and are asked for the same number of rows",
         data=table.data,
         schema=table.schema,
-        row=row,
-        replacement=replacement,
-        neighbours=neighbours,
+        rows=rows,
+        replacement=other.iloc[list(rows)].reset_index(drop=True) if is_replaced else None,
+        neighbours=Neighbours.REPLACE_ONE if is_replaced else Neighbours.ADD_REMOVE,
     )
+
+
+def _of_unit(data: pd.DataFrame, other: pd.DataFrame, unit: Unit, source: str) -> tuple[int, ...]:
+    """The rows of the one unit that another table lacks, or in whose rows it differs."""
+    if unit.column not in other:
+        raise DataError(f"{source}: the unit's column {unit.column!r} is missing")
+    names, own = data[unit.column], other[unit.column]
+    if len(other) == len(data) and (names == own).all():
+        found = names[~_equal(data, other)].unique()
+        sound = len(found) == 1
+    else:
+        found = names[~names.isin(own)].unique()
+        rest = data[~names.isin(found)]
+        sound = len(found) == 1 and len(rest) == len(other) and bool(_equal(rest, other).all())
+    if not sound:
+        raise DataError(
+            f"{source} must be the table without all rows of one {unit.column}, or with other "
+            f"values in the rows of one, and everything else in the same order; {len(found)} "
+            "are missing or changed"
+        )
+    return tuple(np.flatnonzero(names.isin(found)).tolist())
 
 
 def _replaced(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:

@@ -22,17 +22,18 @@ from dpaudit.model.column import Column, as_numbers
 from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_table
-from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
+from dpaudit.model.unit import Unit
+from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
 
 
 class Target(NamedTuple):
-    """The attacked record.
+    """The attacked record, or the attacked unit with all its rows.
 
     Attributes:
-        choice: How it was chosen: "exposing", "farthest", "row:N" or "record:FILE".
-        row: Its position in the table handed in; None if it was added to it.
-        record: The record, a canonical table of one row.
+        choice: How it was chosen: "exposing", "farthest", "row:N", "unit:VALUE" or "record:FILE".
+        rows: Positions of its rows in the table handed in, ascending; none if it was added to it.
+        record: The record, a canonical table of one row; of a unit all its rows.
         exposures: For an exposed record, the facts for which it was chosen; empty if no record has
             any, and the farthest was taken.
         compared: For a table too large to compare all records with each other, the number compared
@@ -40,14 +41,19 @@ class Target(NamedTuple):
     """
 
     choice: str
-    row: int | None
+    rows: tuple[int, ...]
     record: pd.DataFrame
     exposures: tuple[Exposure, ...] | None = None
     compared: int | None = None
 
+    @property
+    def row(self) -> int | None:
+        """Position of its first row; None if it was added to the table."""
+        return self.rows[0] if self.rows else None
+
 
 def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
-    """Finds the record to attack.
+    """Finds the record to attack; of a schema with a unit, the unit (`choose_unit`).
 
     Args:
         choice: "exposing" (the most exposed record, with the most column extremes and unique
@@ -67,29 +73,88 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
             the row does not exist, or the file does not hold exactly one record.
         DataError: If the record does not fit the schema.
     """
+    if schema.unit is not None:
+        return choose_unit(choice, data, schema, schema.unit)
     if choice == EXPOSING:
         return _exposing(data, schema)
     if choice == FARTHEST:
         return _row(choice, farthest(data, schema), data)._replace(compared=_compared(data))
     kind, _, rest = choice.partition(":")
     if kind == "row":
-        last = len(data) - 1
-        if not re.fullmatch("-?[0-9]{1,18}", rest):
-            raise TargetError(f"target {choice!r}: give a row number, as row:0 to row:{last}")
-        row = int(rest)
-        if not 0 <= row <= last:
-            raise TargetError(f"target row {row} does not exist: the table has rows 0 to {last}")
-        return _row(choice, row, data)
+        return _row(choice, _row_number(choice, data), data)
+    if kind == "unit":
+        raise TargetError(f"target {choice!r} is a unit: name its column with `unit`")
     if kind == "record" and rest:
         record = load_table(Path(rest), schema=schema)
         if len(record) != 1:
             raise TargetError(f"target file {rest} has {len(record)} records: give exactly one")
         record = fitting(record, schema, source=f"target {rest}")
         same = _equal_rows(record, data, schema)
-        return Target(choice, int(same[0]) if len(same) else None, record)
+        return Target(choice, tuple(same[:1].tolist()), record)
     raise TargetError(
         f"target {choice!r} is not one of {EXPOSING}, {FARTHEST}, {VULNERABLE}, row:N, record:FILE"
     )
+
+
+def choose_unit(choice: str, data: pd.DataFrame, schema: Schema, unit: Unit) -> Target:
+    """Finds the unit to attack.
+
+    Args:
+        choice: "exposing" (the unit with the most facts that are unique to its rows together, as
+            for records in `choose_target`, to their number and to their sums; among several the one
+            with the farthest record), "farthest" (the unit of the farthest record), "row:N" (the
+            unit of that row) or "unit:VALUE".
+        data: The table, canonical, with the unit's column.
+        schema: Its schema.
+        unit: The unit.
+
+    Returns:
+        The target, with all rows of the unit.
+
+    Raises:
+        TargetError: If the choice is malformed, or there is no such unit or row.
+    """
+    owners = unit.codes(data)
+    kind, _, rest = choice.partition(":")
+    if choice == EXPOSING:
+        holders = find_unit_holders(data, schema, owners)
+        sizes = np.bincount(owners)
+        scores = exposure_scores(holders, len(sizes)) + sizes / sizes.max()
+        most = np.flatnonzero(scores == scores.max())
+        among = np.flatnonzero(np.isin(owners, most))
+        row = int(among[0] if len(most) == 1 else farthest_first(data, schema, among)[0])
+        exposures = exposures_of(int(owners[row]), holders)
+        return _unit_of(choice, row, data, owners)._replace(exposures=exposures)
+    if choice == FARTHEST:
+        return _unit_of(choice, farthest(data, schema), data, owners)
+    if kind == "row":
+        return _unit_of(choice, _row_number(choice, data), data, owners)
+    if kind == "unit" and rest:
+        same = np.flatnonzero(data[unit.column].astype(str) == rest)
+        if not len(same):
+            raise TargetError(f"target {choice!r}: no row of the table has {rest!r} as its unit")
+        return _unit_of(choice, int(same[0]), data, owners)
+    raise TargetError(
+        f"target {choice!r} is not one of {EXPOSING}, {FARTHEST}, unit:VALUE, row:N (the unit of "
+        "that row), as the audit is of units"
+    )
+
+
+def _unit_of(choice: str, row: int, data: pd.DataFrame, owners: IntArray) -> Target:
+    """The unit of a row as a target."""
+    rows = np.flatnonzero(owners == owners[row])
+    return Target(choice, tuple(rows.tolist()), data.iloc[rows].reset_index(drop=True))
+
+
+def _row_number(choice: str, data: pd.DataFrame) -> int:
+    """The position that "row:N" names."""
+    last, rest = len(data) - 1, choice.removeprefix("row:")
+    if not re.fullmatch("-?[0-9]{1,18}", rest):
+        raise TargetError(f"target {choice!r}: give a row number, as row:0 to row:{last}")
+    row = int(rest)
+    if not 0 <= row <= last:
+        raise TargetError(f"target row {row} does not exist: the table has rows 0 to {last}")
+    return row
 
 
 def farthest(data: pd.DataFrame, schema: Schema) -> int:
@@ -163,7 +228,7 @@ def _equal_rows(
 
 
 def _row(choice: str, row: int, data: pd.DataFrame) -> Target:
-    return Target(choice, row, data.iloc[[row]].reset_index(drop=True))
+    return Target(choice, (row,), data.iloc[[row]].reset_index(drop=True))
 
 
 class Fact(StrEnum):
@@ -196,7 +261,7 @@ class Exposure(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """The records with a unique fact: one, or several that each have their own category.
+    """The records (or units) with a unique fact: one, or several with a category of their own.
 
     Attributes:
         exposure: The fact and its column.
@@ -209,25 +274,60 @@ class Holders(NamedTuple):
     weight: float
 
 
-def find_holders(data: pd.DataFrame, schema: Schema) -> tuple[Holders, ...]:
-    """Finds every fact that is unique to one record.
+def find_holders(
+    data: pd.DataFrame, schema: Schema, owners: IntArray | None = None
+) -> tuple[Holders, ...]:
+    """Finds every fact that is unique to one record, or to the rows of one unit.
 
     A fact has weight 1. The weight of a sole extreme is its distance from the next value in
     standard deviations of all other values, at most 1. So a slight maximum, which every column of
-    real numbers has, has little weight.
+    real numbers has, has little weight. Of units, the extremes of each are compared.
 
     Args:
         data: The table [n], canonical.
         schema: Its schema.
+        owners: The unit of each row [n], numbered in order of appearance; None for records.
 
     Returns:
-        The facts, in the order of the columns.
+        The facts, in the order of the columns; positions are those of records, or of units.
     """
+    owners = np.arange(len(data)) if owners is None else owners
     return tuple(
         Holders(Exposure(fact, column.name), rows, weight)
         for column in schema.columns
-        for fact, rows, weight in _of_column(column, data[column.name])
+        for fact, rows, weight in _of_column(column, data[column.name], owners)
     )
+
+
+NUMBER_OF_ROWS: Final = "number of rows"
+"""What stands for a column in facts about how many rows a unit has."""
+
+
+def find_unit_holders(data: pd.DataFrame, schema: Schema, owners: IntArray) -> tuple[Holders, ...]:
+    """Finds every fact that is unique to one unit: of its rows, their number and their sums.
+
+    Args:
+        data: The table [n], canonical.
+        schema: Its schema.
+        owners: The unit of each row [n], numbered in order of appearance.
+
+    Returns:
+        The facts; positions are those of units.
+    """
+    found = list(find_holders(data, schema, owners))
+    if len(owners) == owners.max() + 1:  # each unit has one row: its sums are its values
+        return tuple(found)
+    totals = {NUMBER_OF_ROWS: np.ones(len(data))}
+    for column in schema.columns:
+        if column.kind.numeric:
+            totals[f"sum of {column.name}"] = np.nan_to_num(as_numbers(data[column.name]))
+    for name, numbers in totals.items():
+        sums: FloatArray = np.bincount(owners, weights=numbers).astype(np.float64)
+        for fact, rows, weight in _of_numbers(sums, np.arange(len(sums))):
+            # The smallest of sums that are all positive is that of a unit with few rows.
+            if fact is Fact.MAXIMUM or (fact is Fact.MINIMUM and sums.min() < 0):
+                found.append(Holders(Exposure(fact, name), rows, weight))
+    return tuple(found)
 
 
 def exposure_scores(holders: tuple[Holders, ...], rows: int) -> FloatArray:
@@ -250,46 +350,67 @@ class _Found(NamedTuple):
     weight: float = 1.0
 
 
-def _of_column(column: Column, values: pd.Series[Any]) -> Iterator[_Found]:
+def _of_column(column: Column, values: pd.Series[Any], owners: IntArray) -> Iterator[_Found]:
+    several = len(_each_once(owners)) > 1
     missing = np.asarray(values.isna(), dtype=bool)
-    if len(values) > 1 and missing.sum() == 1:
-        yield _Found(Fact.MISSING, np.flatnonzero(missing))
+    lacking, having = _each_once(owners[missing]), _each_once(owners[~missing])
+    if several and len(lacking) == 1:
+        yield _Found(Fact.MISSING, lacking)
     present = np.flatnonzero(~missing)
-    if len(present) == 1:
-        if len(values) > 1:
-            yield _Found(Fact.DIFFERENT, present)
+    if len(having) == 1:
+        if several:
+            yield _Found(Fact.DIFFERENT, having)
     elif column.kind.numeric:
-        yield from _of_numbers(as_numbers(values)[present], present)
+        yield from _of_numbers(as_numbers(values)[present], owners[present])
     elif len(present):
-        yield from _of_categories(column.codes(values)[present], present)
+        yield from _of_categories(column.codes(values)[present], owners[present])
 
 
-def _of_numbers(numbers: FloatArray, rows: IntArray) -> Iterator[_Found]:
-    """The facts of at least two numbers [m], which stand in some rows [m]."""
-    lowest, highest = numbers.min(), numbers.max()
-    if lowest == highest:
+def _each_once(owners: IntArray) -> IntArray:
+    """The different owners, ascending; records are that already."""
+    return owners if (owners[1:] > owners[:-1]).all() else np.unique(owners)
+
+
+def _of_numbers(numbers: FloatArray, owners: IntArray) -> Iterator[_Found]:
+    """The facts of numbers [m], which have some owners [m], two or more of them."""
+    lowest, highest = numbers.min(initial=np.inf), numbers.max(initial=-np.inf)
+    if not lowest < highest:
         return
-    scaled = numbers / 2 - lowest / 2  # halves: the difference of two numbers may be too large
-    scaled /= scaled.max()
-    for fact, heights in ((Fact.MAXIMUM, scaled), (Fact.MINIMUM, 1 - scaled)):
+    distinct = _each_once(owners)
+    largest = smallest = numbers
+    if len(distinct) < len(numbers):
+        places = distinct.searchsorted(owners)
+        largest, smallest = np.full(len(distinct), lowest), np.full(len(distinct), highest)
+        np.maximum.at(largest, places, numbers)
+        np.minimum.at(smallest, places, numbers)
+
+    def scaled(values: FloatArray) -> FloatArray:
+        # Halves: the difference of two numbers may be too large.
+        found: FloatArray = (values / 2 - lowest / 2) / (highest / 2 - lowest / 2)
+        return found
+
+    extremes = (Fact.MAXIMUM, scaled(largest)), (Fact.MINIMUM, 1 - scaled(smallest))
+    for fact, heights in extremes:
         top = int(heights.argmax())
         others = np.delete(heights, top)
         gap, spread = heights[top] - others.max(), others.std()
         if not gap > 0:
             continue
-        if spread == 0:
-            yield _Found(Fact.DIFFERENT, rows[[top]])
-        else:
-            yield _Found(fact, rows[[top]], min(1.0, float(gap / spread)))
-    fractional: BoolArray = numbers != np.rint(numbers)
-    if fractional.sum() == 1:
-        yield _Found(Fact.DECIMALS, rows[fractional])
+        weight = 1.0 if spread == 0 else min(1.0, float(gap / spread))
+        alike = spread == 0 and scaled(numbers[owners != distinct[top]]).std() == 0
+        yield _Found(Fact.DIFFERENT if alike else fact, distinct[[top]], weight)
+    fractional = _each_once(owners[numbers != np.rint(numbers)])
+    if len(fractional) == 1:
+        yield _Found(Fact.DECIMALS, fractional)
 
 
-def _of_categories(codes: IntArray, rows: IntArray) -> Iterator[_Found]:
-    """The facts of at least two categories [m] by their codes, which stand in some rows [m]."""
+def _of_categories(codes: IntArray, owners: IntArray) -> Iterator[_Found]:
+    """The facts of categories [m] by their codes, which have some owners [m]."""
+    if len(_each_once(owners)) < len(owners):  # a category counts once for each owner
+        _, first = np.unique(codes * (int(owners.max()) + 1) + owners, return_index=True)
+        codes, owners = codes[first], owners[first]
     _, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    alone = rows[counts[places] == 1]
+    alone = _each_once(owners[counts[places] == 1])
     if len(counts) > 1 and len(alone):
         yield _Found(Fact.DIFFERENT if len(counts) == 2 else Fact.CATEGORY, alone)
 

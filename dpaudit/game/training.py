@@ -32,7 +32,6 @@ from dpaudit.game.trial import (
     message_of,
     reason_of,
 )
-from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.access import COSTS, Disclosed, Disclosure
@@ -116,7 +115,7 @@ def _together(
     for position, trial in enumerate(trials):
         try:
             accept_values(values[position], schema)
-            claimed = _claimed(models[position], game.view.neighbours)
+            claimed = _claimed(models[position], game.view)
             shown.append(disclosed(models[position], payload.seen, game.view))
             claims[position] = claimed
         except BaseException as error:  # noqa: BLE001 - as above
@@ -300,7 +299,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         with seeded_globals(payload.seed(trial, "globals")), patches_apart():
             model, raw, cost = _made(payload, trial, generator)
         table = accept(raw, schema, n_rows)
-        claimed = _claimed(model, game.view.neighbours)
+        claimed = _claimed(model, game.view)
         shown = {**disclosed(model, payload.seen, game.view), **cost}
         values = values_of_table(table, schema)
         together = trains_many(generator) and not payload.is_timed
@@ -339,14 +338,17 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
     )
 
 
-def _claimed(model: object, neighbours: Neighbours) -> ModelClaim | None:
+def _claimed(model: object, game: GameView) -> ModelClaim | None:
     """The claim of a fitted model for the neighbours of the game; None if nothing follows."""
     with patches_apart():
         claim: Promise | None = getattr(model, "claim", None)
     if claim is None or isinstance(claim, GaussianClaim | ConcentratedClaim | CurveClaim):
         return None  # only epsilon and delta are compared between models
+    unit = game.schema.unit
+    if claim.unit != (None if unit is None else unit.column):
+        return None
     try:
-        restated = claim.under(neighbours)
+        restated = claim.under(game.neighbours)
     except ClaimError:
         return None
     return ModelClaim(float(restated.epsilon), float(restated.delta))

@@ -1,7 +1,8 @@
 """The games that the engine runs: one table, and the rows of it that each trial lacks.
 
-`Game` has two worlds that differ in one record, `CanaryGame` one training with many canaries, each
-in or out by a fair coin, and `SelectionGame` models that all lack a random half of some records.
+`Game` has two worlds that differ in one record, or in the rows of one unit, `CanaryGame` one
+training with many canaries, each in or out by a fair coin, and `SelectionGame` models that all lack
+a random half of some records.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def without(data: pd.DataFrame, rows: Sequence[int]) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Game:
-    """One distinguishing game: two tables that differ in one record and in nothing else.
+    """One distinguishing game: two tables that differ in the target's rows and in nothing else.
 
     There is one number of requested rows, for both worlds: a game that asks for different numbers
     cannot be built.
@@ -61,7 +62,7 @@ class Game:
     Attributes:
         view: What the attacker knows.
         data: Every record of either world, canonical; a replacement next to what it replaces.
-        missing: Position in `data` of the one record that a world lacks, or None.
+        missing: Positions in `data` of the records that a world lacks, ascending.
 
     Raises:
         SettingsError: If the worlds are not neighbours.
@@ -69,25 +70,29 @@ class Game:
 
     view: GameView
     data: pd.DataFrame
-    missing: dict[World, int | None]
+    missing: dict[World, tuple[int, ...]]
 
     def __post_init__(self) -> None:
-        lacking = sorted(row for row in self.missing.values() if row is not None)
+        inside, outside = self.missing[World.IN], self.missing[World.OUT]
         if self.view.neighbours is Neighbours.ADD_REMOVE:
-            sound = self.missing[World.IN] is None and len(lacking) == 1
-        else:  # one of a pair in each world, so that they differ in one place
-            sound = len(lacking) == 2 and lacking[0] + 1 == lacking[1]
-        if not sound or not 0 <= lacking[0] <= lacking[-1] < len(self.data):
+            sound = not inside
+        else:  # one of each pair in each world, so that they differ in these places alone
+            sound = len(inside) == len(outside) and all(
+                abs(one - other) == 1 for one, other in zip(inside, outside, strict=True)
+            )
+        lacking = {*inside, *outside}
+        distinct = len(lacking) == len(inside) + len(outside)
+        within = all(0 <= row < len(self.data) for row in lacking)
+        if not (outside and sound and distinct and within):
             raise SettingsError(
-                f"of {len(self.data)} records world in lacks {self.missing[World.IN]} and world "
-                f"out {self.missing[World.OUT]}: they are not {self.view.neighbours} neighbours"
+                f"of {len(self.data)} records world in lacks {inside} and world out {outside}: "
+                f"they are not {self.view.neighbours} neighbours"
             )
 
     def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
-        """The row that every trial of a world trains without, if it lacks one."""
+        """The rows that every trial of a world trains without."""
         del number
-        row = self.missing[world]
-        return () if row is None else (row,)
+        return self.missing[world]
 
     def table(self, world: World, number: int) -> pd.DataFrame:
         """What every trial of a world trains on: a copy."""
@@ -115,11 +120,12 @@ def build_game(
     Args:
         data: The table handed in, canonical.
         schema: Its schema.
-        target: The attacked record; where its row is None it is added to make world "in".
+        target: The attacked record or unit; without rows in the table it is added to make world
+            "in".
         n_rows: Synthetic rows to request.
         neighbours: The neighbouring relation.
-        replacement: For replace-one, the record (one canonical row) that stands in the target's
-            place in world "out".
+        replacement: For replace-one, the records (canonical rows) that stand in the place of the
+            target's in world "out".
         released_facts: Names of the numbers that every model releases, if the attacker sees them.
         released_effect: As in `GameView`.
 
@@ -130,21 +136,26 @@ def build_game(
         TargetError: If the replacement equals the target, so that both worlds are the same.
         SettingsError: If fewer than one row is requested.
     """
-    others = without(data, () if target.row is None else (target.row,))
-    position = len(data) if target.row is None else target.row
-    added, missing = [target.record], {World.IN: None, World.OUT: position}
+    added = target.record if not target.rows else target.record.iloc[:0]
+    with_target = pd.concat([data, added], ignore_index=True)
+    rows = target.rows or tuple(range(len(data), len(with_target)))
+    missing: dict[World, tuple[int, ...]] = {World.IN: (), World.OUT: rows}
+    union = with_target
     if neighbours is Neighbours.REPLACE_ONE:
         assert replacement is not None
-        if copies_of(target.record, replacement, schema):
+        if _same_rows(target.record, replacement, schema):
             raise TargetError(
                 f"the replacement of the target ({target.choice}) equals it, so both worlds are "
                 "the same: give another"
             )
-        added, missing = [*added, replacement], {World.IN: position + 1, World.OUT: position}
-    union = pd.concat([others.iloc[:position], *added, others.iloc[position:]])
+        after = len(with_target) + np.arange(len(rows))
+        order = np.insert(np.arange(len(with_target)), np.array(rows) + 1, after)
+        union = pd.concat([with_target, replacement], ignore_index=True).iloc[order]
+        places = tuple(row + before for before, row in enumerate(rows))
+        missing = {World.IN: tuple(place + 1 for place in places), World.OUT: places}
     view = GameView(
         schema=schema,
-        others=others,
+        others=without(with_target, rows),
         target=target.record,
         n_rows=n_rows,
         neighbours=neighbours,
@@ -152,6 +163,11 @@ def build_game(
         released_effect=released_effect,
     )
     return Game(view=view, data=schema.canonical(union), missing=missing)
+
+
+def _same_rows(one: pd.DataFrame, other: pd.DataFrame, schema: Schema) -> bool:
+    """Whether the records of two canonical tables of equal length are equal, one by one."""
+    return all(copies_of(one.iloc[[n]], other.iloc[[n]], schema) for n in range(len(one)))
 
 
 @dataclass(frozen=True, kw_only=True)

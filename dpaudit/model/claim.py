@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from dpaudit.errors import ClaimError
 
@@ -32,6 +32,10 @@ class Quantity(StrEnum):
         return "curve factor" if self is Quantity.FACTOR else self.value
 
 
+ABSENT_IF_NONE: Final = {"optional": True}
+"""Metadata of a claim's unit, which is absent from documents for a claim per row."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivacyClaim:
     """An (epsilon, delta)-differential-privacy claim.
@@ -43,6 +47,7 @@ class PrivacyClaim:
         source: Where the claim comes from, in words.
         data_dependent: Whether the number itself is computed from private data, so it must not be
             published and holds for that data only.
+        unit: The column that names whose rows enter and leave together; absent for a claim per row.
 
     Raises:
         ClaimError: If epsilon is not positive and finite, or delta is outside [0, 1).
@@ -55,6 +60,7 @@ class PrivacyClaim:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     source: str = "given by the caller"
     data_dependent: bool = field(default=False, metadata={"document": False})
+    unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.epsilon) or self.epsilon <= 0:
@@ -95,14 +101,20 @@ class PrivacyClaim:
         """
         if not check_under(self.neighbours, neighbours, setting="epsilon"):
             return self
-        delta = (1 + math.exp(min(self.epsilon, 700.0))) * self.delta
-        return replace(
-            self,
-            epsilon=2 * self.epsilon,
-            delta=min(delta, math.nextafter(1.0, 0.0)),
-            neighbours=neighbours,
-            source=f"{self.source}, restated for replace-one (group of two)",
-        )
+        return replace(self.of_group(2), neighbours=neighbours, source=restated(self.source))
+
+    def of_group(self, rows: int) -> PrivacyClaim:
+        """What this claim implies for tables that differ in so many rows.
+
+        (k epsilon, (1 + e^epsilon + ... + e^((k - 1) epsilon)) delta): Dwork and Roth 2014, Theorem
+        2.2, and its (epsilon, delta) form along the same chain of k neighbours.
+
+        Args:
+            rows: Number of rows k.
+        """
+        factors = (math.exp(min(times * self.epsilon, 700.0)) for times in range(rows))
+        delta = min(sum(factors) * self.delta, math.nextafter(1.0, 0.0))
+        return replace(self, epsilon=rows * self.epsilon, delta=delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +125,7 @@ class NoClaim:
         delta: Delta at which epsilon is bounded, in [0, 1).
         neighbours: Relation between the two tables of the game.
         source: A note that no claim was given.
+        unit: The column that names whose rows enter and leave together; absent for single rows.
 
     Raises:
         ClaimError: If delta is outside [0, 1).
@@ -123,6 +136,7 @@ class NoClaim:
     delta: float = 0.0
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     source: str = "no claim was given"
+    unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -146,6 +160,11 @@ class NoClaim:
     def as_settings(self) -> dict[str, Any]:
         """The settings of an audit that bound epsilon at this delta, as JSON."""
         return {"delta": self.delta}
+
+
+def restated(source: str) -> str:
+    """The source of a claim that was restated for replace-one neighbours."""
+    return f"{source}, restated for replace-one (group of two)"
 
 
 def check_delta(delta: float) -> None:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity, check_under
+from dpaudit.model.claim import (
+    ABSENT_IF_NONE,
+    Neighbours,
+    NoClaim,
+    PrivacyClaim,
+    Quantity,
+    check_under,
+    restated,
+)
 
 MOST_POINTS: Final = 1000
 """Largest number of points of a privacy curve."""
@@ -24,6 +32,7 @@ class GaussianClaim:
             distinguishing N(0, 1) from N(mu, 1).
         neighbours: Relation between the two tables that the claim covers.
         source: Where the claim comes from, in words.
+        unit: The column that names whose rows enter and leave together; absent for a claim per row.
 
     Raises:
         ClaimError: If mu is not positive and finite.
@@ -34,6 +43,7 @@ class GaussianClaim:
     mu: float
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     source: str = "given by the caller"
+    unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
         _check_positive("mu", self.mu)
@@ -63,7 +73,17 @@ class GaussianClaim:
         """
         if not check_under(self.neighbours, neighbours, setting="mu"):
             return self
-        return replace(self, mu=2 * self.mu, neighbours=neighbours, source=_restated(self.source))
+        return replace(self.of_group(2), neighbours=neighbours, source=restated(self.source))
+
+    def of_group(self, rows: int) -> GaussianClaim:
+        """What this claim implies for tables that differ in so many rows: k mu.
+
+        Dong, Roth and Su 2022, Theorem 2.14.
+
+        Args:
+            rows: Number of rows k.
+        """
+        return replace(self, mu=rows * self.mu)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +95,7 @@ class ConcentratedClaim:
             at most rho alpha, in both directions.
         neighbours: Relation between the two tables that the claim covers.
         source: Where the claim comes from, in words.
+        unit: The column that names whose rows enter and leave together; absent for a claim per row.
 
     Raises:
         ClaimError: If rho is not positive and finite.
@@ -85,6 +106,7 @@ class ConcentratedClaim:
     rho: float
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     source: str = "given by the caller"
+    unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
         _check_positive("rho", self.rho)
@@ -114,7 +136,17 @@ class ConcentratedClaim:
         """
         if not check_under(self.neighbours, neighbours, setting="rho"):
             return self
-        return replace(self, rho=4 * self.rho, neighbours=neighbours, source=_restated(self.source))
+        return replace(self.of_group(2), neighbours=neighbours, source=restated(self.source))
+
+    def of_group(self, rows: int) -> ConcentratedClaim:
+        """What this claim implies for tables that differ in so many rows: k squared rho.
+
+        Bun and Steinke 2016, Proposition 1.9.
+
+        Args:
+            rows: Number of rows k.
+        """
+        return replace(self, rho=rows**2 * self.rho)
 
 
 class CurvePoint(NamedTuple):
@@ -138,6 +170,7 @@ class CurveClaim:
             are taken in any order.
         neighbours: Relation between the two tables that the claim covers.
         source: Where the claim comes from, in words.
+        unit: The column that names whose rows enter and leave together; absent for a claim per row.
 
     Raises:
         ClaimError: If there is no point, there are more than 1000 or two of one epsilon, or a point
@@ -149,6 +182,7 @@ class CurveClaim:
     points: tuple[CurvePoint, ...]
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     source: str = "given by the caller"
+    unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", curve_points(self.points))
@@ -178,16 +212,19 @@ class CurveClaim:
         """
         if not check_under(self.neighbours, neighbours, setting="curve"):
             return self
-        restated = [
-            PrivacyClaim(epsilon=epsilon, delta=delta).under(neighbours)
+        return replace(self.of_group(2), neighbours=neighbours, source=restated(self.source))
+
+    def of_group(self, rows: int) -> CurveClaim:
+        """What this claim implies for tables that differ in so many rows, point by point.
+
+        Args:
+            rows: Number of rows k.
+        """
+        implied = [
+            PrivacyClaim(epsilon=epsilon, delta=delta).of_group(rows)
             for epsilon, delta in self.points
         ]
-        return replace(
-            self,
-            points=tuple(CurvePoint(one.epsilon, one.delta) for one in restated),
-            neighbours=neighbours,
-            source=_restated(self.source),
-        )
+        return replace(self, points=tuple(CurvePoint(one.epsilon, one.delta) for one in implied))
 
 
 Promise: TypeAlias = PrivacyClaim | GaussianClaim | ConcentratedClaim | CurveClaim
@@ -234,10 +271,6 @@ def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ..
 def _check_positive(name: str, value: float) -> None:
     if not math.isfinite(value) or value <= 0:
         raise ClaimError(f"{name} must be a number greater than 0, got {value:g}")
-
-
-def _restated(source: str) -> str:
-    return f"{source}, restated for replace-one (group of two)"
 
 
 def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:

@@ -34,8 +34,8 @@ class NeighbouringTables:
         account: What they are and why they make a valid game, in words.
         data: The table with the target, canonical.
         schema: Its public schema.
-        row: The target's row in it.
-        replacement: For replace-one: the record (one canonical row) in the target's place.
+        rows: The target's rows in it, one unless it is a unit.
+        replacement: For replace-one: the records (canonical rows) in their place.
         neighbours: The relation that they have; None if the audit chooses it.
 
     Raises:
@@ -46,7 +46,7 @@ class NeighbouringTables:
     account: str
     data: pd.DataFrame
     schema: Schema
-    row: int
+    rows: tuple[int, ...]
     replacement: pd.DataFrame | None
     neighbours: Neighbours | None = None
 
@@ -103,7 +103,7 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
         "number of rows",
         data=data,
         schema=schema,
-        row=len(data) - 1,
+        rows=(len(data) - 1,),
         replacement=data.iloc[[0]].reset_index(drop=True),
     )
 

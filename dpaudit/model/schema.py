@@ -12,7 +12,7 @@ import math
 import re
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,12 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.errors import SchemaError
+from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.files import write_whole
 from dpaudit.formatting import listed
 from dpaudit.model.column import LARGEST_WHOLE, Category, Column, Kind, truth_of
+from dpaudit.model.unit import Unit
 
 FORMAT = "dpaudit-schema/1"
+_KEYS: Final = frozenset(("format", "inferred", "label", "unit", "columns"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,7 @@ class Schema:
         columns: The columns.
         label: Name of the label column, if there is one.
         inferred: Whether bounds or categories were inferred from the private data.
+        unit: Whose rows enter and leave a table together; None if each row stands for itself.
 
     Raises:
         SchemaError: If there are no columns, a name repeats, or the label is not a column.
@@ -44,6 +47,7 @@ class Schema:
     columns: tuple[Column, ...]
     label: str | None = None
     inferred: bool = False
+    unit: Unit | None = None
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -108,7 +112,8 @@ class Schema:
     def column_problems(self, data: pd.DataFrame) -> list[str]:
         """Columns that a table lacks, has too many of, or names twice; empty if they fit."""
         found = [f"column {name!r} is missing" for name in self.names if name not in data.columns]
-        extra = [str(name) for name in data.columns if name not in self.names]
+        known = [*self.names, *([] if self.unit is None else [self.unit.column])]
+        extra = [str(name) for name in data.columns if name not in known]
         found += [f"column {name!r} is not in the schema" for name in extra]
         if data.columns.has_duplicates:
             repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
@@ -134,15 +139,19 @@ class Schema:
         dtypes nor index labels distinguish them.
 
         Args:
-            data: A table that has the schema's columns (others are ignored).
+            data: A table that has the schema's columns (others are ignored, except the unit's).
 
         Returns:
-            The canonical table; values outside bounds or categories are kept as they are.
+            The canonical table, the unit's column last if there is one; values outside bounds or
+            categories are kept as they are.
 
         Raises:
             SchemaError: If a numeric column holds something that is not a number.
         """
-        return canonical_table({c.name: c.canonical(data[c.name]) for c in self.columns})
+        columns = {c.name: c.canonical(data[c.name]) for c in self.columns}
+        if self.unit is not None and self.unit.column in data.columns:
+            columns.setdefault(self.unit.column, self.unit.canonical(data[self.unit.column]))
+        return canonical_table(columns)
 
     def to_document(self) -> dict[str, Any]:
         """This schema as a JSON document, as `save` writes it."""
@@ -150,6 +159,7 @@ class Schema:
             "format": FORMAT,
             "inferred": self.inferred,
             "label": self.label,
+            **({} if self.unit is None else {"unit": self.unit.to_document()}),
             "columns": [column.to_document() for column in self.columns],
         }
 
@@ -180,7 +190,7 @@ class Schema:
             raise SchemaError('a schema file needs a list "columns"; see docs/schema.md')
         if document.get("format", FORMAT) != FORMAT:
             raise SchemaError(f"format {document['format']!r} is not {FORMAT!r}: save it again")
-        unknown = sorted(map(str, set(document) - {"format", "inferred", "label", "columns"}))
+        unknown = sorted(map(str, set(document) - _KEYS))
         if unknown:
             raise SchemaError(f'unknown keys {", ".join(unknown)}; a column goes into "columns"')
         for position, entry in enumerate(entries):
@@ -190,10 +200,31 @@ class Schema:
                 problems.append(str(error))
         if problems:
             raise SchemaError("; ".join(problems))
+        unit = document.get("unit")
         return Schema(
             columns=tuple(columns),
             label=document.get("label"),
             inferred=truth_of(document, "inferred", "the schema"),
+            unit=None if unit is None else Unit.from_document(unit),
+        )
+
+    def with_unit(self, unit: Unit | None) -> Schema:
+        """This schema with a unit that was stated apart from it.
+
+        Args:
+            unit: The unit; None if none was.
+
+        Raises:
+            SettingsError: If this schema has another one.
+        """
+        own = self.unit
+        if unit is None or (own is not None and unit == replace(own, max_rows=None)):
+            return self
+        if own is None or own in (unit, replace(unit, max_rows=None)):
+            return replace(self, unit=unit)
+        raise SettingsError(
+            f"the schema's unit is {own.column!r} with {own.most}, not {unit.column!r} with "
+            f"{unit.most}: leave out `unit` and `max_rows_per_unit`, or correct the schema"
         )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import member_named
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import (
+    Claim,
     ConcentratedClaim,
     CurveClaim,
     CurvePoint,
@@ -19,6 +20,9 @@ from dpaudit.model.currencies import (
     curve_points,
 )
 from dpaudit.model.curve_text import read_curve
+
+if TYPE_CHECKING:
+    from dpaudit.model.unit import Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,9 @@ class StatedClaim:
         curve: A privacy curve, instead of epsilon: pairs of epsilon and delta, a JSON or CSV file
             of them, or text such as "0.5:1e-3,1:1e-5".
         neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
+        unit: The column that names the unit of each row, such as patient_id: both worlds then
+            differ in all rows of one unit, and the claim is per unit. That of the schema if None.
+        max_rows_per_unit: Largest number of rows that a unit may have.
 
     Raises:
         ClaimError: If the points of the curve have no meaning.
@@ -45,6 +52,8 @@ class StatedClaim:
     rho: float | None = None
     curve: tuple[CurvePoint, ...] | None = None
     neighbours: Neighbours | None = None
+    unit: str | None = None
+    max_rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
         if self.curve is not None:
@@ -58,6 +67,8 @@ class StatedClaim:
             value: object = getattr(self, name)
             if value is not None and not isinstance(value, Real):
                 raise SettingsError(f"`{name}` must be a number, got {value!r}")
+        if self.unit is None and self.max_rows_per_unit is not None:
+            raise SettingsError("`max_rows_per_unit` needs `unit`: give the column of the unit too")
         stated = [
             name for name in ("epsilon", "mu", "rho", "curve") if getattr(self, name) is not None
         ]
@@ -68,22 +79,43 @@ class StatedClaim:
             raise SettingsError(f"{named} state one claim each: give one of them")
 
     @classmethod
-    def of(cls, claim: Promise) -> StatedClaim:
-        """What a claim states, its neighbours included."""
-        return cls(**claim.as_settings, neighbours=claim.neighbours)
+    def of(cls, claim: Claim) -> StatedClaim:
+        """What a claim states, its neighbours and its unit included."""
+        return cls(**claim.as_settings, neighbours=claim.neighbours, unit=claim.unit)
+
+    @property
+    def stated_unit(self) -> Unit | None:
+        """The unit, if one is stated.
+
+        Raises:
+            SchemaError: If it is none.
+        """
+        from dpaudit.model.unit import Unit  # which loads pandas: options are made of these fields
+
+        if self.unit is None:
+            return None
+        return Unit(column=self.unit, max_rows=self.max_rows_per_unit)
 
     @property
     def is_stated(self) -> bool:
         """Whether a quantity is stated; else the claim is the generator's own."""
-        return replace(self, neighbours=None) != StatedClaim()
+        return replace(self, neighbours=None, unit=None, max_rows_per_unit=None) != StatedClaim()
 
-    def made(self, *, relation: Neighbours, default_delta: float, source: str) -> Promise | None:
+    def made(
+        self, *, relation: Neighbours, default_delta: float, source: str, unit: str | None = None
+    ) -> Promise | None:
         """The claim; None if none is stated.
+
+        Args:
+            relation: Its neighbouring relation.
+            default_delta: Its delta, if none is stated.
+            source: Where it comes from, in words.
+            unit: The column of its unit; None for a claim per row.
 
         Raises:
             ClaimError: If it has no meaning.
         """
-        said: dict[str, Any] = {"neighbours": relation, "source": source}
+        said: dict[str, Any] = {"neighbours": relation, "source": source, "unit": unit}
         if self.epsilon is not None:
             delta = default_delta if self.delta is None else self.delta
             return PrivacyClaim(epsilon=self.epsilon, delta=delta, **said)

@@ -19,11 +19,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import DataError, MissingExtraError, SchemaError
+from dpaudit.errors import DataError, MissingExtraError, SchemaError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import counted, did_you_mean, listed, one_line
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema, refuse_numbering
+from dpaudit.model.unit import Unit
 
 SAMPLE = "sample:"
 IN_MEMORY = "a table in memory"
@@ -66,13 +67,18 @@ class Table(NamedTuple):
         return [] if self.schema_source is None else ["--schema", self.schema_source]
 
 
-def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) -> Table:
+def load(
+    data: pd.DataFrame | str | Path,
+    schema: Schema | str | Path | None,
+    unit: Unit | None = None,
+) -> Table:
     """Reads and validates a table.
 
     Args:
         data: A table, a file, or "sample:NAME".
         schema: A schema, a schema file, or None to infer one (which marks itself); a sample has a
             public one of its own.
+        unit: Whose rows enter and leave together, if the schema does not say.
 
     Returns:
         The canonical table and its schema.
@@ -80,6 +86,7 @@ def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) ->
     Raises:
         DataError: If the table cannot be read or does not fit.
         SchemaError: If the schema is malformed or cannot be inferred.
+        SettingsError: If the schema has another unit.
     """
     source = IN_MEMORY if isinstance(data, pd.DataFrame) else str(data)
 
@@ -89,14 +96,36 @@ def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) ->
     if schema is None:
         table = read(None)
         name = source.removeprefix(SAMPLE)
-        found = _inferred(table, source) if name == source else _sample(name).schema()
+        own = [] if unit is None else [unit.column]
+        described = table.drop(columns=own, errors="ignore")
+        found = _inferred(described, source) if name == source else _sample(name).schema()
     elif isinstance(schema, Schema):
         table, found = read(schema), schema
     else:
         found = load_schema(schema, lambda: read(None))
         table = read(found)
     named = str(schema) if isinstance(schema, str | Path) else None
+    found = found.with_unit(unit)
+    if found.unit is not None and (problems := found.unit.problems(table)):
+        raise DataError(f"{source}: {'; '.join(problems)}; correct the table or the unit")
     return Table(fitting(table, found, source=source), found, source, named)
+
+
+def require_rows(schema: Schema, method: str) -> None:
+    """Refuses a schema with a unit, for a method whose neighbours differ in one row.
+
+    Args:
+        schema: The schema.
+        method: What is about rows, as the subject of the message.
+
+    Raises:
+        SettingsError: If the schema has a unit.
+    """
+    if schema.unit is not None:
+        raise SettingsError(
+            f"{method} audits rows, and the unit is {schema.unit.column}: audit it in two worlds, "
+            "or leave out the unit"
+        )
 
 
 def _inferred(table: pd.DataFrame, source: str) -> Schema:

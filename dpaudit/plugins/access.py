@@ -19,7 +19,7 @@ array of public weights, whose length may depend on the table. All numbers must 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
@@ -43,7 +43,7 @@ class Disclosure(StrEnum):
     """A disclosure of a fitted model."""
 
     DISCRIMINATOR = "discriminator"
-    """Scores of the target, then of other records, [1 + m]."""
+    """Scores of the target (of each row of a unit), then of other records, [1 + m]."""
     PARAMETERS = "parameters"
     """Public weights, flat [p]."""
     RELEASED = "released"
@@ -166,7 +166,7 @@ def released_effect(
         generator: The generator.
         name: Its name, for messages.
         facts: Names of the released facts that attacks see.
-        target: The attacked record.
+        target: The attacked record, or the rows of the attacked unit, whose effects add up.
         replacement: What stands in its place in world "out", if anything.
 
     Returns:
@@ -179,12 +179,18 @@ def released_effect(
         method = getattr(generator, "released_effect", None)
         if method is None or not facts:
             return None
-        effect = np.array(method(target), dtype=np.float64)
+        effect = _summed(method, target)
         if replacement is not None:
-            effect = effect - np.array(method(replacement), dtype=np.float64)
+            effect = effect - _summed(method, replacement)
     if effect.shape != (len(facts),) or not np.isfinite(effect).all():
         raise RegistryError(
             f"{name}: its released_effect must give {len(facts)} finite numbers, one for each of "
             f"its released_facts, it gave shape {effect.shape}"
         )
     return effect
+
+
+def _summed(method: Callable[[pd.DataFrame], object], rows: pd.DataFrame) -> FloatArray:
+    """The sum of the effects of some rows."""
+    effects = [np.array(method(rows.iloc[[n]]), dtype=np.float64) for n in range(len(rows))]
+    return np.asarray(sum(effects), dtype=np.float64)

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
 from dpaudit.external.messages import FRESH_PREFIX, PREFIX
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
-from dpaudit.model.currencies import (
-    Claim,
-    Promise,
-)
+from dpaudit.formatting import counted
+from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity
+from dpaudit.model.currencies import Claim, CurveClaim, Promise
 from dpaudit.model.schema import Schema
 from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.tables import Table
 from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.adapt import as_generator
 from dpaudit.plugins.foreign import refusing
@@ -253,12 +252,33 @@ def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]
     return tuple(found)
 
 
-def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Promise:
+class AuditedUnit(NamedTuple):
+    """The unit of an audit.
+
+    Attributes:
+        column: The column that names the unit of each row.
+        rows: The most rows that a unit has.
+    """
+
+    column: str
+    rows: int
+
+
+def audited_unit(table: Table) -> AuditedUnit | None:
+    """The unit of a table; None where each row stands for itself."""
+    unit = table.schema.unit
+    return None if unit is None else AuditedUnit(unit.column, unit.most_rows(table.data))
+
+
+def claim_under_audit(
+    named: NamedGenerator, stated: StatedClaim, unit: AuditedUnit | None = None
+) -> Promise:
     """The claim to test: the caller's, else the generator's own.
 
     Args:
         named: The generator.
         stated: What the caller claims.
+        unit: The unit of the audit; None for an audit of rows.
 
     Returns:
         The claim, restated for the neighbours asked for.
@@ -267,39 +287,46 @@ def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Promise:
         ClaimError: If neither states a claim, or as `claim_if_any`.
         RegistryError: If asking the generator for its claim raises.
     """
-    claim = claim_if_any(named, stated)
+    claim = claim_if_any(named, stated, unit)
     if isinstance(claim, NoClaim):
         raise ClaimError(f"{named.name} states no claim: give `epsilon` and `delta`")
     return claim
 
 
-def claim_if_any(named: NamedGenerator, stated: StatedClaim) -> Claim:
+def claim_if_any(
+    named: NamedGenerator, stated: StatedClaim, unit: AuditedUnit | None = None
+) -> Claim:
     """The claim of an audit as in `claim_under_audit`, or no claim.
 
     Args:
         named: The generator.
         stated: What the caller claims.
+        unit: The unit of the audit, for which the caller's claim is; None for an audit of rows.
 
     Returns:
         The claim, restated for the neighbours asked for; `NoClaim` if neither the caller nor the
         generator states one.
 
     Raises:
-        ClaimError: If the generator's own claim is not of a type of claims, says nothing about the
-            neighbours asked for, or has no delta although the caller gives one.
+        ClaimError: If the generator's own claim is not of a type of claims, is for another unit,
+            says nothing about the neighbours asked for, or has no delta although the caller gives
+            one.
         RegistryError: If asking the generator for its claim raises.
     """
     own = _own_claim(named)
+    column = None if unit is None else unit.column
     relation = stated.neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
     claim = stated.made(
         relation=relation,
         default_delta=own.delta if isinstance(own, PrivacyClaim) else 0.0,
         source=f"given by the caller{_beside(own)}",
+        unit=column,
     )
     if claim is not None:
         return claim
     if own is None:
-        return NoClaim(delta=stated.delta or 0.0, neighbours=relation)
+        return NoClaim(delta=stated.delta or 0.0, neighbours=relation, unit=column)
+    _check_unit(named, own, unit)
     restated = own.under(relation)
     if stated.delta is None:
         return restated
@@ -313,7 +340,50 @@ def claim_if_any(named: NamedGenerator, stated: StatedClaim) -> Claim:
         delta=stated.delta,
         neighbours=relation,
         source=f"{restated.source}; delta given by the caller",
+        unit=restated.unit,
     )
+
+
+def _check_unit(named: NamedGenerator, own: Promise, unit: AuditedUnit | None) -> None:
+    """Refuses the generator's own claim in an audit of another unit."""
+    if own.unit == (None if unit is None else unit.column):
+        return
+    if unit is None:
+        raise ClaimError(
+            f"{named.name} claims {own.in_words} per {own.unit}, and this audit is of single rows: "
+            f'give `unit="{own.unit}"`, or state a claim per row'
+        )
+    if own.unit is not None:
+        raise ClaimError(
+            f"{named.name} claims {own.in_words} per {own.unit}, and this audit is per "
+            f"{unit.column}: give that unit, or state a claim per {unit.column}"
+        )
+    group = own.of_group(unit.rows)
+    raise ClaimError(
+        f"{named.name} claims {own.in_words} per row, which says less about a {unit.column} with "
+        f"{counted(unit.rows, 'row')}: group privacy allows {group.in_words} "
+        f"({_factor(own, unit.rows)}); state the claim per {unit.column}, such as "
+        f"{_stated(group)}, or audit rows without `unit`"
+    )
+
+
+def _factor(own: Promise, rows: int) -> str:
+    """How group privacy changes a claim, in words."""
+    if own.quantity is Quantity.RHO:
+        return f"{rows}² times rho"
+    if own.quantity is Quantity.MU:
+        return f"{rows} times mu"
+    if isinstance(own, PrivacyClaim) and own.delta == 0:
+        return f"{rows} times epsilon"
+    return f"{rows} times epsilon, and delta times 1 + e^epsilon + ... + e^({rows - 1} epsilon)"
+
+
+def _stated(claim: Promise) -> str:
+    """The settings that state a claim."""
+    if isinstance(claim, CurveClaim):
+        return "`curve` with these points"
+    shown = {name: value for name, value in claim.as_settings.items() if value or name != "delta"}
+    return " and ".join(f"`{name}={value:.6g}`" for name, value in shown.items())
 
 
 def _beside(own: Promise | None) -> str:

@@ -2,7 +2,8 @@
 
 A generator may also have, each optional:
 
-- `claim: PrivacyClaim | None`: what it promises (else the caller states the claim);
+- `claim: PrivacyClaim | None`: what it promises (else the caller states the claim), per row unless
+  its `unit` names the column that says whose rows each row is;
 - `check(data)`: raises an `InputError` before any training if the table cannot be used;
 - `seedable = False`: it draws from secure noise, so trials cannot be repeated bit by bit;
 - `trace(data, *, n_rows, seed, recorder)` and `exercises()`: it reports what happens in training
@@ -136,7 +137,8 @@ class GameView:
     Attributes:
         schema: The public schema.
         others: D' for add-remove neighbours: the table without the target; canonical dtypes.
-        target: The attacked record, a table of one row; in a one-run game the canaries [m].
+        target: The attacked record, a table of one row; of a unit all its rows, with the unit's
+            column; in a one-run game the canaries [m].
         n_rows: Synthetic rows requested from every model, in both worlds.
         neighbours: The neighbouring relation of the game.
         released_facts: Names of the numbers that every model releases; empty unless the attacker

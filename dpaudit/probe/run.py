@@ -16,7 +16,7 @@ from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.model.stated_claim import StatedClaim
-from dpaudit.model.tables import Table, load
+from dpaudit.model.tables import Table, load, require_rows
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_under_audit
 from dpaudit.probe.catalogue import Probe, ProbeSettings
@@ -156,7 +156,9 @@ def run_probes(
     Raises:
         InputError: If an argument is unusable.
     """
-    table, target = _sampled(load(data, schema), settings)
+    whole = load(data, schema)
+    require_rows(whole.schema, "a probe")
+    table, target = _sampled(whole, settings)
     check_rows(len(table.data) if settings.rows is None else settings.rows, table.schema)
     built = maker(
         generator,

@@ -95,7 +95,7 @@ def _is_subsample(
     """Whether the records' coins decide only membership in a sub-sample."""
     rng = setting.worlds.rng("falls", order.number)
     count = len(setting.spec.game.table(World.IN, 0))
-    checks = other_orders(transcript, order, count, setting.place, rng)
+    checks = other_orders(transcript, order, count, setting.places, rng)
     for changed in checks:
         setting.say("other outcomes of the records' own coins")
         found.fits += 2

@@ -196,7 +196,12 @@ class Worlds:
         self._pool = ThreadPoolExecutor(2)
 
     def play(
-        self, tables: Mapping[World, pd.DataFrame], *, rows: int, order: Order, place: int
+        self,
+        tables: Mapping[World, pd.DataFrame],
+        *,
+        rows: int,
+        order: Order,
+        places: Sequence[int],
     ) -> Played:
         """Fits in both worlds with the same answers.
 
@@ -204,7 +209,7 @@ class Worlds:
             tables: What each world trains on.
             rows: Number of synthetic rows in each.
             order: How answers are drawn.
-            place: The place of the record that only one world has.
+            places: The places of the records that only one world has: one, or those of a unit.
 
         Returns:
             What happened.
@@ -217,7 +222,7 @@ class Worlds:
         while len(self._asked) + len(self._mixing) < MOST_ASKED:
             lengths = (len(tables[World.IN]), len(tables[World.OUT]))
             lines = _Lines(self._asked, self._loops, self._mixing)
-            match = _Match(self._sides, order, self.rng, lines, place, lengths)
+            match = _Match(self._sides, order, self.rng, lines, places, lengths)
             try:
                 played = self._once(match, tables, rows=rows, order=order)
             except _Again:
@@ -303,7 +308,7 @@ class Worlds:
         )
         for world, other in (WORLDS, WORLDS[::-1]):
             control = self._sides[world].control
-            alone = [match.place] if len(tables[world]) > len(tables[other]) else []
+            alone = match.place if len(tables[world]) > len(tables[other]) else None
             control.send(
                 {
                     "kind": "begin",
@@ -314,7 +319,7 @@ class Worlds:
                     "loops": sorted(self._loops),
                     "mixing": sorted(self._mixing),
                     "rows": [len(tables[world]), len(tables[other])],
-                    "own_rows": list(order.rows) or alone,
+                    "own_rows": list(order.rows) or ([] if alone is None else [alone]),
                     "draws_record": order.draws_record,
                     "redrawn": sorted({one[:2] for one in order.redrawn if world is World.OUT}),
                     "kept": order.kept,
@@ -384,10 +389,12 @@ class _Match:
         order: Order,
         rng: Callable[[str, int], np.random.Generator],
         lines: _Lines,
-        place: int,
+        places: Sequence[int],
         lengths: tuple[int, int],
     ) -> None:
-        self.sides, self.order, self.lines, self.place = sides, order, lines, place
+        self.sides, self.order, self.lines = sides, order, lines
+        # Of a unit each row would have a coin of its own, and the law of several is not followed.
+        self.place = places[0] if len(places) == 1 else None
         self._lengths = lengths
         self._turns: Counter[tuple[str, Site]] = Counter()
         self._alike: Counter[tuple[bytes, ...]] = Counter()
@@ -680,7 +687,7 @@ class _Match:
     def _on_rows(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         if inside["size"] == outside["size"]:
             return ({"shared": False},) * 2
-        if abs(inside["size"] - outside["size"]) != 1:
+        if self.place is None or abs(inside["size"] - outside["size"]) != 1:
             sizes = (f"size {inside['size']}", f"size {outside['size']}")
             raise _Parted(Parting(kind=PartKind.SHAPES, sites=(site, site), values=sizes))
         return ({"shared": True, "place": self.place},) * 2

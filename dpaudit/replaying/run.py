@@ -197,6 +197,8 @@ def _candidates(
     pair = next((one for one in ("worst_case", "neighbours_file") if settings.get(one)), None)
     if pair is not None:
         raise SettingsError(f"`{pair}` names the record itself: leave out `targets`")
+    if table.schema.unit is not None:
+        raise SettingsError("`targets` tries single records, not units: leave out `targets`")
     for row in exposing_first(table.data, table.schema)[:targets]:
         given = {**settings, "target": f"row:{int(row)}"}
         yield build_two_worlds(generator, table, audit_settings(**given))

@@ -60,9 +60,9 @@ class ReplaySetting(NamedTuple):
         return self.spec.game.view.n_rows
 
     @property
-    def place(self) -> int:
-        """The place of the target in its table."""
-        return next(row for row in self.spec.game.missing.values() if row is not None)
+    def places(self) -> tuple[int, ...]:
+        """The places of the target in its table: one, or those of the rows of a unit."""
+        return next(rows for rows in self.spec.game.missing.values() if rows)
 
     def play(self, order: Order, *, alike: World | None = None, rows: int | None = None) -> Played:
         """One replay; on request with one world's table in both, or another number of rows.
@@ -75,4 +75,4 @@ class ReplaySetting(NamedTuple):
         if order.rows:
             rng = self.worlds.rng("other records", order.number)
             tables[World.OUT] = with_other_rows(tables[World.OUT], order.rows, rng)
-        return self.worlds.play(tables, rows=rows or self.rows, order=order, place=self.place)
+        return self.worlds.play(tables, rows=rows or self.rows, order=order, places=self.places)

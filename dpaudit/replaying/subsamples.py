@@ -22,7 +22,11 @@ _LONG: Final = 61
 
 
 def other_orders(
-    transcript: Transcript, order: Order, count: int, target: int, rng: np.random.Generator
+    transcript: Transcript,
+    order: Order,
+    count: int,
+    target: Sequence[int],
+    rng: np.random.Generator,
 ) -> Iterator[Order]:
     """Replays that must not differ further if coins decide membership only.
 
@@ -33,7 +37,7 @@ def other_orders(
         transcript: A replay in which the target's coins are all "in".
         order: How it was drawn.
         count: Number of records.
-        target: The place of the target.
+        target: The places of the target.
         rng: Draws patterns and halves.
     """
     tosses = len(transcript.tosses)

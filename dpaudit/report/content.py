@@ -59,6 +59,7 @@ from dpaudit.results.sentences import (
     guesses,
     headline,
     lead,
+    one_row_each,
     target,
     unseen,
     withheld,
@@ -441,7 +442,8 @@ def threat_model(result: AuditRecord) -> Iterable[Block]:
         *(() if result.target.tables is None else (("Both tables", result.target.tables),)),
         ("Attacks", target(result)),
         *((("Warning", warning),) if (warning := unseen(result)) else ()),
-        ("Distinguishes", _WORLDS[result.claim.neighbours]),
+        ("Distinguishes", _worlds(result)),
+        *((("Unit", one_each),) if (one_each := one_row_each(result)) else ()),
     )
     yield Block(
         title="Threat model",
@@ -452,6 +454,13 @@ def threat_model(result: AuditRecord) -> Iterable[Block]:
         ),
         table=ReportTable(("The attacker", "In this audit"), rows),
     )
+
+
+def _worlds(result: AuditRecord) -> str:
+    """What distinguishes the tables of both worlds."""
+    text = _WORLDS[result.claim.neighbours]
+    unit = result.claim.unit
+    return text if unit is None else text.replace("a record", f"all rows of one {unit}")
 
 
 def _probes(result: AuditRecord) -> Iterable[Block]:
@@ -532,6 +541,7 @@ def _data(result: AuditRecord) -> Iterable[Block]:
                 ("Source", data.source),
                 ("Rows", str(data.rows)),
                 ("Columns", str(data.columns)),
+                *((("Units", str(data.units)),) if data.units else ()),
                 ("Schema", "inferred from the table" if inferred else "given"),
                 ("Salted SHA-256", data.sha256),
             ),
@@ -670,7 +680,8 @@ def _reproduce(result: AuditRecord) -> Step:
         same = ("The same command gives the same numbers again.",)
     choice, row = result.target.choice, result.target.row
     chosen = row is not None and choice != f"row:{row}"
-    target = (f"The target {choice!r} is row {row} of this table.",) if chosen else ()
+    what = "row" if result.target.rows_of_unit is None else "the unit of row"
+    target = (f"The target {choice!r} is {what} {row} of this table.",) if chosen else ()
     return Step((*same, *target, *in_memory(result.data.source)), result.reproduce)
 
 

@@ -76,10 +76,13 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
                 (_spent(result),),
             )
         detect = _between(result)
+        other = "record (--target), or take a table made to show leaks (--worst-case)"
+        if result.claim.unit is not None:
+            other = "unit (--target unit:VALUE)"
         return NextStep(
             "To detect smaller leaks, audit with more models (the command says how many) or more "
             "synthetic rows of each (--rows), let the attacker see more (--access model), attack "
-            "another record (--target), or take a table made to show leaks (--worst-case).",
+            f"another {other}.",
             plan if detect is None else f"{plan} --detect {detect}",
             (_spent(result),),
         )

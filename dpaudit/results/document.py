@@ -277,7 +277,8 @@ def _is_of(record: Any, document: Any) -> bool:
     }
     if literals:
         return all(document.get(name) in values for name, values in literals.items())
-    return set(document) == {member.name for member in members(record)}
+    required = {member.name for member in members(record) if not member.optional}
+    return required <= set(document) <= {member.name for member in members(record)}
 
 
 def is_record(kind: Any) -> bool:

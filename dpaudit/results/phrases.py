@@ -15,12 +15,20 @@ CURVE_FACTOR: Final = (
 NOTHING_DETECTED: Final = "detects no leak with 80 % power"
 
 
-def relation(neighbours: Neighbours) -> str:
-    """How the tables of both worlds differ: "add or remove one record"."""
-    return {
-        Neighbours.ADD_REMOVE: "add or remove one record",
-        Neighbours.REPLACE_ONE: "replace one record",
-    }[neighbours]
+def relation(neighbours: Neighbours, unit: str | None = None) -> str:
+    """How the tables of both worlds differ: "add or remove one record".
+
+    Args:
+        neighbours: The relation.
+        unit: The column of the unit whose rows differ; None if one row does.
+    """
+    verb = {Neighbours.ADD_REMOVE: "add or remove", Neighbours.REPLACE_ONE: "replace"}[neighbours]
+    return f"{verb} {'one record' if unit is None else f'all rows of one {unit}'}"
+
+
+def per_unit(claim: Claim) -> str:
+    """The unit of a claim, after its name: " per patient_id"; empty for a claim per row."""
+    return "" if claim.unit is None else f" per {claim.unit}"
 
 
 def claim_and_relation(claim: Claim) -> str:
@@ -28,7 +36,7 @@ def claim_and_relation(claim: Claim) -> str:
     name = claim.in_words
     if isinstance(claim, PrivacyClaim):
         name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
-    return f"{name}, {relation(claim.neighbours)}"
+    return f"{name}, {relation(claim.neighbours, claim.unit)}"
 
 
 def detects_from(power: Power, claim: Claim) -> str:

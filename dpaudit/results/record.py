@@ -89,13 +89,15 @@ class SameTables:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetOfAudit:
-    """The record whose membership is attacked.
+    """The record whose membership is attacked, or the unit of whose rows it is.
 
     Attributes:
-        choice: How it was chosen: exposing, farthest, vulnerable, row:N, record:FILE,
+        choice: How it was chosen: exposing, farthest, vulnerable, row:N, unit:VALUE, record:FILE,
             worst-case:NAME or neighbours-file:FILE; canaries in a one-run audit, records in one
             of many records per model.
-        row: Its row in the table, from 0; null if it is not a row of the table.
+        row: Its row in the table, from 0, of a unit the first one; null if it is not a row of the
+            table.
+        rows_of_unit: How many rows the attacked unit has; absent in an audit of rows.
         exposures: The facts for which an exposing target was chosen, the most important first;
             empty if nothing in the table exposes a record, so that the farthest was taken; absent
             if it was chosen otherwise.
@@ -105,7 +107,8 @@ class TargetOfAudit:
             was compared with all others to find the farthest; absent otherwise.
         worst_case: The name of the worst case; absent where there is none.
         neighbours_file: The file of the neighbouring table; absent where there is none.
-        repeats: How many other rows equal it, in both worlds; absent where none does.
+        repeats: How many other rows equal it, in both worlds, or the first row of its unit; absent
+            where none does.
         tables: For a worst case or a pair of the user's own: what both tables are, and why they
             make a valid game; absent if a target was chosen.
         same_tables: How far both worlds give the same tables with the same seeds; absent if they
@@ -114,6 +117,7 @@ class TargetOfAudit:
 
     choice: str
     row: Whole | None
+    rows_of_unit: Positive | None = field(default=None, metadata=OPTIONAL)
     exposures: tuple[Exposure, ...] | None = field(default=None, metadata=OPTIONAL)
     selection: Selection | None = field(default=None, metadata=OPTIONAL)
     compared: Positive | None = field(default=None, metadata=OPTIONAL)
@@ -300,7 +304,8 @@ class AuditedTable:
     Attributes:
         source: File name or name of the sample.
         rows: Number of its rows.
-        columns: Number of its columns.
+        columns: Number of its columns, without that of the unit.
+        units: Number of its units; absent in an audit of rows.
         sha256: Salted SHA-256 of the table, hexadecimal. The salt stays in the run folder; without
             it the digest confirms no guess of the table, and runs in two folders differ in it.
     """
@@ -308,6 +313,7 @@ class AuditedTable:
     source: str
     rows: Positive
     columns: Positive
+    units: Positive | None = field(default=None, metadata=OPTIONAL)
     sha256: str = field(compare=False)
 
 

@@ -26,6 +26,7 @@ from dpaudit.results.phrases import (
     NOTHING_DETECTED,
     detects_beyond_limit,
     detects_from,
+    per_unit,
 )
 from dpaudit.results.record import (
     AuditBrief,
@@ -132,7 +133,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     if isinstance(result.claim, NoClaim):
         return _without_claim(result)
     claimed, proved = claim_and_proof(result.claim, result.proved)
-    claim = f"The generator claims {_claimed(result.claim, claimed)}."
+    claim = f"The generator claims {_claimed(result.claim, claimed)}{per_unit(result.claim)}."
     true = (
         f"With {percent(result.confidence)} confidence the true {result.claim.quantity.noun} is at "
         f"least {proved}"
@@ -150,8 +151,8 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     if result.verdict is Verdict.CONSISTENT:
         return (
             f"{claim} No violation was found. This is {NOT_EVIDENCE}. {true}, which the claim of "
-            f"{claimed} allows. {power(result)} Smaller leaks, other records and stronger "
-            "attackers are not ruled out.",
+            f"{claimed} allows. {power(result)} Smaller leaks, other {_others(result)} and "
+            "stronger attackers are not ruled out.",
             *explained,
             *probes_alarm(result),
             *tried(result),
@@ -168,6 +169,11 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         f"{claim} This audit says nothing about it: {failed_part(result)}.",
         *probes_alarm(result),
     )
+
+
+def _others(result: AuditRecord) -> str:
+    """What else could have been attacked."""
+    return "records" if result.claim.unit is None else "units"
 
 
 def _violation(result: AuditRecord, claim: str, true: str) -> tuple[str, ...]:
@@ -273,8 +279,8 @@ def _without_claim(result: AuditRecord) -> tuple[str, ...]:
     if result.verdict is Verdict.MEASURED:
         return (
             f"{opening} With {percent(result.confidence)} confidence the true epsilon is at least "
-            f"{rounded_down(result.proved)}. It may be far larger: other records and stronger "
-            "attackers are not ruled out.",
+            f"{rounded_down(result.proved)}. It may be far larger: other {_others(result)} and "
+            "stronger attackers are not ruled out.",
             *tried(result),
             power(result),
         )
@@ -393,8 +399,10 @@ def as_clearly(quantity: Quantity) -> str:
 def claim_text(claim: Claim) -> str:
     """The claim in a few words, for tables."""
     if isinstance(claim, PrivacyClaim):
-        return f"epsilon {rounded(claim.epsilon)}, delta {rounded(claim.delta)}"
-    return claim.in_words
+        named = f"epsilon {rounded(claim.epsilon)}, delta {rounded(claim.delta)}"
+    else:
+        named = claim.in_words
+    return f"{named}{per_unit(claim)}"
 
 
 def _claimed(claim: Claim, claimed: str) -> str:
@@ -421,7 +429,7 @@ def _claimed(claim: Claim, claimed: str) -> str:
 def violation_reason(claim: Claim, bound: float, *, confidence: float) -> str:
     """Why the verdict is violation."""
     return (
-        f"violates {claim.in_words}: at {percent(confidence)} "
+        f"violates {claim.in_words}{per_unit(claim)}: at {percent(confidence)} "
         f"confidence the true {claim.quantity.noun} is at least {rounded_down(bound)}"
     )
 
@@ -500,7 +508,8 @@ def same_tables(target: TargetOfAudit) -> str:
     same = target.same_tables
     if same is None:
         return ""
-    record = "the target" if target.row is None else f"row {target.row}"
+    place = "" if target.rows_of_unit is None else "the unit of "
+    record = "the target" if target.row is None else f"{place}row {target.row}"
     text = (
         f"{record} may show rarely or never: with each of {same.seeds} seeds both worlds gave the "
         "same table"
@@ -521,6 +530,8 @@ def _chosen(result: AuditRecord) -> str:
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
     if result.game.instead_of_target is not None:
         return result.game.instead_of_target
+    if result.target.rows_of_unit is not None:
+        return _chosen_unit(result, result.target.rows_of_unit)
     place = "not a row of the table" if row is None else f"row {row}"
     if selection is not None:
         named, best = (
@@ -541,6 +552,25 @@ def _chosen(result: AuditRecord) -> str:
         how = "" if compared is None else f" of {compared} that are far from samples of the table"
         return f"{place}{why}{how}"
     return place if choice == f"row:{row}" else f"{choice} ({place})"
+
+
+def _chosen_unit(result: AuditRecord, rows: int) -> str:
+    """The attacked unit: "10 rows of one patient_id (from row 3), the most exposed unit"."""
+    target = result.target
+    named = f"{counted(rows, 'row')} of one {result.claim.unit} (from row {target.row})"
+    if target.choice == EXPOSING:
+        why = f": {exposed(target.exposures)}" if target.exposures else ""
+        return f"{named}, the most exposed unit{why}"
+    if target.choice == FARTHEST:
+        return f"{named}, the unit of the farthest record"
+    return f"{named}, {target.choice}"
+
+
+def one_row_each(result: AuditRecord) -> str:
+    """That units make no difference, as each has one row; else empty."""
+    if result.data.units != result.data.rows:
+        return ""
+    return f"every {result.claim.unit} has one row, so this equals an audit of rows"
 
 
 def exposed(exposures: Sequence[Exposure]) -> str:

@@ -124,7 +124,7 @@ def _claim(result: AuditRecord) -> Row:
     claim = result.claim
     if isinstance(claim, NoClaim):
         about = f"none; bounds are at delta {rounded(claim.delta)}"
-        return Row("claim", f"{about}, {relation(claim.neighbours)}")
+        return Row("claim", f"{about}, {relation(claim.neighbours, claim.unit)}")
     source, _, _ = claim.source.partition("; ")  # the report has all of it
     return Row("claim", f"{claim_and_relation(claim)}; {source}")
 
@@ -158,8 +158,11 @@ def _size(result: AuditRecord) -> str:
 
 def _target(result: AuditRecord) -> list[Row]:
     """The attacked record, unless the caller named it, and the attacks tried without success."""
-    chosen = result.target.choice in (EXPOSING, FARTHEST)
-    found = [Row("target", sentences.target(result))] if chosen or result.target.selection else []
+    target = result.target
+    chosen = target.choice in (EXPOSING, FARTHEST) or target.selection or target.rows_of_unit
+    found = [Row("target", sentences.target(result))] if chosen else []
+    if one_each := sentences.one_row_each(result):
+        found.append(Row("unit", one_each))
     if result.access is not None:
         found.append(Row("access", sentences.access(result)))
     if result.verdict in (Verdict.CONSISTENT, Verdict.MEASURED) and result.attacks:

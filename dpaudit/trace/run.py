@@ -14,7 +14,7 @@ from dpaudit.errors import RegistryError
 from dpaudit.formatting import Row, counted, headed, printable, wrapped
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
-from dpaudit.model.tables import load
+from dpaudit.model.tables import load, require_rows
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.recorder import can_be_traced
@@ -77,6 +77,7 @@ def trace(
         TrialError: If the generator failed, or its output or its records are impossible.
     """
     table = load(data, schema)
+    require_rows(table.schema, "a trace")
     named = named_generator(generator, parameters or {}, {"schema": table.schema})
     if not can_be_traced(named.generator):
         raise RegistryError(

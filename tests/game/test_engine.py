@@ -166,7 +166,7 @@ def payload(generator: object) -> Payload:
     )
     pickled = cloudpickle.dumps(generator)
     return Payload(
-        game=Game(view=view, data=TABLE, missing={World.IN: None, World.OUT: 2}),
+        game=Game(view=view, data=TABLE, missing={World.IN: (), World.OUT: (2,)}),
         generators={Role.AUDIT: pickled, Role.REPLAY: pickled},
         attacks=[Mean()],
         root=0,

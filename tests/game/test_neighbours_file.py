@@ -14,6 +14,7 @@ from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, fitting
+from dpaudit.model.unit import Unit
 
 SCHEMA = Schema(
     columns=(
@@ -40,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 def test_one_record_removed(path: Path, row: int) -> None:
     frame(ROWS[:row] + ROWS[row + 1 :]).to_csv(path, index=False)
     pair = read_neighbours(str(path), TABLE)
-    assert (pair.row, pair.neighbours, pair.replacement) == (row, Neighbours.ADD_REMOVE, None)
+    assert (pair.rows, pair.neighbours, pair.replacement) == ((row,), Neighbours.ADD_REMOVE, None)
     assert pair.choice == f"neighbours-file:{path}"
     assert f"differ in row {row} alone" in pair.account
     assert pair.data.equals(TABLE.data)
@@ -50,7 +51,7 @@ def test_one_record_removed(path: Path, row: int) -> None:
 def test_one_record_changed_in_its_place(path: Path, instead: tuple[int, str | None]) -> None:
     frame([*ROWS[:3], instead, *ROWS[4:]])[["town", "age"]].to_csv(path, index=False)
     pair = read_neighbours(str(path), TABLE)
-    assert (pair.row, pair.neighbours) == (3, Neighbours.REPLACE_ONE)
+    assert (pair.rows, pair.neighbours) == ((3,), Neighbours.REPLACE_ONE)
     assert pair.replacement is not None
     assert pair.replacement["age"].tolist() == [instead[0]]
 
@@ -90,3 +91,45 @@ def test_a_schema_that_was_inferred_is_refused(path: Path) -> None:
     table = TABLE._replace(schema=replace(SCHEMA, inferred=True))
     with pytest.raises(SchemaError, match="needs a public schema, and this one was inferred"):
         read_neighbours(str(path), table)
+
+
+PATIENTS = replace(SCHEMA, unit=Unit(column="patient"))
+VISITS = frame(ROWS).assign(patient=["b", "a", "b", "c", "a"])
+OF_PATIENTS = Table(PATIENTS.canonical(VISITS), PATIENTS, "table.csv", "schema.json")
+
+
+def test_all_rows_of_one_unit_removed(path: Path) -> None:
+    VISITS[VISITS["patient"] != "b"].to_csv(path, index=False)
+    pair = read_neighbours(str(path), OF_PATIENTS)
+    assert (pair.rows, pair.neighbours) == ((0, 2), Neighbours.ADD_REMOVE)
+    assert pair.replacement is None
+    assert "differ in the 2 rows of one patient alone" in pair.account
+
+
+def test_rows_of_one_unit_changed(path: Path) -> None:
+    VISITS.assign(age=[31, 40, 50, 40, 60]).to_csv(path, index=False)
+    pair = read_neighbours(str(path), OF_PATIENTS)
+    assert (pair.rows, pair.neighbours) == ((0, 2), Neighbours.REPLACE_ONE)
+    assert pair.replacement is not None
+    assert pair.replacement["age"].tolist() == [31, 50]
+    assert pair.replacement["patient"].tolist() == ["b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (VISITS, "0 are missing or changed"),
+        (VISITS.iloc[1:], "0 are missing or changed"),  # one of two rows
+        (VISITS[VISITS["patient"] == "a"], "2 are missing or changed"),
+        (VISITS.assign(age=[31, 41, 50, 40, 60]), "2 are missing or changed"),
+        (VISITS[VISITS["patient"] != "b"].iloc[::-1], "1 are missing or changed"),
+        (VISITS.assign(patient=["d", "a", "d", "c", "a"]), "1 are missing or changed"),
+        (VISITS.drop(columns="patient"), "the unit's column 'patient' is missing"),
+    ],
+)
+def test_tables_that_differ_in_more_or_less_than_a_unit(
+    path: Path, table: pd.DataFrame, says: str
+) -> None:
+    table.to_csv(path, index=False)
+    with pytest.raises(DataError, match=says):
+        read_neighbours(str(path), OF_PATIENTS)

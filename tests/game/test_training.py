@@ -70,7 +70,7 @@ def payload(generator: object, attack: object = None) -> Payload:
         generator = FunctionGenerator(generator)  # type: ignore[arg-type]
     pickled = cloudpickle.dumps(generator)
     return Payload(
-        game=Game(view=view, data=TABLE, missing={World.IN: None, World.OUT: 2}),
+        game=Game(view=view, data=TABLE, missing={World.IN: (), World.OUT: (2,)}),
         generators={Role.AUDIT: pickled, Role.REPLAY: pickled},
         attacks=[attack or Means()],  # type: ignore[list-item]
         root=0,
@@ -304,8 +304,8 @@ def test_the_claim_of_a_fitted_model_is_restated_for_the_neighbours_of_the_game(
     def claimed(claim: PrivacyClaim, neighbours: Neighbours) -> float | None:
         shared = payload(Claiming(claim))
         view = replace(shared.game.view, neighbours=neighbours)
-        lacks_in = None if neighbours is Neighbours.ADD_REMOVE else 1
-        game = Game(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: 2})
+        lacks_in = () if neighbours is Neighbours.ADD_REMOVE else (1,)
+        game = Game(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: (2,)})
         made = run_trial(replace(shared, game=game), FIRST).claimed
         return None if made is None else made.epsilon
 

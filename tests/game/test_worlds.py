@@ -235,20 +235,22 @@ def test_a_game_needs_rows() -> None:
 @pytest.mark.parametrize(
     ("neighbours", "lacks_in", "lacks_out"),
     [
-        (Neighbours.ADD_REMOVE, None, None),
-        (Neighbours.ADD_REMOVE, 3, None),
-        (Neighbours.ADD_REMOVE, 3, 4),
-        (Neighbours.ADD_REMOVE, None, 7),
-        (Neighbours.ADD_REMOVE, None, -1),
-        (Neighbours.REPLACE_ONE, None, 3),
-        (Neighbours.REPLACE_ONE, 3, 3),
-        (Neighbours.REPLACE_ONE, 3, 5),
-        (Neighbours.REPLACE_ONE, 7, 6),
-        (Neighbours.REPLACE_ONE, None, None),
+        (Neighbours.ADD_REMOVE, (), ()),
+        (Neighbours.ADD_REMOVE, (3,), ()),
+        (Neighbours.ADD_REMOVE, (3,), (4,)),
+        (Neighbours.ADD_REMOVE, (), (7,)),
+        (Neighbours.ADD_REMOVE, (), (-1,)),
+        (Neighbours.ADD_REMOVE, (), (2, 2)),
+        (Neighbours.REPLACE_ONE, (), (3,)),
+        (Neighbours.REPLACE_ONE, (3,), (3,)),
+        (Neighbours.REPLACE_ONE, (3,), (5,)),
+        (Neighbours.REPLACE_ONE, (7,), (6,)),
+        (Neighbours.REPLACE_ONE, (2, 3), (1, 2)),
+        (Neighbours.REPLACE_ONE, (), ()),
     ],
 )
 def test_worlds_that_are_no_neighbours_make_no_game(
-    neighbours: Neighbours, lacks_in: int | None, lacks_out: int | None
+    neighbours: Neighbours, lacks_in: tuple[int, ...], lacks_out: tuple[int, ...]
 ) -> None:
     view = GameView(
         schema=SCHEMA,
@@ -273,5 +275,5 @@ def test_building_a_game_changes_nothing_it_was_given() -> None:
 
 
 def test_a_target_is_a_plain_value() -> None:
-    target = Target("row:0", 0, TABLE.head(1))
+    target = Target("row:0", (0,), TABLE.head(1))
     assert target.choice == "row:0"

@@ -38,8 +38,8 @@ def test_every_table_fits_its_schema_and_holds_the_target_once(name: WorstCase) 
     pair = built(name)
     assert pair.schema.problems(pair.data) == []
     records = [tuple(map(str, row)) for row in pair.data.itertuples(index=False)]
-    assert records.count(records[pair.row]) == 1
-    assert pair.row == len(records) - 1
+    assert records.count(records[pair.rows[0]]) == 1
+    assert pair.rows == (len(records) - 1,)
     assert pair.replacement is not None
     [instead] = pair.replacement.itertuples(index=False)
     assert tuple(map(str, instead)) in records[:-1]
@@ -143,7 +143,7 @@ def test_every_candidate_of_a_search_is_a_valid_pair(of: tuple[Column, ...]) -> 
         assert schema.problems(pair.data) == []
         records = [tuple(map(str, row)) for row in pair.data.itertuples(index=False)]
         assert records.count(records[-1]) == 1
-        assert pair.row == len(records) - 1
+        assert pair.rows == (len(records) - 1,)
     tables = [pair.data.to_csv() for pair in found.values()]
     assert len(set(tables)) == len(tables)
 

@@ -379,7 +379,7 @@ def _played(python: str, adapter: Path) -> Played:
             {World.IN: table, World.OUT: without},
             rows=20,
             order=Order(0),
-            place=5,
+            places=(5,),
         )
 
 

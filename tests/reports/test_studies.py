@@ -24,6 +24,7 @@ from reports.power import run as power
 from reports.probes import run as probes
 from reports.released_data import run as released_data
 from reports.six import run as six
+from reports.units import run as units
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "reports"
@@ -161,6 +162,7 @@ def test_tables_of_pages_follow_from_the_results() -> None:
         ("marginals", marginals.page(REPORTS / "marginals" / "results")),
         ("released_data", released_data.page(REPORTS / "released_data" / "results")),
         ("six", six.page(six.compared(REPORTS / "six" / "results"))),
+        ("units", units.page(REPORTS / "units" / "results")),
     ):
         page = (REPORTS / study / "README.md").read_text()
         assert page.split(markdown.MARK)[1] == f"\n{table}"

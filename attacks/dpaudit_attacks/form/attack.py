@@ -16,7 +16,7 @@ import numpy as np
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
-from dpaudit_attacks.columns import ColumnStack, in_blocks
+from dpaudit_attacks.columns import ColumnStack, in_blocks, settled
 from dpaudit_attacks.form.bits import BITS
 from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS
 from dpaudit_attacks.form.known import KNOWN
@@ -25,7 +25,7 @@ from dpaudit_attacks.form.nearness import NEARNESS
 from dpaudit_attacks.form.numbers import DIGITS, SPACING
 from dpaudit_attacks.form.relations import MOST_TRIPLES, RELATIONS
 from dpaudit_attacks.form.rows import ABSENCE, ORDER, REPETITION
-from dpaudit_attacks.form.view import Beside
+from dpaudit_attacks.form.view import Beside, FeatureGroup
 
 FEATURE_GROUPS: Final = (
     ORDER,
@@ -42,6 +42,19 @@ FEATURE_GROUPS: Final = (
 )
 
 
+TARGETED: Final = (ORDER, DIGITS, NEARNESS, MOMENTS)
+"""The groups with features that depend on the target."""
+
+
+def _of_rows(group: FeatureGroup, views: list[Beside]) -> FloatArray:
+    """The features of a group; of a unit's rows, those that depend on them are averaged."""
+    first, *others = views
+    values = group.values(first)
+    if not others or group not in TARGETED:
+        return values
+    return settled(np.mean([values, *(group.values(view) for view in others)], axis=0))
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableForm(ClassifierAttack):
     """Features of how a table is written, and of values and rows near the target or known ones.
@@ -53,7 +66,7 @@ class TableForm(ClassifierAttack):
     their sums (32 at most), and a numeric column 2 in each category of others (64 pairs at most).
     24 features are of whole rows, 5 of missing values in rows, and 2 for each number of columns on
     which rows equal the target. The last are facts of the release as it was written: 16 of the
-    whole, 12 of each column.
+    whole, 12 of each column. Features that depend on the target are means over a unit's rows.
     """
 
     classifier: str = CHOSEN
@@ -73,12 +86,13 @@ class TableForm(ClassifierAttack):
     ) -> FloatArray:
         """Features [M, f] of values [M, n, d] and of the facts [M, r] of their releases."""
         schema = game.schema
-        target = ColumnStack.of(game.target_values[None], schema)
+        targets = [ColumnStack.of(row[None, None], schema) for row in game.target_values]
         known = ColumnStack.of(game.other_values[None], schema)
 
         def features(block: FloatArray) -> FloatArray:
-            view = Beside(schema, ColumnStack.of(block, schema), target, known)
-            return np.concatenate([group.values(view) for group in FEATURE_GROUPS], axis=1)
+            stack = ColumnStack.of(block, schema)
+            views = [Beside(schema, stack, target, known) for target in targets]
+            return np.concatenate([_of_rows(group, views) for group in FEATURE_GROUPS], axis=1)
 
         cells = values.shape[1] * max(MOST_TRIPLES, len(schema.columns) * (GROUPS + 1))
         return np.concatenate([in_blocks(features, values, cells=cells), written], axis=1)

@@ -82,6 +82,7 @@ def target_of(audit: TwoWorldSpec, same_tables: SameTables | None) -> TargetOfAu
     return TargetOfAudit(
         choice=choice,
         row=target.row,
+        rows_of_unit=None if audit.table.schema.unit is None else len(target.record),
         exposures=target.exposures,
         selection=selection,
         compared=target.compared,

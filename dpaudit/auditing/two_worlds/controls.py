@@ -92,7 +92,7 @@ def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:
     """The pickled generator of a control, built for this audit's schema and target."""
     offered = {
         "schema": audit.table.schema,
-        "target": audit.target.record,
+        "target": audit.copied,
         "repeats": audit.target_repeats,
         "released_facts": audit.game.view.released_facts,
     }

@@ -11,12 +11,13 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.neighbours_file import read_neighbours
-from dpaudit.model.choices import WorstCase
+from dpaudit.model.choices import EXPOSING, VULNERABLE, WorstCase
 from dpaudit.model.neighbouring_tables import (
     NeighbouringTables,
     searched_tables,
     worst_case_tables,
 )
+from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load, load_schema
 
 
@@ -26,10 +27,13 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
     Raises:
         InputError: As `dpaudit.auditing.games.audited_table`.
     """
+    unit = settings.claim.stated_unit
     if settings.game.worst_case is None:
         if data is None:
             raise SettingsError("no table to audit on: give `data`, or `worst_case`")
-        return load(data, schema)
+        table = load(data, schema, unit)
+        _check_choice(table.schema, settings.game)
+        return table
     if data is not None:
         raise SettingsError(
             "`worst_case` builds its table from a public schema alone: leave out `data`, or leave "
@@ -37,12 +41,26 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
         )
     path = str(schema) if isinstance(schema, str | Path) else None
     public = load_schema(schema, _no_table) if isinstance(schema, str | Path) else schema
+    if unit is not None or (public is not None and public.unit is not None):
+        raise SettingsError(
+            "a worst case has single rows and no units: leave out the unit, or leave out "
+            "`worst_case`"
+        )
     named = settings.game.worst_case
     if named is WorstCase.SEARCH:
         first, *_ = searched_tables(public).values()
         return Table(first.data, first.schema, f"worst-case:{named}", path)
     pair = worst_case_tables(named, public)
     return Table(pair.data, pair.schema, pair.choice, path)
+
+
+def _check_choice(schema: Schema, game: TwoWorlds) -> None:
+    """Refuses a choice of the target that is of single rows where the audit is of units."""
+    if schema.unit is not None and game.target == VULNERABLE:
+        raise SettingsError(
+            f"the search for the most vulnerable target compares rows, not units: give "
+            f'`target="{EXPOSING}"` or unit:VALUE, or leave out the unit'
+        )
 
 
 def audited_pair(table: Table, settings: AuditSettings[TwoWorlds]) -> NeighbouringTables | None:

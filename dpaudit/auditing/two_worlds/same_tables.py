@@ -105,8 +105,8 @@ def _comparison(audit: TwoWorldSpec, payload: Payload) -> _Comparison:
     return _Comparison(
         payload=payload,
         worlds=tuple(audit.game.table(world, 0) for world in World),
-        replacement=None if added is None else audit.game.data.iloc[[added]],
-        table=audit.table if audit.pair is None else None,
+        replacement=audit.game.data.iloc[list(added)] if added else None,
+        table=audit.table if audit.pair is None and audit.table.schema.unit is None else None,
         target=audit.target.row,
         seeds=max(FEWEST_SEEDS, audit.settings.game.shadow_models // MODELS_PER_SEED),
     )

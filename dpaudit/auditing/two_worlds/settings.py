@@ -42,7 +42,8 @@ class TwoWorlds(ShadowModelSettings):
             with its share of the error probability.
         target: The attacked record: "exposing" (the most exposed record, with the most column
             extremes and unique values), "farthest", "vulnerable" (found by small attacks, with as
-            many trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
+            many trainings as `shadow_models`), "row:N" (or N), or "record:FILE"; in an audit of
+            units the most exposed unit, the unit of such a record or row, or "unit:VALUE".
         worst_case: The name of a worst case (`dpaudit list worst-cases`): both tables are built
             from the schema alone, instead of a table and a target. "search" finds the one that
             shows most, with about as many trainings as `shadow_models`.

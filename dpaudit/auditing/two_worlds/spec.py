@@ -29,6 +29,7 @@ from dpaudit.plugins.access import access_of, released_effect
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
+    audited_unit,
     claim_if_any,
     named_generator,
     plain_settings,
@@ -72,8 +73,13 @@ class TwoWorldSpec(AuditSpec):
 
     @cached_property
     def target_repeats(self) -> int:
-        """How many other rows equal the target; they are in both worlds."""
-        return copies_of(self.target.record, self.game.table(World.OUT, 0), self.table.schema)
+        """How many rows of both worlds equal `copied`."""
+        return copies_of(self.copied, self.game.table(World.OUT, 0), self.table.schema)
+
+    @property
+    def copied(self) -> pd.DataFrame:
+        """The record that the positive control copies: the target, or the first row of its unit."""
+        return self.target.record.head(1)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -181,8 +187,8 @@ def build_two_worlds(
     if pair is None:
         target = choose_target(settings.game.target, data, schema)
     else:
-        record = data.iloc[[pair.row]].reset_index(drop=True)
-        target = Target(pair.choice, pair.row, record)
+        record = data.iloc[list(pair.rows)].reset_index(drop=True)
+        target = Target(pair.choice, pair.rows, record)
     offered = {"schema": schema, "target": target.record}
     named = named_generator(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
@@ -190,10 +196,12 @@ def build_two_worlds(
     attacks, facts = attacks_with_access(named, settings.game.attacks, settings.game.access)
     if settings.game.attacks == ATTACKS_AT[settings.game.access]:
         settings = settings.with_game(attacks=tuple(one.name for one in attacks))
+    if schema.unit is not None:
+        settings = settings.with_game(probe=False)  # probes change single rows
     stated = settings.claim
     if pair is not None and pair.neighbours is not None:
         stated = replace(stated, neighbours=pair.neighbours)
-    claim = claim_if_any(named, stated)
+    claim = claim_if_any(named, stated, audited_unit(table))
     if settings.game.sequential:
         require_claim(claim, method="`sequential`")
     if settings.game.is_timed and guarantee_of(claim).delta is None:
@@ -203,7 +211,8 @@ def build_two_worlds(
         )
     replacement = None if pair is None else pair.replacement
     if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
-        replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))
+        stream = Stream(settings.seed, "", "replacement")
+        replacement = _replacements(target.record, schema, stream)
     game = build_game(
         data,
         schema,
@@ -236,12 +245,26 @@ def build_two_worlds(
     )
 
 
-def _replacement(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.DataFrame:
-    """A record drawn from the schema, never from the data, that differs from the target."""
+def _replacements(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.DataFrame:
+    """A record drawn from the schema, never from the data, for each row of the target.
+
+    Each differs from the row in whose place it stands; the replacement of a unit keeps its name.
+    """
     null = cast(Generator, build("null", GENERATORS, given={}, offered={"schema": schema}))
-    drawn = null.fit(target, seed=stream.seed()).sample(1000, seed=stream.seed())
-    for position in range(len(drawn)):
-        record = schema.canonical(drawn.iloc[[position]])
-        if not copies_of(record, target, schema):
-            return record
+    drawn = null.fit(target, seed=stream.seed()).sample(1000 * len(target), seed=stream.seed())
+    candidates = (schema.canonical(drawn.iloc[[place]]) for place in range(len(drawn)))
+    found: list[pd.DataFrame] = []
+    for record in candidates:
+        row = target.iloc[[len(found)]]
+        if not copies_of(record, row, schema):
+            found.append(record)
+            if len(found) == len(target):
+                return _named_as(target, pd.concat(found, ignore_index=True), schema)
     raise SettingsError("the schema allows no record but the target: widen its bounds")
+
+
+def _named_as(target: pd.DataFrame, records: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Records of the target's unit, if the audit is of units."""
+    if schema.unit is None:
+        return records
+    return schema.canonical(records.assign(**{schema.unit.column: target[schema.unit.column]}))

@@ -60,13 +60,13 @@ def test_what_is_not_clipped_is_proved_and_what_is_proved_is_kept(tmp_path: Path
 def test_the_noisy_sums_show_exactly_what_is_accounted_for() -> None:
     # Whole batches and a worst case: normal numbers that the record shifts by mu.
     tables = worst_case_tables(WorstCase.OPPOSITE, SCHEMA)
-    target = tables.data.iloc[[tables.row]]
+    target = tables.data.iloc[[tables.rows[0]]]
     generator = DpGan(schema=SCHEMA, epsilon=4.0, target=target, **SMALL)
     numbers = [
         [model.released()[0] for model in generator.fit_many(tables.data, jobs).models]
         for jobs in (
             [Job(World.IN, seed, (), seed) for seed in range(800)],
-            [Job(World.OUT, seed, (tables.row,), 10_000 + seed) for seed in range(800)],
+            [Job(World.OUT, seed, (tables.rows[0],), 10_000 + seed) for seed in range(800)],
         )
     ]
     shown = (np.mean(numbers[0]) - np.mean(numbers[1])) / math.sqrt(np.var(numbers, axis=1).mean())

@@ -1,0 +1,218 @@
+"""Audits by unit: leaks over ten rows of a patient, honest twins, calibration, and cost.
+
+Usage: python -m reports.units.run [PART ...]   (about an hour in one process; resumes)
+
+Writes results/PART.json after every few audits, and the tables of README.md.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.game.pool import workers_ended
+from dpaudit.game.target import choose_target
+from dpaudit.game.worlds import build_game
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.encoding import values_of_table
+from dpaudit.plugins.named import named_attacks
+from dpaudit.results.verdict import Verdict
+from dpaudit.seeds import Stream, rng_of
+from dpaudit.versions import versions
+from dpaudit_generators.toys.planted import uniform_table
+from reports import markdown
+from reports.command import Run, StudyParser, start, write_json
+from reports.units.mechanisms import (
+    LEAKS,
+    ROW_SCHEMA,
+    SCHEMA,
+    TARGET,
+    UNIT,
+    Answer,
+    ByRow,
+    FirstShare,
+    visits,
+)
+
+DEFAULT: Final = ("groundhog", "query-target", "form")
+QUICK: Final = ("groundhog-naive,classifier=logistic-regression", "query-target")
+AT_ONCE: Final = 10
+"""Audits between two writes of the results."""
+
+
+class Part(NamedTuple):
+    """Audits of one kind.
+
+    Attributes:
+        asks: What is audited, in words.
+        audits: How many.
+        settings: Settings of each.
+        by_row: Whether single rows are audited.
+    """
+
+    asks: str
+    audits: int
+    settings: dict[str, Any]
+    by_row: bool = False
+
+
+PARTS: Final = {
+    "leaks": Part("leaks, by patient", 50, {"shadow_models": 60, "attacks": QUICK}),
+    "honest": Part("honest twins, by patient", 200, {"shadow_models": 60, "attacks": QUICK}),
+    "rows": Part(
+        "leaks, by row",
+        50,
+        {"shadow_models": 60, "attacks": QUICK, "target": "row:0"},
+        by_row=True,
+    ),
+    "calibration": Part(
+        "randomised response, by patient",
+        1000,
+        {"shadow_models": 40, "attacks": (FirstShare(),), "target": TARGET},
+    ),
+}
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Runs the audits that the results lack; writes the page's tables if they are its own."""
+    parser = StudyParser(__file__, __doc__, parts=(*PARTS, "cost"))
+    run = parser.run_of(parser.parse_args(given))
+    for name in run.parts:
+        with workers_ended():
+            if name == "cost":
+                write_json(run.out / "cost.json", measured(quick=run.quick))
+            else:
+                _audits(name, run)
+    if run.is_whole:
+        markdown.replace_table(run.home / "README.md", page(run.out))
+
+
+def _audits(name: str, run: Run) -> None:
+    part, path = PARTS[name], run.out / f"{name}.json"
+    found = json.loads(path.read_text())["audits"] if path.exists() else []
+    wanted = 3 if run.quick else part.audits
+    for number in range(len(found), wanted):
+        found.append(_audited(name, part, number, quick=run.quick))
+        if len(found) % AT_ONCE == 0 or len(found) == wanted:
+            write_json(path, {"part": name, "versions": versions(), "audits": found})
+            print(f"{name}: {len(found)} of {wanted}", file=sys.stderr, flush=True)
+
+
+def _audited(name: str, part: Part, number: int, *, quick: bool) -> dict[str, Any]:
+    kinds = list(LEAKS)
+    leak = kinds[number % len(kinds)]
+    generator = Answer() if name == "calibration" else LEAKS[leak](honest=name == "honest")
+    audited: object = generator
+    if part.by_row:
+        assert not isinstance(generator, Answer)
+        audited = ByRow(generator=generator)
+    began = time.perf_counter()
+    result = audit_by_keywords(
+        audited,
+        visits(number),
+        schema=ROW_SCHEMA if part.by_row else SCHEMA,
+        seed=Stream(number, "units", name).seed(),
+        jobs=1,
+        **part.settings | ({"shadow_models": 20} if quick else {}),
+    )
+    return {
+        "generator": "answer" if name == "calibration" else leak,
+        "verdict": result.verdict.value,
+        "proved": result.proved,
+        "rows": result.target.rows_of_unit,
+        "attack": result.attack,
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+COSTED: Final = 1000
+"""Rows of the table, and of each synthetic one, whose features are timed."""
+TIMES: Final = 9
+
+
+def measured(*, quick: bool) -> dict[str, Any]:
+    """Seconds of the default attacks' features, for rows and for units of one row each.
+
+    Args:
+        quick: Whether to time only a small table.
+
+    Returns:
+        The medians, and whether both give the same bits.
+    """
+    rows = 100 if quick else COSTED
+    data = uniform_table(replace(SCHEMA, unit=None), rows, rng_of(0, "cost"))
+    plain = replace(SCHEMA, unit=None)
+    named = data.assign(**{UNIT.column: range(rows)})
+    tables = [uniform_table(plain, rows, rng_of(number, "cost tables")) for number in range(5)]
+    values = np.stack([values_of_table(table, plain) for table in tables])
+    seconds: dict[str, list[float]] = {"rows": [], "units": []}
+    features: dict[str, Any] = {}
+    chosen: dict[str, list[float]] = {"rows": [], "units": []}
+    for _ in range(TIMES):
+        for name, schema, table in (("rows", plain, data), ("units", SCHEMA, named)):
+            began = time.perf_counter()
+            target = choose_target("exposing", schema.canonical(table), schema)
+            chosen[name].append(time.perf_counter() - began)
+            game = build_game(
+                schema.canonical(table),
+                schema,
+                target,
+                n_rows=rows,
+                neighbours=Neighbours.ADD_REMOVE,
+                replacement=None,
+            )
+            attacks = [attack for _, attack in named_attacks(DEFAULT)]
+            began = time.perf_counter()
+            features[name] = [attack.features_many(values, game.view) for attack in attacks]  # type: ignore[union-attr]
+            seconds[name].append(time.perf_counter() - began)
+    equal = all(map(np.array_equal, features["rows"], features["units"]))
+    return {
+        "rows_of_tables": rows,
+        "same_features": equal,
+        "seconds_of_features": {name: round(median(of), 4) for name, of in seconds.items()},
+        "seconds_of_choice": {name: round(median(of), 4) for name, of in chosen.items()},
+        "versions": versions(),
+    }
+
+
+HEADS: Final = ("audits", "generator", "number", "violations", "median proved", "median seconds")
+
+
+def page(out: Path) -> str:
+    """The results as a Markdown table.
+
+    Args:
+        out: Folder of the results.
+    """
+    return markdown.table(HEADS, [row for name in PARTS for row in _rows(out / f"{name}.json")])
+
+
+def _rows(path: Path) -> Iterator[Sequence[object]]:
+    if not path.exists():
+        return
+    audits = json.loads(path.read_text())["audits"]
+    for generator in sorted({one["generator"] for one in audits}):
+        own = [one for one in audits if one["generator"] == generator]
+        flagged = sum(one["verdict"] == Verdict.VIOLATION.value for one in own)
+        proved = [one["proved"] for one in own if one["proved"] is not None]
+        yield (
+            PARTS[path.stem].asks,
+            generator,
+            len(own),
+            flagged,
+            markdown.number(median(proved)),
+            markdown.number(median(one["seconds"] for one in own), 1),
+        )
+
+
+if __name__ == "__main__":
+    start(main)
