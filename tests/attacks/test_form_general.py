@@ -193,6 +193,11 @@ def echoes(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return table.assign(pay=half.ravel().clip(-5, 15).round(3))
 
 
+def nobody_sick_after_c(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    del rng
+    return table.assign(sick=table["sick"].where(table["job"].shift() != "c", 0))
+
+
 def extreme_among_cooks(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     table["tax"] = table["tax"].clip(2, 8)
     first, *_ = np.flatnonzero(table["job"] == "b")
@@ -241,6 +246,7 @@ def held_out(inside: Write, outside: Write, trials: int = 80) -> float:
         (sum_of_columns, unchanged),
         (parity, unchanged),
         (echoes, unchanged),
+        (nobody_sick_after_c, unchanged),
         (extreme_among_cooks, clipped_only),
     ],
 )
@@ -254,6 +260,7 @@ def test_planted_leaks_are_caught(inside: Any, outside: Any) -> None:
         pytest.param(copies_any, marks=pytest.mark.ci),
         parity,
         pytest.param(echoes, marks=pytest.mark.ci),
+        pytest.param(nobody_sick_after_c, marks=pytest.mark.ci),
     ],
 )
 def test_what_is_alike_in_both_worlds_is_not(honest: Any) -> None:

@@ -41,6 +41,7 @@ ORDERED: Final = {
     "even rows minus odd rows with the target's category",
     "mean step from row to row",
     "missing values in neighbouring rows",
+    "mutual information of the first with the second one row later",
     "position of the row most equal to the target",
     "position of the row nearest to the target",
     "position of the value nearest to the target",

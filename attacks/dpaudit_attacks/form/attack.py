@@ -48,12 +48,13 @@ class TableForm(ClassifierAttack):
 
     A numeric column has 62 features, 100 if it is continuous, any other column 6; every column two
     more for repeated and known rows, every two columns one of dependence (1,024 at most), every
-    three one (128 at most), columns that may be missing 2 each, and 1 for every two of them (256 at
-    most). Every two numeric columns have 2 for their order (64 pairs at most), every three one for
-    their sums (32 at most), and a numeric column 2 in each category of others (64 pairs at most).
-    24 features are of whole rows, 5 of missing values in rows, and 2 for each number of columns on
-    which rows equal the target. The last are facts of the release as it was written: 16 of the
-    whole, 12 of each column.
+    column one of dependence with each column of the next row (1,024 at most), every three one (128
+    at most), columns that may be missing 2 each, and 1 for every two of them (256 at most). Every
+    two numeric columns have 2 for their order (64 pairs at most), every three one for their sums
+    (32 at most), and a numeric column 2 in each category of others (64 pairs at most). 24 features
+    are of whole rows, 5 of missing values in rows, and 2 for each number of columns on which rows
+    equal the target. The last are facts of the release as it was written: 16 of the whole, 12 of
+    each column.
     """
 
     classifier: str = CHOSEN
