@@ -246,6 +246,8 @@ def documented(schema: Schema) -> int:
     n = 62 * c + 38 * len(continuous) + 6 * (d - c) + 2 * d + 2 * d + 24
     n += 2 * min(comb(c, 2), 64) + min(comb(c, 3), 32) + min(comb(d, 3), 128)
     n += 2 * min(c * parts, 64)
+    n += 3 * (d - c + 1) if d - c > 1 else 3 * (d - c)
+    n += 2 * min(comb(len(continuous), 2), 64) + min(comb(len(continuous), 3), 32)
     n += min(d * (d - 1) // 2, 1024) + min(d * d, 1024) + 16 + 12 * d
     if missing:
         k = len(missing)

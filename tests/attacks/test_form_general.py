@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
 from statistics import fmean, median_low
@@ -140,6 +141,27 @@ def test_features_are_those_of_plain_loops(seed: int) -> None:
             ]
             expected[name, f"products of values {lag} rows apart"] = sum(apart) / ROWS
 
+    groups = Counter(zip(table["job"].astype(str), table["sick"], strict=True)).values()
+    expected["whole rows", "rows alone in all categories"] = sum(size == 1 for size in groups)
+    expected["whole rows", "groups equal in all categories"] = len(groups)
+    expected["whole rows", "rows of the largest group equal in all categories"] = max(groups)
+    jobs = Counter(table["job"].astype(str)).values()
+    for label, value in (
+        ("groups equal", len(jobs)),
+        ("rows of the largest group equal", max(jobs)),
+    ):
+        expected["sick", f"{label} in all categories but this column's"] = value
+
+    whole = [
+        [x == x and abs(x - round(x)) < 1e-6 for x in row]
+        for row in (
+            [p, t, p + t, p - t] for p, t in zip(numbers["pay"], numbers["tax"], strict=True)
+        )
+    ]
+    for at, which in ((2, "sum"), (3, "difference")):
+        rows_of = [row[at] and not row[0] and not row[1] for row in whole]
+        expected["pay & tax", f"rows where only the {which} is whole"] = sum(rows_of)
+
     for one, value in expected.items():
         assert found[one] == pytest.approx(value, abs=1e-7), one
 
@@ -198,6 +220,28 @@ def nobody_sick_after_c(table: pd.DataFrame, rng: np.random.Generator) -> pd.Dat
     return table.assign(sick=table["sick"].where(table["job"].shift() != "c", 0))
 
 
+def jobless_pair(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    at = rng.choice(np.flatnonzero(table["sick"] == rng.integers(0, 2)), 2, replace=False)
+    return table.assign(job=table["job"].where(~table.index.isin(at)))
+
+
+def jobless_alone(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    at = [rng.choice(np.flatnonzero(table["sick"] == sick)) for sick in (0, 1)]
+    return table.assign(job=table["job"].where(~table.index.isin(at)))
+
+
+def whole_sums(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    at = rng.integers(0, ROWS, 5)
+    table.loc[at, "pay"] = (table["pay"].round(0) - table["tax"] % 1)[at]
+    return table
+
+
+def shared_decimals(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    at = rng.integers(0, ROWS, 5)
+    table.loc[at, "pay"] = (table["pay"].round(0) + table["tax"] % 1)[at]
+    return table
+
+
 def extreme_among_cooks(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     table["tax"] = table["tax"].clip(2, 8)
     first, *_ = np.flatnonzero(table["job"] == "b")
@@ -247,6 +291,9 @@ def held_out(inside: Write, outside: Write, trials: int = 80) -> float:
         (parity, unchanged),
         (echoes, unchanged),
         (nobody_sick_after_c, unchanged),
+        (jobless_alone, jobless_pair),
+        (whole_sums, unchanged),
+        (shared_decimals, unchanged),
         (extreme_among_cooks, clipped_only),
     ],
 )
@@ -261,6 +308,8 @@ def test_planted_leaks_are_caught(inside: Any, outside: Any) -> None:
         parity,
         pytest.param(echoes, marks=pytest.mark.ci),
         pytest.param(nobody_sick_after_c, marks=pytest.mark.ci),
+        pytest.param(jobless_alone, marks=pytest.mark.ci),
+        pytest.param(shared_decimals, marks=pytest.mark.ci),
     ],
 )
 def test_what_is_alike_in_both_worlds_is_not(honest: Any) -> None:
