@@ -46,6 +46,8 @@ ORDERED: Final = {
     "position of the row nearest to the target",
     "position of the value nearest to the target",
     *(f"products of values {lag} rows apart" for lag in (1, 2, 3, 5)),
+    "rows at the mean of the rows before and after",
+    "rows at the rounded mean of the rows before and after",
     "rows equal to the row before",
     "rows equal to the row before the one before",
     "steps up from row to row",

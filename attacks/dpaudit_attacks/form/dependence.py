@@ -15,7 +15,7 @@ from dpaudit_attacks.form.view import Beside, FeatureGroup, numeric_names, other
 from dpaudit_attacks.rules import n_log_n
 
 GROUPS: Final = 4
-"""Groups of a column's values; missing ones are a further group."""
+"""Groups of a column's values; missing and unnamed ones are a further group."""
 MOST_PAIRS: Final = 1024
 SAME_ROW: Final = "mutual information"
 NEXT_ROW: Final = "mutual information of the first with the second one row later"
@@ -60,7 +60,7 @@ def dependence_values(view: Beside) -> FloatArray:
     Returns:
         Features [M, pairs].
     """
-    groups = np.concatenate([_quarters(view), _categories(view)], axis=1)
+    groups = groups_of(view, GROUPS)
     n_tables, columns, n_rows = groups.shape
     member = (groups[..., None] == np.arange(GROUPS + 1)).swapaxes(2, 3)
     member = member.reshape(n_tables, columns * (GROUPS + 1), n_rows).astype(np.float32)
@@ -89,18 +89,25 @@ def _information(first: Members, second: Members, pairs: tuple[tuple[int, int], 
     return settled(np.maximum(found / max(n_rows, 1), 0.0)).T
 
 
-def _quarters(view: Beside) -> IntArray:
+def groups_of(view: Beside, parts: int) -> IntArray:
+    """The group of each cell [M, d, n], numeric columns first.
+
+    Numbers are in groups between quantiles of their own table, categories with their neighbours if
+    there are more than `parts`; missing and unnamed ones are in group `parts`.
+    """
     ordered = np.nan_to_num(view.stack.ordered, nan=FAR)
     last = np.maximum(view.present - 1, 0)[..., None]
-    groups = np.zeros(view.stack.numbers.shape, dtype=np.int64)
-    for quarter in (1, 2, 3):
-        cut = np.take_along_axis(ordered, (last * quarter + 2) // 4, axis=-1)
-        groups += view.stack.numbers >= cut
-    return np.where(view.missing, GROUPS, groups)
-
-
-def _categories(view: Beside) -> IntArray:
-    sizes = [len(c.categories) + 1 for c in view.schema.columns if not c.kind.numeric]
-    named = np.array(sizes, dtype=np.int64).reshape(-1, 1)  # one more for unnamed ones
-    groups = view.stack.slots * GROUPS // np.maximum(named, GROUPS)
-    return np.where(view.stack.slots >= named, GROUPS, groups)
+    numbers = np.zeros(view.stack.numbers.shape, dtype=np.int64)
+    for part in range(1, parts):
+        cut = np.take_along_axis(ordered, (last * part + parts // 2) // parts, axis=-1)
+        numbers += view.stack.numbers >= cut
+    sizes = [len(c.categories) for c in view.schema.columns if not c.kind.numeric]
+    named = np.array(sizes, dtype=np.int64).reshape(-1, 1)
+    categories = view.stack.slots * parts // np.maximum(named, parts)
+    return np.concatenate(
+        [
+            np.where(view.missing, parts, numbers),
+            np.where(view.stack.slots >= named, parts, categories),
+        ],
+        axis=1,
+    )

@@ -65,7 +65,7 @@ def _written(numbers: FloatArray) -> FloatArray:
 
 
 def _last(view: Beside) -> FloatArray:
-    moved = view.stack.numbers * 10.0 ** _decimals(view.target.numbers[0])
+    moved = view.stack.numbers * 10.0 ** decimals(view.target.numbers[0])
     digits = np.floor(np.abs(moved) + CLOSE) % 10
     slots: IntArray = np.where(view.missing, 10, digits).astype(np.int64)
     counts = slot_counts(slots.reshape(-1, view.n_rows), 11)[:, :10]
@@ -73,7 +73,7 @@ def _last(view: Beside) -> FloatArray:
     return found.reshape(view.n_tables, -1).astype(np.float64)
 
 
-def _decimals(target: FloatArray) -> FloatArray:
+def decimals(target: FloatArray) -> FloatArray:
     """Decimals [numeric columns, 1] of the target's numbers; 0 if missing."""
     places = np.arange(MOST_DECIMALS)
     enough = whole(target * 10.0**places) | np.isnan(target)
