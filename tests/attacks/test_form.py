@@ -142,6 +142,17 @@ def test_mutual_information_is_that_of_scikit_learn() -> None:
     assert entropy < log(2)
 
 
+def test_information_of_the_next_row_is_that_of_scikit_learn() -> None:
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame({"age": 50, "pay": 1.0, "job": rng.choice(["a", "b", "c"], 90), "sick": 0})
+    table.loc[1:, "sick"] = (table["job"][:-1] == "c").to_numpy().astype(int)
+    found = measured(table)
+    for one, other in (("job", "sick"), ("sick", "job"), ("job", "job")):
+        expected = mutual_info_score(table[one][:-1], table[other][1:])
+        assert found[f"{one} & {other}", dependence.NEXT_ROW] == pytest.approx(expected)
+    assert found["job & sick", dependence.NEXT_ROW] > 0.5 > found["job & sick", dependence.SAME_ROW]
+
+
 def test_only_the_order_of_rows_changes_under_a_shuffle() -> None:
     shuffled = ROWS.iloc[[3, 5, 0, 2, 4, 1]].reset_index(drop=True)
     before, after = measured(ROWS), measured(shuffled)
@@ -150,6 +161,8 @@ def test_only_the_order_of_rows_changes_under_a_shuffle() -> None:
     of_order = {tuple(name) for name in order_names(SCHEMA)}
     of_order |= {key for key in before if "position" in key[1] or "drift" in key[1]}
     of_order |= {(WHOLE, "rows equal to the row before")}
+    of_order |= {key for key in before if key[1] == dependence.NEXT_ROW}
+    of_order |= {key for key in before if key[1].endswith("mean of the rows before and after")}
     of_order |= {
         key
         for key in before
@@ -234,7 +247,10 @@ def documented(schema: Schema) -> int:
     n = 62 * c + 38 * len(continuous) + 6 * (d - c) + 2 * d + 2 * d + 24
     n += 2 * min(comb(c, 2), 64) + min(comb(c, 3), 32) + min(comb(d, 3), 128)
     n += 2 * min(c * parts, 64)
-    n += min(d * (d - 1) // 2, 1024) + 16 + 12 * d
+    n += 2 * c + min(comb(d, 3), 128) + (6 if c else 0)
+    n += 3 * (d - c + 1) if d - c > 1 else 3 * (d - c)
+    n += 2 * min(comb(len(continuous), 2), 64) + min(comb(len(continuous), 3), 32)
+    n += min(d * (d - 1) // 2, 1024) + min(d * d, 1024) + 16 + 12 * d
     if missing:
         k = len(missing)
         n += 5 + 2 * k + min(k * (k - 1) // 2, 256)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
 from statistics import fmean, median_low
@@ -68,7 +69,15 @@ def odd_table(seed: int) -> pd.DataFrame:
     table.loc[21:24, "tax"] = (table["pay"] - table["age"])[21:25]
     table.loc[25:30, "pay"] = np.nan
     table.loc[31:33, "job"] = np.nan
-    return table.iloc[rng.permutation(ROWS)].reset_index(drop=True)
+    table.iloc[34:39] = OTHERS.iloc[10:15].to_numpy()
+    table.loc[34:36, "pay"] += [0.015, 0.1, 0.25]
+    table.loc[37, "job"] = np.nan
+    table = table.iloc[rng.permutation(ROWS)].reset_index(drop=True)
+    table.loc[[2, 5], "tax"] = [2.25, 2.375]
+    table.loc[[3, 4], "tax"] = table.loc[[2, 3], "tax"].to_numpy()
+    table.loc[[6, 7], "tax"] = [2.5, 2.437]
+    table.loc[8, "tax"] = 2.375
+    return table
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -140,6 +149,73 @@ def test_features_are_those_of_plain_loops(seed: int) -> None:
             ]
             expected[name, f"products of values {lag} rows apart"] = sum(apart) / ROWS
 
+    groups = Counter(zip(table["job"].astype(str), table["sick"], strict=True)).values()
+    expected["whole rows", "rows alone in all categories"] = sum(size == 1 for size in groups)
+    expected["whole rows", "groups equal in all categories"] = len(groups)
+    expected["whole rows", "rows of the largest group equal in all categories"] = max(groups)
+    jobs = Counter(table["job"].astype(str)).values()
+    for label, value in (
+        ("groups equal", len(jobs)),
+        ("rows of the largest group equal", max(jobs)),
+    ):
+        expected["sick", f"{label} in all categories but this column's"] = value
+
+    whole = [
+        [x == x and abs(x - round(x)) < 1e-6 for x in row]
+        for row in (
+            [p, t, p + t, p - t] for p, t in zip(numbers["pay"], numbers["tax"], strict=True)
+        )
+    ]
+    for at, which in ((2, "sum"), (3, "difference")):
+        rows_of = [row[at] and not row[0] and not row[1] for row in whole]
+        expected["pay & tax", f"rows where only the {which} is whole"] = sum(rows_of)
+
+    for name, unit in (("age", 1), ("pay", 1e-3), ("tax", 1e-3)):
+        column = numbers[name]
+        gaps = [
+            abs(y - (x + z) / 2)
+            for x, y, z in zip(column, column[1:], column[2:], strict=False)
+            if x != z
+        ]
+        for label, reach in (("mean", 1e-7), ("rounded mean", unit / 2 + 1e-7)):
+            feature = f"rows at the {label} of the rows before and after"
+            expected[name, feature] = sum(gap <= reach for gap in gaps)
+
+    parts: dict[str, list[int]] = {"sick": table["sick"].astype(int).tolist()}
+    parts["job"] = [{"a": 0, "b": 1, "c": 2}.get(job, 3) for job in table["job"]]
+    for name in NUMBERS:
+        there = sorted(x for x in numbers[name] if x == x)
+        cuts = [there[((len(there) - 1) * part + 1) // 3] for part in (1, 2)]
+        parts[name] = [sum(x >= cut for cut in cuts) if x == x else 3 for x in numbers[name]]
+    for names in combinations(SCHEMA.names, 3):
+        information = 0.0
+        for size in (1, 2, 3):
+            for some in combinations(names, size):
+                counts = Counter(zip(*(parts[name] for name in some), strict=True)).values()
+                entropy = -sum(k / ROWS * math.log(k / ROWS) for k in counts)
+                information -= (-1) ** (size + 1) * entropy
+        expected[" & ".join(names), "information beyond pairs"] = information
+
+    def apart(one: tuple[float, ...], other: tuple[float, ...], d: int) -> float:
+        ranges = [upper - lower for lower, upper in (c.bounds for c in SCHEMA.columns[:3])]
+        if repr(one[3:d]) != repr(other[3:d]):
+            return 0.05
+        return max(
+            0.0 if repr(x) == repr(y) else abs(x - y) / range if x == x and y == y else 0.05
+            for x, y, range in zip(one, other, ranges, strict=False)
+        )
+
+    for d, part in ((3, "numbers"), (5, "columns")):
+        near = [min(apart(row, other, d) for other in known) for row in rows]
+        label = f"of a known record in all {part}"
+        expected["whole rows", f"distance of the row nearest to a known record in all {part}"] = (
+            min(near)
+        )
+        for radius in (0.001, 0.01):
+            expected["whole rows", f"rows within {radius:g} {label}"] = sum(
+                gap <= radius + 1e-9 for gap in near
+            )
+
     for one, value in expected.items():
         assert found[one] == pytest.approx(value, abs=1e-7), one
 
@@ -193,6 +269,63 @@ def echoes(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return table.assign(pay=half.ravel().clip(-5, 15).round(3))
 
 
+def nobody_sick_after_c(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    del rng
+    return table.assign(sick=table["sick"].where(table["job"].shift() != "c", 0))
+
+
+def jobless_pair(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    at = rng.choice(np.flatnonzero(table["sick"] == rng.integers(0, 2)), 2, replace=False)
+    return table.assign(job=table["job"].where(~table.index.isin(at)))
+
+
+def jobless_alone(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    at = [rng.choice(np.flatnonzero(table["sick"] == sick)) for sick in (0, 1)]
+    return table.assign(job=table["job"].where(~table.index.isin(at)))
+
+
+def whole_sums(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    at = rng.integers(0, ROWS, 5)
+    table.loc[at, "pay"] = (table["pay"].round(0) - table["tax"] % 1)[at]
+    return table
+
+
+def shared_decimals(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    at = rng.integers(0, ROWS, 5)
+    table.loc[at, "pay"] = (table["pay"].round(0) + table["tax"] % 1)[at]
+    return table
+
+
+def interpolated(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    pay = table["pay"].to_numpy().copy()
+    at = rng.choice(np.arange(1, ROWS - 1, 2), 3, replace=False)
+    pay[at] = ((pay[at - 1] + pay[at + 1]) / 2).round(3)
+    return table.assign(pay=pay)
+
+
+def third_third(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Thirds of two columns give that of another one, though any two columns are independent."""
+    del rng
+    third = (table[["age", "pay"]].rank(method="first") - 1) // (ROWS // 3)
+    wanted = (third["age"] + third["pay"]) % 3
+    tax = table["tax"].sort_values().to_numpy()
+    return table.assign(tax=tax[wanted.rank(method="first").astype(int) - 1])
+
+
+def near_another(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    record = OTHERS.iloc[rng.integers(0, len(OTHERS))]
+    table.loc[rng.integers(0, ROWS), :] = record
+    return table.assign(**{name: moved(table[name], rng) for name in ("pay", "tax")})
+
+
+def moved(column: pd.Series, rng: np.random.Generator) -> pd.Series:
+    return column.astype(float) + rng.uniform(0.001, 0.009, len(column)).round(3)
+
+
+def away_from_others(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return table.assign(**{name: moved(table[name], rng) for name in ("pay", "tax")})
+
+
 def extreme_among_cooks(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     table["tax"] = table["tax"].clip(2, 8)
     first, *_ = np.flatnonzero(table["job"] == "b")
@@ -241,6 +374,13 @@ def held_out(inside: Write, outside: Write, trials: int = 80) -> float:
         (sum_of_columns, unchanged),
         (parity, unchanged),
         (echoes, unchanged),
+        (nobody_sick_after_c, unchanged),
+        (jobless_alone, jobless_pair),
+        (whole_sums, unchanged),
+        (shared_decimals, unchanged),
+        (interpolated, unchanged),
+        (third_third, unchanged),
+        (near_another, away_from_others),
         (extreme_among_cooks, clipped_only),
     ],
 )
@@ -254,6 +394,12 @@ def test_planted_leaks_are_caught(inside: Any, outside: Any) -> None:
         pytest.param(copies_any, marks=pytest.mark.ci),
         parity,
         pytest.param(echoes, marks=pytest.mark.ci),
+        pytest.param(nobody_sick_after_c, marks=pytest.mark.ci),
+        pytest.param(jobless_alone, marks=pytest.mark.ci),
+        pytest.param(shared_decimals, marks=pytest.mark.ci),
+        pytest.param(interpolated, marks=pytest.mark.ci),
+        pytest.param(third_third, marks=pytest.mark.ci),
+        pytest.param(near_another, marks=pytest.mark.ci),
     ],
 )
 def test_what_is_alike_in_both_worlds_is_not(honest: Any) -> None:

@@ -52,19 +52,20 @@ def digits_values(view: Beside) -> FloatArray:
 DIGITS = FeatureGroup(digits_names, digits_values)
 
 
-def _whole(numbers: FloatArray) -> BoolArray:
+def whole(numbers: FloatArray) -> BoolArray:
+    """Which numbers are whole, up to `CLOSE`; a missing one never is."""
     found: BoolArray = np.abs(numbers - np.rint(numbers)) <= CLOSE
     return found
 
 
 def _written(numbers: FloatArray) -> FloatArray:
     scales = [*(10.0**k for k in DECIMALS), 4.0]
-    found = np.stack([_whole(numbers * scale).sum(axis=-1) for scale in scales], axis=-1)
+    found = np.stack([whole(numbers * scale).sum(axis=-1) for scale in scales], axis=-1)
     return found.reshape(len(found), -1).astype(np.float64)
 
 
 def _last(view: Beside) -> FloatArray:
-    moved = view.stack.numbers * 10.0 ** _decimals(view.target.numbers[0])
+    moved = view.stack.numbers * 10.0 ** decimals(view.target.numbers[0])
     digits = np.floor(np.abs(moved) + CLOSE) % 10
     slots: IntArray = np.where(view.missing, 10, digits).astype(np.int64)
     counts = slot_counts(slots.reshape(-1, view.n_rows), 11)[:, :10]
@@ -72,10 +73,10 @@ def _last(view: Beside) -> FloatArray:
     return found.reshape(view.n_tables, -1).astype(np.float64)
 
 
-def _decimals(target: FloatArray) -> FloatArray:
+def decimals(target: FloatArray) -> FloatArray:
     """Decimals [numeric columns, 1] of the target's numbers; 0 if missing."""
     places = np.arange(MOST_DECIMALS)
-    enough = _whole(target * 10.0**places) | np.isnan(target)
+    enough = whole(target * 10.0**places) | np.isnan(target)
     found: FloatArray = (~enough).cumprod(axis=1).sum(axis=1, keepdims=True).astype(np.float64)
     return found
 

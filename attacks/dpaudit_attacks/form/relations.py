@@ -43,16 +43,20 @@ def _nearby(columns: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
     return tuple(islice(every, most))
 
 
+def places(columns: int, size: int, most: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+    """The columns of each combination [size, combinations], neighbours first."""
+    return np.array(_nearby(columns, size, most), dtype=np.intp).reshape(-1, size).T
+
+
+def joined(names: list[str], size: int, most: int) -> list[str]:
+    """Names of the same combinations."""
+    return [" & ".join(names[at] for at in chosen) for chosen in _nearby(len(names), size, most)]
+
+
 def relations_names(schema: Schema) -> list[FeatureName]:
     """Names of the features; see `relations_values`."""
     numbers = numeric_names(schema)
     columns = numbers + other_names(schema)
-
-    def joined(names: list[str], size: int, most: int) -> list[str]:
-        return [
-            " & ".join(names[at] for at in places) for places in _nearby(len(names), size, most)
-        ]
-
     return [
         *labelled(joined(numbers, 2, MOST_PAIRS), PAIR),
         *labelled(joined(numbers, 3, MOST_SUMS), ("rows where one is the sum of the others",)),
@@ -94,17 +98,17 @@ def relations_values(view: Beside) -> FloatArray:
     """
     numbers = view.stack.numbers
     columns = numbers.shape[1]
-    a, b = _places(columns, 2, MOST_PAIRS)
+    a, b = places(columns, 2, MOST_PAIRS)
     first, second = numbers[:, a], numbers[:, b]
     equal, smaller = (first == second).sum(axis=-1), (first < second).sum(axis=-1)
-    triples = _places(columns, 3, MOST_SUMS)
+    triples = places(columns, 3, MOST_SUMS)
     x, y, z = (numbers[:, at] for at in triples)
     wide = CLOSE * view.widths[triples].max(axis=0)
     sums = np.abs(x + y - z) <= wide
     sums |= np.abs(x + z - y) <= wide
     sums |= np.abs(y + z - x) <= wide
     sides = _sides(view)
-    i, j, k = _places(sides.shape[1], 3, MOST_TRIPLES)
+    i, j, k = places(sides.shape[1], 3, MOST_TRIPLES)
     parity = (sides[:, i] * sides[:, j] * sides[:, k]).sum(axis=-1, dtype=np.int64)
     return np.concatenate(
         [flat([equal, smaller]), sums.sum(axis=-1), parity, _within_categories(view)], axis=1
@@ -112,11 +116,6 @@ def relations_values(view: Beside) -> FloatArray:
 
 
 RELATIONS = FeatureGroup(relations_names, relations_values)
-
-
-def _places(columns: int, size: int, most: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
-    """The columns of each combination [size, combinations]."""
-    return np.array(_nearby(columns, size, most), dtype=np.intp).reshape(-1, size).T
 
 
 def _sides(view: Beside) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
