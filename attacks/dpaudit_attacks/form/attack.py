@@ -17,7 +17,6 @@ from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import ColumnStack, in_blocks, settled
-from dpaudit_attacks.columns import ColumnStack, in_blocks
 from dpaudit_attacks.form.between import BETWEEN
 from dpaudit_attacks.form.bits import BITS
 from dpaudit_attacks.form.crowds import CROWDS
@@ -29,10 +28,9 @@ from dpaudit_attacks.form.nearness import NEARNESS
 from dpaudit_attacks.form.numbers import DIGITS, SPACING
 from dpaudit_attacks.form.relations import MOST_TRIPLES, RELATIONS
 from dpaudit_attacks.form.rows import ABSENCE, ORDER, REPETITION
-from dpaudit_attacks.form.view import Beside, FeatureGroup
 from dpaudit_attacks.form.sums import SUMS
 from dpaudit_attacks.form.triples import TRIPLES
-from dpaudit_attacks.form.view import Beside
+from dpaudit_attacks.form.view import Beside, FeatureGroup
 
 FEATURE_GROUPS: Final = (
     ORDER,
@@ -53,8 +51,7 @@ FEATURE_GROUPS: Final = (
     NEAR_KNOWN,
 )
 
-
-TARGETED: Final = (ORDER, DIGITS, NEARNESS, MOMENTS)
+TARGETED: Final = (ORDER, DIGITS, NEARNESS, MOMENTS, BETWEEN)
 """The groups with features that depend on the target."""
 
 
@@ -73,12 +70,6 @@ class TableForm(ClassifierAttack):
 
     A numeric column has 64 features, 102 if it is continuous, any other column 6; every column two
     more for repeated and known rows, every two columns one of dependence (1,024 at most), every
-    three one (128 at most), columns that may be missing 2 each, and 1 for every two of them (256 at
-    most). Every two numeric columns have 2 for their order (64 pairs at most), every three one for
-    their sums (32 at most), and a numeric column 2 in each category of others (64 pairs at most).
-    24 features are of whole rows, 5 of missing values in rows, and 2 for each number of columns on
-    which rows equal the target. The last are facts of the release as it was written: 16 of the
-    whole, 12 of each column. Features that depend on the target are means over a unit's rows.
     column one of dependence with each column of the next row (1,024 at most), every three two (128
     at most), columns that may be missing 2 each, and 1 for every two of them (256 at most). Every
     two numeric columns have 2 for their order (64 pairs at most), every three one for their sums
@@ -87,7 +78,8 @@ class TableForm(ClassifierAttack):
     whole rows, 6 of their distance to known records if there are numbers, 3 of groups that are
     equal in all categories and 3 without each such column, 5 of missing values in rows, and 2 for
     each number of columns on which rows equal the target. The last are facts of the release as it
-    was written: 16 of the whole, 12 of each column.
+    was written: 16 of the whole, 12 of each column. Features that depend on the target are means
+    over a unit's rows.
     """
 
     classifier: str = CHOSEN
