@@ -34,7 +34,7 @@ from dpaudit.replaying.lockstep import (
     Order,
     Played,
 )
-from dpaudit.replaying.loss import NOTHING_SHOWN, How, Shown, losses
+from dpaudit.replaying.loss import NOTHING_SHOWN, How, ShownAnswers, losses
 from dpaudit.replaying.setting import FIRST, ReplaySetting
 from dpaudit.replaying.subsamples import (
     follows_coins,
@@ -249,9 +249,9 @@ def resting(
     rng = setting.worlds.rng("other answers", 0)
     checks = _Checks(setting, found, tuple(zip(orders, counted, strict=True)), rng)
 
-    def with_(one: Suspect, places: Places) -> Shown:
+    def with_(one: Suspect, places: Places) -> ShownAnswers:
         own = {key: places[key] for key in one.keys & places.keys()}
-        return Shown(shown.keys | one.keys, {**shown.places, **own})
+        return ShownAnswers(shown.keys | one.keys, {**shown.places, **own})
 
     for place in np.argsort(-np.abs(whole.replays.losses), kind="stable"):
         for one in suspects(losses(transcripts[place], used=found.used)):

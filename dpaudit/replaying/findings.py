@@ -18,7 +18,7 @@ from dpaudit.replaying.guarantee import (
 )
 from dpaudit.replaying.identified import WorldsIdentified
 from dpaudit.replaying.judge import DrawPlan, measured
-from dpaudit.replaying.loss import NOTHING_SHOWN, Shown
+from dpaudit.replaying.loss import NOTHING_SHOWN, ShownAnswers
 from dpaudit.replaying.setting import ReplaySetting
 from dpaudit.replaying.transcript import Question, Site, Transcript
 from dpaudit.results.verdict import Verdict
@@ -45,7 +45,7 @@ class ReplayFindings:
     loose: Site | None = None
     idle: tuple[Site, ...] = ()
     coarse: tuple[Site, ...] = ()
-    shown: Shown = NOTHING_SHOWN
+    shown: ShownAnswers = NOTHING_SHOWN
     retried: frozenset[Question] = frozenset()
     redrawn: bool = False
     heard: bool = False
@@ -98,7 +98,7 @@ def proved_by(
     plan: DrawPlan,
     counted: Sequence[Transcript],
     *,
-    shown: Shown | None = None,
+    shown: ShownAnswers | None = None,
     all_released: bool = False,
     confidence: float | None = None,
 ) -> ProvedByReplays:
@@ -115,7 +115,7 @@ def proved_by(
     """
     guarantee = replay_guarantee(setting.spec.claim)
     if shown is None and found.retried:
-        shown = Shown(questions_of(counted) - found.retried)
+        shown = ShownAnswers(questions_of(counted) - found.retried)
     measures = [
         measured(
             one,

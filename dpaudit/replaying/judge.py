@@ -19,7 +19,7 @@ from dpaudit.replaying.guarantee import (
     gaussian_epsilon,
 )
 from dpaudit.replaying.laws import FloatArray, Gaussian, NoiseLaw
-from dpaudit.replaying.loss import How, Influence, Shown, losses, shifts_across, total
+from dpaudit.replaying.loss import How, Influence, ShownAnswers, losses, shifts_across, total
 from dpaudit.replaying.mixtures import Expected, Steering, log_mixed, mixed_numbers, steering
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
@@ -87,7 +87,7 @@ def measured(
     base: World,
     *,
     used: Set[Site] = frozenset(),
-    shown: Shown | None = None,
+    shown: ShownAnswers | None = None,
     all_released: bool = False,
 ) -> tuple[float, float]:
     """The loss of a transcript towards the world that it was drawn from, and its log weight.

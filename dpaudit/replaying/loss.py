@@ -76,7 +76,7 @@ class StepLoss(NamedTuple):
     is_value: bool = False
 
 
-class Shown(NamedTuple):
+class ShownAnswers(NamedTuple):
     """Answers that are shown to influence what is released.
 
     Attributes:
@@ -88,7 +88,7 @@ class Shown(NamedTuple):
     places: Mapping[Question, frozenset[int]] = {}
 
 
-NOTHING_SHOWN: Final = Shown(frozenset())
+NOTHING_SHOWN: Final = ShownAnswers(frozenset())
 
 
 class Influence(NamedTuple):
@@ -99,7 +99,7 @@ class Influence(NamedTuple):
         sign: 1 for a lower limit of the loss, -1 for an upper one.
     """
 
-    shown: Shown | None
+    shown: ShownAnswers | None
     sign: int
 
     def limited(self, loss: StepLoss) -> StepLoss:

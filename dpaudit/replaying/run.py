@@ -60,7 +60,7 @@ from dpaudit.replaying.lockstep import (
     opened_worlds,
     same,
 )
-from dpaudit.replaying.loss import How, Shown, losses
+from dpaudit.replaying.loss import How, ShownAnswers, losses
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.setting import FIRST, FURTHER, ReplaySetting, streams
 from dpaudit.replaying.sums import settled
@@ -298,7 +298,9 @@ def _replayed(setting: ReplaySetting, replays: int, started: float) -> ReplayRec
     judge = partial(proved_by, setting, found, plan, counted)
     judged = judge()
     if not judged.above:
-        found.redrawn = bool(found.retried) and judge(shown=Shown(questions_of(counted))).above
+        found.redrawn = (
+            bool(found.retried) and judge(shown=ShownAnswers(questions_of(counted))).above
+        )
         found.open_use = not found.redrawn and judge(all_released=True).above
     found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
     if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):

@@ -23,8 +23,8 @@ SHIPPED = [one for one in libraries() if "dpaudit_generators" in str(one.adapter
 
 def test_libraries_are_registered() -> None:
     assert [one.name for one in SHIPPED] == [
-        *("ctgan", "datasynthesizer", "diffprivlib", "dpmm"),
-        *("opacus", "opendp", "privsyn-core", "smartnoise-synth"),
+        *("ctgan", "datasynthesizer", "diffprivlib", "dp-cgans", "dpmm", "opacus", "opendp"),
+        *("pac-synth", "privsyn-core", "smartnoise-synth", "synthpriv"),
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpaudit.replaying.as_numbers import NoisyNumbers
 from dpaudit.replaying.laws import Laplace
-from dpaudit.replaying.loss import Influence, Shown, losses, total
+from dpaudit.replaying.loss import Influence, ShownAnswers, losses, total
 from dpaudit.replaying.transcript import Question, Site, Transcript
 from steps import noisy_step
 
@@ -84,6 +84,6 @@ def test_numbers_that_are_selected_from_are_not_plain() -> None:
 
 def test_only_the_numbers_that_count_have_a_loss() -> None:
     assert total(losses(SEVERAL)) == pytest.approx(3.01)
-    shown = Shown(frozenset({key(0)}), {key(0): frozenset({0, 2})})
+    shown = ShownAnswers(frozenset({key(0)}), {key(0): frozenset({0, 2})})
     assert total(losses(SEVERAL, influence=Influence(shown, 1))) == pytest.approx(1.0)
-    assert total(losses(SEVERAL, influence=Influence(Shown(frozenset()), 1))) == 0.0
+    assert total(losses(SEVERAL, influence=Influence(ShownAnswers(frozenset()), 1))) == 0.0

@@ -35,26 +35,20 @@ class AggregateSeeded:
         """Records of the fitted model; what it leaves empty is drawn from the public domain."""
         drawn = Dataset.raw_data_to_data_frame(self.model.sample(n))
         rng = np.random.default_rng(seed)
+        found = {c["name"]: self._filled(drawn[c["name"]], c, rng) for c in self.columns}
         if self.is_public:
-            codes = {
-                name: self._filled(drawn[name], rng.integers(size, size=len(drawn)))
-                for name, size in self.cells.sizes.items()
-            }
-            return self.cells.decoded(pd.DataFrame(codes).astype(int), rng)
-        found = {}
-        for column in self.columns:
-            name = column["name"]
-            if "categories" in column:
-                known = {str(one): one for one in column["categories"]}
-                anything = rng.choice(list(known), size=len(drawn))
-                found[name] = self._filled(drawn[name], anything).map(known)
-                continue
-            anything = rng.uniform(column["lower"], column["upper"], size=len(drawn))
-            numbers = pd.to_numeric(self._filled(drawn[name], anything))
-            found[name] = numbers.round().astype(int) if column["kind"] == "integer" else numbers
+            return self.cells.decoded(pd.DataFrame(found), rng)
         return pd.DataFrame(found)
 
-    @staticmethod
-    def _filled(values, anything):
-        """The values, with something public where the library says nothing."""
-        return pd.Series(np.where(values == "", anything.astype(str), values))
+    def _filled(self, values, column, rng):
+        """A column of text as numbers and categories of the schema, without gaps."""
+        if self.is_public:
+            known = {str(code): code for code in range(self.cells.sizes[column["name"]])}
+        elif "categories" in column:
+            known = {str(one): one for one in column["categories"]}
+        else:
+            anything = rng.uniform(column["lower"], column["upper"], size=len(values))
+            numbers = pd.to_numeric(values.where(values != "")).fillna(pd.Series(anything))
+            return numbers.round().astype(int) if column["kind"] == "integer" else numbers
+        anything = rng.choice(list(known), size=len(values))
+        return pd.Series(np.where(values == "", anything, values)).map(known)
