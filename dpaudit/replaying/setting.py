@@ -9,14 +9,8 @@ import numpy as np
 
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.plugins.protocols import World
-from dpaudit.replaying.lockstep import (
-    Order,
-    Played,
-    Worlds,
-)
-from dpaudit.replaying.subsamples import (
-    with_other_rows,
-)
+from dpaudit.replaying.lockstep import Order, Played, Worlds
+from dpaudit.replaying.subsamples import with_other_rows
 from dpaudit.seeds import Stream
 
 FIRST: Final = 10

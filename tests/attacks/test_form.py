@@ -16,9 +16,12 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
+from dpaudit_attacks.columns import ColumnStack
 from dpaudit_attacks.form import TableForm, dependence
+from dpaudit_attacks.form.attack import FEATURE_GROUPS
 from dpaudit_attacks.form.bits import FINE
 from dpaudit_attacks.form.rows import MOST_PAIRS, WHOLE, order_names
+from dpaudit_attacks.form.view import Beside
 from samples import game_view
 
 SCHEMA = Schema(
@@ -50,6 +53,28 @@ def measured(
     assert len(set(names)) == len(names) == len(values)
     assert np.isfinite(values).all()
     return {tuple(name): value for name, value in zip(names, values.tolist(), strict=True)}
+
+
+def test_each_group_says_whether_it_depends_on_the_target() -> None:
+    """Of a unit's rows only groups that do are averaged: one that hides it sees the first alone."""
+    other = pd.DataFrame({"age": [75], "pay": [9.0], "job": ["a"], "sick": [0]})
+    rounded = pd.DataFrame({"age": 50, "pay": [3.0, 3.3, 4.0], "job": "a", "sick": 0})  # 3.5
+    stack, known = (
+        ColumnStack.of(values_of_table(SCHEMA.canonical(table), SCHEMA)[None], SCHEMA)
+        for table in (pd.concat([ROWS, rounded]), ROWS)
+    )
+    first, second = (
+        Beside(
+            SCHEMA,
+            stack,
+            ColumnStack.of(values_of_table(SCHEMA.canonical(target), SCHEMA)[None], SCHEMA),
+            known,
+        )
+        for target in (TARGET, other)
+    )
+    for group in FEATURE_GROUPS:
+        same = np.array_equal(group.values(first), group.values(second))
+        assert same != group.of_target, group.values.__name__
 
 
 @pytest.mark.parametrize(

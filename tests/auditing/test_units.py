@@ -85,48 +85,51 @@ LAPLACE = {1: 1.0, 3: 1.0, 10: 0.5}
 """Epsilon per row by the number of rows: small claims need few models to contradict them."""
 
 
-@pytest.mark.parametrize(
+K_ROWS = pytest.mark.parametrize(
     "rows", [pytest.param(1, marks=pytest.mark.ci), 3, pytest.param(10, marks=pytest.mark.ci)]
 )
+
+
+def audited_by_unit(
+    generator: str, rows: int, *, claim: dict[str, float], noise: dict[str, float]
+) -> dpaudit.AuditResult:
+    """An audit of the unit with so many rows, of counts with noise meant for one row."""
+    return audit_by_keywords(
+        generator,
+        with_unit_of(rows),
+        schema=BINARY,
+        parameters=noise,
+        access="released",
+        target="unit:0",
+        shadow_models=120,
+        jobs=1,
+        **claim,
+    )
+
+
+@K_ROWS
 def test_a_claim_per_unit_of_laplace_counts_is_kept_and_one_per_row_is_not(rows: int) -> None:
     per_row = LAPLACE[rows]
-    settings: dict[str, Any] = {
-        "schema": BINARY,
-        "parameters": {"epsilon": per_row},
-        "access": "released",
-        "target": "unit:0",
-        "shadow_models": 120,
-        "jobs": 1,
-    }
-    table = with_unit_of(rows)
-    kept = audit_by_keywords("laplace-histogram", table, epsilon=rows * per_row, **settings)
+    noise = {"epsilon": per_row}
+    whole = {"epsilon": rows * per_row}
+    kept = audited_by_unit("laplace-histogram", rows, claim=whole, noise=noise)
     assert kept.verdict is not dpaudit.Verdict.VIOLATION
     if rows > 1:
-        found = audit_by_keywords("laplace-histogram", table, epsilon=per_row, **settings)
+        found = audited_by_unit("laplace-histogram", rows, claim=noise, noise=noise)
         assert found.verdict is dpaudit.Verdict.VIOLATION
         assert found.proved is not None
         assert found.proved <= rows * per_row
         assert found.claim.unit == "patient"
 
 
-@pytest.mark.parametrize(
-    "rows", [pytest.param(1, marks=pytest.mark.ci), 3, pytest.param(10, marks=pytest.mark.ci)]
-)
+@K_ROWS
 def test_a_claim_per_unit_of_gaussian_counts_is_kept_and_one_per_row_is_not(rows: int) -> None:
-    mu = 0.8
-    settings: dict[str, Any] = {
-        "schema": BINARY,
-        "parameters": {"mu": mu},
-        "access": "released",
-        "target": "unit:0",
-        "shadow_models": 120,
-        "jobs": 1,
-    }
-    table = with_unit_of(rows)
-    kept = audit_by_keywords("gaussian-marginals", table, mu=rows * mu, **settings)
+    noise = {"mu": 0.8}
+    whole = {"mu": rows * 0.8}
+    kept = audited_by_unit("gaussian-marginals", rows, claim=whole, noise=noise)
     assert kept.verdict is not dpaudit.Verdict.VIOLATION
     if rows > 1:
-        found = audit_by_keywords("gaussian-marginals", table, mu=mu, **settings)
+        found = audited_by_unit("gaussian-marginals", rows, claim=noise, noise=noise)
         assert found.verdict is dpaudit.Verdict.VIOLATION
 
 

@@ -51,15 +51,12 @@ FEATURE_GROUPS: Final = (
     NEAR_KNOWN,
 )
 
-TARGETED: Final = (ORDER, DIGITS, NEARNESS, MOMENTS, BETWEEN)
-"""The groups with features that depend on the target."""
-
 
 def _of_rows(group: FeatureGroup, views: list[Beside]) -> FloatArray:
     """The features of a group; of a unit's rows, those that depend on them are averaged."""
     first, *others = views
     values = group.values(first)
-    if not others or group not in TARGETED:
+    if not others or not group.of_target:
         return values
     return settled(np.mean([values, *(group.values(view) for view in others)], axis=0))
 

@@ -42,4 +42,4 @@ def between_values(view: Beside) -> FloatArray:
     return flat([(apart <= reach).sum(axis=-1) for reach in (exact, unit / 2 + exact)])
 
 
-BETWEEN = FeatureGroup(between_names, between_values)
+BETWEEN = FeatureGroup(between_names, between_values, of_target=True)

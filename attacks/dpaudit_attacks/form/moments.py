@@ -62,4 +62,4 @@ def moments_values(view: Beside) -> FloatArray:
     return flat([settled(one) for one in found])
 
 
-MOMENTS = FeatureGroup(moments_names, moments_values)
+MOMENTS = FeatureGroup(moments_names, moments_values, of_target=True)

@@ -84,7 +84,7 @@ def nearness_values(view: Beside) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-NEARNESS = FeatureGroup(nearness_names, nearness_values)
+NEARNESS = FeatureGroup(nearness_names, nearness_values, of_target=True)
 
 
 def _numbers(view: Beside) -> FloatArray:

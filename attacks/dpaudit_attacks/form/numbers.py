@@ -49,7 +49,7 @@ def digits_values(view: Beside) -> FloatArray:
     return np.concatenate([written, _last(view)], axis=1)
 
 
-DIGITS = FeatureGroup(digits_names, digits_values)
+DIGITS = FeatureGroup(digits_names, digits_values, of_target=True)
 
 
 def whole(numbers: FloatArray) -> BoolArray:

@@ -65,7 +65,7 @@ def order_values(view: Beside) -> FloatArray:
     return np.concatenate([_numeric(view), _other(view)], axis=1)
 
 
-ORDER = FeatureGroup(order_names, order_values)
+ORDER = FeatureGroup(order_names, order_values, of_target=True)
 
 
 def _numeric(view: Beside) -> FloatArray:

@@ -26,10 +26,10 @@ def triples_names(schema: Schema) -> list[FeatureName]:
 def triples_values(view: Beside) -> FloatArray:
     """Interaction information, in nats, of three columns (McGill 1954).
 
-    That is what two columns together tell of the third beyond what each tells: mutual information
-    given the third, minus mutual information. Negative if the three share what they tell. Numbers
-    are in three groups between the tertiles of their own synthetic table; categories in at most
-    three groups of neighbours.
+    The mutual information of two columns given the third, minus their mutual information: positive
+    if two together say more about the third than each alone, negative if what they say is the same.
+    Numbers are in three groups between the tertiles of their own synthetic table; categories in at
+    most three groups of neighbours.
 
     Args:
         view: M tables.

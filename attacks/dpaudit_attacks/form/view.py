@@ -88,10 +88,12 @@ class FeatureGroup(NamedTuple):
     Attributes:
         names: Their names, which follow from the schema.
         values: Features [M, f] of some tables.
+        of_target: Whether features depend on the target.
     """
 
     names: Callable[[Schema], list[FeatureName]]
     values: Callable[[Beside], FloatArray]
+    of_target: bool = False
 
 
 def numeric_names(schema: Schema) -> list[str]:
