@@ -113,6 +113,17 @@ def one_pool() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_power_cuts() -> Iterator[None]:
+    """Run folders of this process need not outlive the machine: each trial waits for the disk."""
+    from dpaudit.game import store
+
+    assert store.SYNCHRONOUS == "FULL"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "SYNCHRONOUS", "OFF")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def one_look() -> Iterator[None]:
     """What is installed, and what this repository's code imports, is looked up once."""
     from remembered import looked_up_once

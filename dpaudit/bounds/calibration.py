@@ -173,13 +173,6 @@ def choose_calibration(
     return best
 
 
-class _Line(NamedTuple):
-    """A regression line and its penalised loss, in nats."""
-
-    calibration: GuessCalibration
-    loss: float
-
-
 def log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
     """The regression alone: no abstention, and hardly any difference in weight.
 
@@ -193,38 +186,60 @@ def log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
     Returns:
         The line: all that bets need.
     """
-    best, *others = (_fitted_line(scores, member, *shares) for shares in _WINSOR)
-    for line in others:
-        if line.loss < best.loss - _BY_CHANCE:
-            best = line
-    return best.calibration
-
-
-def _fitted_line(scores: FloatArray, member: BoolArray, below: float, above: float) -> _Line:
-    low, high = (float(edge) for edge in np.quantile(scores, [below, 1.0 - above]))
-    clipped = np.clip(scores, low, high)
-    centre, spread = float(clipped.mean()), float(clipped.std())
-    if spread <= 1e-12 * max(1.0, abs(centre)):
-        return _Line(GuessCalibration(low, high, 0.0, 0.0, 0.0, 1.0), math.inf)
-    unit = (clipped - centre) / spread
-    design = np.stack([np.ones_like(unit), unit])
-    ridge = np.array([0.0, 2.0 * _RIDGE])
-    line = np.zeros(2)
-    for _ in range(_STEPS):  # Newton's method
-        success = expit(line @ design)
-        down = design @ (success - member) + ridge * line
-        curve = (design * (success * (1.0 - success))) @ design.T + np.diag(ridge)
-        step = np.linalg.solve(curve, down)
-        line -= np.clip(step, -_LONGEST, _LONGEST)
-        if np.abs(step).max() < _CLOSE:
-            break
-    odds = line @ design
-    loss = np.logaddexp(0.0, np.where(member, -odds, odds)).sum() + _RIDGE * line[1] ** 2
-    intercept, slope = line[0], line[1] / spread
-    calibration = GuessCalibration(
-        low, high, float(intercept - slope * centre), float(slope), 0.0, 1.0
+    below, above = np.transpose(_WINSOR)
+    low, high = np.quantile(scores, below), np.quantile(scores, 1.0 - above)
+    clipped = np.clip(scores, low[:, None], high[:, None])
+    centre, spread = clipped.mean(axis=1), clipped.std(axis=1)
+    varies = spread > 1e-12 * np.maximum(1.0, np.abs(centre))
+    spread = np.where(varies, spread, 1.0)
+    intercept, slope, loss = _regressions((clipped - centre[:, None]) / spread[:, None], member)
+    loss = np.where(varies, loss, math.inf)
+    slope = np.where(varies, slope / spread, 0.0)
+    intercept = np.where(varies, intercept - slope * centre, 0.0)
+    best = 0
+    for other in range(1, len(_WINSOR)):
+        if loss[other] < loss[best] - _BY_CHANCE:
+            best = other
+    return GuessCalibration(
+        low=float(low[best]),
+        high=float(high[best]),
+        intercept=float(intercept[best]),
+        slope=float(slope[best]),
+        margin=0.0,
+        top=1.0,
     )
-    return _Line(calibration, float(loss))
+
+
+class _Regressions(NamedTuple):
+    """Logistic regressions and their penalised losses, in nats; shape (k,)."""
+
+    intercept: FloatArray
+    slope: FloatArray
+    loss: FloatArray
+
+
+def _regressions(unit: FloatArray, member: BoolArray) -> _Regressions:
+    """Fits each row of standardised scores alone, of shape (k, n), by Newton's method."""
+    a, b = np.zeros(len(unit)), np.zeros(len(unit))
+    unfinished = np.ones(len(unit), dtype=bool)
+    for _ in range(_STEPS):
+        success = expit(a[:, None] + b[:, None] * unit)
+        missed, weight = success - member, success * (1.0 - success)
+        moved, turned = missed.sum(axis=1), (missed * unit).sum(axis=1) + 2.0 * _RIDGE * b
+        first, mixed = weight.sum(axis=1), (weight * unit).sum(axis=1)
+        second = (weight * unit**2).sum(axis=1) + 2.0 * _RIDGE
+        size = first * second - mixed**2
+        steps = np.stack([second * moved - mixed * turned, first * turned - mixed * moved]) / size
+        a, b = (
+            old - np.where(unfinished, np.clip(step, -_LONGEST, _LONGEST), 0.0)
+            for old, step in zip((a, b), steps, strict=True)
+        )
+        unfinished &= np.abs(steps).max(axis=0) >= _CLOSE
+        if not unfinished.any():
+            break
+    odds = a[:, None] + b[:, None] * unit
+    loss = np.logaddexp(0.0, np.where(member, -odds, odds)).sum(axis=1) + _RIDGE * b**2
+    return _Regressions(a, b, loss)
 
 
 def _candidates(line: GuessCalibration, size: FloatArray) -> Iterator[GuessCalibration]:

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dpaudit.bounds.inputs import FloatArray
+from dpaudit.bounds.inputs import BoolArray, FloatArray
 from dpaudit.errors import SettingsError
 
 _BETS: Final = 1.0 - np.geomspace(1e-3, 0.999, 24)
@@ -59,28 +59,36 @@ def mean_lower(values: FloatArray, *, confidence: float) -> float:
     return low
 
 
-def mean_exceeds(values: FloatArray, mean: float, *, confidence: float) -> bool:
+def mean_exceeds(values: FloatArray, mean: float | FloatArray, *, confidence: float) -> BoolArray:
     """Whether the mean of non-negative values is shown to exceed this one.
 
     As `mean_lower`: the capital does not increase in the mean.
+
+    Args:
+        values: Shape (..., n).
+        mean: Above 0; a shape that broadcasts with (...).
+        confidence: One-sided.
+
+    Returns:
+        Shape (...).
     """
-    return _log_capital(values, mean) >= -math.log1p(-confidence)
-
-
-def _log_capital(values: FloatArray, mean: float) -> float:
+    mean = np.asarray(mean)[..., None]
     ratios = np.minimum(values, 1e250 * mean) / mean
-    logs = np.log1p(_BETS[:, None] * (ratios[None, :] - 1.0)).sum(axis=1)
-    most = logs.max()
-    return float(most + np.log(np.exp(logs - most).sum() / len(_BETS)))
+    logs = np.log1p(_BETS[:, None] * (ratios[..., None, :] - 1.0)).sum(axis=-1)
+    most = logs.max(axis=-1)
+    capital = most + np.log(np.exp(logs - most[..., None]).sum(axis=-1) / len(_BETS))
+    return np.asarray(capital >= -math.log1p(-confidence))
 
 
-def hockey_stick(losses: FloatArray, log_weights: FloatArray, epsilon: float) -> FloatArray:
+def hockey_stick(
+    losses: FloatArray, log_weights: FloatArray, epsilon: float | FloatArray
+) -> FloatArray:
     """Unbiased estimates of the hockey-stick divergence at epsilon, one for each replay.
 
     Args:
-        losses: The privacy loss of each replay, perhaps infinite; shape (n,).
-        log_weights: log P(y) - log Q(y) of each.
-        epsilon: The epsilon.
+        losses: The privacy loss of each replay, perhaps infinite; shape (..., n).
+        log_weights: log P(y) - log Q(y) of each; shape (..., n).
+        epsilon: One epsilon, or several: a shape that broadcasts with (..., n).
     """
     share = -np.expm1(np.minimum(epsilon - np.asarray(losses), 0.0))
     return np.asarray(share * np.exp(np.minimum(log_weights, 700.0)))
@@ -119,7 +127,7 @@ def replayed_epsilon(
     if delta == 0:
         return max(0.0, float(np.max(losses)))
 
-    def rejected(epsilon: float) -> bool:
+    def rejected(epsilon: float) -> BoolArray:
         found = hockey_stick(losses, log_weights, epsilon)
         return mean_exceeds(found, delta, confidence=confidence)
 

@@ -1,8 +1,9 @@
 """The run folder: one SQLite file, one transaction per finished trial, one writer.
 
-Write-ahead log with `synchronous=FULL`: a trial acknowledged is on disk. The writer holds `flock`
-on the folder, which the system releases when the process dies; a lock file that merely exists would
-block resuming for ever. Not for network file systems: SQLite's locks do not hold there.
+A write-ahead log that is synchronised at each trial: a trial acknowledged is on disk. The writer
+holds `flock` on the folder, which the system releases when the process dies; a lock file that
+merely exists would block resuming for ever. Not for network file systems: SQLite's locks do not
+hold there.
 
 Private values are kept only as digests that confirm no guess without the folder's salt; random
 streams are named after the unsalted digests, which never leave the process.
@@ -50,6 +51,8 @@ STORE_FILE = "trials.sqlite"
 LOG_FILE = "workers.log"
 """Name of the file of a run folder for what generators print and raise: never to be shared."""
 
+SYNCHRONOUS = "FULL"
+"""SQLite's setting: what was committed outlives a power cut, not only the program."""
 ABSENT = "not there"
 """The version entry of software that a run does not use."""
 BUSY_SECONDS = 60.0
@@ -96,7 +99,7 @@ class RunFolder:
                 )
                 try:
                     self._db.execute("PRAGMA journal_mode=WAL")
-                    self._db.execute("PRAGMA synchronous=FULL")
+                    self._db.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
                     self._db.executescript(_AUDIT + TABLE)
                     self._require_columns()
                     used = self._check()

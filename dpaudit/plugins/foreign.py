@@ -7,6 +7,7 @@ This keeps accidents and carelessness from affecting the verdict; it is not a sa
 from __future__ import annotations
 
 import math
+import operator
 import pickle
 import random
 import time
@@ -26,14 +27,14 @@ from dpaudit.plugins.exits import exits_refused
 _TOOLS: tuple[ModuleType, ...] = (math, random, time, np, np.linalg, np.random, pd)
 """Modules that the game works with and that a generator might patch."""
 
+_GONE = object()
+"""Stands for what foreign code deleted."""
+
 _OWN = {module: dict(vars(module)) for module in _TOOLS}
 """Their content before any foreign code was imported."""
 
 _patches: dict[tuple[ModuleType, str], Any] = {}
 """The patches of foreign code: it sees them whenever it runs."""
-
-_GONE = object()
-"""Stands for what foreign code deleted."""
 
 
 @contextmanager
@@ -69,13 +70,15 @@ def patches_apart() -> Iterator[None]:
         yield
     finally:
         _patches.clear()
-        for module, own in _OWN.items():
-            found = vars(module)
-            for name, value in own.items():
-                if found.get(name, _GONE) is not value:
-                    _patches[module, name] = found.get(name, _GONE)
-        for module, name in _patches:
-            _put(module, name, _OWN[module][name])
+        own: dict[tuple[ModuleType, str], Any] = {}
+        for module, before in _OWN.items():
+            now = vars(module)  # names that were added come last
+            if len(now) < len(before) or not all(map(operator.is_, before.values(), now.values())):
+                for name, value in before.items():
+                    if now.get(name, _GONE) is not value:
+                        own[module, name], _patches[module, name] = value, now.get(name, _GONE)
+        for (module, name), value in own.items():
+            _put(module, name, value)
 
 
 def pickled(

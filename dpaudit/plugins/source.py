@@ -505,10 +505,10 @@ def required(wanted: Iterable[str], known: Mapping[str, Distribution]) -> set[st
 
 def _info_folders(entry: Path) -> list[Path]:
     try:
-        inside = sorted(entry.iterdir())
+        inside = sorted(os.listdir(entry))
     except OSError:  # an archive, or nothing at all
         return []
-    return [path for path in inside if path.suffix in (".dist-info", ".egg-info")]
+    return [entry / name for name in inside if name.endswith((".dist-info", ".egg-info"))]
 
 
 def _stamp(file: Path) -> tuple[int, int]:

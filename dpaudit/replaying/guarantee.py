@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -57,10 +58,20 @@ class ReplayGuarantee(ABC):
     def level_of(self, epsilon: float, divergence: float) -> float:
         """The smallest level whose curve allows this hockey-stick divergence at epsilon."""
 
-    def may_exceed(self, replays: Replays, level: float, *, at: float, confidence: float) -> bool:
-        """Whether `proved` may exceed a level: quicker, and often False where it does not."""
-        del replays, level, at, confidence
-        return True
+    @abstractmethod
+    def promising(
+        self, points: Sequence[float], groups: Replays, level: float, *, confidence: float
+    ) -> list[float]:
+        """The epsilons at which `proved` may exceed a level in at least half of the groups.
+
+        Quicker than `proved`, which searches for the largest level that is shown.
+
+        Args:
+            points: Some of `points`.
+            groups: Replays of several groups; shape (groups, n).
+            level: The level.
+            confidence: One-sided.
+        """
 
     @property
     def points(self) -> tuple[float, ...]:
@@ -85,12 +96,15 @@ class EpsilonReplays(ReplayGuarantee):
         del at
         return replayed_epsilon(*replays, delta=self.delta, confidence=confidence)
 
-    def may_exceed(self, replays: Replays, level: float, *, at: float, confidence: float) -> bool:
-        """Tests this level alone; `proved` searches for the largest epsilon that is shown."""
-        del at
+    def promising(
+        self, points: Sequence[float], groups: Replays, level: float, *, confidence: float
+    ) -> list[float]:
+        """Tests this level alone."""
         if level <= 0 or self.delta == 0:
-            return True
-        return mean_exceeds(hockey_stick(*replays, level), self.delta, confidence=confidence)
+            return [*points]
+        values = hockey_stick(*groups, level)
+        above = mean_exceeds(values, self.delta, confidence=confidence)
+        return [*points] if 2 * above.sum() >= len(above) else []
 
     def level_of(self, epsilon: float, divergence: float) -> float:
         """ε itself if the divergence exceeds δ."""
@@ -112,11 +126,16 @@ class _AtOneEpsilon(ReplayGuarantee):
     def allowed(self, epsilon: float, level: float) -> float:
         """The largest divergence at epsilon that proves no more than a level, which is above 0."""
 
-    def may_exceed(self, replays: Replays, level: float, *, at: float, confidence: float) -> bool:
-        """Tests one divergence alone; `proved` searches for the largest that is shown."""
-        allowed = self.allowed(at, level) if level > 0 else 0.0
-        values = hockey_stick(*replays, at)
-        return allowed <= 0 or mean_exceeds(values, allowed, confidence=confidence)
+    def promising(
+        self, points: Sequence[float], groups: Replays, level: float, *, confidence: float
+    ) -> list[float]:
+        """Tests one divergence alone at each of these epsilons."""
+        allowed = np.array([self.allowed(at, level) if level > 0 else 0.0 for at in points])
+        values = hockey_stick(*groups, np.reshape(points, (-1, 1, 1)))
+        mean = np.where(allowed > 0, allowed, 1.0)[:, None]
+        above = mean_exceeds(values, mean, confidence=confidence).sum(axis=1)
+        found = (allowed <= 0) | (2 * above >= values.shape[1])
+        return [at for at, one in zip(points, found, strict=True) if one]
 
 
 @dataclass(frozen=True)

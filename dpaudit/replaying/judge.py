@@ -168,19 +168,16 @@ def draw_plan(
     for base in (World.IN, World.OUT):
         for tilt in (*TILTS, *_FINER) if pilot.tosses else TILTS:
             drawn = _simulated(steps, pilot.tosses, base, float(tilt), replays * _SIMULATED, rng)
-            groups = [
-                Replays(drawn.losses[at::_SIMULATED], drawn.log_weights[at::_SIMULATED])
-                for at in range(0, _SIMULATED, 4)
-            ]
-            for at in guarantee.points:
-                above = [
-                    guarantee.may_exceed(one, best, at=at, confidence=confidence) for one in groups
-                ]
-                if 2 * sum(above) < len(groups):
-                    continue  # the median is not above the best either
+            groups = Replays(*(part.reshape(replays, _SIMULATED).T[::4].copy() for part in drawn))
+            left = [*guarantee.points]
+            while left := guarantee.promising(left, groups, best, confidence=confidence):
+                at, *left = left
                 value = float(
                     np.median(
-                        [guarantee.proved(one, at=at, confidence=confidence) for one in groups]
+                        [
+                            guarantee.proved(Replays(*one), at=at, confidence=confidence)
+                            for one in zip(*groups, strict=True)
+                        ]
                     )
                 )
                 if value > best + 1e-9:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -97,6 +98,17 @@ def test_foreign_patches_are_there_for_foreign_code_alone() -> None:
         assert np.mean is mean
         assert getattr(np, added) == 1
     delattr(np, added)
+
+
+def test_the_last_name_of_a_module_is_there_again_if_foreign_code_deletes_it() -> None:
+    last, own = [*vars(math).items()][-1]
+    with patches_apart():
+        delattr(math, last)
+    assert vars(math)[last] is own
+    with patches_apart():
+        assert not hasattr(math, last)
+        setattr(math, last, own)
+    assert vars(math)[last] is own
 
 
 class Honest:

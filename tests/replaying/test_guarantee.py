@@ -33,13 +33,21 @@ def test_replays_may_exceed_exactly_the_levels_below_what_they_prove(
     rng, seen = np.random.default_rng(4), set()
     for _ in range(12):
         replays = Replays(rng.normal(2.0, 2.0, size=20), rng.normal(-1.0, 1.0, size=20))
-        for at in (one for one in guarantee.points[::3] if one < 5.0):
-            proved = guarantee.proved(replays, at=at, confidence=0.95)
-            for level in (-np.inf, 0.0, 0.3, 0.99 * proved, 1.01 * proved, 1.0, 3.0):
-                may = guarantee.may_exceed(replays, level, at=at, confidence=0.95)
-                if level > 0:
-                    assert may == (proved > level), (at, level)
-                else:
-                    assert may
-                seen.add((level > 0, may))
+        group = Replays(*(one[None] for one in replays))
+        points = [one for one in guarantee.points[::3] if one < 5.0]
+        proved = {at: guarantee.proved(replays, at=at, confidence=0.95) for at in points}
+        near = [factor * max(proved.values()) for factor in (0.99, 1.01)]
+        for level in (-np.inf, 0.0, 0.3, *near, 1.0, 3.0):
+            may = guarantee.promising(points, group, level, confidence=0.95)
+            assert may == [at for at in points if level <= 0 or proved[at] > level]
+            seen |= {(level > 0, at in may) for at in points}
     assert seen == {(True, True), (True, False), (False, True)}
+
+
+def test_half_of_the_groups_decide() -> None:
+    shown, none = np.full(20, 9.0), np.full(20, -9.0)
+    for guarantee in (EpsilonReplays(1.0, 1e-2), GaussianReplays(1.0)):
+        for losses, promising in (([shown, none], True), ([shown, none, none], False)):
+            groups = Replays(np.array(losses), np.zeros((len(losses), 20)))
+            found = guarantee.promising([1.0], groups, 0.5, confidence=0.95)
+            assert found == [1.0] * promising
