@@ -154,7 +154,9 @@ def test_small_noise_in_shuffled_batches_shows_in_the_largest_sum() -> None:
     assert lower_limit([shuffled], delta=DELTA, near=5.0) > 1.0
 
 
-@pytest.mark.parametrize(("scale", "other"), [(1.0, 1.5), (1.5, 1.0)])
+@pytest.mark.parametrize(
+    ("scale", "other"), [(1.0, 1.5), pytest.param(1.5, 1.0, marks=pytest.mark.ci)]
+)
 def test_noise_whose_scale_depends_on_the_data_is_below_its_divergence(
     scale: float, other: float
 ) -> None:
@@ -269,7 +271,7 @@ TESTED = st.sampled_from(
 )
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.lists(CALLS | TESTED, min_size=1, max_size=3))
 def test_what_covers_the_calls_is_never_a_violation(calls: list[Call]) -> None:
     for figure in figures(calls, delta=DELTA):

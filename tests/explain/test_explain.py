@@ -233,6 +233,7 @@ def test_a_fix_with_too_few_models_is_not_shown_to_remove_it(folder: Path, plain
     assert "0.269 to 0.731" in done.stdout  # what epsilon 1 allows, rounded inwards
 
 
+@pytest.mark.ci
 def test_a_fix_that_removes_nothing_exits_3(folder: Path, plain: None) -> None:
     quiet = command("explain", "run", "--suspect", "label", "--jobs", "1", "-q")
     assert quiet.exit_code == 3

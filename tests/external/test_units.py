@@ -34,7 +34,7 @@ class First:
 """
 
 
-@pytest.mark.parametrize("named", [0, "p-0"])
+@pytest.mark.parametrize("named", [pytest.param(0, marks=pytest.mark.ci), "p-0"])
 def test_a_worker_is_sent_the_unit_and_claims_per_unit(tmp_path: Path, named: object) -> None:
     path = tmp_path / "first.py"
     path.write_text(GENERATOR.replace("NAMED", repr(named)))

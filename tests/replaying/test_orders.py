@@ -32,7 +32,7 @@ def replayed(name: str, **given: Any) -> ReplayRecord:
     [
         pytest.param("ByPartition", marks=pytest.mark.ci),
         pytest.param("ByTuples", marks=pytest.mark.ci),
-        "InPandas",
+        pytest.param("InPandas", marks=pytest.mark.ci),
         "EqualToLargest",
     ],
 )
@@ -147,8 +147,7 @@ def test_an_answer_that_is_released_with_and_without_data_is_not_followed() -> N
     "name",
     [
         "ByProduct",
-        "InTorch",
-        *ci("ByEinsum", "ByDot", "ByAverage", "InTorchByEinsum", "InTorchByProduct"),
+        *ci("InTorch", "ByEinsum", "ByDot", "ByAverage", "InTorchByEinsum", "InTorchByProduct"),
         *ci("InTorchByMean"),
     ],
 )
@@ -172,7 +171,9 @@ def test_answers_that_are_released_all_the_same_count() -> None:
     assert record.proved == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("name", ["Redrawn", "RedrawnByCoins", "RedrawnNoise"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("Redrawn", marks=pytest.mark.ci), "RedrawnByCoins", "RedrawnNoise"]
+)
 def test_draws_that_are_rejected_and_made_again_are_no_evidence(name: str) -> None:
     """How often a draw was rejected, and what it was, is not released."""
     record = replayed(name, replays=6)

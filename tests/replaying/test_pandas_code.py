@@ -71,7 +71,7 @@ class Counts:
     "noisy",
     [
         pytest.param(added, marks=pytest.mark.ci),
-        around,
+        pytest.param(around, marks=pytest.mark.ci),
         pytest.param(applied, marks=pytest.mark.ci),
         in_a_column,
     ],

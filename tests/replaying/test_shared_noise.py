@@ -54,6 +54,7 @@ def test_cells_with_the_same_noise_count_once(name: str) -> None:
     assert replayed(name, 0.3).verdict is Verdict.VIOLATION
 
 
+@pytest.mark.ci
 def test_the_numbers_that_are_read_count_without_the_others() -> None:
     """Of nine noisy cells, six are read; honest code has noise for these alone."""
     assert replayed("OneTriangle", 1.0).verdict is not Verdict.VIOLATION

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -212,9 +211,3 @@ def test_the_command_refuses_what_makes_no_figure(
     done = CliRunner().invoke(app, ["report", str(saved(record_of(), tmp_path)), *words])
     assert done.exit_code == 2
     assert message in done.stderr
-
-
-def test_a_result_does_not_load_matplotlib() -> None:
-    code = "import sys, dpaudit.results.result; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -183,16 +181,6 @@ def test_a_record_with_many_facts_is_described_by_the_first() -> None:
     assert said.endswith("5 and 6; 2 more")
     assert len(facts) - EXPOSURES_NAMED == 2
     assert exposed([]) == "no record alone has an extreme or unique value, so the farthest"
-
-
-def test_importing_the_sentences_loads_nothing_that_draws_or_trains() -> None:
-    code = (
-        "import sys; import dpaudit.report, dpaudit.results.sentences, dpaudit.results.summary; "
-        "print(sorted({'matplotlib', 'jinja2', 'jsonschema', 'sklearn', 'torch'} & "
-        "set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_an_upper_limit_below_the_detectable_epsilon_is_said_once(record_of: Make) -> None:

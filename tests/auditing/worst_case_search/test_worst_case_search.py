@@ -300,6 +300,7 @@ class _Stored(dict[Trial, Outcome]):
         return np.array([super(_Stored, self).__getitem__(one).features for one in trials])
 
 
+@pytest.mark.ci
 def test_the_command_says_what_is_searched_and_found(tmp_path: Path) -> None:
     schema = tmp_path / "schema.json"
     SCHEMA.save(schema)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -95,7 +93,7 @@ def _cells(rows: Rows, labels: Any) -> list[Any]:
 # One record touches one teacher.
 
 
-@pytest.mark.parametrize("records", [120, pytest.param(200, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("records", [60, pytest.param(200, marks=pytest.mark.ci)])
 def test_removing_any_record_changes_exactly_one_teachers_data(records: int) -> None:
     rows, labels = _blobs(records)
     before = _cells(rows, labels)
@@ -272,12 +270,6 @@ def test_claims_are_the_accountants_and_say_where_the_noise_is_from() -> None:
     assert seeded.claim.epsilon == pate.claim.epsilon
     assert "for audits only" in seeded.claim.source
     assert seeded.student(GaussianNB(), _blobs(5)[0]).claim == seeded.claim
-
-
-def test_importing_the_package_imports_neither_torch_nor_scikit_learn() -> None:
-    code = "import sys, dpaudit_generators.pate; print(*{'torch', 'sklearn'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
 
 
 # Bad input.
