@@ -100,8 +100,11 @@ class NoiseLaw(ABC):
 
     def widened(self, times: float, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Noise that is this many times as wide, where the law allows it."""
-        value = self.sample(rng, shape)
-        return np.where(np.isfinite(self.log_density(times * value)), times * value, value)
+        return self.stretched(self.sample(rng, shape), times)
+
+    def stretched(self, noise: FloatArray, times: float) -> FloatArray:
+        """Noise that is this many times as far from 0, where the law allows it."""
+        return np.where(np.isfinite(self.log_density(times * noise)), times * noise, noise)
 
     def element(self, place: int, size: int) -> NoiseLaw:
         """The law of one element."""
