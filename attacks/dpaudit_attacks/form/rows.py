@@ -23,7 +23,7 @@ from dpaudit_attacks.form.view import (
     other_names,
 )
 
-LAGS: Final = (1, 2, 3, 5)
+LAGS: Final = range(1, 9)
 NUMERIC = (
     "steps up from row to row",
     "rows equal to the row before",
