@@ -278,7 +278,7 @@ def documented(schema: Schema) -> int:
     n += 2 * min(comb(len(continuous), 2), 64) + min(comb(len(continuous), 3), 32)
     n += min(d * (d - 1) // 2, 1024) + min(d * d, 1024) + 16 + 12 * d
     n += 5 * c + min(d * d, 146) + 2 * (2 if c > 2 else 1 if c == 2 else 0)
-    n += 2 * (min(c, 64) + (min(c, 64) + min(d - c, 64) if d > c else 0)) if c else 0
+    n += min(c, 64) + (min(c, 64) + min(d - c, 64) if d > c else 0) if c else 0
     if missing:
         k = len(missing)
         n += 5 + 2 * k + min(k * (k - 1) // 2, 256)

@@ -239,24 +239,21 @@ def test_agreement_and_mixtures_are_those_of_plain_loops(seed: int) -> None:
         feature = f"distance within which a row agrees with the target in {k} numbers"
         assert found["whole rows", feature] == pytest.approx(apart[k - 1])
 
-    for cells in (1000, 100):
-        places = [
-            np.minimum((one - bounds[:, 0]) / span * cells, cells - 1) for one in (rows, known)
-        ]
-        near = np.abs(np.floor(places[0])[:, None] - np.floor(places[1])) <= 1
-        near |= np.isnan(rows)[:, None] & np.isnan(known)
-        numbers = near.sum(axis=2)
-        others = [
-            [sum(a == b for a, b in zip(x, y, strict=True)) for y in categories[1]]
-            for x in categories[0]
-        ]
-        for what, matches, most in (
-            ("numbers", numbers, 3),
-            ("columns", numbers + np.array(others), 5),
-        ):
-            for k in range(1, most + 1):
-                feature = f"rows within 1/{cells} of a known record in at least {k} {what}"
-                assert found["whole rows", feature] == (matches.max(axis=1) >= k).sum()
+    places = [np.minimum((one - bounds[:, 0]) / span * 300, 299) for one in (rows, known)]
+    near = np.abs(np.floor(places[0])[:, None] - np.floor(places[1])) <= 1
+    near |= np.isnan(rows)[:, None] & np.isnan(known)
+    others = [
+        [sum(a == b for a, b in zip(x, y, strict=True)) for y in categories[1]]
+        for x in categories[0]
+    ]
+    in_numbers = near.sum(axis=2)
+    for what, matches, most in (
+        ("numbers", in_numbers, 3),
+        ("columns", in_numbers + np.array(others), 5),
+    ):
+        for k in range(1, most + 1):
+            feature = f"rows within 1/300 of a known record in at least {k} {what}"
+            assert found["whole rows", feature] == (matches.max(axis=1) >= k).sum()
 
     unit = np.array([1, 0.001, 0.001])
     for which, ends in (("known records", known), ("others", rows)):

@@ -17,7 +17,7 @@ from dpaudit_attacks.columns import ColumnStack, packed
 from dpaudit_attacks.form.rows import WHOLE
 from dpaudit_attacks.form.view import Beside, FeatureGroup, at_least, numeric_names
 
-CELLS: Final = (1000, 100)
+CELLS: Final = 300
 """Equal cells of a column's range; numbers agree in the same cell and in neighbouring ones."""
 MOST_COLUMNS: Final = 64
 """Most columns of each kind that are compared."""
@@ -57,8 +57,7 @@ def agreement_names(schema: Schema) -> list[FeatureName]:
     numeric, others = _compared(schema)
     counts = (("numbers", numeric), ("columns", numeric + others if others else 0))
     return [
-        FeatureName(WHOLE, f"rows within 1/{cells} of a known record in at least {k} {what}")
-        for cells in CELLS
+        FeatureName(WHOLE, f"rows within 1/{CELLS} of a known record in at least {k} {what}")
         for what, most in counts
         for k in range(1, most + 1)
         if numeric
@@ -68,29 +67,28 @@ def agreement_names(schema: Schema) -> list[FeatureName]:
 def agreement_values(view: Beside) -> FloatArray:
     """How many rows agree with one known record in at least 1, 2, ... columns.
 
-    Numbers agree if they are at most 1/1,000 of the range apart, never if 1/500 or more; then ten
-    times as far apart. Missing ones agree with each other. Of many columns the first 64 of each
-    kind are compared, of larger tables 1,000 rows and known records, those with the smallest codes.
+    Numbers agree if they are at most 1/300 of the range apart, never if 1/150 or more; missing ones
+    agree with each other. Of many columns the first 64 of each kind are compared, of larger tables
+    1,000 rows and known records, those with the smallest codes.
 
     Args:
         view: M tables.
 
     Returns:
-        Features [M, f]: for each distance counts for each number of numeric columns, then of all
-        columns if there are others.
+        Features [M, f]: counts for each number of numeric columns, then of all columns if there are
+        others.
     """
     numeric, others = _compared(view.schema)
     if not numeric:
         return np.empty((view.n_tables, 0))
     rows = view.stack.fewest(MOST_ROWS)
     found: list[FloatArray] = []
-    for cells in CELLS:
-        own = _cells(rows, view.schema, cells).swapaxes(0, 1)
-        digits: list[list[Bits]] = []
-        for place, alike in enumerate(_alike(view.known, view.schema, cells)):
-            _add(alike.take(own[place], axis=0), digits)
-            if place + 1 in (numeric, numeric + others):
-                found.append(at_least(_largest(digits), place + 1))
+    digits: list[list[Bits]] = []
+    own = _cells(rows, view.schema).swapaxes(0, 1)
+    for place, alike in enumerate(_alike(view.known, view.schema)):
+        _add(alike.take(own[place], axis=0), digits)
+        if place + 1 in (numeric, numeric + others):
+            found.append(at_least(_largest(digits), place + 1))
     return np.concatenate(found, axis=1)
 
 
@@ -103,34 +101,34 @@ def _compared(schema: Schema) -> tuple[int, int]:
     return min(numeric, MOST_COLUMNS), min(len(schema.columns) - numeric, MOST_COLUMNS)
 
 
-def _cells(stack: ColumnStack, schema: Schema, cells: int) -> IntArray:
+def _cells(stack: ColumnStack, schema: Schema) -> IntArray:
     """Where each compared value is [M, columns, n]: one of the cells of its range, or a category.
 
-    A missing number is in cell `cells`.
+    A missing number is in cell `CELLS`.
     """
     numeric, others = _compared(schema)
     bounds = [column.bounds for column in schema.columns if column.kind.numeric][:numeric]
     lower, upper = np.array(bounds).reshape(-1, 2, 1).swapaxes(0, 1)
-    place = (stack.numbers[:, :numeric] - lower) / (upper - lower) * cells
-    inside = np.clip(np.nan_to_num(place), 0, cells - 1).astype(np.int64)
-    numbers = np.where(np.isnan(place), cells, inside)
+    place = (stack.numbers[:, :numeric] - lower) / (upper - lower) * CELLS
+    inside = np.clip(np.nan_to_num(place), 0, CELLS - 1).astype(np.int64)
+    numbers = np.where(np.isnan(place), CELLS, inside)
     return np.concatenate([numbers, stack.slots[:, :others]], axis=1)
 
 
-@lru_cache(maxsize=4)
-def _alike(known: ColumnStack, schema: Schema, cells: int) -> list[Bits]:
+@lru_cache(maxsize=2)
+def _alike(known: ColumnStack, schema: Schema) -> list[Bits]:
     """For each compared column the known records [places, words] that agree with each place."""
     named = [len(column.categories) for column in schema.columns if not column.kind.numeric]
     numeric, others = _compared(schema)
-    sizes = [cells + 1] * numeric + [2 + n for n in named[:others]]  # missing, unnamed
+    sizes = [CELLS + 1] * numeric + [2 + n for n in named[:others]]  # missing, unnamed
     found: list[Bits] = []
-    (columns,) = _cells(known.fewest(MOST_ROWS), schema, cells)
+    (columns,) = _cells(known.fewest(MOST_ROWS), schema)
     for size, own in zip(sizes, columns, strict=True):
         member = own == np.arange(size)[:, None]
         if len(found) < numeric:
-            inside = member[:cells].copy()
-            member[1:cells] |= inside[:-1]
-            member[: cells - 1] |= inside[1:]
+            inside = member[:CELLS].copy()
+            member[1:CELLS] |= inside[:-1]
+            member[: CELLS - 1] |= inside[1:]
         found.append(packed(member))
     return found
 

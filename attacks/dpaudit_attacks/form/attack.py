@@ -87,7 +87,7 @@ class TableForm(ClassifierAttack):
     others (64 pairs at most). 24 features are of whole rows, 3 of groups that are equal in all
     categories and 3 without each such column, 5 of missing values in rows, and 2 for each number of
     columns on which rows equal the target. If there are numbers, 6 are of the distance to known
-    records, and 2 for each number of numeric columns, and of all columns, on which rows agree with
+    records, and 1 for each number of numeric columns, and of all columns, on which rows agree with
     one of these; 2 are of rows halfway between two others if there are two numeric columns, and 2
     of rows in line with them if there are three. The last are facts of the release as it was
     written: 16 of the whole, 12 of each column. Features that depend on the target are means over a

@@ -18,6 +18,8 @@ from dpaudit_attacks.rules import n_log_n
 
 GROUPS: Final = 4
 """Groups of a column's values; missing and unnamed ones are a further group."""
+LATER_GROUPS: Final = 2
+"""The same where rows are further apart than one: seven matrix products, which must be small."""
 MOST_PAIRS: Final = 1024
 MOST_LATER: Final = MOST_PAIRS // 7
 SAME_ROW: Final = "mutual information"
@@ -69,7 +71,7 @@ def dependence_values(view: Beside) -> FloatArray:
     Numbers are in four groups between the quartiles of their own synthetic table; categories in
     four groups of neighbours. Of many columns 1,024 pairs are taken, those of neighbours first; the
     same of a row and the next, where each order is a pair and so is a column with itself. The first
-    146 of these pairs have the largest mutual information with a row 2 to 8 later too.
+    146 of these pairs have the largest mutual information with a row 2 to 8 later too, of halves.
 
     Args:
         view: M tables.
@@ -77,28 +79,34 @@ def dependence_values(view: Beside) -> FloatArray:
     Returns:
         Features [M, pairs].
     """
-    groups = groups_of(view, GROUPS)
-    n_tables, columns, n_rows = groups.shape
-    # Hardly any table has a value in the last group.
-    member = groups[:, :, None] == np.arange(groups.max(initial=0) + 1)[:, None]
-    flat_member = member.astype(np.float32).reshape(n_tables, -1, n_rows)
+    member, coarse = _members(view, GROUPS), _members(view, LATER_GROUPS)
+    columns = len(view.schema.columns)
     ordered = _ordered_pairs(columns)
+    nearest = ordered[:, :MOST_LATER]
 
-    def later(lag: int, pairs: Pairs) -> FloatArray:
-        first, second = flat_member[..., : max(n_rows - lag, 0)], flat_member[..., lag:]
-        return _information(first, second, columns, pairs)
+    def later(of: Members, lag: int, pairs: Pairs) -> FloatArray:
+        return _information(of[..., : max(view.n_rows - lag, 0)], of[..., lag:], columns, pairs)
 
     return np.concatenate(
         [
-            _information(flat_member, flat_member, columns, _pairs(columns)),
-            later(1, ordered),
-            np.max([later(lag, ordered[:, :MOST_LATER]) for lag in LAGS], axis=0),
+            _information(member, member, columns, _pairs(columns)),
+            later(member, 1, ordered),
+            np.max([later(coarse, lag, nearest) for lag in LAGS], axis=0),
         ],
         axis=1,
     )
 
 
 DEPENDENCE = FeatureGroup(dependence_names, dependence_values)
+
+
+def _members(view: Beside, parts: int) -> Members:
+    """Which rows are in each group of each column [M, columns * groups, n]."""
+    groups = groups_of(view, parts)
+    # Hardly any table has a value in the last group.
+    member = groups[:, :, None] == np.arange(groups.max(initial=0) + 1)[:, None]
+    found: Members = member.astype(np.float32).reshape(len(groups), -1, view.n_rows)
+    return found
 
 
 def _information(first: Members, second: Members, columns: int, pairs: Pairs) -> FloatArray:

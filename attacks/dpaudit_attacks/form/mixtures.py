@@ -18,9 +18,9 @@ from dpaudit_attacks.form.numbers import MOST_DECIMALS, whole
 from dpaudit_attacks.form.rows import WHOLE
 from dpaudit_attacks.form.view import Beside, FeatureGroup, numeric_names
 
-MOST_ROWS: Final = 400
+MOST_ROWS: Final = 256
 """Most rows of a table, and known records, that are paired: those with the smallest codes."""
-MOST_LINES: Final = 2**14
+MOST_LINES: Final = 2**13
 """Most pairs of a row and a record that lines are drawn through."""
 FEWEST: Final = 2
 """With fewer numeric columns, too many rows are between others by chance."""
@@ -64,9 +64,9 @@ def mixtures_values(view: Beside) -> FloatArray:
 
     Numbers may have been rounded to as many decimals as known records have. Both records are
     different in two columns at least, those with the most possible numbers; rows and records with
-    missing numbers are left out. Of larger tables 400 rows are seen, and of known records, those
+    missing numbers are left out. Of larger tables 256 rows are seen, and of known records, those
     with the smallest codes. For other than equal weights, which take three columns, only so many
-    rows are seen that there are 16,384 pairs of a row and a record.
+    rows are seen that there are 8,192 pairs of a row and a record.
 
     Args:
         view: M tables.
