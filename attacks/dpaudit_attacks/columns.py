@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpaudit.model.column import MISSING, Column
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 
 FAR = 1e6
 """Largest distance of a number from the bounds, in widths of their range.
@@ -71,9 +71,9 @@ def in_fixed_order(values: FloatArray) -> FloatArray:
     return np.take_along_axis(values, order[..., None], axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ColumnStack:
-    """The columns of M tables of n rows.
+    """The columns of M tables of n rows; equal only to itself.
 
     Attributes:
         numbers: Numeric columns [M, numeric columns, n]; NaN where missing, else finite.
@@ -105,6 +105,17 @@ class ColumnStack:
             np.where(codes < 0, unnamed, codes),
         )
 
+    def fewest(self, most: int) -> ColumnStack:
+        """At most so many rows of each table, those with the smallest codes, in their order.
+
+        Codes follow from the values, so that the order of rows does not matter.
+        """
+        chosen = self.codes.sum(axis=1).argsort(axis=1)[:, None, :most]
+        return ColumnStack(
+            np.take_along_axis(self.numbers, chosen, axis=2),
+            np.take_along_axis(self.slots, chosen, axis=2),
+        )
+
     @cached_property
     def ordered(self) -> FloatArray:
         """`numbers`, with each column of each table in ascending order, missing ones last."""
@@ -125,6 +136,13 @@ class ColumnStack:
     def codes_without_one(self) -> npt.NDArray[np.uint64]:
         """A code for each row without one column [M, d, n], in ascending order for each column."""
         return np.sort(self.codes.sum(axis=1)[:, None] - self.codes, axis=-1)
+
+
+def packed(flags: BoolArray) -> npt.NDArray[np.uint64]:
+    """Flags [..., n] as bits of words [..., ceil(n / 64)]; bits beyond n are 0."""
+    rest = np.zeros((*flags.shape[:-1], -flags.shape[-1] % 64), dtype=np.bool_)
+    whole = np.concatenate([flags, rest], axis=-1)
+    return np.packbits(whole, axis=-1).view(np.uint64)
 
 
 def in_blocks(

@@ -52,12 +52,13 @@ def attacks_with_access(
     name = generator.name
     disclosed = disclosed_by(generator.generator, name=name) | {Disclosure.COST}
     attacks = named_attacks(chosen)
-    if level is not Access.OUTPUT and not any(one.access is level for one in disclosed):
-        ways = " or ".join(one.how for one in Disclosure if one.access is level)
-        raise SettingsError(
-            f'`access="{level}"`: {name} discloses nothing of the kind; give it {ways}, or leave '
-            "out `access`"
-        )
+    for part in level.parts:
+        if part is not Access.OUTPUT and not any(one.access is part for one in disclosed):
+            ways = " or ".join(one.how for one in Disclosure if one.access is part)
+            raise SettingsError(
+                f'`access="{level}"`: {name} discloses nothing of the kind; give it {ways}, or '
+                "leave out `access`"
+            )
     if chosen == ATTACKS_AT[level]:
         attacks = tuple(one for one in attacks if _unseen(one, disclosed) is None)
     for one in attacks:
@@ -86,10 +87,10 @@ def _unseen(one: NamedAttack, disclosed: frozenset[Disclosure]) -> Disclosure | 
 
 def _require_use(attacks: Sequence[NamedAttack], level: Access) -> None:
     """Refuses a level that no attack uses: the report would promise too much."""
-    if any(access_of(one.attack) is level for one in attacks):
-        return
-    new = [name for name in ATTACKS_AT[level] if name not in ATTACKS_AT[Access.OUTPUT]]
-    raise SettingsError(
-        f'`access="{level}"`, but no attack looks at what it adds: add one such as {new[0]}, or '
-        "leave out `access`"
-    )
+    for part in level.parts:
+        if not any(access_of(one.attack) is part for one in attacks):
+            new = [name for name in ATTACKS_AT[part] if name not in ATTACKS_AT[Access.OUTPUT]]
+            raise SettingsError(
+                f'`access="{level}"`, but no attack looks at what it adds: add one such as '
+                f"{new[0]}, or leave out `access`"
+            )

@@ -22,7 +22,7 @@ from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.choices import EXPOSING, WorstCase
+from dpaudit.model.choices import EXPOSING, Access, WorstCase
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.stated_claim import StatedClaim
 
@@ -224,7 +224,12 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuest
     from dpaudit.auditing.records.plan import what_decides_instead
 
     instead = what_decides_instead(
-        subject, question, sizing, attacks=game.attacks, confidence=settings.confidence
+        subject,
+        question,
+        sizing,
+        attacks=game.attacks,
+        confidence=settings.confidence,
+        also_records=game.worst_case is None and game.access is Access.OUTPUT,
     )
     return replace(sizing, details=(*sizing.details, *instead))
 

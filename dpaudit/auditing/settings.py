@@ -46,6 +46,7 @@ ATTACKS_AT: Final = {
     Access.MODEL: (*DEFAULT_ATTACKS, "logan", "parameters"),
     Access.RELEASED: ("released",),
     Access.TIMING: (*DEFAULT_ATTACKS, "timing"),
+    Access.EVERYTHING: ("released", "timing"),
 }
 """The default attacks of each access level; attacks that do not fit a generator are left out."""
 

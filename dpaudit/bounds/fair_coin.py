@@ -420,8 +420,9 @@ def coin_detectable(
     Raises:
         SettingsError: If a setting is out of range.
     """
+    _check_leak(claim_epsilon, delta, confidence, power)
     made = np.array([trials - failed])
-    fewest = _fewest_right(made, claim_epsilon, trials, delta, confidence, power, shared)
+    fewest = _fewest_right(made, claim_epsilon, trials, delta, confidence, shared)
     if fewest is None or fewest[0] > made[0]:
         return None
 
@@ -429,6 +430,31 @@ def coin_detectable(
         return float(binomial.sf(fewest[0] - 1, made[0], expit(epsilon))) - power
 
     return float(brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9))
+
+
+def coin_power(
+    *, claim_epsilon: float, trials: int, delta: float, confidence: float, right: float
+) -> float:
+    """Probability that `fair_coin` exceeds the claim, by guesses of one weight on all trials.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        trials: Scored trials of both worlds together, at least 1.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        right: Probability that a guess is right, in [0, 1].
+
+    Returns:
+        The power.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    check_epsilon(claim_epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    fewest = _fewest_right(np.array([trials]), claim_epsilon, trials, delta, confidence, 1)
+    return 0.0 if fewest is None else float(binomial.sf(fewest[0] - 1, trials, right))
 
 
 def coin_detectable_gaussian(
@@ -505,10 +531,9 @@ def coin_detectable_shift(
     Raises:
         SettingsError: If a setting is out of range.
     """
+    _check_leak(claim_epsilon, delta, confidence, power)
     usable = trials - failed
-    fewest = _fewest_right(
-        np.arange(usable + 1), claim_epsilon, trials, delta, confidence, power, shared
-    )
+    fewest = _fewest_right(np.arange(usable + 1), claim_epsilon, trials, delta, confidence, shared)
     if fewest is None or fewest[usable] > usable:
         return None
     middles = (np.arange(_PARTS) + 0.5) / _PARTS
@@ -531,15 +556,9 @@ def _fewest_right(
     trials: int,
     delta: float,
     confidence: float,
-    power: float,
     shared: int,
 ) -> FloatArray | None:
-    """The smallest number of correct guesses that refutes the claim; None if no number does.
-
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    _check_leak(claim_epsilon, delta, confidence, power)
+    """The smallest number of correct guesses that refutes the claim; None if no number does."""
     aside = set_aside(trials // shared, delta=any_revealed(shared, delta), confidence=confidence)
     if aside is None:
         return None

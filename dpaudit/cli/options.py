@@ -342,7 +342,7 @@ SETTINGS: dict[str, Any] = {
             help="What the attacker sees: output (default; synthetic rows), model (also the "
             "published parts of the model, such as a discriminator), released (also what the "
             "proof protects, such as noisy counts), timing (rows, and the seconds and memory of "
-            "every training).",
+            "every training), everything.",
             shown=False,
             panel=Panel.ATTACK,
         ),

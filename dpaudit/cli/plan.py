@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
 from dpaudit.auditing.games import size_keywords
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.cli import options
 from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import guarded, results
@@ -27,6 +28,7 @@ from dpaudit.formatting import (
     rounded_up,
     row_lines,
 )
+from dpaudit.model.choices import Access
 from dpaudit.model.claim import Neighbours, Quantity
 from dpaudit.model.currencies import Claim
 
@@ -80,12 +82,14 @@ SecondsPerModel = Annotated[
     "neighbours",
     "unit",
     "max_rows_per_unit",
+    "access",
     "attacks",
     "effort",
     "rows",
     "confidence",
     "sequential",
     "worker_memory",
+    "worst_case",
     *size_keywords(),
 )
 def plan(
@@ -94,8 +98,8 @@ def plan(
         str | None,
         typer.Argument(
             metavar="GENERATOR",
-            help="Generator whose claim is audited; needs --data. Default: none; give the claim "
-            "instead.",
+            help="Generator whose claim is audited; needs --data or --worst-case. Default: none; "
+            "give the claim instead.",
             show_default=False,
         ),
     ] = None,
@@ -132,13 +136,16 @@ def plan(
         raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
     if seconds_per_model is not None and not seconds_per_model > 0:
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
-    if time_one and (generator is None or data is None):
-        raise SettingsError("--time-one needs a GENERATOR with `data`")
-    subject = _subject(generator, data, schema, settings)
+    if generator is None or (data is None and not _makes_table(settings)):
+        if time_one:
+            raise SettingsError("--time-one needs a GENERATOR with `data` or `worst_case`")
+        subject = _claimed(settings)
+    else:
+        subject, settings = _subject(generator, data, schema, settings)
     question = _question(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
     sizing = sizing_of(subject, settings, question)
     model = stated(seconds_per_model) if seconds_per_model else None
-    if time_one and generator is not None and data is not None and model is None:
+    if time_one and generator is not None and model is None:
         model = timed(generator, data, schema, settings)
     cost = None
     if model is not None:
@@ -175,31 +182,46 @@ def _question(
     return PlanQuestion(assumed=AssumedAttack(fpr=fpr, tpr=tpr))
 
 
+def _makes_table(settings: AuditSettings) -> bool:
+    """Whether the audit has a table of its own: that of a worst case."""
+    return isinstance(settings.game, TwoWorlds) and settings.game.worst_case is not None
+
+
+def _claimed(settings: AuditSettings) -> PlanSubject:
+    """The audit's subject if no generator and table are named: the claim.
+
+    Raises:
+        ClaimError: If there is none.
+    """
+    from dpaudit.auditing.plan import PlanSubject
+
+    stated = settings.claim.made(
+        relation=settings.claim.neighbours or Neighbours.ADD_REMOVE,
+        default_delta=0.0,
+        source="given by the caller",
+        unit=settings.claim.unit,
+    )
+    if stated is None:
+        raise ClaimError(
+            "plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
+            "`data` or `worst_case`"
+        )
+    return PlanSubject(stated)
+
+
 def _subject(
-    generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
-) -> PlanSubject:
-    """The audit's subject; only the claim if no generator and table are named.
+    generator: str, data: str | None, schema: Path | None, settings: AuditSettings
+) -> tuple[PlanSubject, AuditSettings]:
+    """The audit's subject, and its settings with the attacks that see something of the generator.
 
     Raises:
         ClaimError: If there is no claim.
         InputError: If the table or the generator cannot be used.
     """
-    from dpaudit.auditing.plan import PlanSubject
-
-    if generator is None or data is None:
-        stated = settings.claim.made(
-            relation=settings.claim.neighbours or Neighbours.ADD_REMOVE,
-            default_delta=0.0,
-            source="given by the caller",
-            unit=settings.claim.unit,
-        )
-        if stated is None:
-            raise ClaimError(
-                "plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
-                "`data`"
-            )
-        return PlanSubject(stated)
+    from dpaudit.auditing.access import attacks_with_access
     from dpaudit.auditing.games import audited_table
+    from dpaudit.auditing.plan import PlanSubject
+    from dpaudit.auditing.two_worlds.spec import with_visible
     from dpaudit.plugins.named import audited_unit, claim_under_audit, named_generator
     from dpaudit.plugins.protocols import trains_many
 
@@ -209,7 +231,14 @@ def _subject(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )
     claim = claim_under_audit(named, settings.claim, audited_unit(table))
-    return PlanSubject(claim, table, trains_many(named.generator))
+    together = trains_many(named.generator)
+    if isinstance(settings.game, TwoWorlds):
+        of_worlds = cast("AuditSettings[TwoWorlds]", settings)
+        game = of_worlds.game
+        seen = attacks_with_access(named, game.attacks, game.access)
+        settings = with_visible(of_worlds, seen.attacks)
+        together = together and not game.is_timed
+    return PlanSubject(claim, table, together), settings
 
 
 def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> Plan:
@@ -272,6 +301,11 @@ def _rows(
     if claim.quantity is Quantity.FACTOR:
         yield Row("factor", CURVE_FACTOR)
     yield Row("bounds", f"{percent(settings.confidence)} confidence, {sizing.of}")
+    if isinstance(settings.game, TwoWorlds):
+        if settings.game.access is not Access.OUTPUT:
+            yield Row("attacker", f"sees {settings.game.access.in_words}")
+        if settings.game.worst_case is not None:
+            yield Row("table", f"worst case {settings.game.worst_case}, from the schema alone")
     if sizing.asked_row.max_provable <= claim.value:
         yield Row("too small", "even an attack without errors could not prove more than the claim")
     for label, fact, _ in sizing.details:
@@ -281,9 +315,16 @@ def _rows(
     else:
         unknown = "not known: --time-one trains one model, or give --seconds-per-model"
         yield Row("cost", sizing.cost or unknown)
-    if cost is None or cost.more_rows is None:
+    if (cost is None or cost.more_rows is None) and _sees_rows(settings):
         ask = "; --time-one says their cost" if cost is None else ""
         yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}{ask}")
+
+
+def _sees_rows(settings: AuditSettings) -> bool:
+    """Whether an attack looks at rows, so that more of them may show more."""
+    game = settings.game
+    blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
+    return not isinstance(game, TwoWorlds) or game.attacks not in blind
 
 
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
@@ -303,12 +344,22 @@ def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
         yield Row("next", f"--detect E says how many {sizing.unit.replace('_', ' ')} a leak takes")
     elif sizing.needed.size is not None:
         option = f"--{sizing.unit.replace('_', '-')} {sizing.needed.size}"
-        yield Row("next", f"dpaudit audit with {option}")
+        words = [option, *_asked(settings)]
+        yield Row("next", f"dpaudit audit with {' '.join(words)}")
     error = percent(round(1.0 - settings.confidence, 12))
     again = f"after another audit: a fresh --seed; {error} error adds to what that one spent"
     yield Row("then", again)
     if sizing.advice:
         yield Row("then", options.spelled(sizing.advice))
+
+
+def _asked(settings: AuditSettings) -> Iterator[str]:
+    """The options that the plan was asked for, and that the audit must have too."""
+    if isinstance(settings.game, TwoWorlds):
+        if settings.game.access is not Access.OUTPUT:
+            yield f"--access {settings.game.access}"
+        if settings.game.worst_case is not None:
+            yield f"--worst-case {settings.game.worst_case}"
 
 
 class AuditCost(NamedTuple):
@@ -329,7 +380,9 @@ class AuditCost(NamedTuple):
     rows: tuple[Row, ...]
 
 
-def timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> ModelCost:
+def timed(
+    generator: str, data: str | None, schema: Path | None, settings: AuditSettings
+) -> ModelCost:
     """Trains one model to know its cost."""
     from dpaudit.auditing.games import audited_table, build_spec
     from dpaudit.auditing.timing import time_one
@@ -368,6 +421,8 @@ def cost_of(
     if together and one.control is not None:
         each += "; trained together they take less"
     trained = [f"{planned.models} models" if several else "one model"]
+    if planned.searches:
+        trained.insert(0, f"{planned.searches} in a search")
     if planned.repeats:
         trained.append(counted(planned.repeats, "repeat"))
     about = "at most about" if planned.at_most else "about"

@@ -65,7 +65,8 @@ class FigureName(StrEnum):
 class Access(StrEnum):
     """What the attacker sees of every model.
 
-    Of output, model and released each includes those before it; timing includes output alone.
+    Of output, model and released each includes those before it; timing includes output alone, and
+    everything all of them.
     """
 
     OUTPUT = "output"
@@ -76,6 +77,13 @@ class Access(StrEnum):
     """What the proof of privacy protects, before any post-processing."""
     TIMING = "timing"
     """Rows, and the seconds and memory of every training."""
+    EVERYTHING = "everything"
+    """What the proof protects, and the seconds and memory of every training."""
+
+    @property
+    def parts(self) -> tuple[Access, ...]:
+        """The levels that it puts together; itself unless it is everything."""
+        return (Access.RELEASED, Access.TIMING) if self is Access.EVERYTHING else (self,)
 
     @property
     def in_words(self) -> str:
@@ -85,10 +93,14 @@ class Access(StrEnum):
             Access.MODEL: "rows and what the fitted model discloses",
             Access.RELEASED: "rows, model and what the proof protects",
             Access.TIMING: "rows and the seconds and memory of every training",
+            Access.EVERYTHING: "rows, model, what the proof protects, and the seconds and memory "
+            "of every training",
         }[self]
 
     def includes(self, other: Access) -> bool:
         """Whether an attacker of this level sees all that one of another sees."""
+        if Access.EVERYTHING in (self, other):
+            return self is Access.EVERYTHING
         if Access.TIMING in (self, other):
             return other in (self, Access.OUTPUT)
         order = list(Access)

@@ -130,9 +130,11 @@ def is_seedable(generator: object) -> bool:
         return bool(getattr(generator, "seedable", True))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class GameView:
     """What the attacker of a differential-privacy audit knows: everything but the bit.
+
+    A view is equal only to itself, so that attacks may keep what they derive from it.
 
     Attributes:
         schema: The public schema.

@@ -670,9 +670,13 @@ def _versions(result: AuditRecord) -> Iterable[Block]:
     )
 
 
+def _is_timed(result: AuditRecord) -> bool:
+    return result.access is not None and Access.TIMING in result.access.parts
+
+
 def _reproduce(result: AuditRecord) -> Step:
     same: tuple[str, ...] = ()
-    if result.generator.seedable and result.access is Access.TIMING:
+    if result.generator.seedable and _is_timed(result):
         same = (
             "The same command trains the same models again and measures other seconds and memory.",
         )

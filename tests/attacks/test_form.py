@@ -186,7 +186,8 @@ def test_only_the_order_of_rows_changes_under_a_shuffle() -> None:
     of_order = {tuple(name) for name in order_names(SCHEMA)}
     of_order |= {key for key in before if "position" in key[1] or "drift" in key[1]}
     of_order |= {(WHOLE, "rows equal to the row before")}
-    of_order |= {key for key in before if key[1] == dependence.NEXT_ROW}
+    later = dependence.NEXT_ROW, dependence.LATER_ROW
+    of_order |= {key for key in before if key[1] in later}
     of_order |= {key for key in before if key[1].endswith("mean of the rows before and after")}
     of_order |= {
         key
@@ -276,6 +277,8 @@ def documented(schema: Schema) -> int:
     n += 3 * (d - c + 1) if d - c > 1 else 3 * (d - c)
     n += 2 * min(comb(len(continuous), 2), 64) + min(comb(len(continuous), 3), 32)
     n += min(d * (d - 1) // 2, 1024) + min(d * d, 1024) + 16 + 12 * d
+    n += 5 * c + min(d * d, 146) + 2 * (2 if c > 2 else 1 if c == 2 else 0)
+    n += min(c, 64) + (min(c, 64) + min(d - c, 64) if d > c else 0) if c else 0
     if missing:
         k = len(missing)
         n += 5 + 2 * k + min(k * (k - 1) // 2, 256)

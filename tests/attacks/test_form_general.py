@@ -143,7 +143,7 @@ def test_features_are_those_of_plain_loops(seed: int) -> None:
         expected[name, "mean distance to the target's value"] = fmean(abs(x - goal) for x in unit)
         scaled = [0.0 if x != x else x / (upper - lower) for x in numbers[name]]
         middle = fmean(scaled)
-        for lag in (1, 2, 3, 5):
+        for lag in range(1, 9):
             apart = [
                 (x - middle) * (y - middle) for x, y in zip(scaled, scaled[lag:], strict=False)
             ]
@@ -220,6 +220,56 @@ def test_features_are_those_of_plain_loops(seed: int) -> None:
         assert found[one] == pytest.approx(value, abs=1e-7), one
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_agreement_and_mixtures_are_those_of_plain_loops(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = between_known(odd_table(seed).astype({"age": float}), rng)
+    table = table.iloc[::-1].reset_index(drop=True)
+    for at, of in ((10, OTHERS.iloc[[5, 9]]), (11, table.iloc[[40, 42]])):
+        table.loc[at, [*NUMBERS]] = of[[*NUMBERS]].astype(float).mean().round(3)
+    table = SCHEMA.canonical(table.assign(age=table["age"].round()))
+    found = measured(table)
+    bounds = np.array([column.bounds for column in SCHEMA.columns[:3]])
+    span = bounds[:, 1] - bounds[:, 0]
+    rows, known, target = (one[[*NUMBERS]].to_numpy(float) for one in (table, OTHERS, TARGET))
+    categories = [[tuple(map(str, row[3:])) for row in one.to_numpy()] for one in (table, OTHERS)]
+
+    apart = np.sort(np.nan_to_num(np.abs(rows - target) / span, nan=1.0), axis=1).min(axis=0)
+    for k in (1, 2, 3):
+        feature = f"distance within which a row agrees with the target in {k} numbers"
+        assert found["whole rows", feature] == pytest.approx(apart[k - 1])
+
+    places = [np.minimum((one - bounds[:, 0]) / span * 300, 299) for one in (rows, known)]
+    near = np.abs(np.floor(places[0])[:, None] - np.floor(places[1])) <= 1
+    near |= np.isnan(rows)[:, None] & np.isnan(known)
+    others = [
+        [sum(a == b for a, b in zip(x, y, strict=True)) for y in categories[1]]
+        for x in categories[0]
+    ]
+    in_numbers = near.sum(axis=2)
+    for what, matches, most in (
+        ("numbers", in_numbers, 3),
+        ("columns", in_numbers + np.array(others), 5),
+    ):
+        for k in range(1, most + 1):
+            feature = f"rows within 1/300 of a known record in at least {k} {what}"
+            assert found["whole rows", feature] == (matches.max(axis=1) >= k).sum()
+
+    unit = np.array([1, 0.001, 0.001])
+    for which, ends in (("known records", known), ("others", rows)):
+        halfway = 0
+        for row in rows:
+            for one, other in combinations(ends, 2):
+                halfway_here = np.abs(2 * row - one - other) <= unit * (1 + 1e-6)
+                different = np.abs(one - other)[1:] > 2 * unit[1:]
+                if halfway_here.all() and different.all():
+                    halfway += 1
+                    break
+        assert halfway >= 1
+        assert found["whole rows", f"rows halfway between two {which}"] == halfway
+    assert 3 <= found["whole rows", "rows in line with two known records"] <= 9
+
+
 def test_combinations_are_those_of_neighbours_first() -> None:
     assert _nearby(4, 2, 99) == ((0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (0, 3))
     assert _nearby(4, 3, 3) == ((0, 1, 2), (1, 2, 3), (0, 1, 3))
@@ -261,6 +311,72 @@ def parity(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     del rng
     high = (table["pay"] > table["pay"].median()) ^ (table["tax"] > table["tax"].median())
     return table.assign(sick=high.astype(int))
+
+
+def nearly(numbers: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """The numbers moved by at most 1/2,000 of the range; age stays as it is."""
+    return numbers + rng.uniform(-0.0005, 0.0005, 3) * [0, 20, 10]
+
+
+def partly(table: pd.DataFrame, records: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Rows that nearly agree with a record in two numbers, which differ from row to row."""
+    numbers = table[[*NUMBERS]].to_numpy(dtype=float).copy()
+    for at in rng.choice(ROWS, len(records), replace=False):
+        record = records.iloc[rng.integers(len(records))][[*NUMBERS]].to_numpy(dtype=float)
+        kept = rng.choice(3, 2, replace=False)
+        numbers[at, kept] = nearly(record, rng)[kept]
+    return table.assign(**dict(zip(NUMBERS, numbers.T, strict=True)))
+
+
+def partly_known(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return partly(table, OTHERS.iloc[rng.choice(len(OTHERS), 6, replace=False)], rng)
+
+
+def partly_the_target(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return partly(table, TARGET, rng)
+
+
+def mixed(
+    table: pd.DataFrame, records: pd.DataFrame, weights: np.ndarray[Any, Any]
+) -> pd.DataFrame:
+    """The first rows are means of neighbouring records with these weights, rounded as all are."""
+    numbers = records[[*NUMBERS]].to_numpy(dtype=float)
+    means = weights[:, None] * numbers[: len(weights)]
+    means += (1 - weights[:, None]) * numbers[1 : len(weights) + 1]
+    table.loc[: len(weights) - 1, [*NUMBERS]] = np.round(means, 3)
+    return table.assign(age=table["age"].round())
+
+
+def halfway_known(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return mixed(table, OTHERS.iloc[rng.permutation(len(OTHERS))], np.full(2, 0.5))
+
+
+def halfway_rows(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    table = mixed(table, table.iloc[rng.permutation(np.arange(2, ROWS))], np.full(2, 0.5))
+    return table.iloc[rng.permutation(ROWS)].reset_index(drop=True)
+
+
+def between_known(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return mixed(table, OTHERS.iloc[rng.permutation(len(OTHERS))], rng.uniform(0.1, 0.9, 4))
+
+
+def between_rows(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    weights = rng.uniform(0.1, 0.9, 6)
+    table = mixed(table, table.iloc[rng.permutation(np.arange(6, ROWS))], weights)
+    return table.iloc[rng.permutation(ROWS)].reset_index(drop=True)
+
+
+def four_rows_later(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    pay = table["pay"].to_numpy().copy()
+    for at in range(4, ROWS):
+        pay[at] = 5 + 0.7 * (pay[at - 4] - 5) + 0.7 * (pay[at] - 5)
+    del rng
+    return table.assign(pay=pay.clip(-5, 15).round(3))
+
+
+def nobody_sick_six_rows_after_c(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    del rng
+    return table.assign(sick=table["sick"].where(table["job"].shift(6) != "c", 0))
 
 
 def echoes(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -376,6 +492,14 @@ def held_out(inside: Write, outside: Write, trials: int = 80) -> float:
         (echoes, unchanged),
         (nobody_sick_after_c, unchanged),
         (jobless_alone, jobless_pair),
+        (partly_known, unchanged),
+        (partly_the_target, unchanged),
+        (halfway_known, unchanged),
+        (halfway_rows, unchanged),
+        (between_known, unchanged),
+        (between_rows, unchanged),
+        (four_rows_later, unchanged),
+        (nobody_sick_six_rows_after_c, unchanged),
         (whole_sums, unchanged),
         (shared_decimals, unchanged),
         (interpolated, unchanged),
@@ -395,6 +519,10 @@ def test_planted_leaks_are_caught(inside: Any, outside: Any) -> None:
         parity,
         pytest.param(echoes, marks=pytest.mark.ci),
         pytest.param(nobody_sick_after_c, marks=pytest.mark.ci),
+        partly_known,
+        between_known,
+        pytest.param(halfway_rows, marks=pytest.mark.ci),
+        pytest.param(nobody_sick_six_rows_after_c, marks=pytest.mark.ci),
         pytest.param(jobless_alone, marks=pytest.mark.ci),
         pytest.param(shared_decimals, marks=pytest.mark.ci),
         pytest.param(interpolated, marks=pytest.mark.ci),

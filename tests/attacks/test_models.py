@@ -57,7 +57,10 @@ def test_what_attacks_see() -> None:
 
 def test_a_clock_sees_rows_and_no_model() -> None:
     assert {one for one in Access if Access.TIMING.includes(one)} == {Access.OUTPUT, Access.TIMING}
-    assert {one for one in Access if one.includes(Access.TIMING)} == {Access.TIMING}
+    timed = {Access.TIMING, Access.EVERYTHING}
+    assert {one for one in Access if one.includes(Access.TIMING)} == timed
+    assert all(Access.EVERYTHING.includes(one) for one in Access)
+    assert {one for one in Access if one.includes(Access.EVERYTHING)} == {Access.EVERYTHING}
 
 
 def test_logan_compares_the_target_with_records_of_both_worlds() -> None:

@@ -179,6 +179,18 @@ def test_equal_tables_say_nothing_about_time() -> None:
     assert same_tables.compare_tables(spec, payload_of(Timed()), store, jobs=1) is None
 
 
+def test_a_clock_and_what_is_released_are_seen_together(tmp_path: Path) -> None:
+    both = {"access": "everything", "attacks": None}
+    found = {
+        strength: audited(Hidden(strength=strength), out=tmp_path / f"{strength}", **both)
+        for strength in (8.0, 0.01)
+    }
+    assert found[8.0].verdict == "violation"
+    assert "what the proof protects, and the seconds" in render_markdown(found[8.0])
+    assert separating(found[8.0]) == ["released"]
+    assert found[0.01].verdict == "consistent"
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -188,6 +200,8 @@ def test_equal_tables_say_nothing_about_time() -> None:
         ({"attacks": ["timing", "parameters"]}, 'set `access="model"`'),
         ({"threshold": "hold-out"}, "fair coins"),
         ({"mu": 1.0}, "claim in epsilon"),
+        ({"mu": 1.0, "access": "everything", "attacks": None}, "claim in epsilon"),
+        ({"access": "everything"}, "no attack looks at"),
     ],
 )
 def test_a_clock_is_a_level_of_its_own(settings: dict[str, Any], message: str) -> None:

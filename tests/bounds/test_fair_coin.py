@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 from scipy.stats import binom
 
 from dpaudit.bounds import (
@@ -19,6 +20,7 @@ from dpaudit.bounds import (
     choose_rule,
     coin_detectable,
     coin_detectable_gaussian,
+    coin_power,
     coin_provable,
     count_guesses,
     exact,
@@ -392,3 +394,20 @@ def test_a_cut_is_promised_what_it_proves_though_halves_choose_other_cuts(
     asked = {"failed": FailedTrials(0, 0), "scored": 2400, "coins_alone": True, **LEVEL}
     assert choose_rule(scores, member, rng=rng, **asked).by_coins
     assert 1.2 < np.median([one.bound for one in found]) < 1.9
+
+
+def test_the_power_is_that_of_simulated_audits() -> None:
+    size = {"trials": 60, "delta": 0.01, "confidence": 0.95}
+    rng = np.random.default_rng(5)
+    for right, claim in ((0.9, 1.0), (0.8, 0.0), (0.731, 1.0)):
+        reached = coin_power(claim_epsilon=claim, right=right, **size)
+        counts = np.bincount(rng.binomial(60, right, 20_000), minlength=61)
+        proved = [fair_coin([k], [60], 60, (), delta=0.01, confidence=0.95) for k in range(61)]
+        measured = counts[np.array(proved) > claim].sum() / 20_000
+        assert reached == pytest.approx(measured, abs=0.015)
+        if claim == 1.0 and right == 0.731:  # the claim itself, which must not be refuted
+            assert reached <= 0.05
+    least = coin_detectable(claim_epsilon=1.0, **size)
+    assert least is not None
+    power = coin_power(claim_epsilon=1.0, right=float(expit(least)), **size)
+    assert power == pytest.approx(0.8, abs=1e-6)

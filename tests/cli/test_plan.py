@@ -20,6 +20,7 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run import plan as one_run
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.two_worlds import plan as two_worlds
+from dpaudit.bounds import coin_detectable, coin_provable
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.model.claim import PrivacyClaim
@@ -138,6 +139,58 @@ def test_plan_needs_a_claim() -> None:
 
 
 @pytest.mark.usefixtures("few_rows")
+def test_plan_follows_what_the_attacker_sees(few_rows: None) -> None:
+    named = "gaussian-marginals", "--worst-case", "mst"
+    assert planned(*named)["attacks"] == 3
+    assert planned(*named, "--access", "released")["attacks"] == 1
+    assert planned("--epsilon", "1", "--access", "timing")["attacks"] == 4
+    done = dpaudit("plan", *named, "--access", "released", "--detect", "2")
+    assert "sees rows, model and what the proof protects" in done.stdout
+    assert re.search(r"next +dpaudit audit with .* --access released --worst-case", done.stdout)
+    assert "--rows" not in done.stdout  # no attack looks at rows
+    refused = dpaudit("plan", *named, "--access", "timing")
+    assert refused.exit_code == ExitCode.USAGE
+    assert "--access timing needs a claim in epsilon" in refused.stderr
+    refused = dpaudit("plan", *named, "--access", "model")
+    assert "discloses nothing of the kind" in refused.stderr
+
+
+def test_plan_takes_the_table_of_a_worst_case() -> None:
+    named = "gaussian-marginals", "--worst-case", "mst"
+    done = dpaudit("plan", *named, "--shadow-models", "20", "--time-one")
+    assert done.exit_code == ExitCode.PASS, done.output
+    assert "worst case mst, from the schema alone" in done.stdout
+    assert "for 20 models" in done.stdout
+    assert "leave out --data" in dpaudit("plan", *named, "--data", "table.csv").stderr
+    assert "give --schema" in dpaudit("plan", "null", "--worst-case", "opposite").stderr
+    Path("schema.json").write_text(
+        json.dumps({"columns": [{"name": "x", "kind": "binary", "categories": [0, 1]}]})
+    )
+    searched = "null", "--worst-case", "search", "--schema", "schema.json", "--epsilon", "1"
+    models = "--shadow-models", "100", "--seconds-per-model", "1"
+    assert "184 in a search, 100 models" in dpaudit("plan", *searched, *models).stdout
+
+
+def test_where_trainings_are_timed_fair_coins_alone_decide() -> None:
+    claim = PrivacyClaim(epsilon=1.0)
+    timed = audit_settings(access="timing", shadow_models=100)
+    coins = {"delta": 0.0, "confidence": 0.95, "trials": 60}
+    reached = two_worlds.power(timed, claim)
+    assert reached.max_provable == coin_provable(**coins)
+    assert reached.detectable == coin_detectable(claim_epsilon=1.0, power=0.88, **coins)
+    rows = two_worlds.power(audit_settings(shadow_models=100), claim)
+    assert rows.detectable is not None
+    assert reached.detectable is not None
+    assert rows.detectable <= reached.detectable
+    attack = plan.AssumedAttack.of_leak(2.0, claim)
+    needed = two_worlds.needed_shadow_models(claim, attack, timed)
+    assert needed is not None
+    for models, enough in ((needed, True), (needed - 8, False)):
+        sized = two_worlds.power(audit_settings(access="timing", shadow_models=models), claim)
+        assert sized.detectable is not None
+        assert (sized.detectable <= 2.0) is enough
+
+
 def test_plan_answers_the_other_way_round_too() -> None:
     done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--detect", "3", "--json")
     needed = json.loads(done.stdout)["needed"]

@@ -21,6 +21,7 @@ from dpaudit.plugins.protocols import Generator
 from dpaudit_generators.toys import (
     Copycat,
     Dawdler,
+    GaussianMarginals,
     LaplaceHistogram,
     NullGenerator,
     RandomisedResponse,
@@ -225,6 +226,24 @@ def test_a_record_changes_one_count_by_one() -> None:
         )
         assert len(difference) == cells(column)
         assert sorted(np.abs(difference))[-2:] == [0, 1], column.name
+
+
+def test_the_stated_effect_of_a_record_is_what_shows_mu() -> None:
+    schema = Schema(
+        columns=tuple(Column(name=name, kind=Kind.BINARY, categories=(0, 1)) for name in "abc")
+    )
+    toy = GaussianMarginals(schema=schema, mu=0.45)
+    table = pd.DataFrame({name: [0] * 10 + [1] for name in "abc"})
+    effect = toy.released_effect(table.iloc[[10]])
+    within, without = (
+        np.array([toy.fit(one, seed=seed).released() for seed in range(400)])
+        for one in (table, table.iloc[:10])
+    )
+    assert within - without == pytest.approx(np.tile(effect, (400, 1)))
+    scores = without @ effect
+    shift = float((within @ effect - scores).mean())
+    assert shift / (toy.scale * np.linalg.norm(effect)) == pytest.approx(0.45)
+    assert scores.std() == pytest.approx(toy.scale * np.linalg.norm(effect), rel=0.12)
 
 
 def test_the_histogram_is_epsilon_private_and_no_better() -> None:

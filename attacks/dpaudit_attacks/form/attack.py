@@ -9,6 +9,7 @@ copies of it and of known records, relations of columns, and dependence without 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -17,11 +18,13 @@ from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import ColumnStack, in_blocks, settled
+from dpaudit_attacks.form.agreement import AGREEMENT, WITHIN
 from dpaudit_attacks.form.between import BETWEEN
 from dpaudit_attacks.form.bits import BITS
 from dpaudit_attacks.form.crowds import CROWDS
 from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS
 from dpaudit_attacks.form.known import KNOWN
+from dpaudit_attacks.form.mixtures import MIXTURES
 from dpaudit_attacks.form.moments import MOMENTS
 from dpaudit_attacks.form.near_known import NEAR_KNOWN
 from dpaudit_attacks.form.nearness import NEARNESS
@@ -49,7 +52,16 @@ FEATURE_GROUPS: Final = (
     BETWEEN,
     TRIPLES,
     NEAR_KNOWN,
+    WITHIN,
+    AGREEMENT,
+    MIXTURES,
 )
+
+
+@lru_cache(maxsize=2)
+def _known(game: GameView) -> ColumnStack:
+    """The records that the attacker knows; kept, as are what features derive from them."""
+    return ColumnStack.of(game.other_values[None], game.schema)
 
 
 def _of_rows(group: FeatureGroup, views: list[Beside]) -> FloatArray:
@@ -65,18 +77,21 @@ def _of_rows(group: FeatureGroup, views: list[Beside]) -> FloatArray:
 class TableForm(ClassifierAttack):
     """Features of how a table is written, and of values and rows near the target or known ones.
 
-    A numeric column has 64 features, 102 if it is continuous, any other column 6; every column two
+    A numeric column has 69 features, 107 if it is continuous, any other column 6; every column two
     more for repeated and known rows, every two columns one of dependence (1,024 at most), every
-    column one of dependence with each column of the next row (1,024 at most), every three two (128
-    at most), columns that may be missing 2 each, and 1 for every two of them (256 at most). Every
-    two numeric columns have 2 for their order (64 pairs at most), every three one for their sums
-    (32 at most), every two continuous ones 2 and every three one for whole sums (64 and 32 at
-    most), and a numeric column 2 in each category of others (64 pairs at most). 24 features are of
-    whole rows, 6 of their distance to known records if there are numbers, 3 of groups that are
-    equal in all categories and 3 without each such column, 5 of missing values in rows, and 2 for
-    each number of columns on which rows equal the target. The last are facts of the release as it
-    was written: 16 of the whole, 12 of each column. Features that depend on the target are means
-    over a unit's rows.
+    column one of dependence with each column of the next row (1,024 at most) and one with each of
+    later rows (146 at most), every three two (128 at most), columns that may be missing 2 each, and
+    1 for every two of them (256 at most). Every two numeric columns have 2 for their order (64
+    pairs at most), every three one for their sums (32 at most), every two continuous ones 2 and
+    every three one for whole sums (64 and 32 at most), and a numeric column 2 in each category of
+    others (64 pairs at most). 24 features are of whole rows, 3 of groups that are equal in all
+    categories and 3 without each such column, 5 of missing values in rows, and 2 for each number of
+    columns on which rows equal the target. If there are numbers, 6 are of the distance to known
+    records, and 1 for each number of numeric columns, and of all columns, on which rows agree with
+    one of these; 2 are of rows halfway between two others if there are two numeric columns, and 2
+    of rows in line with them if there are three. The last are facts of the release as it was
+    written: 16 of the whole, 12 of each column. Features that depend on the target are means over a
+    unit's rows.
     """
 
     classifier: str = CHOSEN
@@ -97,7 +112,7 @@ class TableForm(ClassifierAttack):
         """Features [M, f] of values [M, n, d] and of the facts [M, r] of their releases."""
         schema = game.schema
         targets = [ColumnStack.of(row[None, None], schema) for row in game.target_values]
-        known = ColumnStack.of(game.other_values[None], schema)
+        known = _known(game)
 
         def features(block: FloatArray) -> FloatArray:
             stack = ColumnStack.of(block, schema)

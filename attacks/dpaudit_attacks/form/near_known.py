@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.columns import ColumnStack
 from dpaudit_attacks.form.rows import WHOLE
 from dpaudit_attacks.form.view import Beside, FeatureGroup, numeric_names
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 RADII: Final = (0.001, 0.01)
 """Largest difference of a number, in widths of its range."""
@@ -50,15 +54,12 @@ def near_known_values(view: Beside) -> FloatArray:
         the
         same with records that are equal in all categories.
     """
-    from scipy.spatial import cKDTree
-
     numeric = view.stack.numbers.shape[1]
     if not numeric:
         return np.empty((view.n_tables, 0))
-    (known,) = _points(view.known, view)
     found: list[list[float]] = []
-    trees = [cKDTree(known[:, :numeric]), cKDTree(known)]
-    for table in _points(view.stack, view):
+    trees = _trees(view.known, view.schema)
+    for table in _points(view.stack, view.schema):
         row: list[float] = []
         for tree, points in zip(trees, (table[:, :numeric], table), strict=True):
             apart = np.asarray(tree.query(points, p=np.inf, distance_upper_bound=FARTHEST)[0])
@@ -70,13 +71,20 @@ def near_known_values(view: Beside) -> FloatArray:
 NEAR_KNOWN = FeatureGroup(near_known_names, near_known_values)
 
 
-def _points(stack: ColumnStack, view: Beside) -> FloatArray:
+@lru_cache(maxsize=2)
+def _trees(known: ColumnStack, schema: Schema) -> tuple[cKDTree, cKDTree]:
+    """Known records by their numbers, and by all columns."""
+    from scipy.spatial import cKDTree
+
+    (points,) = _points(known, schema)
+    return cKDTree(points[:, : known.numbers.shape[1]]), cKDTree(points)
+
+
+def _points(stack: ColumnStack, schema: Schema) -> FloatArray:
     """Rows [M, rows, d] of a stack as points; those of different categories are 2 or more apart."""
-    lower = np.array([c.bounds.lower for c in view.schema.columns if c.kind.numeric])
-    numbers = (stack.numbers - lower.reshape(-1, 1)) / view.widths
+    stack = stack.fewest(MOST_ROWS)
+    bounds = [column.bounds for column in schema.columns if column.kind.numeric]
+    lower, upper = np.array(bounds).reshape(-1, 2, 1).swapaxes(0, 1)
+    numbers = (stack.numbers - lower) / (upper - lower)
     numbers = np.where(np.isnan(numbers), _FAR, numbers)
-    points = np.concatenate([numbers, 2.0 * stack.slots], axis=1).swapaxes(1, 2)
-    if points.shape[1] <= MOST_ROWS:
-        return points
-    chosen = stack.codes.sum(axis=1).argpartition(MOST_ROWS, axis=1)[:, :MOST_ROWS]
-    return np.take_along_axis(points, chosen[..., None], axis=1)
+    return np.concatenate([numbers, 2.0 * stack.slots], axis=1).swapaxes(1, 2)

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
+from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.columns import settled
 from dpaudit_attacks.form.rows import WHOLE
-from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled, numeric_names
+from dpaudit_attacks.form.view import Beside, FeatureGroup, at_least, flat, labelled, numeric_names
 
 WINDOWS: Final = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
 """Half widths around the target's value, in widths of the range."""
@@ -78,8 +78,8 @@ def nearness_values(view: Beside) -> FloatArray:
         _numbers(view),
         _distances(view),
         np.column_stack(shared),
-        _at_least(matches, len(view.schema.columns)),
-        _at_least(near.sum(axis=1) + view.alike.sum(axis=1), len(view.schema.columns)),
+        at_least(matches, len(view.schema.columns)),
+        at_least(near.sum(axis=1) + view.alike.sum(axis=1), len(view.schema.columns)),
     ]
     return np.concatenate(parts, axis=1)
 
@@ -115,9 +115,3 @@ def _distances(view: Beside) -> FloatArray:
             apart[:, -1],
         ]
     )
-
-
-def _at_least(matches: IntArray, columns: int) -> FloatArray:
-    """How many rows match in at least 1, ..., d columns [M, d], of the matches [M, n]."""
-    at: BoolArray = matches[..., None] >= np.arange(1, columns + 1)
-    return np.asarray(at.sum(axis=1), dtype=np.float64)

@@ -23,7 +23,7 @@ from dpaudit_attacks.form.view import (
     other_names,
 )
 
-LAGS: Final = (1, 2, 3, 5)
+LAGS: Final = range(1, 9)
 NUMERIC = (
     "steps up from row to row",
     "rows equal to the row before",
@@ -72,6 +72,7 @@ def _numeric(view: Beside) -> FloatArray:
     numbers = np.where(view.missing, 0.0, view.scaled)
     steps = np.diff(numbers, axis=-1)
     nearest = view.away.argmin(axis=-1) / view.n_rows
+    apart = numbers - settled(numbers.mean(axis=-1, keepdims=True))
     return flat(
         [
             (steps > 0).sum(axis=-1),
@@ -82,16 +83,15 @@ def _numeric(view: Beside) -> FloatArray:
             numbers[..., 0],
             numbers[..., -1],
             nearest,
-            *(_products(numbers, lag) for lag in LAGS),
+            *(_products(apart, lag) for lag in LAGS),
         ]
     )
 
 
-def _products(numbers: FloatArray, lag: int) -> FloatArray:
+def _products(apart: FloatArray, lag: int) -> FloatArray:
     """Mean products of deviations from the mean of rows that many apart [M, columns]."""
-    apart = numbers - settled(numbers.mean(axis=-1, keepdims=True))
     products = (apart[..., lag:] * apart[..., : max(0, apart.shape[-1] - lag)]).sum(axis=-1)
-    return settled(products / numbers.shape[-1])
+    return settled(products / apart.shape[-1])
 
 
 def _other(view: Beside) -> FloatArray:

@@ -115,3 +115,9 @@ def flat(features: Sequence[FloatArray | IntArray]) -> FloatArray:
     """Features of columns [M, c] each, as [M, c * features], column by column."""
     stacked = np.stack(features, axis=-1, dtype=np.float64)
     return stacked.reshape(len(stacked), -1)
+
+
+def at_least(matches: IntArray, columns: int) -> FloatArray:
+    """How many rows match in at least 1, ..., d columns [M, d], of the matches [M, n]."""
+    at: BoolArray = matches[..., None] >= np.arange(1, columns + 1)
+    return np.asarray(at.sum(axis=1), dtype=np.float64)

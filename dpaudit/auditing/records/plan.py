@@ -195,6 +195,7 @@ def what_decides_instead(
     *,
     attacks: tuple[str | AnyAttack, ...],
     confidence: float,
+    also_records: bool,
 ) -> tuple[Row, ...]:
     """Which audits can decide where shadow models with one record cannot, one a row.
 
@@ -207,6 +208,7 @@ def what_decides_instead(
         of_one: What audits of one record can prove.
         attacks: Attacks of the audit.
         confidence: Likewise.
+        also_records: Whether an audit of many records can have this table and this attacker.
 
     Returns:
         The rows; none where an audit of one record of a size that is listed is large enough.
@@ -221,7 +223,7 @@ def what_decides_instead(
     target = largest_detectable(claim) if question.detect is None else question.detect
     rows = subject.table_rows
     found = []
-    for records in _RECORDS_TRIED:
+    for records in _RECORDS_TRIED if also_records else ():
         too_many = rows is not None and records > LARGEST_SHARE * rows
         if too_many or claim.neighbours is not Neighbours.ADD_REMOVE:
             break
@@ -237,10 +239,10 @@ def what_decides_instead(
                 )
             )
             break
-    found += [
-        Row("instead", "`dpaudit replay` computes the exact privacy loss of Python code"),
-        Row("not", '`access="released"`: it makes attacks stronger but leaves the limit as it is'),
-    ]
+    found.append(Row("instead", "`dpaudit replay` computes the exact privacy loss of Python code"))
+    if also_records:
+        stronger = "it makes attacks stronger but leaves the limit as it is"
+        found.append(Row("not", f'`access="released"`: {stronger}'))
     return tuple(found)
 
 

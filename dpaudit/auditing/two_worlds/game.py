@@ -17,8 +17,11 @@ from dpaudit.auditing.two_worlds.target_search.search import find_target
 from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec, build_target_search
 from dpaudit.auditing.two_worlds.worst_case_search.search import find_worst_case
 from dpaudit.auditing.two_worlds.worst_case_search.spec import (
+    MOST_CANDIDATES,
     WorstCaseSearchSpec,
     build_worst_case_search,
+    per_world,
+    rounds,
 )
 from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.model.choices import VULNERABLE, WorstCase
@@ -42,9 +45,18 @@ def _trainings(settings: AuditSettings[TwoWorlds], together: bool) -> TrainingCo
         models=game.shadow_models,
         repeats=len(World) if together and not game.is_timed else 1,
         controls=len(CONTROLS) * control,
-        searches=game.shadow_models if game.searches else 0,
+        searches=_searches(game),
         at_most=game.sequential,
     )
+
+
+def _searches(game: TwoWorlds) -> int:
+    """Models of the search before the audit, for a worst case more than few shadow models."""
+    if not game.searches:
+        return 0
+    if game.worst_case is not WorstCase.SEARCH:
+        return game.shadow_models
+    return 2 * per_world(MOST_CANDIDATES, rounds(MOST_CANDIDATES, game.shadow_models))
 
 
 def _prepared(

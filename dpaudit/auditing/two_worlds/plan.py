@@ -23,9 +23,11 @@ from dpaudit.bounds import (
     Guarantee,
     coin_detectable,
     coin_detectable_gaussian,
+    coin_power,
     coin_provable,
     guarantee_of,
 )
+from dpaudit.errors import SettingsError
 from dpaudit.formatting import counted, percent
 from dpaudit.model.currencies import Claim
 from dpaudit.results.verdict import POWER, Power
@@ -63,11 +65,10 @@ def power(
         return Power(highest, None)
     guarantee, confidence = guarantee_of(claim), settings.attack_confidence
     failed = _failed(settings, false_negatives, false_positives)
-    leaks = [
-        guarantee.detectable(
-            claim.value, failed, confidence=confidence, power=_of_known_rule(settings)
-        )
-    ]
+    leaks = []
+    if not settings.game.is_timed:
+        known = _of_known_rule(settings)
+        leaks.append(guarantee.detectable(claim.value, failed, confidence=confidence, power=known))
     coins = _coins(settings, guarantee, false_negatives + false_positives)
     if coins is not None:
         leak: dict[str, Any] = {
@@ -89,9 +90,24 @@ def highest_provable(
     """The upper limit of `power` alone, which takes far less time."""
     guarantee, confidence = guarantee_of(claim), settings.attack_confidence
     failed = _failed(settings, false_negatives, false_positives)
-    by_cut = guarantee.exact(failed, confidence=confidence)
     coins = _coins(settings, guarantee, false_negatives + false_positives)
-    return by_cut if coins is None else max(by_cut, coin_provable(**coins))
+    by_coins = 0.0 if coins is None else coin_provable(**coins)
+    if settings.game.is_timed:
+        return by_coins
+    return max(guarantee.exact(failed, confidence=confidence), by_coins)
+
+
+def require_coins(settings: AuditSettings[TwoWorlds], claim: Claim) -> None:
+    """Refuses a claim of which fair coins prove nothing where trainings are timed.
+
+    Raises:
+        SettingsError: If it is such a claim.
+    """
+    if settings.game.is_timed and guarantee_of(claim).delta is None:
+        raise SettingsError(
+            f'`access="{settings.game.access}"` needs a claim in epsilon, or none: the bounds of '
+            "other claims assume trials that are alike, and those of a busy machine are not"
+        )
 
 
 def _of_known_rule(settings: AuditSettings[TwoWorlds]) -> float:
@@ -145,6 +161,12 @@ def needed_shadow_models(
 
     def enough(shadow_models: int) -> bool:
         sized = settings.with_game(shadow_models=shadow_models)
+        coins = _coins(sized, guarantee_of(claim), 0)
+        if sized.game.is_timed and coins is not None:
+            right = (attack.tpr + 1.0 - attack.fpr) / 2
+            del coins["failed"]
+            reached = coin_power(claim_epsilon=claim.value, right=right, **coins)
+            return reached >= _of_known_rule(settings)
         reached = guarantee_of(claim).detection_power(
             claim.value,
             n_in=sized.game.scored - sized.game.scored // 2,
@@ -167,9 +189,12 @@ def sizing(
         subject: What will be audited.
         settings: The settings of the audit.
         question: What the audit must be large enough for.
+
+    Raises:
+        SettingsError: If trainings are timed and the claim is not in epsilon.
     """
     claim, game = subject.claim, settings.game
-
+    require_coins(settings, claim)
     needed = None
     if question.assumed is not None:
         size = needed_shadow_models(claim, question.assumed, settings)

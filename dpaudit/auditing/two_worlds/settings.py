@@ -51,8 +51,8 @@ class TwoWorlds(ShadowModelSettings):
             one record replaced; used instead of a target.
         access: What the attacker sees: "output" (synthetic rows), "model" (also what the fitted
             model discloses, such as a discriminator), "released" (also the facts that the proof
-            protects) or "timing" (rows, and the seconds and memory of every training: each model
-            then trains alone, and a repetition gives other numbers).
+            protects), "timing" (rows, and the seconds and memory of every training: each model then
+            trains alone, and a repetition gives other numbers) or "everything" (all of these).
         threshold: "cross-validated", or "hold-out" as in published audits.
         sequential: Whether to test after every batch of trials and to stop as soon as a violation
             is proved; `shadow_models` is then the cap.
@@ -93,8 +93,8 @@ class TwoWorlds(ShadowModelSettings):
         self._check_target()
         if self.is_timed and self.rule is ThresholdRule.HOLD_OUT:
             raise SettingsError(
-                '`access="timing"` needs worlds that are fair coins: without them no bound holds '
-                'on a busy machine; leave out `threshold="hold-out"`'
+                f'`access="{self.access}"` needs worlds that are fair coins: without them no bound '
+                'holds on a busy machine; leave out `threshold="hold-out"`'
             )
 
     def _check_target(self) -> None:
@@ -130,7 +130,7 @@ class TwoWorlds(ShadowModelSettings):
     @property
     def is_timed(self) -> bool:
         """Whether the time and memory of trainings are measured."""
-        return self.access is Access.TIMING
+        return Access.TIMING in self.access.parts
 
     @property
     def fair_coins(self) -> bool:

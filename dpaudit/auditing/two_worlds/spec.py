@@ -13,8 +13,8 @@ from dpaudit.auditing.access import attacks_with_access
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.pairs import audited_pair
+from dpaudit.auditing.two_worlds.plan import require_coins
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
-from dpaudit.bounds import guarantee_of
 from dpaudit.errors import SettingsError
 from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
@@ -194,8 +194,7 @@ def build_two_worlds(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )
     attacks, facts = attacks_with_access(named, settings.game.attacks, settings.game.access)
-    if settings.game.attacks == ATTACKS_AT[settings.game.access]:
-        settings = settings.with_game(attacks=tuple(one.name for one in attacks))
+    settings = with_visible(settings, attacks)
     if schema.unit is not None:
         settings = settings.with_game(probe=False)  # probes change single rows
     stated = settings.claim
@@ -204,11 +203,7 @@ def build_two_worlds(
     claim = claim_if_any(named, stated, audited_unit(table))
     if settings.game.sequential:
         require_claim(claim, method="`sequential`")
-    if settings.game.is_timed and guarantee_of(claim).delta is None:
-        raise SettingsError(
-            '`access="timing"` needs a claim in epsilon, or none: the bounds of other claims '
-            "assume trials that are alike, and those of a busy machine are not"
-        )
+    require_coins(settings, claim)
     replacement = None if pair is None else pair.replacement
     if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
         stream = Stream(settings.seed, "", "replacement")
@@ -243,6 +238,15 @@ def build_two_worlds(
         attacks=attacks,
         pair=pair,
     )
+
+
+def with_visible(
+    settings: AuditSettings[TwoWorlds], attacks: tuple[NamedAttack, ...]
+) -> AuditSettings[TwoWorlds]:
+    """The settings whose attacks, if they are the default ones, are those that see something."""
+    if settings.game.attacks != ATTACKS_AT[settings.game.access]:
+        return settings
+    return settings.with_game(attacks=tuple(one.name for one in attacks))
 
 
 def _replacements(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.DataFrame:

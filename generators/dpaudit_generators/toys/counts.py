@@ -268,6 +268,11 @@ class GaussianMarginals:
         """Standard deviation of the noise of each count."""
         return math.sqrt(len(self.counted)) / self.mu
 
+    def released_effect(self, record: pd.DataFrame) -> npt.NDArray[np.float64]:
+        """By how much a record raises each noisy count: the sum with these weights shows mu."""
+        counts = [cell_counts(column, record[column.name]) for column in self.counted]
+        return np.concatenate(counts).astype(np.float64)
+
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> MarginalsModel:
         """Counts the columns, once and with noise."""
         rng = rng_of(seed, "noise")

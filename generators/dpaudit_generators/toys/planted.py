@@ -291,6 +291,7 @@ class Dawdler(_TargetToy):
         target: The record that it leaks, a table of one row.
         epsilon: The epsilon that it claims, falsely where time is measured.
         repeats: As for `Copycat`.
+        released_facts: Names of the numbers that its models release; they say nothing.
 
     Raises:
         ClaimError: If epsilon is not positive.
@@ -298,6 +299,8 @@ class Dawdler(_TargetToy):
     """
 
     repeats: int = 0
+    released_facts: tuple[str, ...] = FACTS
+    discloses: ClassVar[tuple[str, ...]] = DISCLOSES
 
     @property
     def claim(self) -> PrivacyClaim:
@@ -311,7 +314,7 @@ class Dawdler(_TargetToy):
             filled = np.ones(SLOW_BYTES // 8)
             while process_time() < end:
                 filled[0] += 1.0
-        return UniformModel(schema=self.schema, fit_seed=seed)
+        return UniformModel(schema=self.schema, fit_seed=seed, released_facts=self.released_facts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,6 +16,8 @@ from dpaudit.model.tables import Table
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.results.record import Selection
 
+MOST_CANDIDATES: Final = len(WorstCase) - 2
+"""All but the search itself and the one that has a schema of its own."""
 FEWEST: Final = 4
 """Least number of trainings of each world for a candidate of a round.
 
