@@ -253,8 +253,6 @@ def test_the_claim_of_the_caller_says_its_unit() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"records": 4}, "the game of many records audits rows, and the unit is patient"),
-        ({"one_run": True}, "audits rows, and the unit is patient: audit it in two worlds"),
         ({"target": "vulnerable"}, "compares rows, not units"),
         ({"unit": "doctor"}, "the schema's unit is 'patient' with at most 10 rows, not 'doctor'"),
         ({"max_rows_per_unit": 3}, "`max_rows_per_unit` needs `unit`"),
