@@ -184,21 +184,15 @@ def audit_data(
     _check_asked(epsilon, delta, coins=coins, holdout=holdout, anonymeter=anonymeter)
     report = on_progress or (lambda step: None)
     report("reading the tables")
-    files = {
+    named = {
         "synthetic": synthetic,
         "train": train,
         "holdout": holdout,
         "coins": coins,
         "schema": schema,
     }
-    numbers = {
-        "unit": unit,
-        "epsilon": epsilon,
-        "delta": delta,
-        "confidence": confidence,
-        "seed": seed,
-    }
-    reproduce = _command(files, numbers, secrets or (), anonymeter=anonymeter)
+    stated = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed}
+    reproduce = _command(named, {"unit": unit, **stated}, secrets or (), anonymeter=anonymeter)
     tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
     if tossed is not None and holdout is not None:
         tossed.check(train, name="train")
@@ -210,9 +204,7 @@ def audit_data(
     found = _audited(
         tables,
         tossed,
-        None
-        if epsilon is None
-        else PrivacyClaim(epsilon=epsilon, delta=delta or 0.0, unit=tables.unit),
+        _claimed(epsilon, delta or 0.0, tables.unit),
         delta=delta or 0.0,
         confidence=confidence,
         secrets=chosen_secrets(secrets, tables.schema),
@@ -242,6 +234,12 @@ def _command(
     for secret in secrets:
         words += ["--secret", secret]
     return shlex.join([*words, *(["--anonymeter"] if anonymeter else [])])
+
+
+def _claimed(epsilon: float | None, delta: float, unit: str | None) -> PrivacyClaim | None:
+    if epsilon is None:
+        return None
+    return PrivacyClaim(epsilon=epsilon, delta=delta, unit=unit)
 
 
 def _word(value: float | str) -> str:
@@ -274,11 +272,7 @@ def _audited(
         report(f"warning: {warning}")
     compared = _NOT_COMPARED
     if canaries is not None and canaries.comparable:
-        of_units = "" if tables.unit is None else f" of {canaries.number:,} units"
-        report(
-            f"comparing {len(canaries.of):,} rows{of_units} with {len(tables.synthetic):,} "
-            "synthetic ones"
-        )
+        report(f"comparing {len(canaries.of):,} rows with {len(tables.synthetic):,} synthetic ones")
         scores = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.of)
         report("testing membership")
         bound_at = None if coins is None else delta
@@ -301,14 +295,7 @@ def _audited(
     )
     membership, bound = compared.membership, compared.bound
     concluded = conclude(
-        rows,
-        membership,
-        bound,
-        linkage,
-        exchangeable,
-        claim=claim,
-        confidence=confidence,
-        noun=linkage.copies.noun,
+        rows, membership, bound, linkage, exchangeable, claim=claim, confidence=confidence
     )
     return ReleasedDataResult(
         finding=concluded.finding,

@@ -160,7 +160,6 @@ def conclude(
     *,
     claim: PrivacyClaim | None,
     confidence: float,
-    noun: str = "rows",
 ) -> Concluded:
     """Decides on a claim if there is one, else whether the table reveals membership in train.
 
@@ -172,7 +171,6 @@ def conclude(
         exchangeable: Whether a random split made the tables; None where coins did.
         claim: The claim, if there is one.
         confidence: Confidence of the bound, and of finding no leak where there is none.
-        noun: What is recognised: "rows" or "units".
 
     Returns:
         The finding.
@@ -205,9 +203,7 @@ def conclude(
             bound.proved, claim, power, (), confidence=confidence, unit=SampleUnit.CANARIES
         )
         return Concluded(ReleasedFinding(decision.verdict.value), decision.reasons)
-    return _without_claim(
-        membership, bound, linkage, exchangeable, confidence=confidence, noun=noun
-    )
+    return _without_claim(membership, bound, linkage, exchangeable, confidence=confidence)
 
 
 def _without_claim(
@@ -217,8 +213,8 @@ def _without_claim(
     exchangeable: Exchangeability | None,
     *,
     confidence: float,
-    noun: str,
 ) -> Concluded:
+    noun = linkage.copies.noun
     attacked = (
         f'the attack "{membership.attack}" distinguishes training {noun} from hold-out {noun} (AUC '
         f"{auc_text(membership.auc)}, p {p_text(membership.p_value)} on {membership.scored:,} "

@@ -27,8 +27,8 @@ class OneRun(GameSettings):
     """One training with many canaries, for generators too slow for shadow models.
 
     Attributes:
-        canaries: Number of records (or units) that are each included by a fair coin: at least 20,
-            at most half of the table.
+        canaries: Number of records that are each included by a fair coin, or of units: at least
+            20, at most half of the table.
 
     Raises:
         SettingsError: If there are too few canaries.
