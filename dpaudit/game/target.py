@@ -179,13 +179,14 @@ def far_units(data: pd.DataFrame, schema: Schema) -> IntArray:
     """Numbers [u] of all units of the table, those with the farthest record first.
 
     A record's distance is the mean distance to its 5 nearest neighbours of other units. In a table
-    of more than 20,000 rows, where `farthest_first` compares with samples, those of its own unit
-    count too.
+    of more than 20,000 rows, where `farthest_first` compares with samples, or with units of very
+    many rows, those of its own unit count too.
     """
     owners = schema.owners(data)
+    looked_at = NEIGHBOURS_AVERAGED + int(np.bincount(owners).max())
     order = (
         _sorted(np.arange(len(data)), _distances_to_others(encode(data, schema), owners))
-        if is_exact(len(data))
+        if is_exact(len(data)) and len(data) * looked_at <= _MOST_NEIGHBOURS
         else farthest_first(data, schema, np.arange(len(data)))
     )
     _, first = np.unique(owners[order], return_index=True)
@@ -459,6 +460,8 @@ COMPARED: Final = 1024
 _GROWTH: Final = 4
 """Growth factor of the samples, and reduction factor of the records compared with them."""
 _ROWS_AT_ONCE: Final = 32_768
+_MOST_NEIGHBOURS: Final = 2 * 10**7
+"""Neighbours of all records that are looked at together: half a gigabyte."""
 
 
 def farthest_first(data: pd.DataFrame, schema: Schema, among: IntArray) -> IntArray:

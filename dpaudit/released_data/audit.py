@@ -404,8 +404,7 @@ def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) ->
     )
     units = None
     if tables.owners is not None:
-        owners = np.concatenate([tables.owners.train, tables.owners.holdout])
-        units = Grouped.by(owners[place][of])
+        units = Grouped.by(tables.owners.all[place][of])
     return Canaries(real, place, of, len(tables.train), units)
 
 

@@ -229,8 +229,8 @@ def nearness_thresholds(distances: Distances) -> tuple[tuple[float, float], ...]
     """Thresholds for near copies: distances within which given shares of hold-out records lie.
 
     Args:
-        distances: Distances of hold-out records [n] to their nearest synthetic record; not the
-            records that are counted.
+        distances: Distances of hold-out records [n] to their nearest synthetic record, infinite for
+            units with too few rows; not the records that are counted.
 
     Returns:
         Pairs of a share and a distance above 0; none if there are too few records.
@@ -238,8 +238,9 @@ def nearness_thresholds(distances: Distances) -> tuple[tuple[float, float], ...]
     found = {}
     for share in _SHARES:
         if share * len(distances) >= _FEWEST:
-            within = float(np.quantile(distances, share))
-            if within > 0.0:
+            with np.errstate(invalid="ignore"):  # between infinite ones
+                within = float(np.quantile(distances, share))
+            if 0.0 < within < math.inf:
                 found[within] = share
     return tuple((share, within) for within, share in found.items())
 

@@ -63,7 +63,8 @@ class ReleasedDataResult(Document):
         membership: How well members are recognised; None without a hold-out, or with too few rows.
         bound: The lower bound on epsilon; None if there is none.
         not_a_bound: Why there is no bound; None if there is one.
-        riskiest: Rows of the train table that stand out; on average at most 5 % of them by chance.
+        riskiest: Rows of the train table that stand out, of units the first ones; on average at
+            most 5 % of them by chance.
         linkage: Copies, rare values, guessed attributes, and the distance to the closest record.
         dpaudit: Version of dpaudit.
         date: Day on which the audit ended, in UTC; absent from results written before it was

@@ -136,9 +136,15 @@ def load_released(
         holdout=tables.get("holdout"),
         schema=found,
         sources=ReleasedSources(sources["train"], sources["synthetic"], sources.get("holdout")),
-        warnings=tuple(_warnings(keys, distinct, reordered, found)),
+        warnings=(*_warnings(keys, distinct, reordered, found), *_one_row_each(owners)),
         owners=owners,
     )
+
+
+def _one_row_each(owners: Owners | None) -> Iterator[str]:
+    """The warning that units make no difference, where each has one row."""
+    if owners is not None and not (np.diff(np.sort(owners.all)) == 0).any():
+        yield f"every {owners.column} has one row, so this equals an audit of rows"
 
 
 def _taken_out(

@@ -30,6 +30,11 @@ class Owners(NamedTuple):
     train: IntArray
     holdout: IntArray
 
+    @property
+    def all(self) -> IntArray:
+        """The units of all rows, those of train first."""
+        return np.concatenate([self.train, self.holdout])
+
 
 def owners_of(unit: Unit, train: pd.DataFrame, holdout: pd.DataFrame) -> Owners:
     """The units of train and hold-out.

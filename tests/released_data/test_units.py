@@ -28,7 +28,7 @@ from dpaudit.released_data.scores import membership_scores
 from dpaudit.released_data.split import CoinFile, CoinSplit
 from dpaudit.released_data.tables import load_released
 from dpaudit.released_data.units import BEST_ROW, ComparedUnits, Grouped, unit_scores
-from patients import Towns
+from reports.units.towns import Towns
 
 PATIENTS, ROWS = 300, 10
 TOWNS = Column(name="town", kind=Kind.CATEGORICAL, categories=tuple(range(PATIENTS)))
@@ -305,6 +305,9 @@ def test_rows_that_had_coins_are_not_audited_as_units() -> None:
     with pytest.raises(DataError, match="have rows in both train and holdout: deal units"):
         audited(anywhere(600, 3), parts, unit="patient")
     lone = visits(rows=1)
+    alone = dpaudit.split(lone, unit="patient", seed=1)
+    said = "every patient has one row, so this equals an audit of rows"
+    assert said in audited(anywhere(600, 3), alone).warnings
     with pytest.raises(DataError, match="has a coin for each row, not for each patient"):
         audited(anywhere(600, 3), dpaudit.split(lone, seed=1), unit="patient")
 

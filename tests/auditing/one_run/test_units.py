@@ -27,7 +27,7 @@ from dpaudit.plugins.protocols import GameView, World
 from dpaudit.report.render import render_markdown
 from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.result import result_schema
-from patients import BY_ROW, ROWS, SCHEMA, Answers, NoiseForARow, Suppressed, visits
+from reports.units.towns import BY_ROW, ROWS, SCHEMA, Answers, NoiseForARow, Suppressed, visits
 
 CANARIES = 30
 ONE_RUN: dict[str, Any] = {"one_run": True, "canaries": CANARIES}

@@ -24,7 +24,7 @@ from dpaudit.report.render import render_markdown
 from dpaudit.results.records import RecordsOutcome
 from dpaudit.results.result import result_schema
 from dpaudit_attacks.queries import TargetQueries
-from patients import BY_ROW, ROWS, SCHEMA, Answers, Suppressed, visits
+from reports.units.towns import BY_ROW, ROWS, SCHEMA, Answers, Suppressed, visits
 
 FEW: dict[str, Any] = {
     "records": 15,

@@ -106,6 +106,10 @@ class NoiseForARow(_PerPatient):
         return Towns(np.maximum(self.noisy(data, seed, rows=ROWS if self.honest else 1), 0.0))
 
 
+TOWN_LEAKS: Final = {"suppressed": Suppressed, "noise for a row": NoiseForARow}
+"""The generators by name; each has an honest twin."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answers(_PerPatient):
     """Randomised response on whether each town has a patient: exactly epsilon per patient."""
