@@ -14,7 +14,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
 from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import Table, load, require_rows
+from dpaudit.model.tables import Table, load
 
 Data: TypeAlias = pd.DataFrame | str | Path | None
 """A table from the caller; None for a game that makes its own."""
@@ -49,18 +49,16 @@ class TrainingCount(NamedTuple):
 
 
 def given_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Table:
-    """The table that is handed in, whose rows are audited.
+    """The table that is handed in, whose rows or units are audited.
 
     Raises:
         DataError: If the table cannot be read or does not fit.
         SchemaError: If the schema is malformed.
-        SettingsError: If the table is missing, or has a unit.
+        SettingsError: If the table is missing.
     """
     if data is None:
         raise SettingsError("no table to audit on: give `data`")
-    table = load(data, schema, settings.claim.stated_unit)
-    require_rows(table.schema, f"the game of {settings.game.NAME}")
-    return table
+    return load(data, schema, settings.claim.stated_unit)
 
 
 def prepared_already(

@@ -22,7 +22,7 @@ from dpaudit.results.document import (
 from dpaudit.results.verdict import Power
 
 if TYPE_CHECKING:
-    from dpaudit.model.tables import Table
+    from dpaudit.model.tables import Population, Table
 
 AnyShadowModels = TypeVar("AnyShadowModels", bound=ShadowModelSettings)
 
@@ -62,9 +62,9 @@ class PlanSubject(NamedTuple):
     together: bool = False
 
     @property
-    def table_rows(self) -> int | None:
-        """Rows of the table; None if none was handed in."""
-        return None if self.table is None else len(self.table.data)
+    def population(self) -> Population | None:
+        """Rows of the table, or its units; None if none was handed in."""
+        return None if self.table is None else self.table.population
 
 
 class PlanQuestion(NamedTuple):

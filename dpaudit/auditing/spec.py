@@ -56,6 +56,12 @@ class AuditSpec(ABC):
         return len(self.table.data) if given is None else given
 
     @property
+    def unit(self) -> str | None:
+        """The column of the unit; None in an audit of rows."""
+        unit = self.table.schema.unit
+        return None if unit is None else unit.column
+
+    @property
     def target_row(self) -> int | None:
         """The row of the attacked record, if there is a single one and the table holds it."""
         return None

@@ -28,9 +28,21 @@ EpsilonOption = Annotated[
     float | None,
     option(
         metavar="E",
-        help="Claimed epsilon, adding or removing one record; needs --coins. Default: no claim.",
+        help="Claimed epsilon, adding or removing one record (or all rows of one unit); needs "
+        "--coins. Default: no claim.",
         shown=False,
         panel=Panel.CLAIM,
+    ),
+]
+
+UnitOption = Annotated[
+    str | None,
+    option(
+        metavar="COLUMN",
+        help="Column of the units that had a coin each (`dpaudit split --unit`): bound, claim and "
+        "copies are per unit. Default: that of the coin file.",
+        shown=False,
+        panel=Panel.INPUT,
     ),
 ]
 
@@ -70,6 +82,7 @@ def audit_data(
         _table("coins.json of `dpaudit split`, for a lower bound on epsilon. Default: none."),
     ] = None,
     schema: options.SchemaFile = None,
+    unit: UnitOption = None,
     epsilon: EpsilonOption = None,
     delta: Annotated[
         float | None,
@@ -95,6 +108,7 @@ def audit_data(
         holdout,
         coins=coins,
         schema=schema,
+        unit=unit,
         epsilon=epsilon,
         delta=delta,
         confidence=confidence,

@@ -26,8 +26,17 @@ def split(
         int | None,
         typer.Option(
             metavar="N",
-            help="Number of rows split by a fair coin, chosen at random; the others go to train. "
-            "Default: all.",
+            help="Number of rows (or units) split by a fair coin, chosen at random; the others go "
+            "to train. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column that says whose rows each row is, such as patient_id: one coin deals all "
+            "rows of a unit, and the bound is per unit. Default: a coin for each row.",
             show_default=False,
         ),
     ] = None,
@@ -49,13 +58,11 @@ def split(
     from dpaudit.released_data import split as tossed
     from dpaudit.released_data import write_split
 
-    found = tossed(data, coins=coins, seed=seed)
+    found = tossed(data, coins=coins, unit=unit, seed=seed)
     train, holdout, coin_file = write_split(found, to)
     results().print(f"{train}: {len(found.train)} rows, for training")
     results().print(f"{holdout}: {len(found.holdout)} rows, to keep from the people who train")
-    results().print(
-        f"{coin_file}: {len(found.coins.tossed)} coins, to keep from the people who train"
-    )
+    results().print(f"{coin_file}: {found.number} coins, to keep from the people who train")
     messages().print(
         f"then: dpaudit audit-data --synthetic FILE --train {train} --holdout {holdout} --coins "
         f"{coin_file}"

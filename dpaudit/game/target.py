@@ -118,8 +118,7 @@ def choose_unit(choice: str, data: pd.DataFrame, schema: Schema, unit: Unit) -> 
     kind, _, rest = choice.partition(":")
     if choice == EXPOSING:
         holders = find_unit_holders(data, schema, owners)
-        sizes = np.bincount(owners)
-        scores = exposure_scores(holders, len(sizes)) + sizes / sizes.max()
+        scores = _unit_scores(holders, owners)
         most = np.flatnonzero(scores == scores.max())
         among = np.flatnonzero(np.isin(owners, most))
         row = int(among[0] if len(most) == 1 else farthest_first(data, schema, among)[0])
@@ -174,6 +173,36 @@ def far_records(data: pd.DataFrame, schema: Schema) -> IntArray:
     """
     alone = np.flatnonzero(~data.duplicated(keep=False).to_numpy())
     return alone if len(data) < 2 else farthest_first(data, schema, alone)
+
+
+def far_units(data: pd.DataFrame, schema: Schema) -> IntArray:
+    """Numbers [u] of all units of the table, those with the farthest record first.
+
+    A record's distance is the mean distance to its 5 nearest neighbours of other units. In a table
+    of more than 20,000 rows, where `farthest_first` compares with samples, or with units of very
+    many rows, those of its own unit count too.
+    """
+    owners = schema.owners(data)
+    looked_at = NEIGHBOURS_AVERAGED + int(np.bincount(owners).max())
+    order = (
+        _sorted(np.arange(len(data)), _distances_to_others(encode(data, schema), owners))
+        if is_exact(len(data)) and len(data) * looked_at <= _MOST_NEIGHBOURS
+        else farthest_first(data, schema, np.arange(len(data)))
+    )
+    _, first = np.unique(owners[order], return_index=True)
+    return np.argsort(first)
+
+
+def exposing_units_first(data: pd.DataFrame, schema: Schema) -> IntArray:
+    """Numbers [u] of all units: the exposed ones first, as `choose_unit` compares them.
+
+    Equally exposed ones are ordered as in `far_units`.
+    """
+    owners = schema.owners(data)
+    scores = _unit_scores(find_unit_holders(data, schema, owners), owners)
+    far = far_units(data, schema)
+    ordered: IntArray = far[np.argsort(-scores[far], kind="stable")]
+    return ordered
 
 
 def exposing_first(data: pd.DataFrame, schema: Schema) -> IntArray:
@@ -338,6 +367,13 @@ def exposure_scores(holders: tuple[Holders, ...], rows: int) -> FloatArray:
     return scores
 
 
+def _unit_scores(holders: tuple[Holders, ...], owners: IntArray) -> FloatArray:
+    """How exposed each unit [u] is: the sum of its facts' weights, and its share of rows."""
+    sizes = np.bincount(owners)
+    scores: FloatArray = exposure_scores(holders, len(sizes)) + sizes / sizes.max()
+    return scores
+
+
 def exposures_of(row: int, holders: tuple[Holders, ...]) -> tuple[Exposure, ...]:
     """The facts of one record, by weight, then in the order of the columns."""
     own = [one for one in holders if row in one.rows]
@@ -424,6 +460,8 @@ COMPARED: Final = 1024
 _GROWTH: Final = 4
 """Growth factor of the samples, and reduction factor of the records compared with them."""
 _ROWS_AT_ONCE: Final = 32_768
+_MOST_NEIGHBOURS: Final = 2 * 10**7
+"""Neighbours of all records that are looked at together: half a gigabyte."""
 
 
 def farthest_first(data: pd.DataFrame, schema: Schema, among: IntArray) -> IntArray:
@@ -469,6 +507,19 @@ def neighbour_distances(matrix: FloatArray) -> FloatArray:
     """Mean distance [n] of each row of an encoded table [n, f] to its 5 nearest neighbours."""
     k = min(NEIGHBOURS_AVERAGED, len(matrix) - 1)
     means: FloatArray = _nearest(matrix, matrix, k + 1)[:, 1:].mean(axis=1)
+    return means
+
+
+def _distances_to_others(matrix: FloatArray, owners: IntArray) -> FloatArray:
+    """Mean distance [n] of each row [n, f] to its 5 nearest neighbours of other owners [n]."""
+    from sklearn.neighbors import NearestNeighbors
+
+    k = min(NEIGHBOURS_AVERAGED + int(np.bincount(owners).max()), len(matrix))
+    distances, near = NearestNeighbors(n_neighbors=k).fit(matrix).kneighbors(matrix)
+    distances[owners[near] == owners[:, None]] = np.inf
+    nearest = np.sort(distances, axis=1)[:, :NEIGHBOURS_AVERAGED]
+    nearest[np.isinf(nearest)] = np.nan
+    means: FloatArray = np.nanmean(nearest, axis=1)
     return means
 
 

@@ -47,7 +47,13 @@ from dpaudit.plugins.protocols import (
     trains_many,
 )
 from dpaudit.plugins.release import release_facts
-from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
+from dpaudit.plugins.synthetic import (
+    accept,
+    accept_stack,
+    accept_values,
+    units_together,
+    with_units,
+)
 from dpaudit.seeds import rng_of, seeded_globals
 
 
@@ -298,6 +304,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     try:
         with seeded_globals(payload.seed(trial, "globals")), patches_apart():
             model, raw, cost = _made(payload, trial, generator)
+            raw = units_together(raw, schema)
         table = accept(raw, schema, n_rows)
         claimed = _claimed(model, game.view)
         shown = {**disclosed(model, payload.seen, game.view), **cost}
@@ -311,8 +318,9 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     except BaseException as error:  # noqa: BLE001 - as above
         return _failed(trial, error, start)
     if not together:
+        seen = with_units(table, raw, schema)
         features = features_of_table(
-            table, payload.attacks, game.view, shown, written=written, values=values
+            seen, payload.attacks, game.view, shown, written=written, values=values
         )
     else:
         [features] = features_of_values(values[None], payload.attacks, game.view, [shown])

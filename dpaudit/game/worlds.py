@@ -2,23 +2,33 @@
 
 `Game` has two worlds that differ in one record, or in the rows of one unit, `CanaryGame` one
 training with many canaries, each in or out by a fair coin, and `SelectionGame` models that all lack
-a random half of some records.
+a random half of some records. Canaries and records are units where the audit is of units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SettingsError, TargetError
-from dpaudit.game.target import Target, copies_of, exposing_first, far_records
+from dpaudit.game.target import (
+    Target,
+    copies_of,
+    exposing_first,
+    exposing_units_first,
+    far_records,
+    far_units,
+)
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, IntArray, World
+
+Records: TypeAlias = tuple[tuple[int, ...], ...]
+"""Positions of the rows of some records: one row each, or all rows of a unit, ascending."""
 
 
 class GameProtocol(Protocol):
@@ -203,7 +213,8 @@ class CanaryGame:
     """One training with many canaries, each included by its own fair coin.
 
     Attributes:
-        view: What the attacker knows; its target is the table [m] of all canaries.
+        view: What the attacker knows; its target is the table of all canaries, each a row, or all
+            rows of a unit.
         data: The other rows and the included canaries, canonical, in the order of the table
             handed in.
     """
@@ -231,7 +242,8 @@ def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArr
     """The records without a copy in the table that are farthest from their nearest neighbours.
 
     A function of the table alone, never of the coins, so the bound holds for any choice. Far
-    records make the attack stronger: a synthetic record near one hardly has another source.
+    records make the attack stronger: a synthetic record near one hardly has another source. Of
+    units, the ones with the farthest records.
 
     Args:
         data: The table, canonical.
@@ -239,11 +251,14 @@ def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArr
         canaries: Number of canaries m.
 
     Returns:
-        Their positions [m], ascending.
+        Positions of their rows, ascending: one for each canary, or all rows of each unit.
 
     Raises:
         SettingsError: If too few records are without a copy.
     """
+    if schema.unit is not None:
+        chosen = far_units(data, schema)[:canaries]
+        return np.flatnonzero(np.isin(schema.owners(data), chosen))
     alone = far_records(data, schema)
     if len(alone) < canaries:
         raise SettingsError(
@@ -267,22 +282,22 @@ class SelectionGame:
     lacks records of the table.
 
     Attributes:
-        view: What the attacker knows; its target is the table [m] of all candidates.
+        view: What the attacker knows; its target is the table of all candidates.
         data: The table, canonical.
-        candidates: Positions [m] of the candidates in it.
+        candidates: Positions of the rows of each of the m candidates in it.
         included: Which candidates each trial trains with [n, m].
     """
 
     view: GameView
     data: pd.DataFrame
-    candidates: tuple[int, ...]
+    candidates: Records
     included: BoolArray
 
     def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
         """The candidates that a trial trains without."""
         del world
         left_out = np.flatnonzero(~self.included[number])
-        return tuple(self.candidates[place] for place in left_out)
+        return tuple(row for place in left_out for row in self.candidates[place])
 
     def table(self, world: World, number: int) -> pd.DataFrame:
         """What a trial trains on: a copy."""
@@ -309,8 +324,8 @@ def halves(trials: int, candidates: int, rng: np.random.Generator) -> BoolArray:
     return rng.permuted(np.repeat(column[:, None], candidates, axis=1), axis=0)
 
 
-def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> tuple[int, ...]:
-    """The most exposed records without a copy in the table.
+def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> Records:
+    """The most exposed records without a copy in the table, or the most exposed units.
 
     A function of the table alone, never of the coins, so the bound holds for any choice.
 
@@ -320,18 +335,24 @@ def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> tuple[in
         records: Number of records k.
 
     Returns:
-        Their positions [k], the most exposed first.
+        The rows of each of the k records, the most exposed first.
 
     Raises:
         SettingsError: If too few records are without a copy.
     """
+    if schema.unit is not None:
+        owners = schema.owners(data)
+        ends = np.cumsum(np.bincount(owners))
+        rows = np.split(np.argsort(owners, kind="stable"), ends[:-1])
+        first = exposing_units_first(data, schema)[:records]
+        return tuple(tuple(rows[unit].tolist()) for unit in first)
     alone = exposing_first(data, schema)
     if len(alone) < records:
         raise SettingsError(
             f"`records` is {records}, but only {len(alone)} records of the table have no "
             "identical copy: give fewer, or drop duplicate rows"
         )
-    return tuple(int(row) for row in alone[:records])
+    return tuple((int(row),) for row in alone[:records])
 
 
 def draw_included(

@@ -153,6 +153,10 @@ class Schema:
             columns.setdefault(self.unit.column, self.unit.canonical(data[self.unit.column]))
         return canonical_table(columns)
 
+    def owners(self, data: pd.DataFrame) -> npt.NDArray[np.intp]:
+        """Whose each row is [n], numbered in order of appearance: its unit, or the row itself."""
+        return np.arange(len(data)) if self.unit is None else self.unit.codes(data)
+
     def to_document(self) -> dict[str, Any]:
         """This schema as a JSON document, as `save` writes it."""
         return {

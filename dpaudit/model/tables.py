@@ -40,6 +40,18 @@ _FRACTION: Final = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 """What names no column: a header that holds one is a record."""
 
 
+class Population(NamedTuple):
+    """How many records a table has, and what a record is.
+
+    Attributes:
+        number: How many.
+        noun: "rows", or "units" where an audit is of units.
+    """
+
+    number: int
+    noun: str
+
+
 class Table(NamedTuple):
     """The table handed in: canonical, with its schema and where it came from.
 
@@ -60,6 +72,14 @@ class Table(NamedTuple):
         """The words of a command that name the table and its schema."""
         file = TABLE_FILE if self.source == IN_MEMORY else self.source
         return ["--data", file, *self.schema_words]
+
+    @property
+    def population(self) -> Population:
+        """How many records the table has: rows, or units."""
+        unit = self.schema.unit
+        if unit is None:
+            return Population(len(self.data), "rows")
+        return Population(int(self.data[unit.column].nunique()), "units")
 
     @property
     def schema_words(self) -> list[str]:

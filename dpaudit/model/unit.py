@@ -50,7 +50,7 @@ class Unit:
 
     def codes(self, data: pd.DataFrame) -> npt.NDArray[np.intp]:
         """The unit of each row [n], numbered in the order in which units appear."""
-        codes, _ = pd.factorize(data[self.column])
+        codes, _ = pd.factorize(data[self.column], use_na_sentinel=False)
         return codes
 
     def most_rows(self, data: pd.DataFrame) -> int:

@@ -11,6 +11,7 @@ import pandas as pd
 from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
 from dpaudit.model.column import MISSING, Column, as_numbers, is_plain
 from dpaudit.model.schema import Schema, canonical_table
+from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import FloatArray
 
 
@@ -40,6 +41,44 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
         raise RowCountError(len(table), n_rows)
     # The same as `schema.canonical`, with each column taken out and read once.
     return canonical_table({c.name: _accepted(c, table[c.name]) for c in schema.columns})
+
+
+def units_together(released: Any, schema: Schema) -> Any:
+    """What a generator returned, with the rows of each unit that it names next to each other.
+
+    Units come in the order of their first rows, and the rows of a unit keep theirs: attacks that
+    compare rows which follow each other then see the order within a unit.
+
+    Args:
+        released: What `sample` returned.
+        schema: The schema.
+
+    Returns:
+        The same rows; as they were where it names no units.
+    """
+    unit = schema.unit
+    if unit is None or not isinstance(released, pd.DataFrame) or not _names_units(released, unit):
+        return released
+    return released.iloc[np.argsort(unit.codes(released), kind="stable")]
+
+
+def with_units(table: pd.DataFrame, released: object, schema: Schema) -> pd.DataFrame:
+    """An accepted table with the unit's column, last, if the generator released one.
+
+    Args:
+        table: The canonical table.
+        released: What `accept` made it of.
+        schema: The schema.
+    """
+    unit = schema.unit
+    if unit is None or not isinstance(released, pd.DataFrame) or not _names_units(released, unit):
+        return table
+    return table.assign(**{unit.column: released[unit.column].to_numpy(dtype=object)})
+
+
+def _names_units(released: pd.DataFrame, unit: Unit) -> bool:
+    """Whether a release has the unit's column, once."""
+    return list(released.columns).count(unit.column) == 1
 
 
 def _accepted(column: Column, values: pd.Series[Any]) -> npt.NDArray[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.bounds.inputs import check_confidence
-from dpaudit.errors import SettingsError
+from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
@@ -47,6 +47,7 @@ from dpaudit.released_data.result import ReleasedDataResult
 from dpaudit.released_data.scores import CLOSEST, MembershipScores, membership_scores
 from dpaudit.released_data.split import CoinFile
 from dpaudit.released_data.tables import ReleasedTables, load_released
+from dpaudit.released_data.units import ComparedUnits, Grouped, unit_scores
 from dpaudit.seeds import check_seed, rng_of
 from dpaudit.versions import __version__, today
 
@@ -59,12 +60,14 @@ class Canaries(NamedTuple):
         place: The position of each in train followed by hold-out; shape (rows,).
         of: The rows that are compared, whose membership is guessed; shape (n,).
         train: How many rows train has.
+        units: The units of these rows; None if each row stands for itself.
     """
 
     real: pd.DataFrame
     place: IntArray
     of: IntArray
     train: int
+    units: Grouped | None = None
 
     @property
     def in_train(self) -> BoolArray:
@@ -91,6 +94,19 @@ class Canaries(NamedTuple):
         """Rows of the hold-out that are compared."""
         return self.place[self.of[~self.inside]] - self.train
 
+    @property
+    def number(self) -> int:
+        """How many records are compared: rows, or units."""
+        return len(self.of) if self.units is None else len(self.units.sizes)
+
+    @property
+    def compared_units(self) -> ComparedUnits | None:
+        """The units of `members` and of `others`."""
+        if self.units is None:
+            return None
+        inside = self.inside
+        return ComparedUnits(*(Grouped.by(self.units.of[part]) for part in (inside, ~inside)))
+
 
 class _Compared(NamedTuple):
     """The results of comparing train with hold-out rows; empty without a hold-out.
@@ -102,6 +118,7 @@ class _Compared(NamedTuple):
         closest: Distances to the nearest synthetic rows.
         members: Rows of the train table that are compared.
         others: Rows of the hold-out that are compared.
+        units: Their units; None if each row stands for itself.
     """
 
     membership: MembershipOutcome | None = None
@@ -110,6 +127,7 @@ class _Compared(NamedTuple):
     closest: ClosestDistances | None = None
     members: IntArray | None = None
     others: IntArray | None = None
+    units: ComparedUnits | None = None
 
 
 _NOT_COMPARED: Final = _Compared()
@@ -122,6 +140,7 @@ def audit_data(
     *,
     coins: CoinFile | str | Path | None = None,
     schema: Schema | str | Path | None = None,
+    unit: str | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     confidence: float = 0.95,
@@ -140,8 +159,11 @@ def audit_data(
         coins: The coin file of `dpaudit.split` that made train and hold-out; with it there is a
             lower bound on epsilon.
         schema: Schema of the tables; by default inferred.
-        epsilon: ε of a claim to test, for tables that differ by one added or removed row; needs
-            coins.
+        unit: The column of the units that had a coin each (`dpaudit.split(unit=...)`): bound, claim
+            and copies are then per unit. By default that of the coin file. The synthetic table may
+            lack the column.
+        epsilon: ε of a claim to test, for tables that differ by one added or removed row (or unit);
+            needs coins.
         delta: Its δ; by default 0. Without a claim, δ of the bound.
         confidence: Confidence of bound, limits and test, in (0, 1).
         secrets: Columns whose values are guessed for train and hold-out records; by default the
@@ -162,30 +184,27 @@ def audit_data(
     _check_asked(epsilon, delta, coins=coins, holdout=holdout, anonymeter=anonymeter)
     report = on_progress or (lambda step: None)
     report("reading the tables")
-    files = {
+    named = {
         "synthetic": synthetic,
         "train": train,
         "holdout": holdout,
         "coins": coins,
         "schema": schema,
     }
-    numbers = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "confidence": confidence,
-        "seed": seed,
-    }
-    reproduce = _command(files, numbers, secrets or (), anonymeter=anonymeter)
+    stated = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed}
+    reproduce = _command(named, {"unit": unit, **stated}, secrets or (), anonymeter=anonymeter)
     tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
     if tossed is not None and holdout is not None:
         tossed.check(train, name="train")
         tossed.check(holdout, name="holdout")
-    tables = load_released(train, synthetic, holdout, schema=schema)
+        unit = tossed.unit if unit is None else unit
+    tables = load_released(train, synthetic, holdout, schema=schema, unit=unit)
+    _check_units(tables, tossed)
     del train, synthetic, holdout  # large
     found = _audited(
         tables,
         tossed,
-        None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta or 0.0),
+        _claimed(epsilon, delta or 0.0, tables.unit),
         delta=delta or 0.0,
         confidence=confidence,
         secrets=chosen_secrets(secrets, tables.schema),
@@ -198,7 +217,7 @@ def audit_data(
 
 def _command(
     files: Mapping[str, object],
-    numbers: Mapping[str, float | None],
+    options: Mapping[str, float | str | None],
     secrets: Sequence[str],
     *,
     anonymeter: bool,
@@ -210,11 +229,21 @@ def _command(
     words = ["dpaudit", "audit-data"]
     for name, of in given.items():
         words += [f"--{name}", str(of)]
-    for name, number in numbers.items():
-        words += [] if number is None else [f"--{name}", f"{number!r}"]
+    for name, value in options.items():
+        words += [] if value is None else [f"--{name}", _word(value)]
     for secret in secrets:
         words += ["--secret", secret]
     return shlex.join([*words, *(["--anonymeter"] if anonymeter else [])])
+
+
+def _claimed(epsilon: float | None, delta: float, unit: str | None) -> PrivacyClaim | None:
+    if epsilon is None:
+        return None
+    return PrivacyClaim(epsilon=epsilon, delta=delta, unit=unit)
+
+
+def _word(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value!r}"
 
 
 def _audited(
@@ -258,6 +287,7 @@ def _audited(
         members=compared.members,
         others=compared.others,
         closest=compared.closest,
+        units=compared.units,
         secrets=secrets,
         anonymeter=anonymeter,
         seed=seed,
@@ -283,6 +313,7 @@ def _audited(
         not_a_bound=None if bound else why_no_bound(rows, membership),
         riskiest=compared.riskiest,
         linkage=linkage,
+        unit=tables.unit,
         dpaudit=__version__,
     )
 
@@ -308,14 +339,37 @@ def _check_asked(
         built_environment()
 
 
+def _check_units(tables: ReleasedTables, coins: CoinFile | None) -> None:
+    """Refuses units that did not have the coins.
+
+    Raises:
+        DataError: If rows had the coins, or other units.
+        SettingsError: If there are no coins.
+    """
+    if tables.unit is None:
+        return
+    if coins is None:
+        raise SettingsError(
+            f"an audit by {tables.unit} needs `coins`: split the next table with "
+            "`dpaudit split --unit` before training, or leave out `unit`"
+        )
+    if coins.unit != tables.unit:
+        had = "each row" if coins.unit is None else f"each {coins.unit}"
+        raise DataError(
+            f"the coin file has a coin for {had}, not for each {tables.unit}: give the unit of the "
+            "split, or split the next table with `--unit`"
+        )
+
+
 def _counted(
     tables: ReleasedTables, coins: CoinFile | None, canaries: Canaries | None
 ) -> RowCounts:
+    units = None if canaries is None or canaries.units is None else canaries.number
     return RowCounts(
         train=len(tables.train),
         synthetic=len(tables.synthetic),
         holdout=None if tables.holdout is None else len(tables.holdout),
-        coins=None if coins is None else len(coins.tossed),
+        coins=None if coins is None else len(coins.tossed) if units is None else units,
         compared=0 if canaries is None else len(canaries.of),
     )
 
@@ -348,7 +402,10 @@ def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) ->
         if coins is None
         else coins.tossed
     )
-    return Canaries(real, place, of, len(tables.train))
+    units = None
+    if tables.owners is not None:
+        units = Grouped.by(tables.owners.all[place][of])
+    return Canaries(real, place, of, len(tables.train), units)
 
 
 def _compared(
@@ -361,12 +418,15 @@ def _compared(
     seed: int,
 ) -> _Compared:
     """Tests membership and, if coins decided it, bounds epsilon at the given delta."""
-    inside = canaries.inside
+    inside, distances, first = canaries.inside, -scores.seen[CLOSEST], np.arange(len(canaries.of))
+    closest = ClosestDistances(distances[inside], distances[~inside])
+    if canaries.units is not None:
+        scores, first = unit_scores(scores, canaries.units), canaries.units.first
+        inside = inside[first]
     risky = tuple(
-        RiskyRow(int(canaries.place[canaries.of[one.row]]), one.p_value)
+        RiskyRow(int(canaries.place[canaries.of[first[one.row]]]), one.p_value)
         for one in riskiest(scores.seen, inside, rng_of(seed, "riskiest"))
     )
-    distances = -scores.seen[CLOSEST]
     membership = bound = None
     fitting = parted(len(inside), rng_of(seed, "fitting part"))
     if enough(inside, fitting):
@@ -395,9 +455,10 @@ def _compared(
         membership=membership,
         bound=bound,
         riskiest=risky,
-        closest=ClosestDistances(distances[inside], distances[~inside]),
+        closest=closest,
         members=canaries.members,
         others=canaries.others,
+        units=canaries.compared_units,
     )
 
 

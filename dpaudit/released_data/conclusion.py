@@ -61,7 +61,7 @@ class RowCounts(NamedTuple):
         train: Rows of the train table.
         synthetic: Rows of the synthetic table.
         holdout: Rows of the hold-out; None if there is none.
-        coins: Rows that a coin assigned to a table; None without a coin file.
+        coins: Rows (or units) that a coin assigned to a table; None without a coin file.
         compared: Train and hold-out rows that are compared with each other; the place of the others
             may depend on the removal of repeated rows.
     """
@@ -79,8 +79,8 @@ class MembershipOutcome:
 
     Attributes:
         attack: The attack that was chosen on the fitting part.
-        fitted: Rows of the fitting part.
-        scored: Rows that were scored.
+        fitted: Rows (or units) of the fitting part.
+        scored: Rows (or units) that were scored.
         p_value: Probability of such scores if the table is independent of membership.
         auc: Probability that a train row scores above a hold-out row; an estimate.
         rates: Rates at fixed thresholds, with limits that hold together.
@@ -102,7 +102,7 @@ class MembershipOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedBound:
-    """The lower bound on epsilon, for tables that differ by one added or removed row.
+    """The lower bound on epsilon, for tables that differ by one added or removed row (or unit).
 
     Attributes:
         proved: The bound at the result's confidence.
@@ -214,10 +214,11 @@ def _without_claim(
     *,
     confidence: float,
 ) -> Concluded:
+    noun = linkage.copies.noun
     attacked = (
-        f'the attack "{membership.attack}" distinguishes training rows from hold-out rows (AUC '
-        f"{auc_text(membership.auc)}, p {p_text(membership.p_value)} on {membership.scored:,} rows "
-        "that it was not chosen on)"
+        f'the attack "{membership.attack}" distinguishes training {noun} from hold-out {noun} (AUC '
+        f"{auc_text(membership.auc)}, p {p_text(membership.p_value)} on {membership.scored:,} "
+        f"{noun} that it was not chosen on)"
     )
     share = membership.detectable_copies
     recognised = membership.p_value <= membership_level(confidence)
@@ -231,7 +232,7 @@ def _without_claim(
             )
             return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
         rows = recognised or linkage.copies.proved
-        what = "rows of the training table can be recognised" if rows else REVEALED
+        what = f"{noun} of the training table can be recognised" if rows else REVEALED
         proof = (
             (
                 f"epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)}"
@@ -244,14 +245,14 @@ def _without_claim(
     if share is None or share > LARGEST_SHARE:
         least = "half" if share is None else percent(share)
         why = (
-            f"nothing was found, but copies of {least} of the training rows might have been "
-            "missed: give more rows"
+            f"nothing was found, but copies of {least} of the training {noun} might have been "
+            f"missed: give more {noun}"
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     why = (
-        "no training row was recognised: no attack distinguishes training rows from hold-out rows "
-        f"(p {p_text(membership.p_value)}); copies of {percent(share)} of the training rows would "
-        "have been detected with 80 % power; not evidence of privacy"
+        f"no training {noun[:-1]} was recognised: no attack distinguishes training {noun} from "
+        f"hold-out {noun} (p {p_text(membership.p_value)}); copies of {percent(share)} of the "
+        f"training {noun} would have been detected with 80 % power; not evidence of privacy"
     )
     return Concluded(ReleasedFinding.NOTHING_FOUND, (why,))
 

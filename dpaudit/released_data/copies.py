@@ -21,6 +21,7 @@ from dpaudit.bounds.multiplicity import bonferroni
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.rows import row_keys
+from dpaudit.released_data.units import ComparedUnits, Grouped
 
 Distances = npt.NDArray[np.floating]
 _SHARES: Final = (0.001, 0.01, 0.1)
@@ -171,22 +172,44 @@ class Copies(NamedTuple):
     """Findings about copies.
 
     Attributes:
-        exact: Records equal to a synthetic record in every value.
+        exact: Records equal to a synthetic record in every value; of units, those with such a row.
         near: Records with a synthetic record nearby, a finding for each threshold.
         synthetic: Synthetic records that equal a train record.
         riskiest: Rows of the train table, from 0, that have an exact copy: those farthest from all
             hold-out records first, because they are least likely by chance.
+        several: Units of which two rows or more have copies, exact and near as above;
+            null where rows are compared.
     """
 
     exact: CopyFinding
     near: tuple[CopyFinding, ...]
     synthetic: Hits
     riskiest: tuple[int, ...]
+    several: tuple[CopyFinding, ...] | None = None
+
+    @property
+    def noun(self) -> str:
+        """What a record is: "rows" or "units"."""
+        return "rows" if self.several is None else "units"
+
+    def kind(self, one: CopyFinding) -> str:
+        """What a finding counts: "an exact copy", "near copies of two rows (within 0.1)"."""
+        plural = one in (self.several or ())
+        kind = "exact" if one.share is None else "near"
+        within = "" if one.share is None else f" (within {one.within:.3g})"
+        if plural:
+            return f"{kind} copies of two rows or more{within}"
+        return f"{'an' if one.share is None else 'a'} {kind} copy{within}"
+
+    @property
+    def all(self) -> tuple[CopyFinding, ...]:
+        """Every finding; of units those of several rows first."""
+        return (*(self.several or ()), self.exact, *self.near)
 
     @property
     def proved(self) -> bool:
         """Whether some train records have copies because they were trained on."""
-        return any(one.records.proved for one in (self.exact, *self.near))
+        return any(one.records.proved for one in self.all)
 
 
 def equal_rows(values: FloatArray, among: FloatArray) -> BoolArray:
@@ -206,8 +229,8 @@ def nearness_thresholds(distances: Distances) -> tuple[tuple[float, float], ...]
     """Thresholds for near copies: distances within which given shares of hold-out records lie.
 
     Args:
-        distances: Distances of hold-out records [n] to their nearest synthetic record; not the
-            records that are counted.
+        distances: Distances of hold-out records [n] to their nearest synthetic record, infinite for
+            units with too few rows; not the records that are counted.
 
     Returns:
         Pairs of a share and a distance above 0; none if there are too few records.
@@ -215,18 +238,32 @@ def nearness_thresholds(distances: Distances) -> tuple[tuple[float, float], ...]
     found = {}
     for share in _SHARES:
         if share * len(distances) >= _FEWEST:
-            within = float(np.quantile(distances, share))
-            if within > 0.0:
+            with np.errstate(invalid="ignore"):  # between infinite ones
+                within = float(np.quantile(distances, share))
+            if 0.0 < within < math.inf:
                 found[within] = share
     return tuple((share, within) for within, share in found.items())
 
 
+class Copied(NamedTuple):
+    """Which records have copies, and how near the nearest synthetic record is.
+
+    Attributes:
+        train: Whether each train record [n] equals a synthetic one (`equal_rows`).
+        holdout: The same for hold-out records [h]; None without a hold-out.
+        closest: Distances to the nearest synthetic record; None without a hold-out.
+    """
+
+    train: BoolArray
+    holdout: BoolArray | None
+    closest: ClosestDistances | None
+
+
 def find_copies(
+    copied: Copied,
+    several: Copied | None = None,
     *,
-    train_copied: BoolArray,
-    holdout_copied: BoolArray | None,
     synthetic_copied: BoolArray,
-    closest: ClosestDistances | None,
     riskiest: Sequence[int],
     rng: np.random.Generator,
     confidence: float,
@@ -237,10 +274,9 @@ def find_copies(
     All limits hold at once with the given confidence.
 
     Args:
-        train_copied: Whether each train record [n] equals a synthetic one (`equal_rows`).
-        holdout_copied: The same for hold-out records [h]; None without a hold-out.
+        copied: The records with copies; of units, those of which any row has one.
+        several: The units of which two rows or more have copies; None where rows are compared.
         synthetic_copied: Whether each synthetic record [m] equals a train one.
-        closest: Distances to the nearest synthetic record; None without a hold-out.
         riskiest: Rows of copied train records, the riskiest first.
         rng: Halves the hold-out.
         confidence: Probability that all limits hold, in (0, 1).
@@ -251,6 +287,22 @@ def find_copies(
     Raises:
         SettingsError: If the confidence is out of range.
     """
+    each = confidence if several is None else bonferroni(confidence, 2)
+    exact, *near = _compared(copied, rng, confidence=each)
+    return Copies(
+        exact,
+        tuple(near),
+        _hits(synthetic_copied),
+        tuple(riskiest[:MOST_ROWS]),
+        None if several is None else _compared(several, rng, confidence=each),
+    )
+
+
+def _compared(
+    copied: Copied, rng: np.random.Generator, *, confidence: float
+) -> tuple[CopyFinding, ...]:
+    """The finding on exact copies, then those on near ones."""
+    closest = copied.closest
     own: Distances = np.empty(0)
     counted = own
     thresholds: Sequence[tuple[float, float]] = ()
@@ -260,8 +312,8 @@ def find_copies(
         thresholds, counted = nearness_thresholds(shuffled[:middle]), shuffled[middle:]
     tests = 1 + len(thresholds)
     exact = excess_of(
-        _hits(train_copied),
-        None if holdout_copied is None else _hits(holdout_copied),
+        _hits(copied.train),
+        None if copied.holdout is None else _hits(copied.holdout),
         confidence=confidence,
         tests=tests,
     )
@@ -275,12 +327,7 @@ def find_copies(
         )
         for share, within in thresholds
     ]
-    return Copies(
-        CopyFinding(0.0, None, exact),
-        tuple(near),
-        _hits(synthetic_copied),
-        tuple(riskiest[:MOST_ROWS]),
-    )
+    return (CopyFinding(0.0, None, exact), *near)
 
 
 def _hits(holds: BoolArray) -> Hits:
@@ -359,6 +406,7 @@ def find_outliers(
     schema: Schema,
     *,
     elsewhere: FloatArray | None = None,
+    units: ComparedUnits | None = None,
     rng: np.random.Generator,
     confidence: float,
 ) -> Outliers:
@@ -371,6 +419,8 @@ def find_outliers(
         schema: Their schema.
         elsewhere: Values of real records that are not compared [k, d]; a value of one of these does
             not belong to a single record.
+        units: The units of train and hold-out rows; None if each row stands for itself. The ends
+            are then compared unit by unit, and a random row stands for each unit's rare values.
         rng: Draws random splits.
         confidence: Probability that all findings hold, in (0, 1).
 
@@ -382,17 +432,28 @@ def find_outliers(
     """
     numeric = [place for place, one in enumerate(schema.columns) if one.kind.numeric]
     ends = None
+    lone, lone_holdout = train, holdout
     if holdout is not None and numeric:
-        ends = _ends(train[:, numeric], synthetic[:, numeric], holdout[:, numeric], rng)
+        own, theirs = (_Extremes.of(of[:, numeric]) for of in (train, holdout))
+        if units is not None:
+            own, theirs = own.by(units.train), theirs.by(units.holdout)
+        ends = _ends(own, synthetic[:, numeric], theirs, rng)
+    if holdout is not None and units is not None:
+        drawn = [units.train.drawn(rng), units.holdout.drawn(rng)]
+        left = [
+            np.delete(of, rows, axis=0) for of, rows in zip((train, holdout), drawn, strict=True)
+        ]
+        lone, lone_holdout = train[drawn[0]], holdout[drawn[1]]
+        elsewhere = np.concatenate([*([] if elsewhere is None else [elsewhere]), *left])
     tests = 2 * len(schema.columns)  # half of the error for the ends, half for all columns
     columns = [
         RareValues(
             column.name,
             *_own_ends(place in numeric, train, synthetic, holdout, place),
             _rare(
-                train[:, place],
+                lone[:, place],
                 synthetic[:, place],
-                None if holdout is None else holdout[:, place],
+                None if lone_holdout is None else lone_holdout[:, place],
                 None if elsewhere is None else elsewhere[:, place],
                 confidence=confidence,
                 tests=tests,
@@ -450,19 +511,44 @@ def _ends_of(values: FloatArray) -> FloatArray:
     return np.where(np.isfinite(ends), ends, np.nan)
 
 
+class _Extremes(NamedTuple):
+    """The smallest and the largest number of each record in each column, both [n, c]."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @staticmethod
+    def of(values: FloatArray) -> _Extremes:
+        """Those of rows, which have one number in each column."""
+        return _Extremes(values, values)
+
+    def by(self, rows: Grouped) -> _Extremes:
+        """Those of units."""
+        order = np.argsort(rows.of, kind="stable")
+        starts = np.cumsum(rows.sizes) - rows.sizes
+        return _Extremes(
+            np.fmin.reduceat(self.low[order], starts), np.fmax.reduceat(self.high[order], starts)
+        )
+
+    @property
+    def ends(self) -> FloatArray:
+        """The smallest and the largest of all [2, c]."""
+        return np.stack([_ends_of(self.low)[0], _ends_of(self.high)[1]])
+
+
 def _ends(
-    train: FloatArray, synthetic: FloatArray, holdout: FloatArray, rng: np.random.Generator
+    train: _Extremes, synthetic: FloatArray, holdout: _Extremes, rng: np.random.Generator
 ) -> Ends:
-    """Compares the ends of tables [., c] by a permutation test over whole records."""
-    pooled = np.concatenate([train, holdout])
+    """Compares the ends of tables by a permutation test over whole records."""
+    lows, highs = map(np.concatenate, zip(train, holdout, strict=True))
     own = _ends_of(synthetic)
-    records = len(pooled)
-    smaller = min(len(train), len(holdout)) / records
+    records = len(lows)
+    smaller = min(len(train.low), len(holdout.low)) / records
     deep = min(records, math.ceil(math.log(_SURE) / math.log1p(-smaller)))
     # the outermost records of each end, and whether their value is that of the synthetic table
     orders, agrees = [], []
-    for column, low, high in zip(pooled.T, *own, strict=True):
-        for sign, end in ((1.0, low), (-1.0, high)):
+    for low, high, smallest, largest in zip(lows.T, highs.T, *own, strict=True):
+        for sign, column, end in ((1.0, low, smallest), (-1.0, high, largest)):
             order = _outermost(sign * column, deep)
             orders.append(order)
             agrees.append(column[order] == end)
@@ -480,16 +566,16 @@ def _ends(
             found.append(int((agree[line, outermost] & part[line, outermost]).sum()))
         return found[0], found[1]
 
-    in_train, in_holdout = agreeing(looked < len(train))
+    in_train, in_holdout = agreeing(looked < len(train.low))
     excess = in_train - in_holdout
     as_many = 0
     for _ in range(_PERMUTATIONS):
-        drawn = rng.choice(records, size=len(looked), replace=False) < len(train)
+        drawn = rng.choice(records, size=len(looked), replace=False) < len(train.low)
         one, other = agreeing(drawn)
         as_many += one - other >= excess
     of = len(orders)
     p_value = (1 + as_many) / (1 + _PERMUTATIONS)
-    ends, others = _ends_of(train), _ends_of(holdout)
+    ends, others = train.ends, holdout.ends
     alone = (ends == own) & (ends != others)
     outer = int((alone & ((ends > others) == [[False], [True]])).sum())
     return Ends(Hits(in_train, of), Hits(in_holdout, of), int(alone.sum()), outer, p_value)

@@ -22,6 +22,7 @@ from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding, run_anonymeter
 from dpaudit.released_data.copies import (
     ClosestDistances,
+    Copied,
     Copies,
     Outliers,
     equal_rows,
@@ -31,6 +32,7 @@ from dpaudit.released_data.copies import (
 from dpaudit.released_data.inference import Inference, chosen_secrets, infer_attributes
 from dpaudit.released_data.rows import Encoded, encoded, nearest
 from dpaudit.released_data.tables import ReleasedTables
+from dpaudit.released_data.units import ComparedUnits
 from dpaudit.seeds import rng_of
 
 Distances = npt.NDArray[np.floating]
@@ -78,6 +80,7 @@ def find_linkage(
     members: IntArray | None = None,
     others: IntArray | None = None,
     closest: ClosestDistances | None = None,
+    units: ComparedUnits | None = None,
     secrets: Sequence[str] | None = None,
     anonymeter: bool = False,
     seed: int,
@@ -91,6 +94,9 @@ def find_linkage(
         others: Rows of the hold-out that are compared with them; by default all.
         closest: Distances of these and of the hold-out records to the nearest synthetic record;
             None if near copies are not looked for, as without a hold-out.
+        units: The units of these rows; None if each row stands for itself. Copies are then counted
+            by unit; for rare values and guessed attributes a random row stands for each unit, as
+            tests need records that were dealt one by one.
         secrets: Columns whose values are guessed; None for the label and the first columns.
         anonymeter: Whether anonymeter runs too, which needs a hold-out and its environment.
         seed: Root of every random stream.
@@ -111,19 +117,23 @@ def find_linkage(
         others = np.arange(len(holdout)) if others is None else others
         holdout = holdout.iloc[others]
     level = bonferroni(confidence, _FAMILIES)
-    repeats = _repeats(tables, members, others, rng_of(seed, "random splits"), confidence=level)
+    rng = rng_of(seed, "random splits")
+    repeats = _repeats(tables, members, others, units, rng, confidence=level)
 
     def some(table: pd.DataFrame, most: int, purpose: str) -> Encoded:
         return encoded(_some(table, most, rng_of(seed, purpose)), schema)
 
-    asked = some(train, _MOST_ASKED, "train records")
-    asked_too = None if holdout is None else some(holdout, _MOST_ASKED, "hold-out records")
+    alone, alone_too = train, holdout
+    if units is not None and holdout is not None:
+        rng = rng_of(seed, "a row of each unit")
+        alone = train.iloc[units.train.drawn(rng)]
+        alone_too = holdout.iloc[units.holdout.drawn(rng)]
+    asked = some(alone, _MOST_ASKED, "train records")
+    asked_too = None if alone_too is None else some(alone_too, _MOST_ASKED, "hold-out records")
     lone = _lone_first(train, np.flatnonzero(repeats.train), asked_too, schema)
     copies = find_copies(
-        train_copied=repeats.train,
-        holdout_copied=repeats.holdout,
+        *_copied(repeats, closest, units),
         synthetic_copied=repeats.synthetic,
-        closest=closest,
         riskiest=members[lone].tolist(),
         rng=rng_of(seed, "halves of the hold-out"),
         confidence=level,
@@ -151,7 +161,7 @@ class _Repeats(NamedTuple):
 
     Attributes:
         outliers: Values that single records have.
-        train: Whether each train record that is compared does, as a whole.
+        train: Whether each train row that is compared does, as a whole.
         holdout: The same of the hold-out; None if there is none.
         synthetic: Whether each synthetic record equals a train record.
     """
@@ -166,6 +176,7 @@ def _repeats(
     tables: ReleasedTables,
     members: IntArray,
     others: IntArray | None,
+    units: ComparedUnits | None,
     rng: np.random.Generator,
     *,
     confidence: float,
@@ -178,7 +189,14 @@ def _repeats(
         rest = spare[others]
         elsewhere.append(np.delete(spare, others, axis=0))
     outliers = find_outliers(
-        own, out, rest, schema, elsewhere=np.concatenate(elsewhere), rng=rng, confidence=confidence
+        own,
+        out,
+        rest,
+        schema,
+        elsewhere=np.concatenate(elsewhere),
+        units=units,
+        rng=rng,
+        confidence=confidence,
     )
     return _Repeats(
         outliers=outliers,
@@ -186,6 +204,26 @@ def _repeats(
         holdout=None if rest is None else equal_rows(rest, out),
         synthetic=equal_rows(out, real),
     )
+
+
+def _copied(
+    repeats: _Repeats, closest: ClosestDistances | None, units: ComparedUnits | None
+) -> tuple[Copied, Copied | None]:
+    """The records with copies; of units, those with a copied row and those with several."""
+    if units is None or closest is None or repeats.holdout is None:
+        return Copied(repeats.train, repeats.holdout, closest), None
+    found = [
+        Copied(
+            units.train.any(repeats.train, least=rows),
+            units.holdout.any(repeats.holdout, least=rows),
+            ClosestDistances(
+                units.train.ranked(closest.train, rows - 1),
+                units.holdout.ranked(closest.holdout, rows - 1),
+            ),
+        )
+        for rows in (1, 2)
+    ]
+    return found[0], found[1]
 
 
 def _panel(
@@ -222,15 +260,12 @@ def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFr
 
 
 def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) -> Iterator[str]:
-    for one in (copies.exact, *copies.near):
+    for one in copies.all:
         if one.records.proved:
-            what = (
-                "an exact copy" if one.share is None else f"a near copy (within {one.within:.3g})"
-            )
             found, of = one.records.train
             yield (
-                f"{found:,} of {of:,} training rows have {what}, at least {one.records.at_least:,} "
-                "of them because they were trained on"
+                f"{found:,} of {of:,} training {copies.noun} have {copies.kind(one)}, at least "
+                f"{one.records.at_least:,} of them because they were trained on"
             )
             break
     if outliers.ends_proved and outliers.ends is not None:

@@ -63,7 +63,7 @@ def shares(membership: MembershipOutcome | None, linkage: Linkage) -> tuple[BarP
     return tuple(found)
 
 
-def result_block(found: tuple[BarPair, ...]) -> Block:
+def result_block(found: tuple[BarPair, ...], noun: str) -> Block:
     """The figure: training rows next to hold-out rows; without these, one number in words."""
     exact = found[0]
     if exact.holdout is None:
@@ -73,10 +73,10 @@ def result_block(found: tuple[BarPair, ...]) -> Block:
     return Block(
         title="Result",
         picture=Picture.RELEASED,
-        caption="Where training rows exceed hold-out rows, the synthetic table reveals who was in "
-        "the training table; equal bars are chance or hold of the whole population.",
+        caption=f"Where training {noun} exceed hold-out {noun}, the synthetic table reveals who "
+        "was in the training table; equal bars are chance or hold of the whole population.",
         table=ReportTable(
-            ("Rows", "training", "hold-out"),
+            (noun.capitalize(), "training", "hold-out"),
             tuple(
                 (one.name, _of(one.train), "-" if one.holdout is None else _of(one.holdout))
                 for one in found
@@ -86,11 +86,12 @@ def result_block(found: tuple[BarPair, ...]) -> Block:
     )
 
 
-def draw_shares(found: tuple[BarPair, ...]) -> str:
+def draw_shares(found: tuple[BarPair, ...], noun: str) -> str:
     """Draws the bars of each share, its name above them.
 
     Args:
         found: The shares, at least one.
+        noun: What is counted: "rows" or "units".
 
     Returns:
         An `<svg>` element; the same bytes for the same shares.
@@ -105,7 +106,7 @@ def draw_shares(found: tuple[BarPair, ...]) -> str:
         x=Range(0.0, max(largest, 1.0)),
         y=Range(0.0, 1.0),
     )
-    elements, listed = [axes.frame(), axes.x_ticks(), axes.x_label("% of rows")], []
+    elements, listed = [axes.frame(), axes.x_ticks(), axes.x_label(f"% of {noun}")], []
     for number, (name, train, holdout) in enumerate(found):
         top = axes.top + _ROW * number
         elements.append(text(name, axes.left + 5.0, top + 7.0, fill=INK))
@@ -117,11 +118,12 @@ def draw_shares(found: tuple[BarPair, ...]) -> str:
         right = axes.left + axes.width + 6.0
         elements.append(text(_of(train), right, top + 17.0, fill=INK))
         listed.append(f"{name}: training {said}")
-    entries = [(tag("rect", y=-3, width=SWATCH, height=6, **_TRAIN), "training rows")]
+    entries = [(tag("rect", y=-3, width=SWATCH, height=6, **_TRAIN), f"training {noun}")]
     if compared:
-        entries.append((tag("rect", y=-3, width=SWATCH, height=6, **_HOLDOUT), "hold-out rows"))
+        entries.append((tag("rect", y=-3, width=SWATCH, height=6, **_HOLDOUT), f"hold-out {noun}"))
     rows, bottom = below(entries, axes)
-    title = "Training rows that can be recognised" + (", and hold-out rows" if compared else "")
+    others = f", and hold-out {noun}" if compared else ""
+    title = f"Training {noun} that can be recognised{others}"
     drawing = SvgDrawing([*elements, *rows], bottom, f"{'; '.join(listed)}.")
     return framed(Picture.RELEASED, title, drawing)
 
@@ -146,12 +148,14 @@ def lead(
     *,
     has_holdout: bool,
     confidence: float,
+    unit: str | None,
 ) -> Iterator[str]:
     """The sentences below the headline: odds, further reasons, and what remains unknown."""
+    noun, one = ("rows", "a row was") if unit is None else ("units", f"the rows of a {unit} were")
     if bound is not None and bound.proved > 0.0:
         yield (
-            "For some rows and outputs, the procedure that produced this table lets an attacker "
-            "change the odds that a row was in the training table by a factor of at least "
+            f"For some {noun} and outputs, the procedure that produced this table lets an attacker "
+            f"change the odds that {one} in the training table by a factor of at least "
             f"{rounded_down(math.exp(bound.proved))} ({percent(confidence)} confidence)."
         )
     yield from (f"{reason[:1].upper()}{reason[1:]}." for reason in reasons)
@@ -162,9 +166,15 @@ def lead(
             "whether other people can be recognised, nor how large epsilon is."
         )
     elif finding in (ReleasedFinding.LEAK, ReleasedFinding.VIOLATION):
-        yield "Rows that are not recognised here are not thereby safe: other attacks may find them."
+        yield (
+            f"{noun.capitalize()} that are not recognised here are not thereby safe: other attacks "
+            "may find them."
+        )
     elif finding in (ReleasedFinding.NOTHING_FOUND, ReleasedFinding.CONSISTENT):
-        yield "Rows that this audit did not recognise may be recognised by a stronger attack."
+        yield (
+            f"{noun.capitalize()} that this audit did not recognise may be recognised by a "
+            "stronger attack."
+        )
 
 
 def next_step(

@@ -18,7 +18,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding
 from dpaudit.released_data.conclusion import MembershipOutcome, ReleasedBound, RowCounts
-from dpaudit.released_data.copies import Copies, Excess, Hits, Outliers
+from dpaudit.released_data.copies import Copies, CopyFinding, Excess, Hits, Outliers
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.inference import TOLERANCE, Inference
 from dpaudit.released_data.linkage import DistancePanel, DistanceQuantiles, Linkage
@@ -35,8 +35,8 @@ NO_HOLDOUT: Final = "Without a hold-out, nothing shows how many there would be b
 ANONYMETER: Final = "Singling out, linkability and inference by anonymeter"
 
 
-def membership_block(found: MembershipOutcome, *, confidence: float) -> Block:
-    """How well train rows are recognised, and the results of the controls."""
+def membership_block(found: MembershipOutcome, *, confidence: float, noun: str) -> Block:
+    """How well train rows (or units) are recognised, and the results of the controls."""
     header = ("threshold", "TPR", "FPR", "TPR at least", "FPR at most")
     rows = tuple(
         (
@@ -49,18 +49,18 @@ def membership_block(found: MembershipOutcome, *, confidence: float) -> Block:
         for rate in found.rates
     )
     return Block(
-        title="Recognising training rows",
+        title=f"Recognising training {noun}",
         paragraphs=(
-            f'The attack "{found.attack}" was chosen on {found.fitted:,} rows and scored once on '
+            f'The attack "{found.attack}" was chosen on {found.fitted:,} {noun} and scored once on '
             f"{found.scored:,} others: AUC {auc_text(found.auc)}, p {p_text(found.p_value)}. The "
             f"limits in the table hold jointly at {percent(confidence)} confidence.",
-            *_controls(found),
+            *_controls(found, noun),
         ),
         table=ReportTable(header, rows, frozenset({1, 2, 3, 4})),
     )
 
 
-def _controls(found: MembershipOutcome) -> Iterator[str]:
+def _controls(found: MembershipOutcome, noun: str) -> Iterator[str]:
     if found.phantom_p_value is None:
         yield "There is no null control: the hold-out is too small to be halved."
     else:
@@ -72,17 +72,17 @@ def _controls(found: MembershipOutcome) -> Iterator[str]:
             f"where there is nothing to find (p {p_text(found.phantom_p_value)})."
         )
     if found.detectable_copies is None:
-        yield "Power: even copies of half of the training rows might have been missed."
+        yield f"Power: even copies of half of the training {noun} might have been missed."
     else:
         yield (
-            f"Power: copies of {percent(found.detectable_copies)} of the training rows are "
+            f"Power: copies of {percent(found.detectable_copies)} of the training {noun} are "
             "detected with 80 % probability."
         )
 
 
-def bound_block(bound: ReleasedBound, *, confidence: float) -> Block:
+def bound_block(bound: ReleasedBound, *, confidence: float, unit: str | None) -> Block:
     """The lower bound on epsilon."""
-    return Block(title="Bound on epsilon", paragraphs=tuple(_proved(bound, confidence)))
+    return Block(title="Bound on epsilon", paragraphs=tuple(_proved(bound, confidence, unit)))
 
 
 def not_tested_block(
@@ -101,27 +101,29 @@ def not_tested_block(
     return (Block(title="Not tested", items=tuple(items)),) if items else ()
 
 
-def _proved(bound: ReleasedBound, confidence: float) -> Iterator[str]:
+def _proved(bound: ReleasedBound, confidence: float, unit: str | None) -> Iterator[str]:
+    noun, which = ("rows", "one row") if unit is None else ("units", f"all rows of one {unit}")
     yield (
         f"Epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)} confidence "
-        f"(delta {bound.delta:g}, add or remove one row): whatever produced the synthetic table is "
-        "not more private than that."
+        f"(delta {bound.delta:g}, add or remove {which}): whatever produced the synthetic table "
+        "is not more private than that."
     )
     yield (
         "Assumed: each coin was fair, and the producer of the table saw neither coins nor "
-        f"hold-out. The upper limit for this many rows is {rounded_down(bound.max_provable)}. "
+        f"hold-out. The upper limit for this many {noun} is {rounded_down(bound.max_provable)}. "
         "Bound and test hold at their confidence separately."
     )
 
 
-def riskiest_block(rows: Sequence[RiskyRow]) -> Block:
-    """The rows of the train table that stand out."""
+def riskiest_block(rows: Sequence[RiskyRow], *, noun: str) -> Block:
+    """The rows of the train table that stand out, or the first rows of units that do."""
     named = listed([one.row for one in rows], _ROWS_NAMED)
+    numbers = "Row numbers" if noun == "rows" else "Their first rows, numbered"
     return Block(
-        title="Riskiest rows",
+        title=f"Riskiest {noun}",
         paragraphs=(
-            f"{len(rows):,} training rows stand out (false discovery rate 5 %; the fifth of the "
-            f"rows that served to choose the attack is left out). Row numbers from 0: {named}.",
+            f"{len(rows):,} training {noun} stand out (false discovery rate 5 %; the fifth of the "
+            f"{noun} that served to choose the attack is left out). {numbers} from 0: {named}.",
         ),
     )
 
@@ -139,9 +141,10 @@ def linkage_blocks(found: Linkage) -> tuple[Block, ...]:
 
 def _copies(found: Copies, confidence: str) -> Block:
     exact = found.exact.records
-    findings = [("exact", exact)]
-    findings += [(f"within {rounded(one.within)}", one.records) for one in found.near]
-    these = "training rows that are compared" if exact.holdout else "training rows"
+    noun = found.noun
+    findings = [_named(one) for one in (found.exact, *found.near)]
+    findings += [_named(one, ", two rows or more") for one in found.several or ()]
+    these = f"training {noun} that are compared" if exact.holdout else f"training {noun}"
     counted = (
         f"{_of(found.synthetic)} synthetic rows equal a training row; {_of(exact.train)} {these} "
         "have such a copy."
@@ -149,16 +152,22 @@ def _copies(found: Copies, confidence: str) -> Block:
     return Block(
         title="Copies",
         paragraphs=(
-            f"{counted} Hold-out rows show how many copies occur by chance. The last column is a "
-            "lower bound on the training rows that have a copy because they were trained on; all "
-            f"last columns hold jointly at {confidence} confidence if train and hold-out were "
+            f"{counted} Hold-out {noun} show how many copies occur by chance. The last column is a "
+            f"lower bound on the training {noun} that have a copy because they were trained on; "
+            f"all last columns hold jointly at {confidence} confidence if train and hold-out were "
             "split at random."
             if exact.holdout
             else f"{counted} {NO_HOLDOUT}",
             *_copied_rows(found),
         ),
-        table=_table("rows with a copy", findings),
+        table=_table(f"{noun} with a copy", findings),
     )
+
+
+def _named(one: CopyFinding, several: str = "") -> tuple[str, Excess]:
+    """A finding by its name in the table of copies."""
+    name = "exact" if one.share is None else f"within {rounded(one.within)}"
+    return f"{name}{several}", one.records
 
 
 def _copied_rows(found: Copies) -> Iterator[str]:
@@ -376,10 +385,14 @@ def tables_block(
     sources: ReleasedSources,
     tests: Exchangeability | None,
     warnings: Sequence[str],
+    *,
+    noun: str,
 ) -> Block:
     """The tables compared, their sources and warnings about them."""
     return Block(
-        title="Tables", folded=not warnings, items=tuple(_tables(rows, sources, tests, warnings))
+        title="Tables",
+        folded=not warnings,
+        items=tuple(_tables(rows, sources, tests, warnings, noun)),
     )
 
 
@@ -388,13 +401,14 @@ def _tables(
     sources: ReleasedSources,
     tests: Exchangeability | None,
     warnings: Sequence[str],
+    noun: str,
 ) -> Iterator[str]:
     yield f"train: {rows.train:,} rows ({sources.train})"
     if rows.holdout is not None:
         yield f"hold-out: {rows.holdout:,} rows ({sources.holdout})"
     yield f"synthetic: {rows.synthetic:,} rows ({sources.synthetic})"
     if rows.coins is not None:
-        yield f"rows with a coin: {rows.coins:,}"
+        yield f"{noun} with a coin: {rows.coins:,}"
     if tests is not None:
         p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests._asdict().items())
         yield (

@@ -63,12 +63,15 @@ class ReleasedDataResult(Document):
         membership: How well members are recognised; None without a hold-out, or with too few rows.
         bound: The lower bound on epsilon; None if there is none.
         not_a_bound: Why there is no bound; None if there is one.
-        riskiest: Rows of the train table that stand out; on average at most 5 % of them by chance.
+        riskiest: Rows of the train table that stand out, of units the first ones; on average at
+            most 5 % of them by chance.
         linkage: Copies, rare values, guessed attributes, and the distance to the closest record.
         dpaudit: Version of dpaudit.
         date: Day on which the audit ended, in UTC; absent from results written before it was
             recorded.
         reproduce: The command that repeats the audit; absent where a table was in memory.
+        unit: The column of the units that had a coin each, which records then are; absent where
+            rows had one each.
     """
 
     schema_version = 2
@@ -91,6 +94,7 @@ class ReleasedDataResult(Document):
     dpaudit: str
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     reproduce: str | None = field(default=None, metadata=OPTIONAL)
+    unit: str | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def found(self) -> bool:
@@ -137,7 +141,7 @@ class ReleasedDataResult(Document):
 
     def _page(self) -> Page:
         has_holdout = self.rows.holdout is not None
-        found = shares(self.membership, self.linkage)
+        found, noun = shares(self.membership, self.linkage), self.linkage.copies.noun
         blocks = self._blocks()
         named = (CONFIDENTIAL,) if self.riskiest or self.linkage.copies.riskiest else ()
         return Page(
@@ -153,10 +157,11 @@ class ReleasedDataResult(Document):
                     self.bound,
                     has_holdout=has_holdout,
                     confidence=self.confidence,
+                    unit=self.unit,
                 ),
                 *named,
             ),
-            result=result_block(found),
+            result=result_block(found, noun),
             next_step=next_step(
                 self.finding,
                 self.linkage.copies.synthetic,
@@ -171,22 +176,26 @@ class ReleasedDataResult(Document):
             ),
             reproduce=None if self.reproduce is None else Step(command=self.reproduce),
             origin=f"dpaudit {self.dpaudit} audit-data",
-            draw=lambda picture: draw_shares(found),
+            draw=lambda picture: draw_shares(found, noun),
         )
 
     def _blocks(self) -> tuple[Block, ...]:
-        found, confidence = self.membership, self.confidence
+        found, confidence, noun = self.membership, self.confidence, self.linkage.copies.noun
         return (
-            *([membership_block(found, confidence=confidence)] if found else []),
-            *([bound_block(self.bound, confidence=confidence)] if self.bound else []),
-            *([riskiest_block(self.riskiest)] if self.riskiest else []),
+            *([membership_block(found, confidence=confidence, noun=noun)] if found else []),
+            *(
+                [bound_block(self.bound, confidence=confidence, unit=self.unit)]
+                if self.bound
+                else []
+            ),
+            *([riskiest_block(self.riskiest, noun=noun)] if self.riskiest else []),
             *linkage_blocks(self.linkage),
             *not_tested_block(
                 self.not_a_bound,
                 self.linkage.anonymeter,
                 has_holdout=self.rows.holdout is not None,
             ),
-            tables_block(self.rows, self.sources, self.exchangeability, self.warnings),
+            tables_block(self.rows, self.sources, self.exchangeability, self.warnings, noun=noun),
         )
 
 

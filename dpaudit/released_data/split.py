@@ -15,7 +15,8 @@ import pandas as pd
 
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.files import io_reason, parse_json, write_whole
-from dpaudit.model.tables import SAMPLE, load_table
+from dpaudit.model.tables import MISSING_MARKS, SAMPLE, load_table
+from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.seeds import check_seed, rng_of
 
@@ -35,25 +36,33 @@ class CoinSplit(NamedTuple):
         train: The table for the vendor.
         holdout: The rows that the vendor must not see.
         coins: The place of each row; the vendor must not see it either.
+        number: How many coins were tossed: one for each row, or for each unit.
     """
 
     train: pd.DataFrame
     holdout: pd.DataFrame
     coins: CoinFile
+    number: int
 
 
 def split(
-    data: pd.DataFrame | str | Path, *, coins: int | None = None, seed: int | None = None
+    data: pd.DataFrame | str | Path,
+    *,
+    coins: int | None = None,
+    unit: str | None = None,
+    seed: int | None = None,
 ) -> CoinSplit:
-    """Puts each row into train or the hold-out by its own fair coin.
+    """Puts each row, or all rows of each unit, into train or the hold-out by a fair coin.
 
     No coin depends on the rows or on another coin, so a lower bound on epsilon can be computed from
     the one released table.
 
     Args:
         data: A table or a file.
-        coins: How many rows, chosen at random, have a coin; the others are always in train. By
-            default each row has one.
+        coins: How many rows (or units), chosen at random, have a coin; the others are always in
+            train. By default each has one.
+        unit: The column that says whose rows belong together, such as patient_id: each unit has a
+            coin, and the bound is per unit. By default each row has one.
         seed: Makes the split repeatable. By default the coins come from the system's entropy; a
             vendor who knows the seed knows the coins.
 
@@ -61,37 +70,56 @@ def split(
         Both tables, their rows in the order of the data, and the coin file.
 
     Raises:
-        DataError: If the table cannot be read or has fewer rows than coins.
+        DataError: If the table cannot be read, has fewer rows than coins, or its units are missing
+            or all the same.
         SettingsError: If `coins` or `seed` is out of range.
     """
     table = data if isinstance(data, pd.DataFrame) else _as_written(data)
-    number = len(table) if coins is None else coins
+    owners = np.arange(len(table)) if unit is None else _owners(table, unit)
+    of, noun = len(np.bincount(owners)), "rows" if unit is None else "units"
+    number = of if coins is None else coins
     if seed is not None:
         check_seed(seed)
     if number < LEAST_COINS:
-        what = "`coins` is" if coins is not None else "the rows of the table are"
+        what = "`coins` is" if coins is not None else f"the {noun} of the table are"
         raise SettingsError(f"{what} {number}: give at least {LEAST_COINS}")
-    if number > len(table):
-        raise DataError(f"the table has {len(table)} rows, fewer than `coins`: {number}")
-    chosen = None
+    if number > of:
+        raise DataError(f"the table has {of} {noun}, fewer than `coins`: {number}")
+    chosen = np.arange(of)
     if coins is not None:
-        chosen = np.sort(rng_of(seed, "rows with a coin").permutation(len(table))[:coins])
-    inside = _tossed(number, seed)
-    kept = np.ones(len(table), dtype=np.bool_)
-    kept[np.arange(len(table)) if chosen is None else chosen] = inside
+        chosen = np.sort(rng_of(seed, "rows with a coin").permutation(of)[:coins])
+    dealt = np.ones(of, dtype=np.bool_)
+    dealt[chosen] = _tossed(number, seed)
+    kept, tossed = dealt[owners], np.isin(owners, chosen)
     train, holdout = table[kept], table[~kept]
     return CoinSplit(
         train=train.reset_index(drop=True),
         holdout=holdout.reset_index(drop=True),
         coins=CoinFile(
             rows=len(table),
-            canaries=None if chosen is None else tuple(chosen.tolist()),
-            inside="".join(np.where(inside, "1", "0").tolist()),
+            canaries=None if coins is None else tuple(np.flatnonzero(tossed).tolist()),
+            inside="".join(np.where(kept[tossed], "1", "0").tolist()),
             seed=seed,
             train=digest_of(train),
             holdout=digest_of(holdout),
+            unit=unit,
         ),
+        number=number,
     )
+
+
+def _owners(table: pd.DataFrame, column: str) -> IntArray:
+    """The unit of each row, numbered in order of appearance.
+
+    Raises:
+        DataError: If the column is missing, constant, or missing in a row.
+    """
+    unit = Unit(column=column)
+    if column in table:
+        table = table[[column]].where(~table[[column]].isin(MISSING_MARKS))
+    if problems := unit.problems(table):
+        raise DataError(f"{problems[0]}: give another `unit`, or correct the table")
+    return unit.codes(table)
 
 
 def write_split(found: CoinSplit, folder: Path | str) -> tuple[Path, ...]:
@@ -158,11 +186,13 @@ class CoinFile:
 
     Attributes:
         rows: Rows of the table that was split.
-        canaries: The rows that had a coin, ascending, from 0; None if each row had one.
+        canaries: The rows that had a coin, ascending, from 0; None if each row had one. Rows of a
+            unit have the same one.
         inside: For each of them "1" if its coin put it into train, "0" for the hold-out.
         seed: The seed of the coins; None if they came from the system's entropy.
         train: SHA-256 of the train file.
         holdout: SHA-256 of the hold-out file.
+        unit: The column of the units that had a coin each; None if rows had one each.
 
     Raises:
         DataError: If the parts contradict each other.
@@ -174,6 +204,7 @@ class CoinFile:
     seed: int | None
     train: str
     holdout: str
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         tossed = np.arange(self.rows) if self.canaries is None else np.array(self.canaries)
@@ -208,7 +239,9 @@ class CoinFile:
 
     def to_json(self) -> str:
         """The file's text."""
-        return json.dumps({"format": FORMAT, **vars(self)}) + "\n"
+        fields = {key: value for key, value in vars(self).items() if key != "unit"}
+        unit = {} if self.unit is None else {"unit": self.unit}
+        return json.dumps({"format": FORMAT, **fields, **unit}) + "\n"
 
     @staticmethod
     def read(path: Path | str) -> CoinFile:
@@ -271,7 +304,7 @@ def digest_of(table: pd.DataFrame | str | Path) -> str:
 
 def _is_coin_file(document: Any) -> bool:
     """Whether a document has the keys of a coin file with values of their types."""
-    if not isinstance(document, Mapping) or set(document) != _KEYS:
+    if not isinstance(document, Mapping) or set(document) - {"unit"} != _KEYS:
         return False
     canaries, seed = document["canaries"], document["seed"]
     return (
@@ -283,5 +316,6 @@ def _is_coin_file(document: Any) -> bool:
             or (isinstance(canaries, list) and all(type(row) is int for row in canaries))
         )
         and (seed is None or type(seed) is int)
+        and isinstance(document.get("unit"), str | None)
         and all(isinstance(document[key], str) for key in ("inside", "train", "holdout"))
     )

@@ -10,13 +10,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import DataError, SchemaError
+from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.formatting import listed
 from dpaudit.model.column import OTHER, Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema, refuse_numbering
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
+from dpaudit.model.unit import Unit
 from dpaudit.released_data.rows import Keys, row_keys
+from dpaudit.released_data.units import Owners, owners_of
 
 _LEAST_ROWS = 2
 _FEW_DISTINCT = 0.5
@@ -34,6 +36,7 @@ class ReleasedTables:
         schema: Their common schema.
         sources: Where they came from.
         warnings: Warnings about them, one sentence each.
+        owners: The units of the rows of train and hold-out; None if each row stands for itself.
     """
 
     train: pd.DataFrame
@@ -42,6 +45,12 @@ class ReleasedTables:
     schema: Schema
     sources: ReleasedSources
     warnings: tuple[str, ...] = ()
+    owners: Owners | None = None
+
+    @property
+    def unit(self) -> str | None:
+        """The column of the units; None if each row stands for itself."""
+        return None if self.owners is None else self.owners.column
 
 
 class ReleasedSources(NamedTuple):
@@ -64,6 +73,7 @@ def load_released(
     holdout: pd.DataFrame | str | Path | None = None,
     *,
     schema: Schema | str | Path | None = None,
+    unit: str | None = None,
 ) -> ReleasedTables:
     """Reads the tables and refuses those that do not fit together.
 
@@ -73,6 +83,8 @@ def load_released(
         holdout: Rows of the same population that it was not made from.
         schema: Their schema. By default kinds are inferred from the real tables, categories and
             bounds from all of them; the schema is then marked as inferred.
+        unit: The column that names the unit of each row of train and hold-out; that of the schema
+            if None. The synthetic table may lack it.
 
     Returns:
         The canonical tables.
@@ -81,6 +93,7 @@ def load_released(
         DataError: If a table cannot be read, has other columns, kinds or categories, or has fewer
             than two rows, or if hold-out and train are the same; names every problem.
         SchemaError: If the schema is malformed or cannot be inferred.
+        SettingsError: If the schema has another unit, or there is no hold-out to deal units to.
     """
     given = {"train": train, "synthetic": synthetic, "holdout": holdout}
     named = {name: table for name, table in given.items() if table is not None}
@@ -91,6 +104,7 @@ def load_released(
         )
     known = _known(schema, train)
     tables = {name: _read(table, known) for name, table in named.items()}
+    owners = _taken_out(tables, known, None if unit is None else Unit(column=unit))
     for name, table in tables.items():
         if len(table) < _LEAST_ROWS:
             raise DataError(
@@ -122,8 +136,34 @@ def load_released(
         holdout=tables.get("holdout"),
         schema=found,
         sources=ReleasedSources(sources["train"], sources["synthetic"], sources.get("holdout")),
-        warnings=tuple(_warnings(keys, distinct, reordered, found)),
+        warnings=(*_warnings(keys, distinct, reordered, found), *_one_row_each(owners)),
+        owners=owners,
     )
+
+
+def _one_row_each(owners: Owners | None) -> Iterator[str]:
+    """The warning that units make no difference, where each has one row."""
+    if owners is not None and not (np.diff(np.sort(owners.all)) == 0).any():
+        yield f"every {owners.column} has one row, so this equals an audit of rows"
+
+
+def _taken_out(
+    tables: dict[str, pd.DataFrame], schema: Schema | None, named: Unit | None
+) -> Owners | None:
+    """The units of train and hold-out; takes their column out of all tables that have it."""
+    unit = named if schema is None else schema.with_unit(named).unit
+    if unit is None:
+        return None
+    if "holdout" not in tables:
+        raise SettingsError(
+            f"an audit by {unit.column} needs `holdout` and `coins`: split the next table with "
+            "`dpaudit split --unit` before training"
+        )
+    owners = owners_of(unit, tables["train"], tables["holdout"])
+    if schema is None or unit.column not in schema.names:
+        for name, table in tables.items():
+            tables[name] = table.drop(columns=unit.column, errors="ignore")
+    return owners
 
 
 def _known(schema: Schema | str | Path | None, train: pd.DataFrame | str | Path) -> Schema | None:

@@ -114,7 +114,13 @@ def released(
         ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
         (
             *("ISO/IEC 27559, 8.2.3", "adversarial testing"),
-            at("Recognising training rows", "Copies", "Extremes and rare values", "Rare values"),
+            at(
+                "Recognising training rows",
+                "Recognising training units",
+                "Copies",
+                "Extremes and rare values",
+                "Rare values",
+            ),
         ),
         _AGAIN if has_command else (*_AGAIN[:2], "not possible: a table was in memory"),
         ("NIST SP 800-226", "meaning of epsilon", at("Bound on epsilon")),

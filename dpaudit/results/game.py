@@ -122,6 +122,11 @@ class GameWords(NamedTuple):
     scores: str
 
 
+def each_a_unit(unit: str | None) -> str:
+    """That each of many records is a unit: ", each all rows of one patient"; else empty."""
+    return "" if unit is None else f", each all rows of one {unit}"
+
+
 class GameOutcome(ABC):
     """How the game of an audit ended."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dpaudit.bounds.table import Observed
 from dpaudit.formatting import auc_text, rounded_down
-from dpaudit.results.document import NonNegative, Positive, Probability, Whole
-from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored
+from dpaudit.results.document import OPTIONAL, NonNegative, Positive, Probability, Whole
+from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored, each_a_unit
 from dpaudit.results.structure import Block, ReportTable
 
 
@@ -52,6 +52,7 @@ class OneRunOutcome(GameOutcome):
         interference: Share of the information about a canary in exact one- and two-way marginals
             that is lost because the other coins are unknown; computed before the training.
         attacks: The result of each attack; empty without guesses.
+        unit: The column of the unit of whose rows each canary consists; absent in an audit of rows.
     """
 
     words = GameWords(
@@ -78,6 +79,7 @@ class OneRunOutcome(GameOutcome):
     gaussian_estimate: NonNegative | None
     interference: Probability
     attacks: tuple[CanaryOutcome, ...]
+    unit: str | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def no_clopper_pearson(self) -> str:
@@ -86,8 +88,8 @@ class OneRunOutcome(GameOutcome):
 
     @property
     def instead_of_target(self) -> str:
-        """How many canaries."""
-        return f"{self.canaries} canaries"
+        """How many canaries, and of what."""
+        return f"{self.canaries} canaries{each_a_unit(self.unit)}"
 
     def achieved(self, audit: Scored) -> str | None:
         """Right guesses that carry the bound."""
@@ -114,7 +116,7 @@ class OneRunOutcome(GameOutcome):
             (
                 "Canaries",
                 str(self.canaries),
-                "far from other records, each included by a fair coin",
+                f"far from other records{each_a_unit(self.unit)}, each included by a fair coin",
             ),
             ("Included", str(self.included), "in the table that the generator was trained on"),
             (

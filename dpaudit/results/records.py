@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dpaudit.formatting import auc_text, clipped, printable
 from dpaudit.plugins.protocols import World
-from dpaudit.results.document import Whole
-from dpaudit.results.game import GameOutcome, GameWords, Scored
+from dpaudit.results.document import OPTIONAL, Whole
+from dpaudit.results.game import GameOutcome, GameWords, Scored, each_a_unit
 from dpaudit.results.structure import MOST_ROWS, Block, ReportTable, left_out
 
 
@@ -18,7 +18,7 @@ class RecordOutcome:
     """The guesses about one of many records.
 
     Attributes:
-        row: Its row in the table, from 0.
+        row: Its row in the table, from 0; of a unit the first one.
         guesses: Scored models for which its membership was guessed.
         correct: Right guesses.
     """
@@ -38,6 +38,7 @@ class RecordsOutcome(GameOutcome):
         name: The game.
         scored: Scored models that finished; each had each record by a fair coin.
         each: The records, with the guesses of the deciding attack.
+        unit: The column of the unit of whose rows each record consists; absent in an audit of rows.
     """
 
     words = GameWords(
@@ -58,6 +59,7 @@ class RecordsOutcome(GameOutcome):
     name: Literal["many records"] = "many records"
     scored: Whole
     each: tuple[RecordOutcome, ...]
+    unit: str | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def has_fixed_independent_trials(self) -> bool:
@@ -71,8 +73,10 @@ class RecordsOutcome(GameOutcome):
 
     @property
     def instead_of_target(self) -> str:
-        """How many records."""
-        return f"{len(self.each)} records, each by a fair coin in every model"
+        """How many records, and of what."""
+        return (
+            f"{len(self.each)} records{each_a_unit(self.unit)}, each by a fair coin in every model"
+        )
 
     def achieved(self, audit: Scored) -> str | None:
         """AUC and right guesses, of all records together."""
@@ -100,13 +104,14 @@ class RecordsOutcome(GameOutcome):
             title="Many records per shadow model",
             paragraphs=(
                 f"A fair coin decided for each shadow model and each of {len(self.each)} records "
-                f"whether the model was trained with it. On {self.scored} models that it was not "
+                f"whether the model was trained with it{each_a_unit(self.unit)}. On {self.scored} "
+                "models that it was not "
                 f"fitted on, the attack {audit.attack} guessed these coins; it abstains where it "
                 "is unsure.",
                 *left_out(ordered, "records"),
             ),
             table=ReportTable(
-                ("Row", "Guesses", "Right"),
+                ("Row" if self.unit is None else "First row", "Guesses", "Right"),
                 tuple(
                     (str(one.row), str(one.guesses), str(one.correct))
                     for one in ordered[:MOST_ROWS]

@@ -1,6 +1,6 @@
 """Audits by unit: leaks over ten rows of a patient, honest twins, calibration, and cost.
 
-Usage: python -m reports.units.run [PART ...]   (about an hour in one process; resumes)
+Usage: python -m reports.units.run [PART ...]   (about two hours in one process; resumes)
 
 Writes results/PART.json after every few audits, and the tables of README.md.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -42,6 +42,9 @@ from reports.units.mechanisms import (
     FirstShare,
     visits,
 )
+from reports.units.towns import SCHEMA as TOWN_SCHEMA
+from reports.units.towns import TOWN_LEAKS, Answers
+from reports.units.towns import visits as town_visits
 
 DEFAULT: Final = ("groundhog", "query-target", "form")
 QUICK: Final = ("groundhog-naive,classifier=logistic-regression", "query-target")
@@ -57,17 +60,26 @@ class Part(NamedTuple):
         audits: How many.
         settings: Settings of each.
         by_row: Whether single rows are audited.
+        many: Whether many patients are audited at once, each with a town of their own.
+        honest: Whether the generators keep their claims.
     """
 
     asks: str
     audits: int
     settings: dict[str, Any]
     by_row: bool = False
+    many: bool = False
+    honest: bool = False
 
+
+ONE_RUN: Final = {"one_run": True, "canaries": 30, "rows": 3000}
+RECORDS: Final = {"records": 15, "shadow_models": 8, "attacks": QUICK[1:]}
 
 PARTS: Final = {
     "leaks": Part("leaks, by patient", 50, {"shadow_models": 60, "attacks": QUICK}),
-    "honest": Part("honest twins, by patient", 200, {"shadow_models": 60, "attacks": QUICK}),
+    "honest": Part(
+        "honest twins, by patient", 200, {"shadow_models": 60, "attacks": QUICK}, honest=True
+    ),
     "rows": Part(
         "leaks, by row",
         50,
@@ -78,6 +90,17 @@ PARTS: Final = {
         "randomised response, by patient",
         1000,
         {"shadow_models": 40, "attacks": (FirstShare(),), "target": TARGET},
+    ),
+    "one_run": Part("leaks, 30 patients in one run", 50, ONE_RUN, many=True),
+    "one_run_honest": Part(
+        "honest twins, 30 patients in one run", 200, ONE_RUN, many=True, honest=True
+    ),
+    "one_run_calibration": Part(
+        "randomised response, 30 patients in one run", 1000, ONE_RUN, many=True
+    ),
+    "records": Part("leaks, 15 patients a model", 50, RECORDS, many=True),
+    "records_honest": Part(
+        "honest twins, 15 patients a model", 200, RECORDS, many=True, honest=True
     ),
 }
 
@@ -108,24 +131,24 @@ def _audits(name: str, run: Run) -> None:
 
 
 def _audited(name: str, part: Part, number: int, *, quick: bool) -> dict[str, Any]:
-    kinds = list(LEAKS)
-    leak = kinds[number % len(kinds)]
-    generator = Answer() if name == "calibration" else LEAKS[leak](honest=name == "honest")
-    audited: object = generator
-    if part.by_row:
-        assert not isinstance(generator, Answer)
-        audited = ByRow(generator=generator)
+    leaks: Mapping[str, Callable[..., Any]] = TOWN_LEAKS if part.many else LEAKS
+    leak = list(leaks)[number % len(leaks)]
+    generator = leaks[leak](honest=part.honest)
+    if "calibration" in name:
+        leak, generator = "answer", Answers() if part.many else Answer()
+    schema, table = (TOWN_SCHEMA, town_visits) if part.many else (SCHEMA, visits)
+    fewer = {"shadow_models": 20} if quick and "shadow_models" in part.settings else {}
     began = time.perf_counter()
     result = audit_by_keywords(
-        audited,
-        visits(number),
-        schema=ROW_SCHEMA if part.by_row else SCHEMA,
+        ByRow(generator=generator) if part.by_row else generator,
+        table(number),
+        schema=ROW_SCHEMA if part.by_row else schema,
         seed=Stream(number, "units", name).seed(),
         jobs=1,
-        **part.settings | ({"shadow_models": 20} if quick else {}),
+        **part.settings | fewer,
     )
     return {
-        "generator": "answer" if name == "calibration" else leak,
+        "generator": leak,
         "verdict": result.verdict.value,
         "proved": result.proved,
         "rows": result.target.rows_of_unit,

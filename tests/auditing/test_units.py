@@ -176,6 +176,51 @@ def test_a_sequential_audit_and_a_replaced_unit() -> None:
         assert found.verdict is dpaudit.Verdict.VIOLATION, settings
 
 
+STEPS = Schema(
+    columns=(Column(name="step", kind=Kind.CATEGORICAL, categories=tuple("ABCDEFGHIJ")),),
+    unit=Unit(column="patient", max_rows=10),
+)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Releases patients with every step once, in random order: of one, in that of patient 0.
+
+    Rows of five patients take turns, so that only the released patient shows which belong together.
+    """
+
+    releases: bool
+    own: tuple[str, ...] = ()
+
+    @property
+    def claim(self) -> Claim:
+        return PrivacyClaim(epsilon=1.0, unit="patient")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Ordered:
+        return replace(self, own=tuple(data.loc[data["patient"] == 0, "step"]))
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        steps = np.array([rng.permutation(list("ABCDEFGHIJ")) for _ in range(5)])
+        if self.own:
+            steps[0] = self.own
+        turns = rng.permutation(5)
+        table = pd.DataFrame({"step": steps[turns].T.ravel(), "patient": np.tile(turns, 10)})
+        return table if self.releases else table.drop(columns="patient")
+
+
+@pytest.mark.parametrize("releases", [True, False])
+def test_order_within_a_unit_is_seen_where_units_are_released(releases: bool) -> None:
+    """Both worlds release the same rows, in the same numbers for each patient."""
+    rng = np.random.default_rng(3)
+    steps = [rng.permutation(list("ABCDEFGHIJ")) for _ in range(20)]
+    table = pd.DataFrame({"patient": np.repeat(range(20), 10), "step": np.concatenate(steps)})
+    found = audit_by_keywords(
+        Ordered(releases), table, schema=STEPS, rows=50, target="unit:0", shadow_models=60, **FAST
+    )
+    assert (found.verdict is dpaudit.Verdict.VIOLATION) == releases
+
+
 @dataclass(frozen=True)
 class Claiming:
     """Draws from its schema alone, and claims something."""
@@ -253,8 +298,6 @@ def test_the_claim_of_the_caller_says_its_unit() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"records": 4}, "the game of many records audits rows, and the unit is patient"),
-        ({"one_run": True}, "audits rows, and the unit is patient: audit it in two worlds"),
         ({"target": "vulnerable"}, "compares rows, not units"),
         ({"unit": "doctor"}, "the schema's unit is 'patient' with at most 10 rows, not 'doctor'"),
         ({"max_rows_per_unit": 3}, "`max_rows_per_unit` needs `unit`"),

@@ -13,8 +13,9 @@ from dpaudit.game.features import features_of_table
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
+from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
-from dpaudit.plugins.synthetic import accept
+from dpaudit.plugins.synthetic import accept, units_together, with_units
 from samples import PEOPLE, game_view, people
 
 WHOLE = Schema(
@@ -111,3 +112,25 @@ def test_the_target_s_values_are_read_once() -> None:
     assert game.target_values is game.target_values
     with pytest.raises(ValueError, match="read-only"):
         game.target_values[0, 0] = 1.0
+
+
+OF_PATIENTS = PEOPLE.with_unit(Unit(column="patient"))
+
+
+def test_rows_of_a_released_unit_stand_together_in_their_order() -> None:
+    released = people(6).assign(patient=["b", None, "b", "a", None, "b"])
+    together = units_together(released, OF_PATIENTS)
+    assert together.index.tolist() == [0, 2, 5, 1, 4, 3]
+    table = accept(together, OF_PATIENTS, 6)
+    assert list(table.columns) == PEOPLE.names
+    seen = with_units(table, together, OF_PATIENTS)
+    assert list(seen.columns) == [*PEOPLE.names, "patient"]
+    assert seen["patient"].fillna("?").tolist() == ["b", "b", "b", "?", "?", "a"]
+    pd.testing.assert_frame_equal(seen[PEOPLE.names], table)
+
+
+@pytest.mark.parametrize("released", [people(6), "no table", people(6).assign(patient=1)])
+def test_a_release_without_units_is_as_it_was(released: Any) -> None:
+    schema = PEOPLE if "patient" in released else OF_PATIENTS
+    assert units_together(released, schema) is released
+    assert with_units(people(6), released, schema).equals(people(6))

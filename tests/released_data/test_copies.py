@@ -5,6 +5,7 @@ from dpaudit.plugins.protocols import FloatArray
 from dpaudit.released_data.copies import (
     MOST_ROWS,
     ClosestDistances,
+    Copied,
     Copies,
     Distances,
     equal_rows,
@@ -27,10 +28,12 @@ def found(train: FloatArray, synthetic: FloatArray, holdout: FloatArray | None) 
         return nearest(of.astype(np.float32), synthetic_32, neighbours=1).distances[:, 0]
 
     return find_copies(
-        train_copied=equal_rows(train, synthetic),
-        holdout_copied=None if holdout is None else equal_rows(holdout, synthetic),
+        Copied(
+            equal_rows(train, synthetic),
+            None if holdout is None else equal_rows(holdout, synthetic),
+            None if holdout is None else ClosestDistances(to(train), to(holdout)),
+        ),
         synthetic_copied=equal_rows(synthetic, train),
-        closest=None if holdout is None else ClosestDistances(to(train), to(holdout)),
         riskiest=range(100),
         rng=np.random.default_rng(0),
         confidence=0.95,

@@ -27,7 +27,8 @@ class ClosestRecord:
 
     Euclidean on the encoded tables (`dpaudit.model.encoding`), so numbers count by their share of
     the schema's range and categories by whether they differ. The distance to known records is not
-    subtracted: canaries are chosen far from them, and in simulations the correction lost power.
+    subtracted: canaries are chosen far from them, and in simulations the correction lost power. Of
+    a unit the nearest row counts.
     """
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
@@ -37,7 +38,9 @@ class ClosestRecord:
         synthetic = np.clip(encode(table, game.schema), -FARTHEST, FARTHEST)
         nearest = NearestNeighbors(n_neighbors=1).fit(synthetic)
         distances, _ = nearest.kneighbors(encode(game.target, game.schema))
-        scores: FloatArray = -distances[:, 0]
+        owners = game.schema.owners(game.target)
+        scores = np.full(owners.max() + 1, -np.inf)
+        np.maximum.at(scores, owners, -distances[:, 0])
         return scores
 
 

@@ -83,6 +83,7 @@ def conclude_one_run(
                 )
                 for of, bound in zip(guessed, bounds, strict=True)
             ),
+            unit=audit.unit,
         ),
         auc=best.auc if best else None,
         counts=None,

@@ -50,16 +50,16 @@ class CanaryMarginals:
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
         """Scores [m] of the canaries; larger means "in", 0 means no information."""
-        m = len(game.target)
+        m = _number(game)
         information, evidence = np.zeros((m, m)), np.zeros(m)
         scale = _scale(game, len(table))
         for counts in _counts(game, table):
             residual = scale * counts.drawn - counts.known - counts.canaries / 2.0
             sampling = counts.variance(scale)
-            beyond = extra_variance(residual, sampling + counts.canaries * _PRIOR)
+            beyond = extra_variance(residual, sampling + counts.squares * _PRIOR)
             weight = 1.0 / (sampling + beyond)
             information += counts.shared(weight)
-            evidence += (weight * residual)[counts.cell]
+            evidence += counts.held @ (weight * residual)
         covariance = np.linalg.inv(information + np.eye(m) / _PRIOR)
         scores: FloatArray = (covariance @ evidence) / np.diag(covariance)
         return scores
@@ -68,7 +68,7 @@ class CanaryMarginals:
 def interference(game: GameView) -> float:
     """The share of a canary's information in marginals that is lost to the unknown coins of others.
 
-    A canary adds one to each of its cells, and so does another canary in the same cell. This
+    A canary adds its rows to their cells, and so does another canary in the same cell. This
     compares the precision (inverse variance) of the estimate of a coin with its precision if all
     other coins were known. Both are means over canaries, for a generator that preserves all one-
     and two-way marginals without noise.
@@ -79,7 +79,7 @@ def interference(game: GameView) -> float:
     Returns:
         The share, from 0 (no cell is shared) to 1.
     """
-    m = len(game.target)
+    m = _number(game)
     information = np.zeros((m, m))
     scale = _scale(game, game.n_rows)
     for counts in _counts(game, game.target.iloc[:0]):
@@ -95,15 +95,20 @@ class _Counts:
 
     Attributes:
         known: Known records in each; shape (cells,).
-        canaries: Canaries in each, included or not; shape (cells,).
+        canaries: Rows of canaries in each, included or not; shape (cells,).
         drawn: Synthetic rows in each; shape (cells,).
-        cell: The cell of each canary; shape (m,).
+        held: Rows of each canary in each; sparse, shape (m, cells).
     """
 
     known: FloatArray
     canaries: FloatArray
     drawn: FloatArray
-    cell: npt.NDArray[np.intp]
+    held: csr_array
+
+    @property
+    def squares(self) -> FloatArray:
+        """The sum of the squares of the canaries' rows in each; shape (cells,)."""
+        return np.asarray(self.held.multiply(self.held).sum(axis=0), dtype=np.float64)
 
     def variance(self, scale: float) -> FloatArray:
         """Variance of each count from drawing synthetic rows, at the scale of the table."""
@@ -112,10 +117,8 @@ class _Counts:
         return variance
 
     def shared(self, weight: FloatArray) -> FloatArray:
-        """For each pair of canaries in the same cell, the weight of the cell; shape (m, m)."""
-        m = len(self.cell)
-        held = csr_array((np.ones(m), (np.arange(m), self.cell)), shape=(m, len(weight)))
-        shared = csr_array(held * weight[None, :]) @ held.T
+        """The sum over cells of the rows of each pair of canaries times the weight; (m, m)."""
+        shared = csr_array(self.held * weight[None, :]) @ self.held.T
         return np.asarray(shared.todense(), dtype=np.float64)
 
 
@@ -127,6 +130,7 @@ def _counts(game: GameView, table: pd.DataFrame) -> Iterator[_Counts]:
     ]
     tables, cells = tuple(codes for codes, _ in coded), coded[0][1]
     ends = np.cumsum([len(codes) for codes in tables[:2]])
+    owners, m = schema.owners(game.target), _number(game)
     for marginal in marginals_of(schema):
         joint = list(joint_codes(tables, cells, marginal))
         found, place = np.unique(np.concatenate(joint), return_inverse=True)
@@ -134,7 +138,14 @@ def _counts(game: GameView, table: pd.DataFrame) -> Iterator[_Counts]:
         known, own, drawn = (
             np.bincount(part, minlength=len(found)).astype(float) for part in parts
         )
-        yield _Counts(known=known, canaries=own, drawn=drawn, cell=parts[1])
+        cells_of = (np.ones(len(owners)), (owners, parts[1]))
+        held = csr_array(cells_of, shape=(m, len(found)))
+        yield _Counts(known=known, canaries=own, drawn=drawn, held=held)
+
+
+def _number(game: GameView) -> int:
+    """How many canaries there are."""
+    return len(np.bincount(game.schema.owners(game.target)))
 
 
 def _scale(game: GameView, drawn: int) -> float:

@@ -11,7 +11,7 @@ import pandas as pd
 from dpaudit.model.column import Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray, GameView
+from dpaudit.plugins.protocols import FloatArray, GameView, IntArray
 
 _MARK: Final = 0.005
 """Largest difference between matching numbers, as a share of the column's range."""
@@ -27,11 +27,16 @@ class CanaryMatches:
     is minus the log of its share among the known records; the score of a row is the sum over the
     columns in which it equals the canary. The canary's score is that of the best synthetic row
     minus that of the best known record: the part that only the canary explains.
+
+    The score of a unit is the mean over its rows, plus the mean over pairs of rows that follow each
+    other in it, which are compared with pairs that follow each other in a synthetic table (in one
+    of its units, if it has them) and in a known unit.
     """
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
         """Scores [m] of the canaries; larger means "in"."""
         schema = game.schema
+        of_canaries, of_known = schema.owners(game.target), schema.owners(game.others)
         canaries, known, drawn = (
             values_of_table(rows, schema) for rows in (game.target, game.others, table)
         )
@@ -40,10 +45,48 @@ class CanaryMatches:
         for place, mark in enumerate(marks):
             for of_one, value in zip(surprise, canaries[:, place], strict=True):
                 of_one[place] = _surprise(known[:, place], value, mark)
-        scores: FloatArray = _best(drawn, canaries, surprise, marks) - _best(
-            known, canaries, surprise, marks
-        )
+        own = _best(drawn, canaries, surprise, marks) - _best(known, canaries, surprise, marks)
+        scores = _means(own, of_canaries, len(np.bincount(of_canaries)))
+        pairs, owners = pairs_in_order(canaries, of_canaries)
+        if len(pairs):
+            of_pairs, _ = pairs_in_order(surprise, of_canaries)
+            seen, _ = pairs_in_order(drawn, _released_owners(table, schema))
+            before, _ = pairs_in_order(known, of_known)
+            twice = np.concatenate([marks, marks])
+            own = _best(seen, pairs, of_pairs, twice) - _best(before, pairs, of_pairs, twice)
+            scores += _means(own, owners, len(scores))
         return scores
+
+
+def pairs_in_order(values: FloatArray, owners: IntArray) -> tuple[FloatArray, IntArray]:
+    """The pairs of rows that follow each other in a unit, in the order of the table.
+
+    Args:
+        values: Values [n, d] of the rows.
+        owners: The unit of each row [n].
+
+    Returns:
+        Values [p, 2 d] of the pairs, and the unit of each.
+    """
+    order = np.argsort(owners, kind="stable")
+    values, owners = values[order], owners[order]
+    follows = owners[1:] == owners[:-1]
+    return np.hstack([values[:-1], values[1:]])[follows], owners[1:][follows]
+
+
+def _released_owners(table: pd.DataFrame, schema: Schema) -> IntArray:
+    """The unit of each synthetic row; one for all if the generator does not release it."""
+    unit = schema.unit
+    if unit is None or unit.column not in table.columns:
+        return np.zeros(len(table), dtype=np.int64)
+    return unit.codes(table)
+
+
+def _means(values: FloatArray, owners: IntArray, number: int) -> FloatArray:
+    """The mean value of each owner; 0 of those that have none."""
+    counts = np.bincount(owners, minlength=number)
+    means: FloatArray = np.bincount(owners, values, number) / np.maximum(counts, 1)
+    return means
 
 
 def _marks(schema: Schema) -> FloatArray:

@@ -90,9 +90,9 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
     require_add_remove(claim.neighbours, method="`one_run`")
     asked, confidence = settings.game.canaries, settings.attack_confidence
     most = MOST_PLANNED
-    if subject.table_rows is not None:
-        settings.game.check_rows(subject.table_rows)
-        most = subject.table_rows // 2
+    if subject.population is not None:
+        settings.game.check_population(subject.population)
+        most = subject.population.number // 2
     if question.assumed is not None and question.detect is None:
         raise SettingsError("`tpr` and `fpr` are for shadow models: with `one_run` give `detect`")
 

@@ -12,6 +12,7 @@ from dpaudit.model.choices import Effort
 
 if TYPE_CHECKING:
     from dpaudit.bounds import Hypotheses
+    from dpaudit.model.tables import Population
 
 MIN_CANARIES: Final = 20
 CANARY_ATTACKS: Final = ("closest-record", "canary-matches", "canary-marginals")
@@ -26,8 +27,8 @@ class OneRun(GameSettings):
     """One training with many canaries, for generators too slow for shadow models.
 
     Attributes:
-        canaries: Number of records that are each included by a fair coin: at least 20, at most half
-            of the table.
+        canaries: Number of records that are each included by a fair coin, or of units: at least
+            20, at most half of the table.
 
     Raises:
         SettingsError: If there are too few canaries.
@@ -67,14 +68,14 @@ class OneRun(GameSettings):
 
         return Hypotheses(attacks=len(CANARY_ATTACKS))
 
-    def check_rows(self, rows: int) -> None:
+    def check_population(self, of: Population) -> None:
         """Refuses more canaries than a table allows.
 
         Raises:
-            SettingsError: If they are more than half of its rows.
+            SettingsError: If they are more than half of its rows, or of its units.
         """
-        if self.canaries > rows // 2:
+        if self.canaries > of.number // 2:
             raise SettingsError(
-                f"`canaries` must be a number from {MIN_CANARIES} to half of the table's {rows} "
-                f"rows, got {self.canaries}"
+                f"`canaries` must be a number from {MIN_CANARIES} to half of the table's "
+                f"{of.number} {of.noun}, got {self.canaries}"
             )

@@ -16,7 +16,7 @@ from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import require_add_remove
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
-from dpaudit.plugins.named import claim_if_any, named_generator
+from dpaudit.plugins.named import audited_unit, claim_if_any, named_generator
 from dpaudit.plugins.protocols import BoolArray, GameView, IntArray
 
 
@@ -25,10 +25,10 @@ class OneRunSpec(AuditSpec):
     """A complete one-run audit.
 
     Attributes:
-        canary_rows: Positions [m] of the canaries in the table handed in, ascending.
+        canary_rows: Positions [r] of the rows of all m canaries in the table handed in, ascending.
 
     Raises:
-        SettingsError: If there are fewer than 20 canaries or more than half of the rows.
+        SettingsError: If there are fewer than 20 canaries or more than half of the rows or units.
         ClaimError: If the claim is not for add-remove neighbours.
     """
 
@@ -38,13 +38,13 @@ class OneRunSpec(AuditSpec):
     canary_rows: IntArray
 
     def __post_init__(self) -> None:
-        self.settings.game.check_rows(len(self.table.data))
+        self.settings.game.check_population(self.table.population)
         require_add_remove(self.claim.neighbours, method="`one_run`")
 
     @property
     def canaries(self) -> int:
         """Number of canaries."""
-        return len(self.canary_rows)
+        return self.settings.game.canaries
 
     @property
     def own_specification(self) -> dict[str, Any]:
@@ -65,10 +65,11 @@ class OneRunSpec(AuditSpec):
     def game(self) -> CanaryGame:
         """The one training."""
         data = self.table.data
-        left_out = np.isin(np.arange(len(data)), self.canary_rows[~self.coins])
         view = view_of(
             self.table, self.canary_rows, rows=self.rows, neighbours=self.claim.neighbours
         )
+        included = self.coins[self.table.schema.owners(view.target)]
+        left_out = np.isin(np.arange(len(data)), self.canary_rows[~included])
         return CanaryGame(view=view, data=data[~left_out].reset_index(drop=True))
 
 
@@ -77,7 +78,7 @@ def view_of(table: Table, canary_rows: IntArray, *, rows: int, neighbours: Neigh
 
     Args:
         table: The table handed in.
-        canary_rows: Positions [m] of the canaries, ascending.
+        canary_rows: Positions of the rows of all canaries, ascending.
         rows: Synthetic rows asked of the model.
         neighbours: The relation of the claim.
     """
@@ -106,7 +107,7 @@ def build_one_run(generator: object, table: Table, settings: AuditSettings[OneRu
         InputError: If anything is unusable; says what and how to fix it.
     """
     data, schema = table.data, table.schema
-    settings.game.check_rows(len(data))
+    settings.game.check_population(table.population)
     named = named_generator(
         generator, settings.parameters, {"schema": schema}, worker_memory=settings.worker_memory
     )
@@ -115,7 +116,7 @@ def build_one_run(generator: object, table: Table, settings: AuditSettings[OneRu
         generator=named,
         table=table,
         settings=settings,
-        claim=claim_if_any(named, settings.claim),
+        claim=claim_if_any(named, settings.claim, audited_unit(table)),
         canary_rows=choose_canaries(data, schema, settings.game.canaries),
     )
     _ = spec.game  # validates

@@ -34,9 +34,14 @@ class FeaturesOfRecords:
     views: tuple[GameView, ...]
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        """Features [k * f] of one canonical table, those of each record in turn."""
+        """Features [k * f] of one canonical table, those of each record in turn.
+
+        Units of many rows may have more features than others, which zeros fill up.
+        """
         del game
-        return np.concatenate([self.attack.features(table, view) for view in self.views])
+        found = [self.attack.features(table, view) for view in self.views]
+        width = max(map(len, found))
+        return np.concatenate([np.pad(one, (0, width - len(one))) for one in found])
 
 
 class FittedRecords(NamedTuple):

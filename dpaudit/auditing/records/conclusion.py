@@ -125,6 +125,7 @@ def _records(audit: RecordsSpec, best: RecordsEvaluation | None) -> RecordsOutco
             RecordOutcome(row=row, guesses=int(guesses), correct=int(correct))
             for row, guesses, correct in zip(audit.positions, made, right, strict=True)
         ),
+        unit=audit.unit,
     )
 
 

@@ -34,7 +34,7 @@ class CopiesRecords:
 
     Attributes:
         schema: The public schema.
-        records: The audited records, a canonical table [k].
+        records: The audited records, a canonical table of all their rows.
         null: Draws the random rows.
     """
 
@@ -45,10 +45,15 @@ class CopiesRecords:
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> _Copies:
         """Remembers which of the records are in the table."""
         table = self.schema.canonical(data)
-        seen = [
-            bool(copies_of(self.records.iloc[[row]].reset_index(drop=True), table, self.schema))
-            for row in range(len(self.records))
-        ]
+        unit = self.schema.unit
+        seen = (
+            [
+                bool(copies_of(self.records.iloc[[row]].reset_index(drop=True), table, self.schema))
+                for row in range(len(self.records))
+            ]
+            if unit is None
+            else self.records[unit.column].isin(table[unit.column])
+        )
         return _Copies(
             schema=self.schema,
             records=self.records[seen].reset_index(drop=True),
@@ -67,7 +72,7 @@ class _Copies:
     model: Model
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` rows; the records seen share half of them equally, at least 1 each."""
+        """Draws `n` rows; rows of records seen share half of them equally, at least 1 each."""
         table = self.schema.canonical(self.model.sample(n, seed=seed))
         each = max(1, n // (2 * self.every))
         copies = self.records.iloc[np.repeat(np.arange(len(self.records)), each)][:n]

@@ -221,10 +221,10 @@ def what_decides_instead(
     from dpaudit.results.decide import largest_detectable  # loads pandas
 
     target = largest_detectable(claim) if question.detect is None else question.detect
-    rows = subject.table_rows
+    of = subject.population
     found = []
     for records in _RECORDS_TRIED if also_records else ():
-        too_many = rows is not None and records > LARGEST_SHARE * rows
+        too_many = of is not None and records > LARGEST_SHARE * of.number
         if too_many or claim.neighbours is not Neighbours.ADD_REMOVE:
             break
         game = ManyRecords(attacks=attacks, shadow_models=models, records=records)
@@ -266,9 +266,9 @@ def sizing(
     claim = require_on_epsilon(subject.claim, method="`records`")
     require_add_remove(claim.neighbours, method="`records`")
     most = max(ALTERNATIVE_RECORDS)
-    if subject.table_rows is not None:
-        game.check_rows(subject.table_rows)
-        most = int(LARGEST_SHARE * subject.table_rows)
+    if subject.population is not None:
+        game.check_population(subject.population)
+        most = int(LARGEST_SHARE * subject.population.number)
     numbers = {game.records, *(k for k in ALTERNATIVE_RECORDS if k <= most)}
     choices = caught_with(sorted(numbers), settings, claim)
 

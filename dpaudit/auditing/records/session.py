@@ -127,10 +127,12 @@ class RecordsSession(Session[RecordsSpec, RecordsFindings]):
             return []
         coins = [included[[trial.number for trial in part]] for part in parts]
         asked = {"delta": claim.delta, "confidence": settings.attack_confidence}
-        records = len(self.audit.positions)
+        records = len(self.audit.records)
+        # Views of units with equally many rows have the same features.
+        kinds = {len(view.target): view for view in self.audit.views}.values()
         fixed, start = [], 0
         for named in self.audit.attacks:
-            width = records * len(named.feature_names(self.audit.views[0]))
+            width = records * max(len(named.feature_names(view)) for view in kinds)
             place = slice(start, start + width)
             start += width
             features = [

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from dpaudit.auditing.settings import GameSwitch, ShadowModelSettings, check_whole
 from dpaudit.errors import SettingsError
+
+if TYPE_CHECKING:
+    from dpaudit.model.tables import Population
 
 LARGEST_SHARE: Final = 1 / 4
 """Largest share of the table's rows; a model is trained without half of them."""
@@ -24,8 +27,8 @@ class ManyRecords(ShadowModelSettings):
         shadow_models: Models to train, an even number of at least 8.
         multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
             largest forecast on the fitting part, without correction.
-        records: Records that every shadow model serves, each by its own coin: the most exposed
-            ones. More than 1 gives as many guesses per model and no single target.
+        records: Records (or units) that every shadow model serves, each by its own coin: the most
+            exposed ones. More than 1 gives as many guesses per model and no single target.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -48,14 +51,14 @@ class ManyRecords(ShadowModelSettings):
             )
         super().__post_init__()
 
-    def check_rows(self, rows: int) -> None:
+    def check_population(self, of: Population) -> None:
         """Refuses too many records for a table.
 
         Raises:
-            SettingsError: If they are more than a quarter of the rows of a table.
+            SettingsError: If they are more than a quarter of its rows, or of its units.
         """
-        if self.records > LARGEST_SHARE * rows:
+        if self.records > LARGEST_SHARE * of.number:
             raise SettingsError(
-                f"`records` must be at most a quarter of the table's {rows} rows, got "
+                f"`records` must be at most a quarter of the table's {of.number} {of.noun}, got "
                 f"{self.records}: half of them are missing from what each model is trained on"
             )

@@ -12,12 +12,13 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.game.trial import Role
-from dpaudit.game.worlds import SelectionGame, choose_records, draw_included
+from dpaudit.game.worlds import Records, SelectionGame, choose_records, draw_included
 from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
+    audited_unit,
     claim_if_any,
     named_generator,
     plain_settings,
@@ -32,30 +33,40 @@ class RecordsSpec(AuditSpec):
 
     Attributes:
         claim: The claim under audit, one of epsilon.
-        positions: Positions [k] of the records in the table handed in.
+        records: Positions of the rows of each of the k records in the table handed in.
         attacks: The attacks, each one hypothesis.
 
     Raises:
         ClaimError: If the claim is not for add-remove neighbours.
-        SettingsError: If the records are more than a quarter of the rows.
+        SettingsError: If the records are more than a quarter of the rows or units.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "records")
 
     settings: AuditSettings[ManyRecords]
     claim: EpsilonClaim
-    positions: tuple[int, ...]
+    records: Records
     attacks: tuple[NamedAttack, ...]
 
     def __post_init__(self) -> None:
-        self.settings.game.check_rows(len(self.table.data))
+        self.settings.game.check_population(self.table.population)
         require_add_remove(self.claim.neighbours, method="`records`")
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Position of the (first) row of each record [k]."""
+        return tuple(rows[0] for rows in self.records)
+
+    @property
+    def all_rows(self) -> list[int]:
+        """Positions of the rows of all records, one record after another."""
+        return [row for rows in self.records for row in rows]
 
     @property
     def own_specification(self) -> dict[str, Any]:
         """Number of records (the table determines which ones), attacks, models."""
         return {
-            "records": len(self.positions),
+            "records": len(self.records),
             "attacks": [
                 {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
                 for name, attack in self.attacks
@@ -66,7 +77,7 @@ class RecordsSpec(AuditSpec):
     @property
     def own_options(self) -> list[str]:
         """The words of the command that repeat the audit's own choices."""
-        words = ["--records", str(len(self.positions))]
+        words = ["--records", str(len(self.records))]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
         return words + self.settings.game.words("records", "attacks")
 
@@ -74,16 +85,16 @@ class RecordsSpec(AuditSpec):
     def views(self) -> tuple[GameView, ...]:
         """The attacker's knowledge for each target [k]: all rows except the records."""
         data = self.table.data
-        others = data.drop(index=list(self.positions)).reset_index(drop=True)
+        others = data.drop(index=self.all_rows).reset_index(drop=True)
         return tuple(
             GameView(
                 schema=self.table.schema,
                 others=others,
-                target=data.iloc[[row]].reset_index(drop=True),
+                target=data.iloc[list(rows)].reset_index(drop=True),
                 n_rows=self.rows,
                 neighbours=self.claim.neighbours,
             )
-            for row in self.positions
+            for rows in self.records
         )
 
     def game(self, role: Role, settings: AuditSettings[ManyRecords]) -> SelectionGame:
@@ -94,15 +105,15 @@ class RecordsSpec(AuditSpec):
             settings: Settings of the role's trials.
         """
         data = self.table.data
-        records = data.iloc[list(self.positions)].reset_index(drop=True)
-        view = replace(self.views[0], target=records)
+        target = data.iloc[self.all_rows].reset_index(drop=True)
+        view = replace(self.views[0], target=target)
         included = draw_included(
             settings.game.shadow_models,
             fitted=2 * settings.game.fitted,
-            records=len(self.positions),
+            records=len(self.records),
             rng=self.stream(f"{role}/coins").rng(),
         )
-        return SelectionGame(view=view, data=data, candidates=self.positions, included=included)
+        return SelectionGame(view=view, data=data, candidates=self.records, included=included)
 
 
 def build_records(
@@ -122,15 +133,15 @@ def build_records(
         InputError: If anything is unusable; says what and how to fix it.
     """
     data, schema = table.data, table.schema
-    settings.game.check_rows(len(data))
-    positions = choose_records(data, schema, settings.game.records)
+    settings.game.check_population(table.population)
+    records = choose_records(data, schema, settings.game.records)
     offered = {"schema": schema}
     try:
         named = named_generator(
             generator, settings.parameters, offered, worker_memory=settings.worker_memory
         )
     except RegistryError:
-        one = {**offered, "target": data.iloc[[positions[0]]].reset_index(drop=True)}
+        one = {**offered, "target": data.iloc[list(records[0])].reset_index(drop=True)}
         named = named_generator(
             generator, settings.parameters, one, worker_memory=settings.worker_memory
         )  # or that is what is wrong
@@ -144,8 +155,10 @@ def build_records(
         generator=named,
         table=table,
         settings=settings,
-        claim=require_on_epsilon(claim_if_any(named, settings.claim), method="`records`"),
-        positions=positions,
+        claim=require_on_epsilon(
+            claim_if_any(named, settings.claim, audited_unit(table)), method="`records`"
+        ),
+        records=records,
         attacks=attacks,
     )
     for attack in attacks:

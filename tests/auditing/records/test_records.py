@@ -187,7 +187,7 @@ def test_records_are_the_farthest_without_a_copy(table: pd.DataFrame) -> None:
     loaded = load(doubled, None)
     found = choose_records(loaded.data, loaded.schema, 8)
     assert len(set(found)) == 8
-    assert all(30 <= row < 120 for row in found)
+    assert all(30 <= row < 120 for [row] in found)
     with pytest.raises(SettingsError, match="only 90 records"):
         choose_records(loaded.data, loaded.schema, 91)
 

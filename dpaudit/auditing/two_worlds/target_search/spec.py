@@ -92,7 +92,8 @@ class TargetSearchSpec(AuditSpec):
             neighbours=self.claim.neighbours,
         )
         included = halves(self.trainings, len(rows), self.stream("candidates").rng())
-        return SelectionGame(view=view, data=data, candidates=self.candidates, included=included)
+        each = tuple((row,) for row in rows)
+        return SelectionGame(view=view, data=data, candidates=each, included=included)
 
     def audit_of(self, row: int) -> TwoWorldSpec:
         """The audit of the record found: the same as with `target="row:N"`."""
