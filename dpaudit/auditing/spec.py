@@ -53,7 +53,7 @@ class AuditSpec(ABC):
     def rows(self) -> int:
         """Synthetic rows requested of every model."""
         given = self.settings.rows
-        return len(self.table.data) if given is None else given
+        return self.table.schema.rows_asked(self.table.data) if given is None else given
 
     @property
     def target_row(self) -> int | None:

@@ -11,9 +11,9 @@ import typer
 from dpaudit.auditing.games import size_keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
+from dpaudit.cli.audit import Table
 from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import guarded, results
-from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -77,6 +77,7 @@ SecondsPerModel = Annotated[
     "rho",
     "curve",
     "parameters",
+    "links",
     "neighbours",
     "unit",
     "max_rows_per_unit",
@@ -99,15 +100,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    data: Annotated[
-        str | None,
-        option(
-            metavar="FILE",
-            help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
-            shown=False,
-            panel=Panel.INPUT,
-        ),
-    ] = None,
+    data: Table = None,
     schema: options.SchemaFile = None,
     detect: Detect = None,
     tpr: TruePositiveRate = None,
@@ -176,7 +169,7 @@ def _question(
 
 
 def _subject(
-    generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
+    generator: str | None, data: list[str] | None, schema: Path | None, settings: AuditSettings
 ) -> PlanSubject:
     """The audit's subject; only the claim if no generator and table are named.
 
@@ -329,7 +322,9 @@ class AuditCost(NamedTuple):
     rows: tuple[Row, ...]
 
 
-def timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> ModelCost:
+def timed(
+    generator: str, data: list[str], schema: Path | None, settings: AuditSettings
+) -> ModelCost:
     """Trains one model to know its cost."""
     from dpaudit.auditing.games import audited_table, build_spec
     from dpaudit.auditing.timing import time_one
