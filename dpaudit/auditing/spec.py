@@ -156,10 +156,9 @@ class AuditSpec(ABC):
         """The specification for a run folder, with everything about records marked private."""
         spec = {**self.specification, "data": Private(self.specification["data"])}
         if self.table.schema.inferred:  # its bounds and categories are values of records
-            public: dict[str, Any] = {"inferred": True, "label": self.table.schema.label}
-            if self.table.schema.unit is not None:
-                public["unit"] = self.table.schema.unit.to_document()
-            spec["schema"] = Private(spec["schema"], public)
+            public = ("inferred", "label", "unit", "links")
+            shown = {key: of for key, of in spec["schema"].items() if key in public}
+            spec["schema"] = Private(spec["schema"], shown)
         return spec
 
     @cached_property

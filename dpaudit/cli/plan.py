@@ -197,7 +197,7 @@ def _subject(
     from dpaudit.plugins.protocols import trains_many
 
     table = audited_table(data, schema, settings)
-    offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
+    offered = {"schema": table.schema, "target": table.schema.handed(table.data.iloc[[0]])}
     named = named_generator(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )

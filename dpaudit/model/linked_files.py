@@ -45,14 +45,9 @@ def by_name(given: Given) -> OneTable | Mapping[str, OneTable]:
     return found
 
 
-def require_one(given: Given | None, method: str) -> None:
-    """Refuses several tables, for a method that is about one.
-
-    Raises:
-        SettingsError: If several are given.
-    """
-    if given is not None and isinstance(by_name(given), Mapping):
-        raise SettingsError(f"{method} is of one table, and several are given: give one in `data`")
+def are_several(given: object) -> bool:
+    """Whether several tables are given, by name or by their files."""
+    return isinstance(given, Mapping) or (isinstance(given, list | tuple) and len(given) > 1)
 
 
 def load_given(
@@ -158,13 +153,13 @@ def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
     repeated = np.flatnonzero(keys.duplicated())
     if len(repeated):
         raise DataError(
-            f"{link.parent}.{link.key} is no key: {counted(len(repeated), 'row')} repeat the value "
+            f"{link.parent}.{link.key} is no key: {counted(len(repeated), 'row')} with the value "
             f"of an earlier row, the first is row {repeated[0]}"
         )
     orphans = np.flatnonzero(~own.isin(keys))
     if len(orphans):
         raise DataError(
-            f"link {link}: {counted(len(orphans), 'row')} of {link.child} refer to no row of "
+            f"link {link}: {counted(len(orphans), 'row')} of {link.child} without a row of "
             f"{link.parent}, the first is row {orphans[0]}; drop these rows, or add their parents"
         )
 
@@ -182,20 +177,21 @@ def _frame(tables: Mapping[str, pd.DataFrame], schema: LinkedTables) -> pd.DataF
         values = fitting(tables[name].drop(columns=list(own)), part, source=f"table {name}")
         canonical[name] = values.assign(**{key: one.to_numpy() for key, one in own.items()})
     frame = schema.stacked(canonical)
+    owners = pd.Series(_owners(frame, schema)).infer_objects()
     assert schema.unit is not None  # of linked tables
-    return schema.canonical(frame.assign(**{schema.unit.column: _owners(frame, schema)}))
+    return schema.canonical(frame.assign(**{schema.unit.column: owners}))
 
 
 def _owners(frame: pd.DataFrame, schema: LinkedTables) -> npt.NDArray[Any]:
     """The unit [n] of each row: the key of the row of the root to which it leads."""
-    owners = pd.Series(index=frame.index, dtype=object)
+    keys, parents = frame[KEY].to_numpy(), frame[PARENT].to_numpy()
+    owners = np.empty(len(frame), dtype=object)
+    of_key: dict[str, dict[object, object]] = {}
     for name in schema.order:
-        rows = frame[TABLE] == name
-        link = schema.link_of(name)
+        rows, link = np.flatnonzero(frame[TABLE] == name), schema.link_of(name)
         if link is None:
-            owners[rows] = frame.loc[rows, KEY]
+            owners[rows] = keys[rows]
         else:
-            above = frame[TABLE] == link.parent
-            of_key = dict(zip(frame.loc[above, KEY], owners[above], strict=True))
-            owners[rows] = frame.loc[rows, PARENT].map(of_key)
-    return owners.infer_objects().to_numpy()
+            owners[rows] = [of_key[link.parent][parent] for parent in parents[rows]]
+        of_key[name] = dict(zip(keys[rows], owners[rows], strict=True))
+    return owners

@@ -332,10 +332,10 @@ class LinkedTables(Schema):
         unknown = sorted(map(str, set(document) - _KEYS))
         if unknown:
             raise SchemaError(f'unknown keys {", ".join(unknown)}; a table goes into "tables"')
-        read = {}
+        read, inferred = {}, {"inferred": document.get("inferred", False)}
         for name, one in tables.items():
             try:
-                read[name] = Schema.from_document({"inferred": document.get("inferred"), **one})
+                read[name] = Schema.from_document({**inferred, **one})
             except (SchemaError, TypeError) as error:
                 raise SchemaError(f"table {name}: {error}") from None
         unit = document.get("unit")

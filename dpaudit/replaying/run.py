@@ -28,7 +28,7 @@ from dpaudit.external.session import WorkerStart
 from dpaudit.game.payload import search_path
 from dpaudit.game.target import exposing_first
 from dpaudit.model.choices import WorstCase
-from dpaudit.model.linked_files import Given, require_one
+from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
@@ -170,7 +170,8 @@ def replays_of(
             raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
     for one in samplers:
         check_sampler(one)
-    require_one(data, "a replay")
+    if are_several(data):
+        raise SettingsError("a replay is of one table, and several are given: `data` must be one")
     table = audited_table(data, schema, audit_settings(**settings))
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))

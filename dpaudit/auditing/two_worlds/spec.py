@@ -161,8 +161,8 @@ class TwoWorldSpec(AuditSpec):
 
     @property
     def replay(self) -> str | None:
-        """The command that replays the generator on both tables; None for a table in memory."""
-        if self.table.source == IN_MEMORY:
+        """The command that replays the generator on both tables, if it can read them."""
+        if self.table.source == IN_MEMORY or self.table.files:
             return None
         return self.command_of("replay", self.pair_options)
 
@@ -190,10 +190,12 @@ def build_two_worlds(
     else:
         record = data.iloc[list(pair.rows)].reset_index(drop=True)
         target = Target(pair.choice, pair.rows, record)
-    offered = {"schema": schema, "target": target.record}
+    offered = {"schema": schema, "target": schema.handed(target.record)}
     named = named_generator(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )
+    if isinstance(schema, LinkedTables) and trains_many(named.generator):
+        raise SettingsError(f"{named.name} trains many models on one table, and several are given")
     attacks, facts = attacks_with_access(named, settings.game.attacks, settings.game.access)
     if settings.game.attacks == ATTACKS_AT[settings.game.access]:
         settings = settings.with_game(attacks=tuple(one.name for one in attacks))
