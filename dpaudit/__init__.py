@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpaudit.model.claim import Neighbours, PrivacyClaim
     from dpaudit.model.column import Column, Kind
     from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
+    from dpaudit.model.linked_tables import LinkedTables
     from dpaudit.model.schema import Schema
     from dpaudit.model.stated_claim import StatedClaim
     from dpaudit.model.unit import Unit
@@ -70,6 +71,7 @@ _MODULE_OF = {
     "Frontier": "frontiers.record",
     # schemas and claims
     "Schema": "model.schema",
+    "LinkedTables": "model.linked_tables",
     "Unit": "model.unit",
     "Column": "model.column",
     "Kind": "model.column",
@@ -111,6 +113,7 @@ __all__ = [
     "Generator",
     "InputError",
     "Kind",
+    "LinkedTables",
     "Machine",
     "ManyRecords",
     "Model",

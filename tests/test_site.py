@@ -35,6 +35,7 @@ RUN = (
     "tutorials/library.md",
     "tutorials/pytest.md",
     "tutorials/released-table.md",
+    "tutorials/tables.md",
     "guides/generator.md",
     "guides/size.md",
     "explanations/data-dependent-epsilon.md",

@@ -13,6 +13,7 @@ from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim, EpsilonClaim
+from dpaudit.model.linked_tables import TABLE, LinkedTables
 from dpaudit.model.tables import IN_MEMORY, Table
 from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import is_seedable
@@ -98,6 +99,7 @@ def conclude(
             rows=len(table.data),
             columns=len(table.schema.columns),
             units=_units(table),
+            tables=_tables(table),
             sha256=audit.specification["data"],
         ),
         schema=SchemaOrigin(inferred=table.schema.inferred, source=table.schema_source),
@@ -115,6 +117,12 @@ def conclude(
 def _units(table: Table) -> int | None:
     unit = table.schema.unit
     return None if unit is None else int(table.data[unit.column].nunique())
+
+
+def _tables(table: Table) -> dict[str, int] | None:
+    if not isinstance(table.schema, LinkedTables):
+        return None
+    return {str(name): len(rows) for name, rows in table.data.groupby(TABLE, sort=False)}
 
 
 def _selected_from(audit: AuditSpec) -> tuple[str, ...] | None:

@@ -149,9 +149,13 @@ def type_and_description(name: str) -> tuple[Any, str]:
     return (present[0] if type(None) in get_args(hint) else hint), attributes_of(owner)[name]
 
 
+_TEXTS: Final = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 _BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "generator": ({"type": "string"}, "What is audited, as the command line names it."),
-    "data": ({"type": "string"}, "The table: a file, or sample:breast-cancer."),
+    "data": (
+        {"oneOf": [{"type": "string"}, _TEXTS]},
+        "The table: a file, or sample:breast-cancer; or the files of several tables.",
+    ),
     "schema": ({"type": "string"}, "File of the public schema."),
     "jobs": ({"type": "integer", "minimum": 1}, "Worker processes."),
     "engine": ({"enum": ["local", "dask"]}, "Where trials run."),
@@ -174,7 +178,8 @@ _SPELLED: Final[Mapping[str, Mapping[str, Any]]] = {
     "parameters": {"type": "object"},
     "curve": {"oneOf": [{"type": "string"}, {"type": "array", "items": _PAIR}]},
     "target": {"type": ["string", "integer"]},
-    "attacks": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+    "attacks": _TEXTS,
+    "links": _TEXTS,
 }
 """Settings whose type in a file differs from Python's."""
 
@@ -191,8 +196,10 @@ def _as_option(name: str, value: Any, folder: Path) -> Any:
         text = f"row:{value}" if isinstance(value, int) else value
         before, colon, path = text.partition("record:")
         return text if before or not colon else f"record:{_beside(path, folder)}"
+    if name == "data":
+        files = [value] if isinstance(value, str) else value
+        return [one if one.startswith("sample:") else _beside(one, folder) for one in files]
     of_file = name in ("schema", "neighbours_file")
-    of_file |= name == "data" and not value.startswith("sample:")
     of_file |= name == "curve" and (folder / value).is_file()
     of_file |= name == "generator" and re.search(r"\.py:\w+$", value) is not None
     return _beside(value, folder) if of_file else value

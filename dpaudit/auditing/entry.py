@@ -80,17 +80,20 @@ def audit(
     Args:
         generator: A registered name, `module:attr`, `file.py:attr`, an object with
             `fit(data, *, seed)`, or a function `f(data, n_rows, seed)` that returns a table.
-        data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer";
-            None for a worst case, which makes its own.
+        data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer"; several
+            tables as a mapping by name, which generators get and give as a dict of frames; None
+            for a worst case, which makes its own.
         schema: Its public schema (or a schema file); inferred if None, and the result says so. If
-            it has a unit, worlds differ in all rows of one, and the claim is per unit.
+            it has a unit, worlds differ in all rows of one, and the claim is per unit. Several
+            tables need a `LinkedTables`, such as `LinkedTables.infer_tables` gives.
         claim: The claim under audit: a `PrivacyClaim` of epsilon and delta, a `GaussianClaim` of
             mu, a `ConcentratedClaim` of rho or a `CurveClaim`; if None, the claim of the generator.
         epsilon: Epsilon of the claim, in short.
         delta: Its delta; if None, the delta of the generator, else 0.
         game: The game with its choices: `TwoWorlds` (the default), `ManyRecords` or `OneRun`.
         parameters: Constructor parameters of a generator given by name.
-        rows: Synthetic rows requested of every model; those of the table if None.
+        rows: Synthetic rows requested of every model, of several tables those of the root; as many
+            as are handed in if None.
         confidence: One-sided confidence of the bound, over all attacks together; in (0.5, 1).
         seed: Root of every random stream, in [0, 2**63).
         jobs: Worker processes, one per available core if None; or a `Machine`, for a cluster or for

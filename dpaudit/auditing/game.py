@@ -6,18 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import pandas as pd
-
 from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
 from dpaudit.game.flight import Engine, OnProgress
+from dpaudit.model.linked_files import Given, load_given
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import Table, load
+from dpaudit.model.tables import SEVERAL, Table
 
-Data: TypeAlias = pd.DataFrame | str | Path | None
-"""A table from the caller; None for a game that makes its own."""
+Data: TypeAlias = Given | None
+"""A table from the caller, or several by name; None for a game that makes its own."""
 SchemaGiven: TypeAlias = Schema | str | Path | None
 """Its schema from the caller; None to infer it."""
 
@@ -58,7 +58,10 @@ def given_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Tab
     """
     if data is None:
         raise SettingsError("no table to audit on: give `data`")
-    return load(data, schema, settings.claim.stated_unit)
+    table = load_given(data, schema, settings.claim.stated_unit, settings.links)
+    if isinstance(table.schema, LinkedTables):
+        raise SettingsError(f"the game of {settings.game.NAME} audits one table: {SEVERAL}")
+    return table
 
 
 def prepared_already(

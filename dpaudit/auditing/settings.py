@@ -249,6 +249,8 @@ class AuditSettings(Generic[GameT]):
         game: The game with its choices: `dpaudit.TwoWorlds`, `ManyRecords` or `OneRun`.
         claim: The claim under audit, or parts of it; by default the claim of the generator.
         parameters: Constructor parameters of a generator given by name.
+        links: What connects several tables, such as "visits.patient_id=patients.id"; none if their
+            schema has links.
         rows: Synthetic rows requested of every model; those of the table if None.
         confidence: One-sided confidence of the bound, over all attacks together; in (0.5, 1).
         worker_memory: Gigabytes of address space that a generator in a process of its own may take
@@ -263,6 +265,7 @@ class AuditSettings(Generic[GameT]):
     game: GameT
     claim: StatedClaim = field(default_factory=StatedClaim)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    links: tuple[str, ...] = ()
     rows: int | None = None
     confidence: float = 0.95
     worker_memory: float | None = None
@@ -274,6 +277,8 @@ class AuditSettings(Generic[GameT]):
         given: Any = self.claim
         if isinstance(given, Promise):
             object.__setattr__(self, "claim", StatedClaim.of(given))
+        links: Any = self.links
+        object.__setattr__(self, "links", (links,) if isinstance(links, str) else tuple(links))
         check_whole(self, "rows", "seed")
         if not 0.5 < self.confidence < 1:
             raise SettingsError(f"`confidence` must be in (0.5, 1), got {self.confidence:g}")

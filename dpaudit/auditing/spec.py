@@ -53,7 +53,7 @@ class AuditSpec(ABC):
     def rows(self) -> int:
         """Synthetic rows requested of every model."""
         given = self.settings.rows
-        return len(self.table.data) if given is None else given
+        return self.table.schema.rows_asked(self.table.data) if given is None else given
 
     @property
     def unit(self) -> str | None:
@@ -162,10 +162,9 @@ class AuditSpec(ABC):
         """The specification for a run folder, with everything about records marked private."""
         spec = {**self.specification, "data": Private(self.specification["data"])}
         if self.table.schema.inferred:  # its bounds and categories are values of records
-            public: dict[str, Any] = {"inferred": True, "label": self.table.schema.label}
-            if self.table.schema.unit is not None:
-                public["unit"] = self.table.schema.unit.to_document()
-            spec["schema"] = Private(spec["schema"], public)
+            public = ("inferred", "label", "unit", "links")
+            shown = {key: of for key, of in spec["schema"].items() if key in public}
+            spec["schema"] = Private(spec["schema"], shown)
         return spec
 
     @cached_property

@@ -39,10 +39,12 @@ Out = Annotated[
 ]
 
 Table = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
+        "--data",
         metavar="FILE",
-        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
+        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer; repeatable for "
+        "several tables with --link.",
         show_default=False,
         rich_help_panel=Panel.INPUT,
     ),

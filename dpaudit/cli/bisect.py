@@ -123,7 +123,7 @@ def bisect(
 
 
 def _subject(
-    name: str, data: str | None, schema: Path | None, settings: AuditSettings
+    name: str, data: list[str] | None, schema: Path | None, settings: AuditSettings
 ) -> ReleasedSubject:
     """The subject of a name; the audit of a bug has no settings but its seed."""
     from dpaudit.auditing.bisection import ReleasedSubject

@@ -76,6 +76,17 @@ Parameters = Annotated[
         panel=Panel.INPUT,
     ),
 ]
+Links = Annotated[
+    list[str] | None,
+    option(
+        "--link",
+        metavar="CHILD.COLUMN=PARENT.KEY",
+        help="Key that connects two tables, such as visits.patient_id=patients.id; repeatable. A "
+        "row of the table that refers to no other is the unit, with all rows that refer to it.",
+        shown=False,
+        panel=Panel.INPUT,
+    ),
+]
 Epsilon = Annotated[
     float | None,
     option(
@@ -304,6 +315,7 @@ def _of_attack(words: Any) -> Any:
 
 SETTINGS: dict[str, Any] = {
     "parameters": Parameters,
+    "links": Links,
     "epsilon": Epsilon,
     "delta": Delta,
     "mu": Mu,
@@ -435,6 +447,7 @@ SETTINGS: dict[str, Any] = {
 REPEATABLE = {
     "parameters": "-p",
     "attacks": "--attack",
+    "links": "--link",
     "samplers": "--sampler",
     "secrets": "--secret",
 }

@@ -12,9 +12,9 @@ from dpaudit.auditing.games import size_keywords
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.cli import options
+from dpaudit.cli.audit import Table
 from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import guarded, results
-from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -79,6 +79,7 @@ SecondsPerModel = Annotated[
     "rho",
     "curve",
     "parameters",
+    "links",
     "neighbours",
     "unit",
     "max_rows_per_unit",
@@ -103,15 +104,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    data: Annotated[
-        str | None,
-        option(
-            metavar="FILE",
-            help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
-            shown=False,
-            panel=Panel.INPUT,
-        ),
-    ] = None,
+    data: Table = None,
     schema: options.SchemaFile = None,
     detect: Detect = None,
     tpr: TruePositiveRate = None,
@@ -210,7 +203,7 @@ def _claimed(settings: AuditSettings) -> PlanSubject:
 
 
 def _subject(
-    generator: str, data: str | None, schema: Path | None, settings: AuditSettings
+    generator: str, data: list[str] | None, schema: Path | None, settings: AuditSettings
 ) -> tuple[PlanSubject, AuditSettings]:
     """The audit's subject, and its settings with the attacks that see something of the generator.
 
@@ -226,7 +219,7 @@ def _subject(
     from dpaudit.plugins.protocols import trains_many
 
     table = audited_table(data, schema, settings)
-    offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
+    offered = {"schema": table.schema, "target": table.schema.handed(table.data.iloc[[0]])}
     named = named_generator(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )
@@ -381,7 +374,7 @@ class AuditCost(NamedTuple):
 
 
 def timed(
-    generator: str, data: str | None, schema: Path | None, settings: AuditSettings
+    generator: str, data: list[str] | None, schema: Path | None, settings: AuditSettings
 ) -> ModelCost:
     """Trains one model to know its cost."""
     from dpaudit.auditing.games import audited_table, build_spec

@@ -419,6 +419,8 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
 def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettings) -> Table:
     """The table with its schema; an inferred one was not stored, so it is inferred again."""
     source = result.data.source
+    if "links" in stored:
+        raise SettingsError("explain is of audits of one table, and this one was of several")
     if result.target.worst_case is not None:
         return audited_table(None, Schema.from_document(stored), settings)
     if SALTED not in stored:

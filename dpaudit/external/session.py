@@ -11,11 +11,11 @@ import os
 import stat
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -34,6 +34,8 @@ from dpaudit.external.process import WorkerProcess
 from dpaudit.formatting import error_line
 from dpaudit.model.schema import Schema
 
+AnyTables = TypeVar("AnyTables", pd.DataFrame, dict[str, pd.DataFrame])
+"""A table, or several by name."""
 FOLDER_PREFIX: Final = "dpaudit-worker-"
 HELLO_SECONDS: Final = 300.0
 """How long a worker may take to start: it may import a large library."""
@@ -100,40 +102,64 @@ class WorkerSession:
         both = ARROW in self.hello.formats and find_spec("pyarrow") is not None
         self._form = ARROW if both else CSV
 
-    def synthesize(self, data: pd.DataFrame, *, rows: int, seed: int | None) -> pd.DataFrame:
-        """Has it train on a table and draw records.
+    def synthesize(self, data: AnyTables, *, rows: int, seed: int | None) -> AnyTables:
+        """Has it train on a table, or on several by name, and draw records.
 
         Args:
-            data: The table, canonical.
-            rows: Records to draw.
+            data: The table, canonical, or the tables.
+            rows: Records to draw; of several tables those of the root.
             seed: In [0, 2**32); None for the entropy of the system.
 
         Returns:
-            The table that it wrote.
+            The table that it wrote, or the tables.
 
         Raises:
             SynthesisError: If it says that it failed.
             WorkerError: If it does not answer as the protocol says, or ends.
         """
-        request = self.request(rows=rows, seed=seed)
-        given, output = self.folder / request["data"], self.folder / request["output"]
+        if isinstance(data, dict):
+            return self._synthesized(data, self.request(rows=rows, seed=seed))
+        return self._synthesized({"": data}, self.request(rows=rows, seed=seed))[""]
+
+    def _synthesized(
+        self, tables: Mapping[str, pd.DataFrame], request: dict[str, Any]
+    ) -> dict[str, pd.DataFrame]:
+        """Sends tables by name, one without a name, and reads those that come back."""
+        given, output = self._paths(request["data"]), self._paths(request["output"])
+        text = self.start.schema.text_columns_of
         try:
-            write_table(data, given, form=self._form)
+            for name, table in tables.items():
+                write_table(table, given[name], form=self._form)
             check_answer(self.ask(request), request["id"])
-            return read_table(output, self.start.schema, form=self._form)
+            return {
+                name: read_table(path, text[name], form=self._form) for name, path in output.items()
+            }
         finally:
-            for path in (given, output):
+            for path in (*given.values(), *output.values()):
                 with suppress(OSError):  # a folder of that name goes with the rest
                     path.unlink()
+
+    def _paths(self, named: str | dict[str, str]) -> dict[str, Path]:
+        """Where the files of a request are, by table."""
+        files = named if isinstance(named, dict) else {"": named}
+        return {name: self.folder / file for name, file in files.items()}
 
     def request(self, *, rows: int, seed: int | None) -> dict[str, Any]:
         """The next request to synthesize, with names of files that are not there yet."""
         self._requests += 1
+
+        def files(stem: str) -> str | dict[str, str]:
+            named = {
+                name: f"{stem}-{self._requests}{f'-{place}' if place else ''}.{self._form}"
+                for place, name in enumerate(self.start.schema.text_columns_of)
+            }
+            return named.get("", named)
+
         return {
             "op": "synthesize",
             "id": self._requests,
-            "data": f"data-{self._requests}.{self._form}",
-            "output": f"synthetic-{self._requests}.{self._form}",
+            "data": files("data"),
+            "output": files("synthetic"),
             "format": self._form,
             "rows": rows,
             "seed": seed,
@@ -191,12 +217,12 @@ def write_table(table: pd.DataFrame, path: Path, *, form: str) -> None:
         path.write_bytes(table.to_csv(index=False).encode())
 
 
-def read_table(path: Path, schema: Schema, *, form: str) -> pd.DataFrame:
+def read_table(path: Path, text_columns: Sequence[str], *, form: str) -> pd.DataFrame:
     """Reads what a worker wrote; whether it fits the schema is for the game to say.
 
     Args:
         path: The file that the worker was to write.
-        schema: Which columns hold text.
+        text_columns: Columns that are text, whatever it looks like.
         form: "csv" or "arrow".
 
     Returns:
@@ -208,7 +234,7 @@ def read_table(path: Path, schema: Schema, *, form: str) -> pd.DataFrame:
     """
     content = _content(path)
     try:
-        return _arrow(content) if form == ARROW else _csv(content, schema)
+        return _arrow(content) if form == ARROW else _csv(content, text_columns)
     except Exception as error:
         what = "an Arrow file" if form == ARROW else "a CSV table"
         raise WorkerError(f"the worker's output is not {what}: {error_line(error)}") from error
@@ -239,8 +265,8 @@ def _arrow(content: bytes) -> pd.DataFrame:
     return table
 
 
-def _csv(content: bytes, schema: Schema) -> pd.DataFrame:
-    text = dict.fromkeys(schema.text_columns, "object")
+def _csv(content: bytes, text_columns: Sequence[str]) -> pd.DataFrame:
+    text = dict.fromkeys(text_columns, "object")
     options: dict[str, Any] = {"encoding": "utf-8", "keep_default_na": False, "na_values": [""]}
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header

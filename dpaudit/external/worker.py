@@ -5,9 +5,9 @@
 NAME is a class (built with the parameters that it is sent, and with the schema's document if it has
 a parameter `schema`), an instance, or a function f(data, n_rows, seed). A class or an instance has
 `fit(data, *, seed)`, which returns a model or itself, and that has `sample(n, *, seed)`. Tables are
-pandas DataFrames where pandas can be imported, else lists of dicts. `claim`, if there is one, is a
-dict or an object with epsilon and delta. This file needs Python 3.7 and its standard library alone:
-it may be copied.
+pandas DataFrames where pandas can be imported, else lists of dicts; several are a dict by name.
+`claim`, if there is one, is a dict or an object with epsilon and delta. This file needs Python 3.7
+and its standard library alone: it may be copied.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Worker:
     def __init__(self, place: str) -> None:
         self.place = place
         self.generator: Any = None
-        self.columns: list[dict[str, Any]] = []
+        self.schema: dict[str, Any] = {}
 
     def answer(self, line: str) -> dict[str, Any]:
         request: Any = None
@@ -64,7 +64,7 @@ class _Worker:
             return said
 
     def _hello(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.columns = request["schema"]["columns"]
+        self.schema = request["schema"]
         self.generator = _built(self.place, request)
         claim = getattr(self.generator, "claim", None)
         if claim is not None and not isinstance(claim, dict):
@@ -79,14 +79,24 @@ class _Worker:
         }
 
     def _synthesize(self, request: dict[str, Any]) -> None:
-        data = _read(request["data"], request["format"], self.columns)
+        files, outputs, form = request["data"], request["output"], request["format"]
+        if isinstance(files, dict):
+            schemas = self.schema["tables"]
+            data = {name: _read(files[name], form, schemas[name]["columns"]) for name in files}
+        else:
+            data = _read(files, form, self.schema["columns"])
         rows, seed = request["rows"], request["seed"]
         if hasattr(self.generator, "fit"):
             model = self.generator.fit(data, seed=seed)
             table = (self.generator if model is None else model).sample(rows, seed=seed)
         else:
             table = self.generator(data, rows, seed)
-        _write(table, request["output"], request["format"])
+        if not isinstance(outputs, dict):
+            table, outputs = {"": table}, {"": outputs}
+        if not isinstance(table, dict) or set(table) != set(outputs):
+            raise TypeError("give a dict of the tables " + ", ".join(outputs))
+        for name, output in outputs.items():
+            _write(table[name], output, form)
 
 
 def _built(place: str, request: dict[str, Any]) -> Any:
@@ -142,7 +152,7 @@ def _read(path: str, form: str, columns: list[dict[str, Any]]) -> Any:
     kinds = {column["name"]: column for column in columns}
     cells = zip(*rows) if rows else [()] * len(header)
     read = {
-        name: _values(own, kinds[name]) if name in kinds else _names(own)  # of units
+        name: _values(own, kinds[name]) if name in kinds else _names(own)  # units and keys
         for name, own in zip(header, cells)
     }
     if not _has("pandas"):

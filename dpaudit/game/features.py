@@ -52,8 +52,10 @@ def features_of_table(
 ) -> FloatArray:
     """The features of all attacks from one canonical table.
 
+    Of several tables, an attack's features are those of each of them in turn.
+
     Args:
-        table: The table.
+        table: The table, or the frame of several.
         attacks: The attacks.
         game: What the attacker knows.
         disclosed: What the table's model discloses: at least what the attacks see.
@@ -67,6 +69,21 @@ def features_of_table(
     Raises:
         AttackError: If an attack raises, or gives something that is not flat and finite.
     """
+    if game.of_tables:
+        tables = game.joined(table)
+        return np.concatenate(
+            [
+                _of_model(attack, disclosed, game)
+                if isinstance(attack, TakesModelFeatures)
+                else np.concatenate(
+                    [
+                        features_of_table(tables[name], [attack], view)
+                        for name, view in game.of_tables.items()
+                    ]
+                )
+                for attack in attacks
+            ]
+        )
     # Read once for all attacks on values; a category that the schema does not name has none, but
     # attacks on releases see how it was written.
     values = values_of_table(table, game.schema) if values is None else values

@@ -268,7 +268,8 @@ def _made(payload: Payload, trial: Trial, generator: Generator) -> _Made:
     n_rows = game.rows_requested(trial.world)
     meter = _Meter(generator) if payload.is_timed else None
     trained = meter or generator
-    model = train(trained, game.table(trial.world, trial.number), seed=payload.seed(trial, "fit"))
+    table = game.view.schema.handed(game.table(trial.world, trial.number))
+    model = train(trained, table, seed=payload.seed(trial, "fit"))
     if meter is None:
         return _Made(model, model.sample(n_rows, seed=seed), NOTHING)
     raw, sampling = metered(lambda: model.sample(n_rows, seed=seed))

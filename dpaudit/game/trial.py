@@ -163,8 +163,9 @@ class Payload:
 
     @property
     def sees_release(self) -> bool:
-        """Whether an attack sees how a table was written, in addition to its values."""
-        return any(isinstance(one, ReleaseAttack) for one in self.attacks)
+        """Whether an attack sees how one table was written, in addition to its values."""
+        one_table = not self.game.view.of_tables
+        return one_table and any(isinstance(one, ReleaseAttack) for one in self.attacks)
 
     def seed(self, trial: Trial, purpose: str) -> int:
         """The seed of one of a trial's streams."""

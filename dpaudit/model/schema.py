@@ -157,6 +157,24 @@ class Schema:
         """Whose each row is [n], numbered in order of appearance: its unit, or the row itself."""
         return np.arange(len(data)) if self.unit is None else self.unit.codes(data)
 
+    @property
+    def text_columns_of(self) -> Mapping[str, list[str]]:
+        """Columns that files may write as numbers, of each table by name; one has no name ("")."""
+        return {"": self.text_columns}
+
+    @property
+    def words(self) -> list[str]:
+        """The words of a command that describe the table apart from a schema's file."""
+        return []
+
+    def rows_asked(self, data: pd.DataFrame) -> int:
+        """How many of a table's rows a generator is asked for by their number: all."""
+        return len(data)
+
+    def handed(self, data: pd.DataFrame) -> Any:
+        """A canonical table as a generator gets it."""
+        return data
+
     def to_document(self) -> dict[str, Any]:
         """This schema as a JSON document, as `save` writes it."""
         return {

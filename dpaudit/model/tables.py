@@ -23,11 +23,16 @@ from dpaudit.errors import DataError, MissingExtraError, SchemaError, SettingsEr
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import counted, did_you_mean, listed, one_line
 from dpaudit.model.column import Column, Kind
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema, refuse_numbering
 from dpaudit.model.unit import Unit
 
 SAMPLE = "sample:"
 IN_MEMORY = "a table in memory"
+SEVERAL: Final = (
+    "several tables with links are for audits in two worlds (dpaudit audit): give one table and "
+    "its schema"
+)
 TABLE_FILE = "TABLE.csv"
 """What commands that repeat an audit of a table in memory call its file."""
 MISSING_MARKS = frozenset(
@@ -60,18 +65,21 @@ class Table(NamedTuple):
         schema: Its schema.
         source: The file or sample it was read from, or that it was in memory.
         schema_source: The schema's file, if it was read from one.
+        files: The files of several tables, or what commands call them.
     """
 
     data: pd.DataFrame
     schema: Schema
     source: str
     schema_source: str | None
+    files: tuple[str, ...] = ()
 
     @property
     def words(self) -> list[str]:
         """The words of a command that name the table and its schema."""
         file = TABLE_FILE if self.source == IN_MEMORY else self.source
-        return ["--data", file, *self.schema_words]
+        given = [word for one in self.files or (file,) for word in ("--data", one)]
+        return [*given, *self.schema_words]
 
     @property
     def population(self) -> Population:
@@ -83,8 +91,9 @@ class Table(NamedTuple):
 
     @property
     def schema_words(self) -> list[str]:
-        """The words of a command that name the schema; none if it was not read from a file."""
-        return [] if self.schema_source is None else ["--schema", self.schema_source]
+        """The words of a command that name the schema; its links if it is not read from a file."""
+        file = self.schema_source
+        return self.schema.words if file is None else ["--schema", file]
 
 
 def load(
@@ -106,7 +115,7 @@ def load(
     Raises:
         DataError: If the table cannot be read or does not fit.
         SchemaError: If the schema is malformed or cannot be inferred.
-        SettingsError: If the schema has another unit.
+        SettingsError: If the schema has another unit, or is of several tables.
     """
     source = IN_MEMORY if isinstance(data, pd.DataFrame) else str(data)
 
@@ -125,6 +134,8 @@ def load(
         found = load_schema(schema, lambda: read(None))
         table = read(found)
     named = str(schema) if isinstance(schema, str | Path) else None
+    if isinstance(found, LinkedTables):
+        raise SettingsError(f"{source}: {SEVERAL}")
     found = found.with_unit(unit)
     if found.unit is not None and (problems := found.unit.problems(table)):
         raise DataError(f"{source}: {'; '.join(problems)}; correct the table or the unit")
@@ -171,9 +182,12 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
 
     Raises:
         DataError: If it does not exist or is not a table.
+        SettingsError: If several are given.
         MissingExtraError: If reading Parquet needs a package that is not installed.
     """
     given: object = source
+    if isinstance(given, Mapping):
+        raise SettingsError(SEVERAL)
     if not isinstance(given, str | Path):
         raise DataError(
             f"the table is a {type(given).__name__}: give a pandas DataFrame, a file or sample:NAME"
@@ -218,6 +232,8 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
     if not isinstance(document, dict):
         raise SchemaError(f'schema {path}: expected a JSON object with "columns"')
     try:
+        if "links" in document:
+            return LinkedTables.from_document(document)
         if isinstance(document.get("tables"), dict) or isinstance(document.get("columns"), dict):
             return Schema.from_sdv(document, data())
         return Schema.from_document(document)

@@ -16,7 +16,7 @@ from dpaudit.model.currencies import Claim, CurveClaim, Promise
 from dpaudit.model.schema import Schema
 from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table
-from dpaudit.plugins.access import AnyAttack
+from dpaudit.plugins.access import AnyAttack, ModelAttack
 from dpaudit.plugins.adapt import as_generator
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import FeatureName, GameView, Generator
@@ -103,7 +103,8 @@ class NamedAttack(NamedTuple):
                 its features.
         """
         with refusing(f"attack {self.name}: its check raises"):
-            self.attack.check(view)
+            for one in self._views(view).values():
+                self.attack.check(one)
         try:
             self.feature_names(view)
         except AttackError as error:  # nothing was trained yet: the caller may correct it
@@ -116,7 +117,16 @@ class NamedAttack(NamedTuple):
             AttackError: If it cannot name them.
         """
         with refusing(f"attack {self.name}: its feature_names raises", as_error=AttackError):
-            return tuple(self.attack.feature_names(view))
+            return tuple(
+                FeatureName(one.column, f"{one.feature}{table and f' in {table}'}")
+                for table, each in self._views(view).items()
+                for one in self.attack.feature_names(each)
+            )
+
+    def _views(self, view: GameView) -> Mapping[str, GameView]:
+        """The views of the tables that the attack sees; of a model or one table the game's own."""
+        of_tables = {} if isinstance(self.attack, ModelAttack) else view.of_tables
+        return of_tables or {"": view}
 
 
 def named_generator(

@@ -22,7 +22,7 @@ world, restated for the neighbours of the game.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
@@ -33,6 +33,7 @@ import pandas as pd
 
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import check_rows, values_of_table
+from dpaudit.model.linked_tables import KEY, TABLE, LinkedTables
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.foreign import refusing
 
@@ -169,6 +170,31 @@ class GameView:
         values = values_of_table(self.target, self.schema)
         values.flags.writeable = False
         return values
+
+    @cached_property
+    def of_tables(self) -> dict[str, GameView]:
+        """The same game seen in each of several tables, joined with what its keys lead to.
+
+        Tables in which the target has no row are left out, as are all of a game on one table.
+        """
+        if not isinstance(self.schema, LinkedTables):
+            return {}
+        schemas = self.schema.joined_schemas(self.others, self.target)
+        target, others = (
+            self.schema.joined(one, schemas, self.target[KEY].iloc[0])
+            for one in (self.target, self.others)
+        )
+        return {
+            name: replace(self, schema=schemas[name], others=others[name], target=target[name])
+            for name in schemas
+            if (self.target[TABLE] == name).any()
+        }
+
+    def joined(self, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        """The tables of `of_tables` of the frame of several tables."""
+        assert isinstance(self.schema, LinkedTables)
+        schemas = {name: view.schema for name, view in self.of_tables.items()}
+        return self.schema.joined(table, schemas, self.target[KEY].iloc[0])
 
     @cached_property
     def other_values(self) -> FloatArray:

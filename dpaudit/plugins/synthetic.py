@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
 from dpaudit.model.column import MISSING, Column, as_numbers, is_plain
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema, canonical_table
 from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import FloatArray
@@ -19,7 +21,8 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
     """Checks what a generator returned and brings it into canonical form.
 
     Values outside the schema's bounds or categories are allowed (they are evidence); a table that
-    cannot be read as one of `n_rows` records with the schema's columns is not.
+    cannot be read as one of `n_rows` records with the schema's columns is not. Several tables are a
+    dict by name, with `n_rows` rows of the root; they may lack their keys.
 
     Args:
         table: What `sample` returned.
@@ -27,11 +30,13 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
         n_rows: Rows that were requested.
 
     Returns:
-        The canonical table.
+        The canonical table, or the frame of several.
 
     Raises:
         TrialError: If it is not such a table; says how.
     """
+    if isinstance(schema, LinkedTables):
+        return schema.stacked(_accepted_tables(table, schema, n_rows))
     if not isinstance(table, pd.DataFrame):
         raise TrialError(f"sample returned {type(table).__name__}, not a pandas DataFrame")
     problems = schema.column_problems(table)
@@ -79,6 +84,36 @@ def with_units(table: pd.DataFrame, released: object, schema: Schema) -> pd.Data
 def _names_units(released: pd.DataFrame, unit: Unit) -> bool:
     """Whether a release has the unit's column, once."""
     return list(released.columns).count(unit.column) == 1
+
+
+def _accepted_tables(tables: object, schema: LinkedTables, n_rows: int) -> dict[str, pd.DataFrame]:
+    """Each table in canonical form, with the keys that it has.
+
+    Raises:
+        TrialError: As `accept`; says of which table.
+    """
+    if not isinstance(tables, Mapping) or set(tables) != set(schema.tables):
+        names = f" of {len(tables)} others" if isinstance(tables, Mapping) else ""
+        raise TrialError(
+            f"sample returned {type(tables).__name__}{names}, not a dict of the tables "
+            f"{', '.join(schema.tables)}"
+        )
+    found = {}
+    for name, part in schema.tables.items():
+        table = tables[name]
+        keys = {key for key, _ in schema.keys_of(name)}
+        try:
+            is_frame = isinstance(table, pd.DataFrame) and table.columns.is_unique
+            own = [key for key in table.columns if key in keys] if is_frame else []
+            values = table.drop(columns=own) if own else table
+            asked = n_rows if name == schema.root or not is_frame else len(table)
+            accepted = accept(values, part, asked)
+        except RowCountError:
+            raise
+        except TrialError as error:
+            raise TrialError(f"table {name}: {error.shareable}") from error
+        found[name] = accepted.assign(**{key: table[key].to_numpy(dtype=object) for key in own})
+    return found
 
 
 def _accepted(column: Column, values: pd.Series[Any]) -> npt.NDArray[Any]:

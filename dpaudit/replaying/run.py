@@ -28,6 +28,7 @@ from dpaudit.external.session import WorkerStart
 from dpaudit.game.payload import search_path
 from dpaudit.game.target import exposing_first
 from dpaudit.model.choices import WorstCase
+from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
@@ -77,7 +78,7 @@ _CHECKED: Final = 2
 
 def replay(
     generator: object,
-    data: pd.DataFrame | str | Path | None = None,
+    data: Given | None = None,
     *,
     schema: Schema | str | Path | None = None,
     replays: int = REPLAYS,
@@ -130,7 +131,7 @@ def replay(
 
 def replays_of(
     generator: object,
-    data: pd.DataFrame | str | Path | None,
+    data: Given | None,
     seeds: Sequence[int],
     *,
     schema: Schema | str | Path | None = None,
@@ -169,6 +170,8 @@ def replays_of(
             raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
     for one in samplers:
         check_sampler(one)
+    if are_several(data):
+        raise SettingsError("a replay is of one table, and several are given: `data` must be one")
     table = audited_table(data, schema, audit_settings(**settings))
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))

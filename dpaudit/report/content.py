@@ -542,6 +542,7 @@ def _data(result: AuditRecord) -> Iterable[Block]:
                 ("Rows", str(data.rows)),
                 ("Columns", str(data.columns)),
                 *((("Units", str(data.units)),) if data.units else ()),
+                *((f"Rows of {name}", str(rows)) for name, rows in (data.tables or {}).items()),
                 ("Schema", "inferred from the table" if inferred else "given"),
                 ("Salted SHA-256", data.sha256),
             ),

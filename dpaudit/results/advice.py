@@ -94,6 +94,12 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "thing at a time.",
             "",
         )
+    if result.data.tables:
+        return NextStep(
+            "Find out why: the features above name the tables that show it. A replay and explain "
+            "take one table.",
+            "",
+        )
     if result.generator.fixes == 0:
         return _without_fixes(result)
     if result.data.source == IN_MEMORY:

@@ -306,6 +306,7 @@ class AuditedTable:
         rows: Number of its rows.
         columns: Number of its columns, without that of the unit.
         units: Number of its units; absent in an audit of rows.
+        tables: Rows of each of several tables; absent for one.
         sha256: Salted SHA-256 of the table, hexadecimal. The salt stays in the run folder; without
             it the digest confirms no guess of the table, and runs in two folders differ in it.
     """
@@ -314,6 +315,7 @@ class AuditedTable:
     rows: Positive
     columns: Positive
     units: Positive | None = field(default=None, metadata=OPTIONAL)
+    tables: Mapping[str, Positive] | None = field(default=None, metadata=OPTIONAL)
     sha256: str = field(compare=False)
 
 

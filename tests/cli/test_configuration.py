@@ -115,7 +115,7 @@ def test_paths_lie_beside_the_file_and_values_become_settings(
         '[parameters]\nhidden = 64\nname = "1"\n'
     )
     found = asked(monkeypatch)
-    assert (found["data"], found["schema"]) == ("../table.csv", Path("../table.json"))
+    assert (found["data"], found["schema"]) == (["../table.csv"], Path("../table.json"))
     assert found["settings"] == audit_settings(
         parameters={"hidden": 64, "name": "1"},
         target="row:7",

@@ -19,12 +19,15 @@ from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import Part
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.errors import AttackError, ClaimError, DataError, InputError, RegistryError
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.plugins.adapt import as_generator, check_table
 from dpaudit.plugins.exits import exits_refused
 from dpaudit.plugins.foreign import patches_apart, pickled, refusing
 from dpaudit.plugins.named import NamedAttack, claim_under_audit, named_generator
 from dpaudit.plugins.protocols import FeatureName, FloatArray, Scorer
+from samples import game_view
 
 
 class LeavingError(Exception):
@@ -180,6 +183,12 @@ def test_a_generator_that_ends_the_program_when_asked_for_its_seed_is_refused_at
         as_generator(AskedForItsSeed(), name="g.py:G")
 
 
+VIEW = game_view(
+    Schema(columns=(Column(name="x", kind=Kind.BINARY, categories=(0, 1)),)),
+    pd.DataFrame({"x": [1]}),
+)
+
+
 class BadAttack:
     """An attack that ends the program in one of its methods."""
 
@@ -214,12 +223,12 @@ class BadAttack:
 def test_an_attack_that_ends_the_program_before_a_run_is_an_error_of_input(at: str) -> None:
     named = NamedAttack("bad", BadAttack(at))
     with pytest.raises(RegistryError, match=rf"attack bad: its {at} raises: SystemExit"):
-        named.check(None)  # type: ignore[arg-type]  # it looks at no game
+        named.check(VIEW)
 
 
 def test_an_attack_that_cannot_name_its_features_after_training_has_failed() -> None:
     with pytest.raises(AttackError, match=r"attack bad: its feature_names raises: SystemExit"):
-        NamedAttack("bad", BadAttack("feature_names")).feature_names(None)  # type: ignore[arg-type]
+        NamedAttack("bad", BadAttack("feature_names")).feature_names(VIEW)
 
 
 @pytest.mark.parametrize("rule", ThresholdRule)

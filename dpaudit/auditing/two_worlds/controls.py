@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import cloudpickle
 
@@ -20,11 +21,13 @@ from dpaudit.auditing.controls import (
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
 from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
+from dpaudit.auditing.two_worlds.each_table import EachTable
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.formatting import auc_text
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import ControlOutcome
@@ -98,9 +101,38 @@ def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:
     }
     by_time = role is Role.POSITIVE_CONTROL and audit.is_timed
     name = LEAKS_BY_TIME if by_time else GENERATORS_OF[role]
-    built = build(name, GENERATORS, given={}, offered=offered)
+    schema = audit.table.schema
+    if isinstance(schema, LinkedTables):
+        built: object = _of_tables(name, schema, audit, offered)
+    else:
+        built = build(name, GENERATORS, given={}, offered=offered)
     pickled: bytes = cloudpickle.dumps(built)
     return pickled
+
+
+def _of_tables(
+    name: str, schema: LinkedTables, audit: TwoWorldSpec, offered: Mapping[str, object]
+) -> EachTable:
+    """A control of several tables: the root's rows come from that of one table, the rest is null.
+
+    Args:
+        name: The registered generator of the control.
+        schema: The public schema.
+        audit: The audit.
+        offered: As for one table.
+    """
+    own = schema.handed(audit.copied)[schema.root]
+    generators: dict[str, Any] = {}
+    for table, part in schema.tables.items():
+        is_root = table == schema.root
+        generators[table] = build(
+            name if is_root else GENERATORS_OF[Role.NULL_CONTROL],
+            GENERATORS,
+            given={},
+            offered={**offered, "schema": part, "target": part.canonical(own) if is_root else None},
+        )
+    sizes = {table: len(rows) for table, rows in schema.handed(audit.table.data).items()}
+    return EachTable(schema, generators, sizes)
 
 
 def _none_of(attacks: int) -> str:

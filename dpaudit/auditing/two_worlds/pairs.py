@@ -11,14 +11,16 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.neighbours_file import read_neighbours
-from dpaudit.model.choices import EXPOSING, VULNERABLE, WorstCase
+from dpaudit.model.choices import EXPOSING, VULNERABLE, Access, WorstCase
+from dpaudit.model.linked_files import load_given
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.neighbouring_tables import (
     NeighbouringTables,
     searched_tables,
     worst_case_tables,
 )
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import Table, load, load_schema
+from dpaudit.model.tables import Table, load_schema
 
 
 def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWorlds]) -> Table:
@@ -31,7 +33,7 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
     if settings.game.worst_case is None:
         if data is None:
             raise SettingsError("no table to audit on: give `data`, or `worst_case`")
-        table = load(data, schema, unit)
+        table = load_given(data, schema, unit, settings.links)
         _check_choice(table.schema, settings.game)
         return table
     if data is not None:
@@ -55,7 +57,15 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
 
 
 def _check_choice(schema: Schema, game: TwoWorlds) -> None:
-    """Refuses a choice of the target that is of single rows where the audit is of units."""
+    """Refuses choices that are of single rows or of one table where the audit is not."""
+    if isinstance(schema, LinkedTables):
+        of_one = {
+            "neighbours_file": game.neighbours_file is not None,
+            f'access="{game.access}"': game.access in (Access.MODEL, Access.RELEASED),
+        }
+        for name, is_given in of_one.items():
+            if is_given:
+                raise SettingsError(f"`{name}` is for audits of one table: leave it out")
     if schema.unit is not None and game.target == VULNERABLE:
         raise SettingsError(
             f"the search for the most vulnerable target compares rows, not units: give "

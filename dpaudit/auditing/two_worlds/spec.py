@@ -22,6 +22,7 @@ from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import require_claim
+from dpaudit.model.linked_tables import TABLE, LinkedTables
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, data_digest
@@ -160,8 +161,8 @@ class TwoWorldSpec(AuditSpec):
 
     @property
     def replay(self) -> str | None:
-        """The command that replays the generator on both tables; None for a table in memory."""
-        if self.table.source == IN_MEMORY:
+        """The command that replays the generator on both tables, if it can read them."""
+        if self.table.source == IN_MEMORY or self.table.files:
             return None
         return self.command_of("replay", self.pair_options)
 
@@ -189,10 +190,12 @@ def build_two_worlds(
     else:
         record = data.iloc[list(pair.rows)].reset_index(drop=True)
         target = Target(pair.choice, pair.rows, record)
-    offered = {"schema": schema, "target": target.record}
+    offered = {"schema": schema, "target": schema.handed(target.record)}
     named = named_generator(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )
+    if isinstance(schema, LinkedTables) and trains_many(named.generator):
+        raise SettingsError(f"{named.name} trains many models on one table, and several are given")
     attacks, facts = attacks_with_access(named, settings.game.attacks, settings.game.access)
     settings = with_visible(settings, attacks)
     if schema.unit is not None:
@@ -212,7 +215,7 @@ def build_two_worlds(
         data,
         schema,
         target,
-        n_rows=len(data) if settings.rows is None else settings.rows,
+        n_rows=schema.rows_asked(data) if settings.rows is None else settings.rows,
         neighbours=claim.neighbours,
         replacement=replacement,
         released_facts=facts,
@@ -226,7 +229,7 @@ def build_two_worlds(
     )
     for attack in attacks:
         attack.check(game.view)
-    check_table(named.generator, data)
+    check_table(named.generator, schema.handed(data))
     return TwoWorldSpec(
         given=generator,
         generator=named,
@@ -254,6 +257,8 @@ def _replacements(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.Da
 
     Each differs from the row in whose place it stands; the replacement of a unit keeps its name.
     """
+    if isinstance(schema, LinkedTables):
+        return _linked_replacements(target, schema, stream)
     null = cast(Generator, build("null", GENERATORS, given={}, offered={"schema": schema}))
     drawn = null.fit(target, seed=stream.seed()).sample(1000 * len(target), seed=stream.seed())
     candidates = (schema.canonical(drawn.iloc[[place]]) for place in range(len(drawn)))
@@ -265,6 +270,20 @@ def _replacements(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.Da
             if len(found) == len(target):
                 return _named_as(target, pd.concat(found, ignore_index=True), schema)
     raise SettingsError("the schema allows no record but the target: widen its bounds")
+
+
+def _linked_replacements(
+    target: pd.DataFrame, schema: LinkedTables, stream: Stream
+) -> pd.DataFrame:
+    """The same for the rows of several tables; each keeps its keys."""
+    found = []
+    for place, name in enumerate(target[TABLE]):
+        tables, part = schema.handed(target.iloc[[place]]), schema.tables[name]
+        own = stream._replace(trial=place)
+        drawn = _replacements(part.canonical(tables[name]), part, own)
+        tables[name][part.names] = drawn
+        found.append(schema.stacked(tables))
+    return _named_as(target, pd.concat(found, ignore_index=True), schema)
 
 
 def _named_as(target: pd.DataFrame, records: pd.DataFrame, schema: Schema) -> pd.DataFrame:

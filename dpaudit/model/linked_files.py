@@ -1,0 +1,197 @@
+"""Reads several tables with keys, and checks that the keys hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.errors import DataError, SchemaError, SettingsError
+from dpaudit.formatting import counted, did_you_mean
+from dpaudit.model.linked_tables import KEY, PARENT, TABLE, Link, LinkedTables, check_tree, key_text
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import IN_MEMORY, SAMPLE, Table, fitting, load, load_schema, load_table
+from dpaudit.model.unit import Unit
+
+OneTable: TypeAlias = pd.DataFrame | str | Path
+"""A table from the caller."""
+Given: TypeAlias = OneTable | Mapping[str, OneTable] | Sequence[str]
+"""A table from the caller, several by name, or files, of which each names its table."""
+
+
+def by_name(given: Given) -> OneTable | Mapping[str, OneTable]:
+    """One table, or several by name: of files visits.csv is the table visits.
+
+    Raises:
+        SettingsError: If two files have the same name, or one of several is a sample.
+    """
+    if isinstance(given, pd.DataFrame | str | Path | Mapping):
+        return given
+    if len(given) == 1:
+        return given[0]
+    found: dict[str, OneTable] = {}
+    for file in given:
+        name = Path(file).name.split(".")[0]
+        if file.startswith(SAMPLE) or name in found:
+            raise SettingsError(
+                f"`data`: {file} has no name of its own among several tables: give files with "
+                "different names"
+            )
+        found[name] = file
+    return found
+
+
+def are_several(given: object) -> bool:
+    """Whether several tables are given, by name or by their files."""
+    return isinstance(given, Mapping) or (isinstance(given, list | tuple) and len(given) > 1)
+
+
+def load_given(
+    data: Given, schema: Schema | str | Path | None, unit: Unit | None, links: Sequence[str]
+) -> Table:
+    """Reads and validates a table, or several as one frame.
+
+    Args:
+        data: As `dpaudit.model.tables.load`, several by name, or several files.
+        schema: As there; of several tables a `LinkedTables` or its file, else links are needed.
+        unit: Whose rows enter and leave together, if the schema does not say.
+        links: Links of the tables, if the schema does not have them.
+
+    Returns:
+        The canonical table, or the frame of several (`LinkedTables.stacked`), and its schema.
+
+    Raises:
+        DataError: If a table cannot be read or does not fit, or a key does not hold.
+        SchemaError: If a schema or a link is malformed, or none can be inferred.
+        SettingsError: If the schema has another unit or other links.
+    """
+    data = by_name(data)
+    if isinstance(data, Mapping):
+        return _load_linked(data, schema, unit, [Link.of(one) for one in links])
+    if links:
+        raise SettingsError("`links` connect several tables, and one is given: give all in `data`")
+    return load(data, schema, unit)
+
+
+def _load_linked(
+    data: Mapping[str, OneTable],
+    given: Schema | str | Path | None,
+    unit: Unit | None,
+    links: Sequence[Link],
+) -> Table:
+    known = load_schema(given, _no_frame) if isinstance(given, str | Path) else given
+    if isinstance(known, Schema) and not isinstance(known, LinkedTables):
+        raise SchemaError('the schema is of one table: several need one with "tables" and "links"')
+    if known is not None and links and sorted(links) != sorted(known.links):
+        raise SettingsError("`links` differ from the schema's: leave them out, or correct one")
+    parts = {} if known is None else known.tables
+    if known is not None and set(parts) != set(data):
+        raise SchemaError(
+            f"the schema is of the tables {', '.join(parts)}, given are {', '.join(data)}: name "
+            "them alike"
+        )
+    known_links = links if known is None else known.links
+    check_tree(list(data), known_links)
+    read = {
+        name: one if isinstance(one, pd.DataFrame) else load_table(one, schema=parts.get(name))
+        for name, one in data.items()
+    }
+    for link in known_links:
+        _check_link(link, read)
+    if known is None:
+        known = LinkedTables.infer_tables(read, links)
+    schema = known.with_unit(unit)
+    assert isinstance(schema, LinkedTables)  # as it was
+    frame = _frame(read, schema)
+    assert schema.unit is not None  # of linked tables
+    if problems := schema.unit.problems(frame):
+        raise DataError(f"{'; '.join(problems)}; correct the tables or the unit")
+    files = {name: _file_of(name, one) for name, one in data.items()}
+    in_memory = any(isinstance(one, pd.DataFrame) for one in data.values())
+    source = IN_MEMORY if in_memory else ", ".join(map(str, data.values()))
+    named = str(given) if isinstance(given, str | Path) else None
+    return Table(frame, schema, source, named, tuple(files.values()))
+
+
+def _no_frame() -> pd.DataFrame:
+    raise SchemaError('SDV metadata is of one table: several need a schema with "links"')
+
+
+def _file_of(name: str, given: OneTable) -> str:
+    """How a command names a table: by its file, if that has its name."""
+    is_file = isinstance(given, str | Path) and Path(given).name.split(".")[0] == name
+    return str(given) if is_file else f"{name}.csv"
+
+
+def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Checks that a link's columns are there, and that every child has one parent.
+
+    Raises:
+        DataError: If not; says where.
+    """
+    for name, column in ((link.parent, link.key), (link.child, link.column)):
+        known = list(map(str, tables[name].columns))
+        if column not in known:
+            raise DataError(
+                f"link {link}: table {name} has no column {column!r}{did_you_mean(column, known)}; "
+                "correct the link"
+            )
+    keys, own = (
+        one.map(key_text, na_action="ignore")
+        for one in (tables[link.parent][link.key], tables[link.child][link.column])
+    )
+    absent = np.flatnonzero(keys.isna())
+    if len(absent):
+        raise DataError(
+            f"{link.parent}.{link.key} is missing in {counted(len(absent), 'row')}, the first is "
+            f"row {absent[0]}: a key identifies every row"
+        )
+    repeated = np.flatnonzero(keys.duplicated())
+    if len(repeated):
+        raise DataError(
+            f"{link.parent}.{link.key} is no key: {counted(len(repeated), 'row')} with the value "
+            f"of an earlier row, the first is row {repeated[0]}"
+        )
+    orphans = np.flatnonzero(~own.isin(keys))
+    if len(orphans):
+        raise DataError(
+            f"link {link}: {counted(len(orphans), 'row')} of {link.child} without a row of "
+            f"{link.parent}, the first is row {orphans[0]}; drop these rows, or add their parents"
+        )
+
+
+def _frame(tables: Mapping[str, pd.DataFrame], schema: LinkedTables) -> pd.DataFrame:
+    """The frame of all tables with the unit of each row."""
+    canonical = {}
+    keys = {
+        name: {key: tables[name][key] for key, _ in schema.keys_of(name)} for name in schema.tables
+    }
+    # Numbers only if all keys are: a world without one of them must not have other dtypes.
+    whole = all(one.dtype.kind in "iu" for own in keys.values() for one in own.values())
+    for name, part in schema.tables.items():
+        own = {key: one if whole else one.map(key_text) for key, one in keys[name].items()}
+        values = fitting(tables[name].drop(columns=list(own)), part, source=f"table {name}")
+        canonical[name] = values.assign(**{key: one.to_numpy() for key, one in own.items()})
+    frame = schema.stacked(canonical)
+    owners = pd.Series(_owners(frame, schema)).infer_objects()
+    assert schema.unit is not None  # of linked tables
+    return schema.canonical(frame.assign(**{schema.unit.column: owners}))
+
+
+def _owners(frame: pd.DataFrame, schema: LinkedTables) -> npt.NDArray[Any]:
+    """The unit [n] of each row: the key of the row of the root to which it leads."""
+    keys, parents = frame[KEY].to_numpy(), frame[PARENT].to_numpy()
+    owners = np.empty(len(frame), dtype=object)
+    of_key: dict[str, dict[object, object]] = {}
+    for name in schema.order:
+        rows, link = np.flatnonzero(frame[TABLE] == name), schema.link_of(name)
+        if link is None:
+            owners[rows] = keys[rows]
+        else:
+            owners[rows] = [of_key[link.parent][parent] for parent in parents[rows]]
+        of_key[name] = dict(zip(keys[rows], owners[rows], strict=True))
+    return owners

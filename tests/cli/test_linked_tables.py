@@ -1,0 +1,86 @@
+"""Several tables on the command line: each by its file, their links, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from dpaudit.cli.console import ExitCode
+from dpaudit.cli.main import app
+from reports.linked_tables.mechanisms import hospital
+
+LINK = ("--link", "visits.patient_id=patients.id")
+GENERATOR = "reports.linked_tables.mechanisms:Association"
+AUDIT = (
+    *("audit", GENERATOR, "--data", "patients.csv", "--data", "visits.csv"),
+    *("--shadow-models", "20", "--attack", "query-target", "--jobs", "1", "--out", "run"),
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every command runs in a folder with two tables."""
+    monkeypatch.chdir(tmp_path)
+    for name, table in hospital(0).items():
+        table.to_csv(f"{name}.csv", index=False)
+    return tmp_path
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
+
+
+def test_tables_and_links_are_given_as_often_as_there_are_any() -> None:
+    done = invoke(*AUDIT, *LINK)
+    assert done.exit_code in (ExitCode.VIOLATION, ExitCode.INCONCLUSIVE), done.output
+    assert "11 rows of one patients.id (from row 0)" in done.output
+    assert (
+        "--data patients.csv --data visits.csv --link visits.patient_id=patients.id" in done.output
+    )
+    planned = invoke("plan", *AUDIT[1:6], *LINK, "--shadow-models", "100")
+    assert planned.exit_code == ExitCode.PASS, planned.output
+
+
+def test_tables_may_stand_in_the_configuration_file(folder: Path) -> None:
+    (folder / "dpaudit.toml").write_text(
+        'data = ["patients.csv", "visits.csv"]\nlinks = ["visits.patient_id=patients.id"]\n'
+    )
+    done = invoke("plan", GENERATOR, "--shadow-models", "100")
+    assert done.exit_code == ExitCode.PASS, done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (AUDIT, "table patients has no link to the others: give one"),
+        ((*AUDIT, *LINK, "--link", "patients.id=visits.patient_id"), "lead in a circle"),
+        ((*AUDIT, "--link", "visits.patient=patients.id"), "table visits has no column 'patient'"),
+        ((*AUDIT, *LINK, "--data", "no.csv"), "table no has no link to the others"),
+        ((*AUDIT, *LINK, "--records", "4"), "audits one table: several tables with links"),
+        ((*AUDIT[:4], *LINK), "--link connect several tables, and one is given"),
+        (
+            ("replay", *AUDIT[1:6], "--epsilon", "1"),
+            "a replay is of one table, and several are given",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_line_before_any_training(
+    words: tuple[str, ...], says: str, folder: Path
+) -> None:
+    done = invoke(*words)
+    assert done.exit_code == ExitCode.USAGE
+    [line] = [one for one in done.output.splitlines() if one.startswith("error:")]
+    assert says in line
+    assert not (folder / "run").exists()
+
+
+def test_children_without_a_parent_are_named_by_their_row(folder: Path) -> None:
+    visits = pd.read_csv(folder / "visits.csv")
+    visits.loc[4, "patient_id"] = 999
+    visits.to_csv(folder / "visits.csv", index=False)
+    done = invoke(*AUDIT, *LINK)
+    assert done.exit_code == ExitCode.USAGE
+    assert "1 row of visits without a row of patients, the first is row 4" in done.output
