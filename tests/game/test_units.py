@@ -7,15 +7,18 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import TargetError
+from dpaudit.game import target as target_module
 from dpaudit.game.target import (
     NUMBER_OF_ROWS,
     Exposure,
     Fact,
     choose_target,
+    exposing_units_first,
+    far_units,
     find_holders,
     find_unit_holders,
 )
-from dpaudit.game.worlds import Game, build_game
+from dpaudit.game.worlds import Game, build_game, choose_canaries, choose_records
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
@@ -174,3 +177,26 @@ def test_units_of_one_row_have_the_facts_of_records() -> None:
 def test_the_farthest_record_names_its_unit() -> None:
     table = TABLE.assign(age=[20, 30, 20, 30, 99, 30])
     assert choose_target("farthest", table, SCHEMA).rows == (1, 4)
+
+
+def test_the_first_of_the_exposed_units_is_the_target() -> None:
+    table = TABLE.assign(
+        age=[20, 90, 20, 30, 90, 30], town=["Bern", "Ulm", *["Bern"] * 2, "Ulm", "Bern"]
+    )
+    assert exposing_units_first(table, SCHEMA).tolist()[0] == 1
+    assert choose_records(table, SCHEMA, 2)[0] == choose_target("exposing", table, SCHEMA).rows
+    assert sorted(exposing_units_first(table, SCHEMA)) == [0, 1, 2]
+
+
+def test_far_units_are_far_from_other_units_and_not_from_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Six equal rows of "f" have no distance to one another, but to all others."""
+    near = pd.DataFrame({"patient": list("abcde"), "age": range(20, 25), "town": "Bern"})
+    far = pd.DataFrame({"patient": ["f"] * 6, "age": 99, "town": "Bern"})
+    table = SCHEMA.canonical(pd.concat([near, far], ignore_index=True))
+    assert far_units(table, SCHEMA)[0] == 5
+    assert choose_canaries(table, SCHEMA, 1).tolist() == [5, 6, 7, 8, 9, 10]
+    monkeypatch.setattr(target_module, "_MOST_NEIGHBOURS", 0)  # as for units of very many rows
+    assert sorted(far_units(table, SCHEMA)) == [0, 1, 2, 3, 4, 5]
+    assert far_units(table, SCHEMA)[-1] == 5
