@@ -1,0 +1,40 @@
+"""The rows of the corpus that a replay found first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dpaudit.bugs.bug import Bug, Release, Status
+from dpaudit_generators.corpus.rows import case
+from dpaudit_generators.libraries import synthpriv
+
+SYNTHPRIV: Final = synthpriv.environment
+_OURS: Final = "ours; reports/bugs/reproductions/"
+
+REPLAYED: Final = (
+    Bug(
+        id="synthpriv-fixed-seed",
+        package="synthpriv",
+        versions="0.2.1",
+        flaw="the noise of dp-copula is drawn from seed 0 unless another is given, so it is a "
+        "public constant (copula.py:84)",
+        source=f"{_OURS}synthpriv-fixed-seed",
+        status=Status.PROVED,
+        case=case(
+            "synthpriv",
+            "Copula",
+            "synthpriv-fixed-seed",
+            Release(
+                environment=SYNTHPRIV,
+                account="synthpriv 0.2.1, DPCopulaGenerator(privacy, bounds=...)",
+                parameters={"seeded": False},
+            ),
+            Release(
+                environment=SYNTHPRIV,
+                account="the same release, a fresh random_state for every training",
+            ),
+            shadow_models=100,
+        ),
+    ),
+)
+"""Bugs whose first evidence was a replay."""
