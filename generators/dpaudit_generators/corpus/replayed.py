@@ -36,5 +36,28 @@ REPLAYED: Final = (
             shadow_models=100,
         ),
     ),
+    Bug(
+        id="synthpriv-copula-categories",
+        package="synthpriv",
+        versions="0.2.1",
+        flaw="dp-copula takes categories from the table and no argument or warning is about that: "
+        "a category that one record alone has appears only with it (copula.py:162)",
+        source=f"{_OURS}synthpriv-copula-categories",
+        status=Status.PROVED,
+        case=case(
+            "synthpriv",
+            "Copula",
+            "synthpriv-copula-categories",
+            Release(environment=SYNTHPRIV, account="synthpriv 0.2.1, a fresh random_state"),
+            Release(
+                environment=SYNTHPRIV,
+                account="the same release; one public record of each category is added to every "
+                "table",
+                parameters={"padded": True},
+            ),
+            shadow_models=100,
+            rows=100,
+        ),
+    ),
 )
 """Bugs whose first evidence was a replay."""
