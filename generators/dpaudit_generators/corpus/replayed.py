@@ -59,5 +59,27 @@ REPLAYED: Final = (
             rows=100,
         ),
     ),
+    Bug(
+        id="synthpriv-copula-ranks",
+        package="synthpriv",
+        versions="0.2.1",
+        flaw="the noise of dp-copula's correlations covers one term of a sum over records, but a "
+        "record that is removed changes the ranks of all others (copula.py:146)",
+        source=f"{_OURS}synthpriv-copula-ranks",
+        status=Status.PROVED,
+        case=case(
+            "synthpriv",
+            "Copula",
+            "synthpriv-copula-ranks",
+            Release(environment=SYNTHPRIV, account="synthpriv 0.2.1, bounds and a fresh seed"),
+            Release(
+                environment=SYNTHPRIV,
+                account="the same release with one expression changed: noise for a correlation "
+                "that moves by up to 2 (in the adapter)",
+                parameters={"wide": True},
+            ),
+            shadow_models=100,
+        ),
+    ),
 )
 """Bugs whose first evidence was a replay."""
