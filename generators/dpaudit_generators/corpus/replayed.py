@@ -6,9 +6,10 @@ from typing import Final
 
 from dpaudit.bugs.bug import Bug, Release, Status
 from dpaudit_generators.corpus.rows import case
-from dpaudit_generators.libraries import synthpriv
+from dpaudit_generators.libraries import privsyn_core, synthpriv
 
 SYNTHPRIV: Final = synthpriv.environment
+PRIVSYN: Final = privsyn_core.environment
 _OURS: Final = "ours; reports/bugs/reproductions/"
 
 REPLAYED: Final = (
@@ -77,6 +78,30 @@ REPLAYED: Final = (
                 account="the same release with one expression changed: noise for a correlation "
                 "that moves by up to 2 (in the adapter)",
                 parameters={"wide": True},
+            ),
+            shadow_models=100,
+        ),
+    ),
+    Bug(
+        id="privsyn-fixed-seed",
+        package="privsyn-core",
+        versions="0.1.1",
+        flaw="the README's `random_state=0` seeds numpy before all noise is drawn, so the noise is "
+        "a public constant (privsyn/api.py:54)",
+        source=f"{_OURS}privsyn-fixed-seed",
+        status=Status.PROVED,
+        case=case(
+            "privsyn",
+            "Whole",
+            "privsyn-fixed-seed",
+            Release(
+                environment=PRIVSYN,
+                account="privsyn-core 0.1.1 as its README calls it",
+                parameters={"seeded": False},
+            ),
+            Release(
+                environment=PRIVSYN,
+                account="the same release, a fresh random_state for every training",
             ),
             shadow_models=100,
         ),
