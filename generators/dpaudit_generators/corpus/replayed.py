@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dpaudit.bugs.bug import Bug, Release, Status
-from dpaudit_generators.corpus.rows import case
+from dpaudit_generators.corpus.rows import DIFFPRIVLIB, case
 from dpaudit_generators.libraries import privsyn_core, synthpriv
 
 SYNTHPRIV: Final = synthpriv.environment
@@ -102,6 +102,28 @@ REPLAYED: Final = (
             Release(
                 environment=PRIVSYN,
                 account="the same release, a fresh random_state for every training",
+            ),
+            shadow_models=100,
+        ),
+    ),
+    Bug(
+        id="diffprivlib-sum-missing",
+        package="diffprivlib",
+        versions="0.6.6",
+        flaw="nansum has noise for a value that moves between the bounds, but counts a missing one "
+        "as 0: with bounds (100, 102) a value that goes missing moves the sum by 102, not by 2 "
+        "(tools/utils.py:739)",
+        source=f"{_OURS}diffprivlib-sum-missing",
+        status=Status.PROVED,
+        case=case(
+            "diffprivlib",
+            "SumOfPresent",
+            "diffprivlib-sum-missing",
+            Release(environment=DIFFPRIVLIB, account="diffprivlib 0.6.6, nansum(bounds)"),
+            Release(
+                environment=DIFFPRIVLIB,
+                account="the same release, missing values set to the lower bound first",
+                parameters={"filled": True},
             ),
             shadow_models=100,
         ),

@@ -164,3 +164,40 @@ class Edges(Drawn):
 
     def sample(self, n, *, seed):
         return pd.DataFrame({self.names[0]: np.resize(self.edges, n)})
+
+
+class SumOfPresent(Drawn):
+    """The sum of a column's values, missing ones left out, repeated in every row."""
+
+    def __init__(self, *, schema, epsilon=1.0, filled=False):
+        super().__init__(schema=schema, epsilon=epsilon)
+        self.filled = filled
+
+    def fit(self, data, *, seed):
+        (name,) = self.names
+        lower, upper = (side[0] for side in self.bounds([name]))
+        values = data[name].to_numpy(float)
+        if self.filled:  # missing values count as the lower bound
+            values = np.nan_to_num(values, nan=lower)
+        self.value = tools.nansum(
+            values, epsilon=self.epsilon, bounds=(lower, upper), random_state=seed
+        )
+        return self
+
+    def sample(self, n, *, seed):
+        return pd.DataFrame({self.names[0]: [self.value] * n})
+
+
+class Median(SumOfPresent):
+    """The median of a column, repeated in every row."""
+
+    def fit(self, data, *, seed):
+        (name,) = self.names
+        lower, upper = (side[0] for side in self.bounds([name]))
+        values = data[name].to_numpy(float)
+        if self.filled:
+            values = np.nan_to_num(values, nan=lower)
+        self.value = tools.median(
+            values, epsilon=self.epsilon, bounds=(lower, upper), random_state=seed
+        )
+        return self
