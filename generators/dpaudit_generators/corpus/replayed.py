@@ -128,5 +128,27 @@ REPLAYED: Final = (
             shadow_models=100,
         ),
     ),
+    Bug(
+        id="diffprivlib-median-missing",
+        package="diffprivlib",
+        versions="0.6.6",
+        flaw="quantile, percentile and median return NaN, always and only, if a value is missing "
+        "(tools/quantiles.py:135)",
+        source="a TODO at that line names issue 80 of the repository; "
+        "reports/bugs/reproductions/diffprivlib-median-missing",
+        status=Status.PROVED,
+        case=case(
+            "diffprivlib",
+            "Median",
+            "diffprivlib-median-missing",
+            Release(environment=DIFFPRIVLIB, account="diffprivlib 0.6.6, median(bounds)"),
+            Release(
+                environment=DIFFPRIVLIB,
+                account="the same release, missing values set to the lower bound first",
+                parameters={"filled": True},
+            ),
+            shadow_models=100,
+        ),
+    ),
 )
 """Bugs whose first evidence was a replay."""
