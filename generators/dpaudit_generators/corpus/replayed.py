@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dpaudit.bugs.bug import Bug, Release, Status
-from dpaudit_generators.corpus.rows import DIFFPRIVLIB, case
+from dpaudit_generators.corpus.rows import DATASYNTHESIZER_TEXTS, DIFFPRIVLIB, case
 from dpaudit_generators.libraries import privsyn_core, synthpriv
 
 SYNTHPRIV: Final = synthpriv.environment
@@ -146,6 +146,30 @@ REPLAYED: Final = (
                 environment=DIFFPRIVLIB,
                 account="the same release, missing values set to the lower bound first",
                 parameters={"filled": True},
+            ),
+            shadow_models=100,
+        ),
+    ),
+    Bug(
+        id="datasynthesizer-text-lengths",
+        package="DataSynthesizer",
+        versions="0.1.13",
+        flaw="the lengths of texts that are no categories range from the shortest to the longest "
+        "of the table, and no argument changes that (StringAttribute.py:48)",
+        source=f"{_OURS}datasynthesizer-text-lengths",
+        status=Status.PROVED,
+        case=case(
+            "datasynthesizer",
+            "Strings",
+            "datasynthesizer-text-lengths",
+            Release(
+                environment=DATASYNTHESIZER_TEXTS, account="DataSynthesizer 0.1.13, types given"
+            ),
+            Release(
+                environment=DATASYNTHESIZER_TEXTS,
+                account="the same release; public texts of the least and the greatest length are "
+                "added to every table",
+                parameters={"padded": True},
             ),
             shadow_models=100,
         ),
