@@ -174,5 +174,31 @@ REPLAYED: Final = (
             shadow_models=100,
         ),
     ),
+    Bug(
+        id="datasynthesizer-text-budget",
+        package="DataSynthesizer",
+        versions="0.1.13",
+        flaw="epsilon is divided by the number of columns without those of texts that are no "
+        "categories, each of which then costs a share, too (DataDescriber.py:291)",
+        source=f"{_OURS}datasynthesizer-text-budget",
+        status=Status.PROVED,
+        case=case(
+            "datasynthesizer",
+            "Strings",
+            "datasynthesizer-text-budget",
+            Release(
+                environment=DATASYNTHESIZER_TEXTS,
+                account="DataSynthesizer 0.1.13, six columns of texts and one of categories; "
+                "public texts of the least and the greatest length are added to every table",
+                parameters={"padded": True},
+            ),
+            Release(
+                environment=DATASYNTHESIZER_TEXTS,
+                account="the same, with epsilon divided by all seven columns before",
+                parameters={"padded": True, "counted": True},
+            ),
+            shadow_models=100,
+        ),
+    ),
 )
 """Bugs whose first evidence was a replay."""
