@@ -95,9 +95,9 @@ OURS: Final = (
             Release(environment=DIFFPRIVLIB, account="diffprivlib 0.6.6, KMeans(2, bounds)"),
             Release(
                 environment=DIFFPRIVLIB,
-                account="the same release, whose step is made to draw a centre within the bounds "
-                "for a cluster without records (a subclass in the adapter)",
-                parameters={"drawn": True},
+                account="the same release, whose step is made to add noise for a cluster without "
+                "records, too (a subclass in the adapter)",
+                parameters={"noisy": True},
             ),
             shadow_models=200,
             rows=2,

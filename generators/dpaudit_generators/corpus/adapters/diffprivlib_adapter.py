@@ -9,13 +9,18 @@ from diffprivlib import models, tools
 
 
 class Drawn:
-    """The output of a fitted model is drawn once, in training; `sample` writes it as rows."""
+    """The output of a fitted model is drawn once, in training; `sample` writes it as rows.
+
+    Noise of means is scaled with the number of records, which is thereby public: one is replaced.
+    """
+
+    neighbours = "replace-one"
 
     def __init__(self, *, schema, epsilon=1.0):
         self.columns = schema["columns"]
         self.names = [column["name"] for column in self.columns]
         self.epsilon = epsilon
-        self.claim = {"epsilon": epsilon, "neighbours": "replace-one"}
+        self.claim = {"epsilon": epsilon, "neighbours": self.neighbours}
 
     def bounds(self, names):
         chosen = [column for column in self.columns if column["name"] in names]
@@ -97,23 +102,29 @@ class Priors(Classes):
         return np.tile(self.model.class_prior_[which, np.newaxis], len(inputs))
 
 
-class DrawnKMeans(models.KMeans):
-    """K-means that draws the centre of an empty cluster at random, as noise alone would."""
+class Everywhere(np.ndarray):
+    """Labels that seem to have every cluster, also one without records."""
+
+    def __contains__(self, cluster):
+        return True
+
+
+class NoisyKMeans(models.KMeans):
+    """K-means that adds noise for every cluster: count and sums are 0 where there is no record."""
 
     def _update_centers(self, X, centers, labels, dims, total_iters, random_state):  # noqa: N803
-        lower, upper = self.bounds
-        empty = [cluster for cluster in range(self.n_clusters) if cluster not in labels]
-        for cluster in empty:
-            centers[cluster] = lower + (upper - lower) * random_state.random(dims)
+        labels = labels.view(Everywhere)
         return super()._update_centers(X, centers, labels, dims, total_iters, random_state)
 
 
 class Centres(Drawn):
     """Centres of two clusters."""
 
-    def __init__(self, *, schema, epsilon=1.0, drawn=False):
+    neighbours = "add-remove"  # its counts have noise for one record that comes or goes
+
+    def __init__(self, *, schema, epsilon=1.0, noisy=False):
         super().__init__(schema=schema, epsilon=epsilon)
-        self.kind = DrawnKMeans if drawn else models.KMeans
+        self.kind = NoisyKMeans if noisy else models.KMeans
 
     def fit(self, data, *, seed):
         self.model = self.kind(
@@ -148,6 +159,8 @@ class MeanOfPresent(Drawn):
 
 class Edges(Drawn):
     """The edges of a histogram's bins, which the library chooses itself, repeated."""
+
+    neighbours = "add-remove"  # its counts have noise for one record that comes or goes
 
     def __init__(self, *, schema, epsilon=1.0, bins="auto"):
         super().__init__(schema=schema, epsilon=epsilon)
