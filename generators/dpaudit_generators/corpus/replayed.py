@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dpaudit.bugs.bug import Bug, Release, Status
-from dpaudit_generators.corpus.rows import DATASYNTHESIZER_TEXTS, DIFFPRIVLIB, case
+from dpaudit_generators.corpus.rows import DATASYNTHESIZER_TEXTS, DIFFPRIVLIB, DPART, case
 from dpaudit_generators.libraries import privsyn_core, synthpriv
 
 SYNTHPRIV: Final = synthpriv.environment
@@ -148,6 +148,30 @@ REPLAYED: Final = (
                 parameters={"filled": True},
             ),
             shadow_models=100,
+        ),
+    ),
+    Bug(
+        id="dpart-categories",
+        package="dpart",
+        versions="0.1.2",
+        flaw="categories are those of the table, although bounds hand them over: the encoder of "
+        "bins fits itself again (bin_encoder.py:15), so that a category that one record alone has "
+        "appears only with it",
+        source=f"{_OURS}dpart-categories",
+        status=Status.PROVED,
+        case=case(
+            "dpart_engines",
+            "Categories",
+            "dpart-categories",
+            Release(environment=DPART, account="dpart 0.1.2, Independent(bounds with categories)"),
+            Release(
+                environment=DPART,
+                account="the same release; one public record of each category is added to every "
+                "table",
+                parameters={"padded": True},
+            ),
+            shadow_models=100,
+            rows=100,
         ),
     ),
     Bug(
