@@ -175,6 +175,33 @@ REPLAYED: Final = (
         ),
     ),
     Bug(
+        id="dpart-residuals",
+        package="dpart",
+        versions="0.1.2",
+        flaw="the noise of a regression's residuals is for numbers between 0 and 1, but these are "
+        "scaled to their bounds: with bounds (0, 1000) a thousand times too little "
+        "(regressor_sampler.py:53)",
+        source=f"{_OURS}dpart-residuals",
+        status=Status.PROVED,
+        case=case(
+            "dpart_engines",
+            "Residuals",
+            "dpart-residuals",
+            Release(
+                environment=DPART,
+                account="dpart 0.1.2, DPsynthpop(bounds); public records at both bounds are added "
+                "to every table",
+            ),
+            Release(
+                environment=DPART,
+                account="the same, of numbers that are scaled to (0, 1) before",
+                parameters={"unit": True},
+            ),
+            shadow_models=100,
+            rows=300,
+        ),
+    ),
+    Bug(
         id="datasynthesizer-text-lengths",
         package="DataSynthesizer",
         versions="0.1.13",
