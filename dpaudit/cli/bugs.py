@@ -108,9 +108,9 @@ def run(
     failed = sum(one.outcome is None for one in endings)
     if len(endings) > 1:
         seconds = sum(one.seconds for one in endings)
-        text = f"{proved} of {counted(len(endings), 'bug')} proved, no twin flagged by these"
+        text = f"{proved} of {counted(len(endings), 'bug')} proved in {duration(seconds)}"
         text += f"; {failed} could not be run" if failed else ""
-        results().print("\n".join(wrapped(f"BUGS  {text}, in {duration(seconds)}")))
+        results().print("\n".join(wrapped(f"BUGS  {text}")))
     if proved == len(endings):
         raise typer.Exit(ExitCode.PASS)
     only_failed = proved + failed == len(endings)

@@ -266,3 +266,18 @@ def test_every_case_of_ours_has_its_files() -> None:
                 pin.partition("==")[0].lower() == bug.package.lower()
                 for pin in side.environment.requirements
             )
+
+
+def test_every_proved_bug_has_its_outcome_and_a_short_program() -> None:
+    study = Path(__file__).parents[2] / "reports" / "bugs"
+    proved = [bug for bug in known_bugs().values() if bug.status is Status.PROVED]
+    assert len(proved) >= 20
+    for bug in proved:
+        assert bug.case is not None
+        found = BugOutcome.load(study / "results" / f"{bug.id}.json")
+        assert found.is_whole
+        assert found.is_proved, bug.id
+        assert found.case == case_digest(bug.case, seed=0), f"{bug.id} has changed since"
+        program = (study / "reproductions" / bug.id / "reproduce.py").read_text()
+        assert program.count("\n") <= 40, bug.id
+        assert "dpaudit" not in program
