@@ -85,15 +85,16 @@ class AuditedRelease(NamedTuple):
 
 
 class ReleaseOutcome(NamedTuple):
-    """What one release's audit found.
+    """What was found of one release.
 
     Attributes:
         version: The release.
-        verdict: The verdict; null if it could not be audited.
-        proved: The bound that decides, in the unit of the claim; null if there is none.
-        seconds: Wall time of the audit.
-        run_folder: Its run folder.
-        reason: Why it could not be audited; null if it was.
+        verdict: The verdict; null if it could not be audited or replayed.
+        proved: The bound that decides, in the unit of the claim; null if there is none, and for a
+            violation by replay that has no limit.
+        seconds: Wall time.
+        run_folder: The run folder of an audit; null for a replay.
+        reason: Why there is no verdict; null if there is one.
     """
 
     version: str
@@ -113,13 +114,13 @@ class ChangedBetween(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Bisection(Document):
-    """The audits of a package's releases, as `dpaudit bisect --json` prints them.
+    """Audits or replays of a package's releases, as `dpaudit bisect --json` prints them.
 
     Attributes:
         package: The package.
         confidence: Confidence of each bound by itself.
         releases: The releases, the oldest first.
-        changes: Where the verdict changes.
+        changes: Where the verdict changes; by replay, where a violation begins or ends.
     """
 
     schema_version: ClassVar[int] = 1
@@ -217,13 +218,13 @@ def verdict_changes(releases: Sequence[AuditedRelease]) -> tuple[VerdictChange, 
     )
 
 
-def gravest_verdict(releases: Sequence[AuditedRelease]) -> Verdict:
+def gravest_verdict(releases: Sequence[ReleaseOutcome]) -> Verdict:
     """The verdict that decides the exit code: a violation anywhere, else no verdict anywhere.
 
     Args:
         releases: The outcome of each.
     """
-    verdicts = [one.result.verdict if one.result else Verdict.INCONCLUSIVE for one in releases]
+    verdicts = [one.verdict or Verdict.INCONCLUSIVE for one in releases]
     order = (
         *(Verdict.VIOLATION, Verdict.INVALID, Verdict.INCONCLUSIVE),
         *(Verdict.MEASURED, Verdict.CONSISTENT),

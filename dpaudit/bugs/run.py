@@ -1,12 +1,15 @@
-"""Audits a broken release and its twin in the same game, and checks both verdicts.
+"""Replays a broken release and its twin on the same tables; audits both where that decides nothing.
 
 The same audit over other releases of the package says which of them have the bug.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,80 +18,163 @@ from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.bugs.bug import Bug, Case, Release
-from dpaudit.errors import RegistryError
+from dpaudit.bugs.outcome import AuditEvidence, BugOutcome, ReplayEvidence, SideFound
+from dpaudit.errors import InputError, RegistryError, ReplayError, RunFolderError
 from dpaudit.external.environments import create_environment
+from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.libraries import Library
+from dpaudit.files import io_reason, write_whole
+from dpaudit.formatting import error_text
 from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.model.tables import load
-from dpaudit.results.result import AuditResult
-from dpaudit.results.verdict import Verdict
+from dpaudit.replaying.run import replay
+from dpaudit.versions import today, versions
 
-SIDES: Final = {"broken": Verdict.VIOLATION, "twin": Verdict.CONSISTENT}
-"""Both sides of a bug, and the verdict that each must end with."""
+REPLAYS: Final = 5
+"""Counted replays of a side, two fits each."""
+_OF_REPLAY: Final = frozenset({"epsilon", "delta", "neighbours", "rows", "mu", "rho"})
+"""Settings of an audit that a replay has, too."""
 
 
-class Side(NamedTuple):
-    """One audit of the two.
+def _ignore_step(step: str) -> None:
+    """Says nothing."""
+
+
+class BugRun(NamedTuple):
+    """How bugs are run.
 
     Attributes:
-        name: "broken" or "twin".
-        account: What was audited, in words.
-        result: What the audit found.
-        seconds: How long it took, the environment not counted.
+        out: Where each `ID.json` goes, so that a run can be resumed.
+        black_box: Whether to audit both sides although replays decide.
+        keeps_folders: Whether the run folders of audits stay in `out`, so that an audit resumes.
+        seed: Root of every random stream.
+        jobs: Worker processes of an audit; one per available core if None.
+        on_step: Called with what is about to be done.
+        on_progress: Called after every trial of an audit.
     """
 
-    name: str
-    account: str
-    result: AuditResult
-    seconds: float
+    out: Path
+    black_box: bool = False
+    keeps_folders: bool = True
+    seed: int = 0
+    jobs: int | None = None
+    on_step: Callable[[str], None] = _ignore_step
+    on_progress: OnProgress = ignore_progress
+
+
+class BugEnding(NamedTuple):
+    """How the run of one bug ended.
+
+    Attributes:
+        bug: The bug.
+        outcome: What was found; None if it could not be run.
+        reason: Why it could not be run.
+        was_there: Whether all of it was found by an earlier run.
+    """
+
+    bug: Bug
+    outcome: BugOutcome | None
+    reason: str = ""
+    was_there: bool = False
 
     @property
-    def as_expected(self) -> bool:
-        """Whether it ended with the verdict that it must."""
-        return self.result.verdict is SIDES[self.name]
+    def seconds(self) -> float:
+        """Wall time of all that was run now."""
+        if self.outcome is None or self.was_there:
+            return 0.0
+        return sum(side.seconds for _, side in self.outcome.sides())
 
 
-def run_bug(
-    bug: Bug,
-    *,
-    seed: int = 0,
-    jobs: int | None = None,
-    out: Path | None = None,
-    on_step: Callable[[str], None] = lambda _: None,
-    on_progress: OnProgress = ignore_progress,
-) -> list[Side]:
-    """Makes the environments of a bug, then audits the broken release and its twin.
+def run_bugs(bugs: Sequence[Bug], run: BugRun) -> Iterator[BugEnding]:
+    """Runs bugs one after another; what an earlier run has found is kept.
+
+    Args:
+        bugs: Rows of the corpus with a case.
+        run: How.
+
+    Yields:
+        The ending of each. One that cannot be run has the reason, and the next one follows.
+
+    Raises:
+        InputError: If the folder of outcomes cannot be written.
+    """
+    for number, bug in enumerate(bugs):
+        run.on_step(f"{number + 1} of {len(bugs)}: {bug.id}")
+        try:
+            yield run_bug(bug, run)
+        except (RegistryError, ReplayError) as error:
+            yield BugEnding(bug, None, error_text(error))
+
+
+def run_bug(bug: Bug, run: BugRun) -> BugEnding:
+    """Replays both sides of a bug, and audits them if replays do not decide.
 
     Args:
         bug: A row of the corpus.
-        seed: Root of every random stream of both audits.
-        jobs: Worker processes; one per available core if None.
-        out: Where both run folders are made, so that the run can be resumed; none is kept if None.
-        on_step: Called with what is about to be done.
-        on_progress: Called after every trial.
+        run: How.
 
     Returns:
-        The broken release, then its twin.
+        The ending, whose outcome lies in the folder, too.
 
     Raises:
         RegistryError: If the bug has no case, or an environment cannot be made.
-        InputError: If the audit cannot be started.
+        InputError: If the audit cannot be started, or the outcome cannot be written.
+    """
+    case = case_of(bug)
+    path, digest = run.out / f"{bug.id}.json", case_digest(case, seed=run.seed)
+    found = _kept(path, digest)
+    if found is not None and (found.is_whole or (found.is_decided and not run.black_box)):
+        run.on_step(f"found {found.date}, in {path}")
+        return BugEnding(bug, found, was_there=True)
+    for release in (case.broken, case.twin):
+        create_environment(release.environment, on_step=run.on_step)
+    if found is None:
+        found = BugOutcome(
+            id=bug.id,
+            case=digest,
+            claim=_spec(case, _generator(bug, case, case.broken), run.seed).claim,
+            broken=_replayed(bug, case, case.broken, run),
+            twin=_replayed(bug, case, case.twin, run),
+            versions=versions(),
+            date=today(),
+        )
+        _write(path, found)
+    if run.black_box or not found.is_decided:
+        broken = _audited(bug, case, case.broken, found.broken, run, f"{bug.id}-broken")
+        twin = _audited(bug, case, case.twin, found.twin, run, f"{bug.id}-twin")
+        found = replace(found, broken=broken, twin=twin, date=today())
+        _write(path, found)
+    return BugEnding(bug, found)
+
+
+def case_of(bug: Bug) -> Case:
+    """The case of a bug.
+
+    Raises:
+        RegistryError: If it has none.
     """
     if bug.case is None:
         raise RegistryError(f"{bug.id} cannot be run ({bug.status}): {bug.note}")
-    case = bug.case
-    sides = {"broken": case.broken, "twin": case.twin}
-    for release in sides.values():
-        create_environment(release.environment, on_step=on_step)
-    done = []
-    for name, release in sides.items():
-        on_step(f"auditing {release.account}")
-        start = time.perf_counter()
-        result = _audited(
-            bug, case, release, seed, jobs, out and out / f"{bug.id}-{name}", on_progress
-        )
-        done.append(Side(name, release.account, result, time.perf_counter() - start))
-    return done
+    return bug.case
+
+
+def case_digest(case: Case, *, seed: int) -> str:
+    """A digest of all that decides what is found of a case.
+
+    Args:
+        case: A case, whose files exist.
+        seed: Root of every random stream.
+
+    Raises:
+        RegistryError: If the pins cannot be read.
+    """
+    files = (case.adapter, case.table, case.neighbour, case.schema)
+    sides = [
+        [*side.environment.requirements, dict(side.parameters)] for side in (case.broken, case.twin)
+    ]
+    text = json.dumps([case.method, sides, dict(case.settings), seed], sort_keys=True, default=str)
+    parts = [text.encode(), *(file.read_bytes() for file in files)]
+    return hashlib.blake2b(b"".join(hashlib.sha256(one).digest() for one in parts)).hexdigest()[:16]
 
 
 def library_of(bug: Bug, case: Case, release: Release) -> Library:
@@ -103,29 +189,77 @@ def library_of(bug: Bug, case: Case, release: Release) -> Library:
     )
 
 
-def _audited(
-    bug: Bug,
-    case: Case,
-    release: Release,
-    seed: int,
-    jobs: int | None,
-    out: Path | None,
-    on_progress: OnProgress,
-) -> AuditResult:
-    library = library_of(bug, case, release)
+def _generator(bug: Bug, case: Case, release: Release) -> WorkerGenerator:
     schema = load(case.table, case.schema).schema
-    return audit_by_keywords(
-        library.generator(case.method, schema=schema, parameters=release.parameters),
+    library = library_of(bug, case, release)
+    return library.generator(case.method, schema=schema, parameters=release.parameters)
+
+
+def _replayed(bug: Bug, case: Case, release: Release, run: BugRun) -> SideFound:
+    run.on_step(f"replaying {release.account}")
+    start = time.perf_counter()
+    settings = {name: value for name, value in case.settings.items() if name in _OF_REPLAY}
+    try:
+        record = replay(
+            _generator(bug, case, release),
+            case.table,
+            schema=case.schema,
+            neighbours_file=case.neighbour,
+            replays=REPLAYS,
+            seed=run.seed,
+            **settings,
+        )
+    except ReplayError as error:
+        seconds = time.perf_counter() - start
+        return SideFound(release.account, ReplayEvidence.none(error_text(error), seconds), None)
+    return SideFound(release.account, ReplayEvidence.of(record), None)
+
+
+def _audited(
+    bug: Bug, case: Case, release: Release, side: SideFound, run: BugRun, folder: str
+) -> SideFound:
+    run.on_step(f"auditing {side.account}")
+    start = time.perf_counter()
+    result = audit_by_keywords(
+        _generator(bug, case, release),
         case.table,
         schema=case.schema,
         neighbours_file=case.neighbour,
-        seed=seed,
-        jobs=jobs,
-        out=out,
-        progress=on_progress,
+        seed=run.seed,
+        jobs=run.jobs,
+        out=run.out / folder if run.keeps_folders else None,
+        progress=run.on_progress,
         probe=False,
         **dict(case.settings),
     )
+    return side._replace(audit=AuditEvidence.of(result, time.perf_counter() - start))
+
+
+def _kept(path: Path, digest: str) -> BugOutcome | None:
+    """What an earlier run has found of the same case; None if there is none."""
+    if not path.exists():
+        return None
+    try:
+        found = BugOutcome.load(path)
+    except InputError:
+        return None
+    return found if found.case == digest else None
+
+
+def _write(path: Path, found: BugOutcome) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, found.to_json())
+    except OSError as error:
+        raise RunFolderError(
+            f"{path} cannot be written: {io_reason(error)}; name another folder"
+        ) from None
+
+
+def _spec(case: Case, generator: WorkerGenerator | str, seed: int) -> AuditSpec:
+    """The audit of one side."""
+    given = {**case.settings, "neighbours_file": str(case.neighbour), "seed": seed, "probe": False}
+    return build_spec(generator, load(case.table, case.schema), audit_settings(**given))
 
 
 def subject_of_bug(bug: Bug, *, seed: int = 0) -> ReleasedSubject:
@@ -142,18 +276,14 @@ def subject_of_bug(bug: Bug, *, seed: int = 0) -> ReleasedSubject:
         RegistryError: If the bug has no case.
         InputError: If its settings or tables cannot be used.
     """
-    case = bug.case
-    if case is None:
-        raise RegistryError(f"{bug.id} cannot be run ({bug.status}): {bug.note}")
-    given = {**case.settings, "neighbours_file": str(case.neighbour), "seed": seed, "probe": False}
-    settings = audit_settings(**given)
-    table = load(case.table, case.schema)
+    case = case_of(bug)
+    schema = load(case.table, case.schema).schema
     library = library_of(bug, case, case.broken)
 
     def spec(version: str) -> AuditSpec:
         generator = library.with_release(version).generator(
-            case.method, schema=table.schema, parameters=case.broken.parameters
+            case.method, schema=schema, parameters=case.broken.parameters
         )
-        return build_spec(generator, table, settings)
+        return _spec(case, generator, seed)
 
     return ReleasedSubject(package=bug.package, environment=library.environment, spec=spec)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -26,7 +26,8 @@ from dpaudit.formatting import (
 )
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.bisection import AuditedRelease, ReleasedSubject
+    from dpaudit.auditing.bisection import AuditedRelease, Bisection, ReleasedSubject
+    from dpaudit.replaying.bisection import ReplayedRelease
 
 
 VersionsOption = Annotated[
@@ -36,6 +37,16 @@ VersionsOption = Annotated[
         help="Releases to audit, both included; A.. ends at the newest, ..B begins at the oldest.",
         shown=False,
         panel=Panel.INPUT,
+    ),
+]
+
+ReplayOption = Annotated[
+    bool,
+    option(
+        "--replay",
+        help="Replay releases, a few dozen fits each, in place of audits: both ends of the range, "
+        "then halves of it until two neighbours differ.",
+        panel=Panel.MORE_AUDITS,
     ),
 ]
 
@@ -57,6 +68,7 @@ def bisect(
     data: Table = None,
     settings: AuditSettings,
     schema: options.SchemaFile = None,
+    replay: ReplayOption = False,
     python: options.Python = None,
     jobs: options.Jobs = None,
     trial_timeout: options.TrialTimeout = None,
@@ -79,17 +91,19 @@ def bisect(
     Each release gets its own environment; every other package keeps the version the library pins.
     All audits have the same seed. Each verdict holds at its confidence by itself, not all jointly.
 
-    The same command resumes. The exit code is that of the worst release; a release that could not
-    be audited counts as inconclusive.
+    With `--replay`, a change is that a violation is proved or no longer so, and releases that the
+    binary search does not need are left out.
+
+    The same command resumes audits. The exit code is that of the worst release; one without a
+    verdict counts as inconclusive.
     """
     del help_all  # its callback has answered
-    from dpaudit.auditing.bisection import Bisection, audit_releases, gravest_verdict
+    from dpaudit.auditing.bisection import audit_releases, gravest_verdict
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.external.environments import releases_between
 
     subject = _subject(name, data, schema, settings)
     errors = messages()
-    found: list[AuditedRelease] = []
 
     def step(text: str) -> None:
         if not quiet:
@@ -98,28 +112,87 @@ def bisect(
     step(f"asking the package index for releases of {subject.package}")
     chosen = releases_between(subject.environment, subject.package, versions, python=python)
     step(f"{len(chosen)} releases of {subject.package}: {', '.join(chosen)}")
-    with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
-        for release in audit_releases(
-            subject,
-            chosen,
-            out=out,
-            python=python,
-            jobs=jobs,
-            trial_timeout=trial_timeout,
-            on_progress=progress,
-            on_step=step,
-        ):
-            found.append(release)
-            step(f"{subject.package} {release.version}: {release.ending}")
-    output = results()
-    if json:
-        record = Bisection.of(subject.package, found, confidence=settings.confidence)
-        output.print(record.to_json(), end="")
+    if replay:
+        record, said = _replayed(subject, chosen, settings.confidence, python, step)
     else:
-        headline = f"BISECT  {_conclusion(found)}"
-        lines = [headline] if quiet else _lines(headline, found, percent(settings.confidence))
-        output.print("\n".join(lines))
-    raise typer.Exit(exit_code(gravest_verdict(found), fail_on))
+        with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
+            audits = audit_releases(
+                subject,
+                chosen,
+                out=out,
+                python=python,
+                jobs=jobs,
+                trial_timeout=trial_timeout,
+                on_progress=progress,
+                on_step=step,
+            )
+            record, said = _audited(subject, audits, settings.confidence, step)
+    results().print(_text(record, said, json=json, quiet=quiet), end="")
+    raise typer.Exit(exit_code(gravest_verdict(record.releases), fail_on))
+
+
+def _text(record: Bisection, said: str, *, json: bool, quiet: bool) -> str:
+    """All that is printed."""
+    if json:
+        return record.to_json()
+    headline = f"BISECT  {said}"
+    lines = [headline] if quiet else _lines(headline, record)
+    return "\n".join(lines) + "\n"
+
+
+class _Found(NamedTuple):
+    """A bisection, and its conclusion in one line."""
+
+    record: Bisection
+    said: str
+
+
+def _audited(
+    subject: ReleasedSubject,
+    audits: Iterable[AuditedRelease],
+    confidence: float,
+    step: Callable[[str], None],
+) -> _Found:
+    """An audit of each release."""
+    from dpaudit.auditing.bisection import Bisection
+
+    found = []
+    for release in audits:
+        found.append(release)
+        step(f"{subject.package} {release.version}: {release.ending}")
+    return _Found(Bisection.of(subject.package, found, confidence=confidence), _conclusion(found))
+
+
+def _replayed(
+    subject: ReleasedSubject,
+    chosen: Sequence[str],
+    confidence: float,
+    python: Path | None,
+    step: Callable[[str], None],
+) -> _Found:
+    """A binary search over releases.
+
+    Raises:
+        RegistryError: If an end of the range cannot be replayed.
+    """
+    from dpaudit.replaying.bisection import bisection_of, replay_release, search_releases
+
+    def replayed(version: str) -> ReplayedRelease:
+        return replay_release(subject, version, python=python, on_step=step)
+
+    found = []
+    for release in search_releases(chosen, replayed):
+        found.append(release)
+        step(f"{subject.package} {release.version}: {release.ending}")
+    record = bisection_of(subject.package, found, order=chosen, confidence=confidence)
+    if not record.changes:
+        ends = " and ".join(dict.fromkeys((chosen[0], chosen[-1])))
+        alike = "violations" if found[0].is_violation else "no violations"
+        return _Found(record, f"no change between the ends: {ends} are {alike}")
+    [change] = record.changes
+    begins = not found[0].is_violation
+    first = "the first violation" if begins else "the first without a violation"
+    return _Found(record, f"{first} is {change.after}, after {change.before}")
 
 
 def _subject(
@@ -153,16 +226,17 @@ def _subject(
     )
 
 
-def _lines(headline: str, releases: Sequence[AuditedRelease], confidence: str) -> list[str]:
-    """The conclusion, then a line for each release, and why some were not audited."""
-    table = [("release", "verdict", "bound", "training")]
-    for one in releases:
+def _lines(headline: str, record: Bisection) -> list[str]:
+    """The conclusion, then a line for each release, and why some have no verdict."""
+    table = [("release", "verdict", "bound", "time")]
+    for one in record.releases:
         numbers = ("", "")
-        if one.result is not None:
-            numbers = rounded_down(one.result.proved), duration(one.result.seconds)
-        table.append((one.version, one.ending, *numbers))
-    rows = [Row("bounds", f"each holds at {confidence} confidence by itself")]
-    rows += [Row("failed", f"{one.version}: {one.reason}") for one in releases if one.reason]
+        if one.verdict is not None and one.seconds is not None:
+            bound = "no limit" if one.proved is None else rounded_down(one.proved)
+            numbers = bound, duration(one.seconds)
+        table.append((one.version, one.verdict or "none", *numbers))
+    rows = [Row("bounds", f"each holds at {percent(record.confidence)} confidence by itself")]
+    rows += [Row("failed", f"{one.version}: {one.reason}") for one in record.releases if one.reason]
     return [*headed(headline, rows), "", *aligned(table, numeric={2, 3})]
 
 

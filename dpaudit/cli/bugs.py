@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import PanelledCommand
-from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
 from dpaudit.cli.lazy import SuggestingGroup
 from dpaudit.cli.panels import Panel, option
+from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted, duration, row_lines, wrapped
+
+if TYPE_CHECKING:
+    from dpaudit.bugs.bug import Bug
+    from dpaudit.bugs.run import BugEnding
 
 bugs = typer.Typer(
     cls=SuggestingGroup,
@@ -44,59 +50,101 @@ def listed(context: typer.Context) -> None:
             Row("note", bug.note),
         ]
         lines += ["", f"{bug.id}: {bug.status}", *row_lines(row for row in rows if row.fact)]
-    lines += ["", *row_lines([Row("next", "dpaudit bugs run ID proves one of them")])]
+    lines += [
+        "",
+        *row_lines([Row("next", "dpaudit bugs run ID proves one of them, --all proves all")]),
+    ]
     results().print("\n".join(lines))
 
 
 @bugs.command("run", cls=PanelledCommand)
 @guarded
 def run(
-    name: Annotated[
-        str, typer.Argument(metavar="ID", help="Bug (see `dpaudit bugs`).", show_default=False)
-    ],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Bugs (see `dpaudit bugs`).", show_default=False),
+    ] = None,
+    every: Annotated[
+        bool, option("--all", help="Run every proved bug.", panel=Panel.INPUT)
+    ] = False,
+    black_box: Annotated[
+        bool,
+        option(
+            "--black-box", help="Audit both sides even if replays decide.", panel=Panel.MORE_AUDITS
+        ),
+    ] = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     out: Annotated[
-        Path | None,
+        Path,
         option(
             metavar="DIR",
-            help="Folder to keep both runs in. Default: none is kept.",
-            shown=False,
+            help="Folder of results, one ID.json each; what is there is not run again.",
             panel=Panel.OUTPUT,
         ),
-    ] = None,
+    ] = Path("runs/bugs"),
     quiet: options.Quiet = False,
 ) -> None:
-    """Audits a broken release and its twin without the bug.
+    """Replays broken releases and their twins without the bug.
 
-    Creates the environment first. The exit code is 0 if the broken release is proved to violate
-    its claim and no violation of the twin is found, else 1.
+    Creates the environments first. Where replays do not decide, both sides are audited from their
+    rows. The exit code is 0 if each broken release is proved to violate its claim and no violation
+    of a twin is found, 3 if one could not be run, else 1.
     """
     from dpaudit.auditing.progress_bar import ConsoleProgress
-    from dpaudit.bugs.bug import bug_named
-    from dpaudit.bugs.run import SIDES, run_bug
-    from dpaudit.results.sentences import headline
+    from dpaudit.bugs.run import BugRun, run_bugs
 
-    bug, errors = bug_named(name), messages()
-    with ConsoleProgress(errors, quiet=quiet) as progress:
-        sides = run_bug(
-            bug,
-            seed=seed,
-            jobs=jobs,
-            out=out,
-            on_step=(lambda step: None) if quiet else errors.print,
-            on_progress=progress,
-        )
-    good = all(side.as_expected for side in sides)
-    found = "AS EXPECTED" if good else "NOT AS EXPECTED"
+    chosen, errors = _chosen(names or [], every=every), messages()
+    endings = []
+    with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
+        how = BugRun(out, black_box=black_box, seed=seed, jobs=jobs, on_progress=progress)
+        if not quiet:
+            how = how._replace(on_step=errors.print)
+        for ending in run_bugs(chosen, how):
+            endings.append(ending)
+            if not quiet or len(chosen) == 1:
+                results().print("\n".join(_ending_lines(ending)) + "\n" * (len(chosen) > 1))
+    proved = sum(one.outcome is not None and one.outcome.is_proved for one in endings)
+    failed = sum(one.outcome is None for one in endings)
+    if len(endings) > 1:
+        seconds = sum(one.seconds for one in endings)
+        text = f"{proved} of {counted(len(endings), 'bug')} proved in {duration(seconds)}"
+        text += f"; {failed} could not be run" if failed else ""
+        results().print("\n".join(wrapped(f"BUGS  {text}")))
+    if proved == len(endings):
+        raise typer.Exit(ExitCode.PASS)
+    only_failed = proved + failed == len(endings)
+    raise typer.Exit(ExitCode.INCONCLUSIVE if only_failed else ExitCode.VIOLATION)
+
+
+def _chosen(names: Sequence[str], *, every: bool) -> list[Bug]:
+    """The bugs to run.
+
+    Raises:
+        SettingsError: If none is named, or some are although all are to run.
+    """
+    from dpaudit.bugs.bug import Status, bug_named, known_bugs
+
+    if every == bool(names):
+        raise SettingsError("name bugs to run, or give `all` alone; `dpaudit bugs` lists them")
+    if not every:
+        return [bug_named(name) for name in names]
+    return [bug for bug in known_bugs().values() if bug.status is Status.PROVED]
+
+
+def _ending_lines(ending: BugEnding) -> list[str]:
+    """What was found of one bug."""
+    bug, outcome = ending.bug, ending.outcome
+    if outcome is None:
+        return wrapped(f"NOT RUN  {bug.id}: {ending.reason}", rest="  ")
+    found = "PROVED" if outcome.is_proved else "NOT PROVED"
     lines = wrapped(f"{found}  {bug.id}: {bug.flaw}", rest="  ")
-    for side in sides:
+    for name, side in outcome.sides():
         rows = [
-            Row(side.name, side.account),
-            Row("verdict", headline(side.result)),
-            Row("expected", "" if side.as_expected else str(SIDES[side.name])),
+            Row(name, side.account),
+            Row("replay", side.replay.text),
+            Row("rows", "" if side.audit is None else side.audit.text),
             Row("time", duration(side.seconds)),
         ]
         lines += ["", *row_lines(row for row in rows if row.fact)]
-    results().print("\n".join(lines))
-    raise typer.Exit(ExitCode.PASS if good else ExitCode.VIOLATION)
+    return lines

@@ -173,18 +173,51 @@ def replays_of(
     if are_several(data):
         raise SettingsError("a replay is of one table, and several are given: `data` must be one")
     table = audited_table(data, schema, audit_settings(**settings))
-    say = on_progress or (lambda line: None)
-    first, *_ = specs = list(_candidates(generator, table, settings, targets))
-    replay_guarantee(first.claim)  # refused before a process starts
+    specs = list(_candidates(generator, table, settings, targets))
+
+    def setting(worlds: Worlds, spec: TwoWorldSpec) -> ReplaySetting:
+        say = on_progress or (lambda line: None)
+        return ReplaySetting(worlds, spec, public_coins, samplers, hand_over, say)
+
+    yield from _records(specs, seeds, setting, replays=replays, samplers=samplers)
+
+
+def replay_of(spec: TwoWorldSpec, *, replays: int = REPLAYS) -> ReplayRecord:
+    """As `replay`, of an audit that is complete and validated.
+
+    Args:
+        spec: The audit.
+        replays: As for `replay`.
+
+    Returns:
+        What was found.
+
+    Raises:
+        InputError: If the claim cannot be replayed.
+        ReplayError: As `replay`.
+    """
+    return next(_records([spec], [spec.settings.seed], ReplaySetting, replays=replays, samplers=()))
+
+
+def _records(
+    specs: Sequence[TwoWorldSpec],
+    seeds: Sequence[int],
+    setting: Callable[[Worlds, TwoWorldSpec], ReplaySetting],
+    *,
+    replays: int,
+    samplers: Sequence[Mapping[str, Any]],
+) -> Iterator[ReplayRecord]:
+    """One record for each seed, of the worst of some records."""
+    replay_guarantee(specs[0].claim)  # refused before a process starts
     listed = json.dumps([dict(one) for one in samplers])
-    with started_as(first) as start, opened_worlds(start, samplers=listed) as worlds:
+    with started_as(specs[0]) as start, opened_worlds(start, samplers=listed) as worlds:
         for seed in seeds:
             started = time.monotonic()
             worlds.rng = streams(seed)
             seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
+            say = setting(worlds, seeded[0]).say
             spec = seeded[0] if len(seeded) == 1 else _worst(worlds, seeded, say)
-            setting = ReplaySetting(worlds, spec, public_coins, samplers, hand_over, say)
-            yield _replayed(setting, replays, started)
+            yield _replayed(setting(worlds, spec), replays, started)
 
 
 def _candidates(

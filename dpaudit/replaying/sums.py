@@ -62,7 +62,7 @@ def settled(transcript: Transcript) -> Transcript:
     known: list[IntArray] = []
     for steps, sums in _groups(transcript):
         made = _separate(steps, sums, transcript)
-        if made is None:
+        if made is None and steps:  # none if no answer has noise
             made = _projected(steps, sums, transcript)
         if made is None:
             left += steps
@@ -98,6 +98,7 @@ def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Deri
         if isinstance(record, Derived)
         for ids, _ in record.parents
         for other in np.unique(owner[numbers_of(ids)[numbers_of(ids) >= 0]])
+        if other >= 0  # answers without noise, of a scale of 0, are no step's
     ]
     links = np.asarray(edges, dtype=int).reshape(-1, 2).T
     graph = coo_array((np.ones(links.shape[1]), links), shape=(len(records),) * 2)

@@ -1,4 +1,4 @@
-"""Every bug of the corpus that has a case: the broken release and its twin, audited.
+"""Every bug of the corpus that is proved: the broken release and its twin, replayed and audited.
 
 Usage: python -m reports.bugs.run [ID ...]   (about 40 minutes on two cores; resumes)
 
@@ -8,88 +8,70 @@ not there yet; their making is not timed.
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from dpaudit.bugs.bug import Bug, known_bugs
-from dpaudit.bugs.run import Side, run_bug
-from dpaudit.plugins.protocols import World
-from dpaudit.versions import versions
+from dpaudit.bugs.bug import Bug, Status, known_bugs
+from dpaudit.bugs.outcome import BugOutcome, SideFound
+from dpaudit.bugs.run import BugRun, run_bugs
+from dpaudit.results.verdict import Verdict
 from reports import markdown
-from reports.command import StudyParser, start, write_json
+from reports.command import StudyParser, start
 
-HEADS = (
-    "bug",
-    "audited",
-    "models",
-    "claimed",
-    "proved",
-    "provable",
-    "verdict",
-    "seconds",
-)
+HEADS = ("bug", "what ran", "claim", "replay", "proved", "fits", "rows", "proved of", "seconds")
 QUICK_MODELS = 20
 
 
 def main(given: Sequence[str] | None = None) -> None:
     """Runs the bugs that the results lack; writes the page's table if they are its own."""
-    bugs = {name: bug for name, bug in known_bugs().items() if bug.case is not None}
+    bugs = {name: bug for name, bug in known_bugs().items() if bug.status is Status.PROVED}
     parser = StudyParser(__file__, __doc__, parts=tuple(bugs), has_jobs=True)
     run = parser.run_of(parser.parse_args(given))
-    for name in run.parts:
-        path = run.out / f"{name}.json"
-        if not path.exists():
-            bug = _quick(bugs[name]) if run.quick else bugs[name]
-            sides = run_bug(bug, jobs=run.jobs, on_step=_say)
-            document = {"id": name, "versions": versions(), "sides": [_side(of) for of in sides]}
-            write_json(path, document)
-            _say(f"{name}: {', '.join(of.result.verdict for of in sides)}")
+    chosen = [_quick(bugs[name]) if run.quick else bugs[name] for name in run.parts]
+    how = BugRun(run.out, black_box=True, keeps_folders=False, jobs=run.jobs, on_step=_say)
+    for ending in run_bugs(chosen, how):
+        _say(
+            ending.reason
+            or ("proved" if ending.outcome and ending.outcome.is_proved else "NOT PROVED")
+        )
     found = [run.out / f"{name}.json" for name in bugs]
-    done = [json.loads(path.read_text()) for path in found if path.exists()]
+    loaded = (BugOutcome.load(path) for path in found if path.exists())
+    done = [one for one in loaded if one.is_whole]
     if run.is_whole:
         markdown.replace_table(run.home / "README.md", page(done))
 
 
-def page(done: Sequence[Mapping[str, Any]]) -> str:
+def page(done: Sequence[BugOutcome]) -> str:
     """The results as a Markdown table."""
     return markdown.table(HEADS, [row for one in done for row in _rows(one)])
 
 
-def _rows(one: Mapping[str, Any]) -> list[Sequence[object]]:
+def _rows(one: BugOutcome) -> list[Sequence[object]]:
+    claim = f"{one.claim.value:g}"
     return [
-        (
-            f"`{one['id']}`" if side["name"] == "broken" else "",
-            side["account"],
-            side["models"],
-            f"{side['claimed']:g}",
-            markdown.number(side["proved"]),
-            markdown.number(side["provable"]),
-            side["verdict"] + ("" if side["as_expected"] else " (not as expected)"),
-            f"{side['seconds']:.0f}",
-        )
-        for side in one["sides"]
+        (f"`{one.id}`" if name == "broken" else "", side.account, claim, *_found(side))
+        for name, side in one.sides()
     ]
 
 
-def _side(side: Side) -> dict[str, Any]:
-    result = side.result
-    return {
-        "name": side.name,
-        "account": side.account,
-        "verdict": result.verdict.value,
-        "as_expected": side.as_expected,
-        "claimed": result.claimed_epsilon,
-        "delta": getattr(result.claim, "delta", None),
-        "neighbours": result.claim.neighbours.value,
-        "proved": result.proved,
-        "provable": result.max_provable_epsilon,
-        "models": sum(result.shadow_models.values()),
-        "failed": {world.value: result.failures.get(world, 0) for world in World},
-        "seconds": round(side.seconds, 1),
-    }
+def _found(side: SideFound) -> tuple[str, ...]:
+    replay, audit = side.replay, side.audit
+    assert audit is not None
+    return (
+        replay.verdict or "–",
+        _replayed(replay.verdict, replay.proved),
+        str(replay.fits),
+        audit.verdict,
+        f"{markdown.number(audit.proved)} of {markdown.number(audit.provable)}",
+        f"{replay.seconds:.0f} + {audit.seconds:.0f}",
+    )
+
+
+def _replayed(verdict: Verdict | None, proved: float | None) -> str:
+    if verdict is None:
+        return "–"
+    return "no limit" if proved is None else markdown.number(proved)
 
 
 def _quick(bug: Bug) -> Bug:

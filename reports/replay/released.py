@@ -116,18 +116,28 @@ def stopped_after(minutes: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def released_case(setting: Setting, folder: Path | None, *, quick: bool) -> dict[str, Any]:
-    """What a replay says of a method; the error where it cannot be replayed."""
+def released_case(
+    setting: Setting, folder: Path | None, *, quick: bool = False, release: str = ""
+) -> dict[str, Any]:
+    """What a replay says of a method; the error where it cannot be replayed.
+
+    Args:
+        setting: The method.
+        folder: The folder of public tables.
+        quick: Whether to count one replay only.
+        release: The library's release; the pinned one if empty.
+    """
     case = CASES.get(setting.method, Case())
     found: dict[str, Any] = {"method": str(setting), "records": case.records, "date": today()}
     names = COLUMNS.get(setting.method, SCHEMA.names)
     schema = Schema(columns=tuple(one for one in SCHEMA.columns if one.name in names))
     table = pd.read_csv(table_file("adult", folder))[list(schema.names)]
     claim: Mapping[str, Any] = case.claim
+    library, _, method = setting.method.partition(":")
     try:
         with stopped_after(MINUTES):
             record = replay(
-                setting.method,
+                f"{library}@{release}:{method}" if release else setting.method,
                 table.head(case.records),
                 schema=schema,
                 replays=1 if quick else COUNTED[setting.method],

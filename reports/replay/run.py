@@ -7,9 +7,8 @@ their claims (20 minutes). `planted`: faults in code that a library could have, 
 minutes). `six`: the published PATE-GANs (a few minutes). `own`: this project's generators (a
 quarter of an hour). `released`: every method of the libraries
 that have an environment (`dpaudit env create LIBRARY`; hours, most of them fits; needs --data).
-`corpus`: real bugs of released software and their twins (an hour). `reproduced`: what short scripts
-for maintainers print in the same environments (a minute). Each writes results/PART.json after every
-case; the tables of README.md are made from all.
+`reproduced`: what short scripts for maintainers print in the same environments (a minute). Each
+writes results/PART.json after every case; the tables of README.md are made from all.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from dpaudit.replaying.run import replays_of
 from dpaudit.versions import versions
 from reports import markdown
 from reports.command import StudyParser, start, write_json
-from reports.replay.corpus import bug_case, bug_sides
 from reports.replay.mechanisms import MECHANISMS, SCHEMA, Mechanism, table
 from reports.replay.own import GENERATORS, own_case, own_table
 from reports.replay.planted import FAULTS, Fault, Planted, lines_of
@@ -43,7 +41,7 @@ from reports.third_party.run import TABLES
 WHOLE: Final = 60
 """Whole replays of each mechanism."""
 QUICK: Final = 2
-PARTS: Final = ("honest", "planted", "six", "own", "released", "corpus", "reproduced")
+PARTS: Final = ("honest", "planted", "six", "own", "released", "reproduced")
 COUNTED: Final = 20
 CLOSE: Final = 0.05
 """How far from the claim, as a share of it, a computed epsilon still counts as at it."""
@@ -113,7 +111,6 @@ def page(results: Path) -> str:
         "six": six_table,
         "own": own_table,
         "released": released_table,
-        "corpus": released_table,
         "reproduced": reproduced_table,
     }
     files = {part: results / f"{part}.json" for part in made}
@@ -238,7 +235,6 @@ def main(given: Sequence[str] | None = None) -> None:
         "released": {
             str(one): partial(released_case, one, run.data, quick=run.quick) for one in SETTINGS
         },
-        "corpus": {str(one): partial(bug_case, one) for one in bug_sides()},
         "reproduced": {name: partial(reproduced, name) for name in SCRIPTS},
     }
     for part in run.parts:

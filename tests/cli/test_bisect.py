@@ -8,13 +8,21 @@ import sys
 import venv
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.auditing import bisection
-from dpaudit.auditing.bisection import AuditedRelease, gravest_verdict, verdict_changes
+from dpaudit.auditing.bisection import (
+    AuditedRelease,
+    Bisection,
+    ChangedBetween,
+    gravest_verdict,
+    verdict_changes,
+)
 from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.bugs.bug import Bug, Case, Release, Status
 from dpaudit.cli.bisect import _conclusion, _lines
@@ -26,12 +34,14 @@ from dpaudit.external.libraries import Library
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load
+from dpaudit.replaying.bisection import ReplayedRelease, bisection_of, search_releases
+from dpaudit.replaying.record import ReplayRecord
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import rng_of
 from samples import QUICK_ATTACKS
-from toy_library import RELEASES, registered, toy_index, toy_library
+from toy_library import RELEASES, registered, toy_index, toy_library, with_numpy
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SCHEMA = Schema(
@@ -78,6 +88,7 @@ def by_hand(environment: Environment, **_: object) -> object:
         (folder / PINS).write_text("\n".join(environment.requirements))
         marker = {"python": platform.python_version(), "packages": {"toylib": release}}
         (folder / MARKER).write_text(json.dumps(marker))
+        with_numpy(folder)
     return environment.built
 
 
@@ -100,11 +111,11 @@ def test_the_release_that_stopped_leaking_is_found(
     said, table = first.stdout.rsplit("\n\n", 1)
     head, *rows = table.splitlines()
     assert said.startswith("BISECT  the verdict changes between 1.1 (violation) and 1.2 (")
-    assert head.split() == ["release", "verdict", "bound", "training"]
+    assert head.split() == ["release", "verdict", "bound", "time"]
     assert [row.split()[:2] for row in rows] == [
         ["1.1", "violation"],
         ["1.2", "consistent"],
-        ["1.3", "not"],
+        ["1.3", "none"],
     ]
     assert "pip finds no lost_library" in " ".join(said.split())
     assert "\nbounds    each holds at 95 % confidence by itself\nfailed    1.3: " in said
@@ -259,11 +270,76 @@ def test_what_is_said_of_releases(record_of: Callable[..., AuditRecord]) -> None
     assert _conclusion(made(good, good)) == "the verdict never changes: consistent"
     assert _conclusion(made(None, good)) == "only one release was audited: consistent"
     assert _conclusion(made(None)) == "no release could be audited"
-    lines = _lines("BISECT  changed", some, "95 %")
+    lines = _lines("BISECT  changed", Bisection.of("toylib", some, confidence=0.95))
     assert lines[0] == "BISECT  changed"
     assert "failed    1.1: it cannot be installed" in lines
-    assert "1.1      not audited" in lines
-    assert gravest_verdict(some) is Verdict.VIOLATION
-    assert gravest_verdict(made(good, None)) is Verdict.INCONCLUSIVE
-    assert gravest_verdict(made(good, unknown)) is Verdict.INCONCLUSIVE
-    assert gravest_verdict(made(good, good)) is Verdict.CONSISTENT
+    assert "1.1      none" in lines
+
+    def gravest(*verdicts: str | None) -> Verdict:
+        return gravest_verdict([one.outcome for one in made(*verdicts)])
+
+    assert gravest(bad, None, good, good, bad) is Verdict.VIOLATION
+    assert gravest(good, None) is Verdict.INCONCLUSIVE
+    assert gravest(good, unknown) is Verdict.INCONCLUSIVE
+    assert gravest(good, good) is Verdict.CONSISTENT
+
+
+def replayed(version: str, verdict: str | None) -> ReplayedRelease:
+    if verdict is None:
+        return ReplayedRelease(version, None, "it cannot be installed")
+    record = SimpleNamespace(verdict=Verdict(verdict), proved=None, seconds=2.0)
+    return ReplayedRelease(version, cast(ReplayRecord, record))
+
+
+@pytest.mark.parametrize("failing", [set(), {4}, {3, 4, 5}, {1, 2, 3, 4, 5, 6, 7, 8}])
+@pytest.mark.parametrize("first", range(1, 10))
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_binary_search_finds_the_first_release_that_differs(
+    *, begins: bool, first: int, failing: set[int]
+) -> None:
+    order = [f"1.{place}" for place in range(10)]
+
+    def verdict(place: int) -> str | None:
+        if place in failing:
+            return None
+        return "violation" if (place >= first) is begins else "consistent"
+
+    asked = []
+
+    def replay(version: str) -> ReplayedRelease:
+        asked.append(version)
+        return replayed(version, verdict(order.index(version)))
+
+    found = list(search_releases(order, replay))
+    assert len(asked) == len(set(asked)) <= 6 + len(failing)
+    record = bisection_of("toylib", found, order=order, confidence=0.95)
+    last_before = max(place for place in range(first) if place not in failing)
+    first_after = min(place for place in range(first, 10) if place not in failing)
+    assert record.changes == (ChangedBetween(order[last_before], order[first_after]),)
+    assert [one.version for one in record.releases] == sorted(asked)
+
+
+def test_a_binary_search_needs_both_ends() -> None:
+    asked = list(search_releases(["1", "2", "3"], lambda version: replayed(version, "violation")))
+    assert [one.version for one in asked] == ["1", "3"]
+    assert len(list(search_releases(["1"], lambda version: replayed(version, "violation")))) == 1
+    with pytest.raises(RegistryError, match="1, an end of `versions`, cannot be replayed: it can"):
+        list(search_releases(["1", "2"], lambda version: replayed(version, None)))
+
+
+@pytest.mark.ci
+def test_a_release_is_found_by_replay(
+    toy: Library, files: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaudit.replaying.bisection.create_environment", by_hand)
+    monkeypatch.setattr(environments, "_offered", lambda *_, **__: (*RELEASES, "1.3"))
+    words = ("toy:rows", "--replay", *files, "--target", "row:7")
+    found = bisect(*words, "--versions", "..1.2", "--json")
+    assert found.exit_code == 1, found.output
+    document = json.loads(found.stdout)
+    assert document["changes"] == [{"before": "1.1", "after": "1.2"}]
+    same = bisect(*words, "--versions", "1.0..1.1", "-q")
+    assert same.stdout == "BISECT  no change between the ends: 1.0 and 1.1 are violations\n"
+    broken = bisect(*words, "--versions", "1.2..1.3", "-q")
+    assert broken.exit_code == 2
+    assert broken.stderr.startswith("error: 1.3, an end of --versions, cannot be replayed: pip fin")

@@ -408,3 +408,23 @@ def test_where_the_worlds_part_the_loss_is_infinite_but_where_replay_alone_ends(
         loss, weight = measured(Transcript(parting=parting, log_weight=-1.5), base)
         ends_alone = kind in (PartKind.FAILURE, PartKind.UNFOLLOWED)
         assert (loss, weight) == (0.0 if ends_alone else np.inf, -1.5)
+
+
+def test_sums_of_answers_without_noise_stay_as_they_are() -> None:
+    one = np.ones(1)
+
+    def sum_of(number: float, *parents: float) -> Derived:
+        return Derived(
+            ids=np.array([number]),
+            parents=tuple((np.array([parent]), one) for parent in parents),
+            offset=np.zeros(1),
+            noise=(),
+            value=np.array([5.0]),
+        )
+
+    noisy = [noisy_step([3], [2], [4.0], laws.Laplace(one))]  # number 0; 1 and 2 have no noise
+    alone, partly = sum_of(3.0, 1.0, 2.0), sum_of(4.0, 0.0, 1.0)
+    transcript = Transcript(noisy=noisy, derived=[alone], released=[np.array([0])])
+    assert settled(transcript) is transcript
+    transcript = Transcript(noisy=noisy, derived=[partly], released=[np.array([4])])
+    assert settled(transcript).noisy == noisy

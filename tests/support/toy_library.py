@@ -8,6 +8,7 @@ import zipfile
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dpaudit.plugins.registry as registry
@@ -103,3 +104,10 @@ def registered(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
         return EntryPoints([*found(**chosen), *EntryPoints([entry]).select(**chosen)])
 
     monkeypatch.setattr(registry, "entry_points", entry_points)
+
+
+def with_numpy(environment: Path) -> None:
+    """Lets an environment of the same Python import numpy, which a replay needs, from this one."""
+    [packages] = environment.glob("lib/python*/site-packages")
+    for name in ("numpy", "numpy.libs"):
+        (packages / name).symlink_to(Path(np.__file__).parents[1] / name)

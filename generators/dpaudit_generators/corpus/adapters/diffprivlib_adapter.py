@@ -9,13 +9,18 @@ from diffprivlib import models, tools
 
 
 class Drawn:
-    """The output of a fitted model is drawn once, in training; `sample` writes it as rows."""
+    """The output of a fitted model is drawn once, in training; `sample` writes it as rows.
+
+    Noise of means is scaled with the number of records, which is thereby public: one is replaced.
+    """
+
+    neighbours = "replace-one"
 
     def __init__(self, *, schema, epsilon=1.0):
         self.columns = schema["columns"]
         self.names = [column["name"] for column in self.columns]
         self.epsilon = epsilon
-        self.claim = {"epsilon": epsilon, "neighbours": "replace-one"}
+        self.claim = {"epsilon": epsilon, "neighbours": self.neighbours}
 
     def bounds(self, names):
         chosen = [column for column in self.columns if column["name"] in names]
@@ -97,23 +102,29 @@ class Priors(Classes):
         return np.tile(self.model.class_prior_[which, np.newaxis], len(inputs))
 
 
-class DrawnKMeans(models.KMeans):
-    """K-means that draws the centre of an empty cluster at random, as noise alone would."""
+class Everywhere(np.ndarray):
+    """Labels that seem to have every cluster, also one without records."""
+
+    def __contains__(self, cluster):
+        return True
+
+
+class NoisyKMeans(models.KMeans):
+    """K-means that adds noise for every cluster: count and sums are 0 where there is no record."""
 
     def _update_centers(self, X, centers, labels, dims, total_iters, random_state):  # noqa: N803
-        lower, upper = self.bounds
-        empty = [cluster for cluster in range(self.n_clusters) if cluster not in labels]
-        for cluster in empty:
-            centers[cluster] = lower + (upper - lower) * random_state.random(dims)
+        labels = labels.view(Everywhere)
         return super()._update_centers(X, centers, labels, dims, total_iters, random_state)
 
 
 class Centres(Drawn):
     """Centres of two clusters."""
 
-    def __init__(self, *, schema, epsilon=1.0, drawn=False):
+    neighbours = "add-remove"  # its counts have noise for one record that comes or goes
+
+    def __init__(self, *, schema, epsilon=1.0, noisy=False):
         super().__init__(schema=schema, epsilon=epsilon)
-        self.kind = DrawnKMeans if drawn else models.KMeans
+        self.kind = NoisyKMeans if noisy else models.KMeans
 
     def fit(self, data, *, seed):
         self.model = self.kind(
@@ -149,6 +160,8 @@ class MeanOfPresent(Drawn):
 class Edges(Drawn):
     """The edges of a histogram's bins, which the library chooses itself, repeated."""
 
+    neighbours = "add-remove"  # its counts have noise for one record that comes or goes
+
     def __init__(self, *, schema, epsilon=1.0, bins="auto"):
         super().__init__(schema=schema, epsilon=epsilon)
         self.bins = bins
@@ -164,3 +177,40 @@ class Edges(Drawn):
 
     def sample(self, n, *, seed):
         return pd.DataFrame({self.names[0]: np.resize(self.edges, n)})
+
+
+class SumOfPresent(Drawn):
+    """The sum of a column's values, missing ones left out, repeated in every row."""
+
+    def __init__(self, *, schema, epsilon=1.0, filled=False):
+        super().__init__(schema=schema, epsilon=epsilon)
+        self.filled = filled
+
+    def fit(self, data, *, seed):
+        (name,) = self.names
+        lower, upper = (side[0] for side in self.bounds([name]))
+        values = data[name].to_numpy(float)
+        if self.filled:  # missing values count as the lower bound
+            values = np.nan_to_num(values, nan=lower)
+        self.value = tools.nansum(
+            values, epsilon=self.epsilon, bounds=(lower, upper), random_state=seed
+        )
+        return self
+
+    def sample(self, n, *, seed):
+        return pd.DataFrame({self.names[0]: [self.value] * n})
+
+
+class Median(SumOfPresent):
+    """The median of a column, repeated in every row."""
+
+    def fit(self, data, *, seed):
+        (name,) = self.names
+        lower, upper = (side[0] for side in self.bounds([name]))
+        values = data[name].to_numpy(float)
+        if self.filled:
+            values = np.nan_to_num(values, nan=lower)
+        self.value = tools.median(
+            values, epsilon=self.epsilon, bounds=(lower, upper), random_state=seed
+        )
+        return self

@@ -19,7 +19,7 @@ class Synthesis:
     def __init__(self, *, schema, epsilon=1.0):
         self.columns = schema["columns"]
         self.epsilon = epsilon
-        self.claim = {"epsilon": epsilon, "delta": self.delta}
+        self.claim = {"epsilon": epsilon, "delta": self.delta, "neighbours": "replace-one"}
 
     def fit(self, data, *, seed):
         np.random.seed(seed)
