@@ -109,7 +109,9 @@ class LinkedTables(Schema):
         if self.unit is None:
             object.__setattr__(self, "unit", own)
         elif self.unit.column != own.column:
-            raise SchemaError(f"the unit is {own.column}, to which all rows lead, not {self.unit}")
+            raise SchemaError(
+                f"the unit is {own.column}, to which all rows lead, not {self.unit.column}"
+            )
         super().__post_init__()
 
     @staticmethod
