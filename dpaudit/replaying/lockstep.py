@@ -828,11 +828,15 @@ class _Match:
         return value, moved, log_weight
 
     def _far_out(self, noise: FloatArray, known: tuple[NoiseLaw, NoiseLaw]) -> FloatArray:
-        """The noise, in the order's tails where it is wider in the base world."""
+        """The noise, in the order's upper tails where it is wider in the base world.
+
+        Numbers that are too small are often clipped, and then show no longer.
+        """
         if self.order.tails == 1.0:
             return noise
         own, other = known if self.order.base is WORLDS[0] else known[::-1]
-        return np.where(own.scale > other.scale, own.stretched(noise, self.order.tails), noise)
+        tail = own.stretched(np.abs(noise), self.order.tails)
+        return np.where(own.scale > other.scale, tail, noise)
 
     def _given(self, key: Question, size: int) -> Any:
         """The answer that the order has for a question; None if it has none of this size.

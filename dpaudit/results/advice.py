@@ -96,7 +96,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         )
     if result.data.tables:
         return NextStep(
-            "Find out why: the features above name the tables that show it. A replay and explain "
+            "Find out why: the features that leak name their tables. A replay and explain "
             "take one table.",
             "",
         )
