@@ -50,12 +50,6 @@ _WIDENED: Final = (1.0, 10.0, 1.0, 30.0)
 
 A rare outcome, such as another winner of a noisy maximum, may have the largest loss.
 """
-_TAILS: Final = 4.0
-"""For a claim without delta: how far out noise is drawn that is wider in the world drawn from.
-
-The loss of the law with the larger tails has no limit. Still farther out, clipping and shares hide
-what else such answers have an influence on.
-"""
 
 
 class DrawPlan(NamedTuple):
@@ -86,11 +80,6 @@ class DrawPlan(NamedTuple):
     def widened_in(self, number: int) -> float:
         """As in `lockstep.Order`, of a counted replay."""
         return _WIDENED[number // 2 % len(_WIDENED)] if self.in_turn else 1.0
-
-    @property
-    def tails(self) -> float:
-        """As in `lockstep.Order`."""
-        return _TAILS if self.in_turn else 1.0
 
 
 def measured(

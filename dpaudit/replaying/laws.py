@@ -100,11 +100,8 @@ class NoiseLaw(ABC):
 
     def widened(self, times: float, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Noise that is this many times as wide, where the law allows it."""
-        return self.stretched(self.sample(rng, shape), times)
-
-    def stretched(self, noise: FloatArray, times: float) -> FloatArray:
-        """Noise that is this many times as far from 0, where the law allows it."""
-        return np.where(np.isfinite(self.log_density(times * noise)), times * noise, noise)
+        value = self.sample(rng, shape)
+        return np.where(np.isfinite(self.log_density(times * value)), times * value, value)
 
     def element(self, place: int, size: int) -> NoiseLaw:
         """The law of one element."""

@@ -91,8 +91,6 @@ class Order(NamedTuple):
         tilt: How far they are moved towards where the worlds differ most; 0 for not at all.
         widened: Replaces the tilt of noise: how many times as wide it is. For claims without delta,
             which a transcript refutes however rare it is. The weight is then unknown.
-        tails: How many times as far from 0 noise is, after the tilt, where it is wider in the world
-            drawn from than in the other; for claims without delta, too.
         steering: Replaces the tilt for answers of sub-samples: moves them by the loss so far.
         coins: Which of the replay's coins both worlds share.
         nudged: Lines of noise, or questions, whose answers are slightly changed in world "out", to
@@ -118,7 +116,6 @@ class Order(NamedTuple):
     base: World = World.IN
     tilt: float = 0.0
     widened: float = 1.0
-    tails: float = 1.0
     steering: Steering | None = None
     coins: int = 0
     nudged: frozenset[Site | Question] = frozenset()
@@ -821,22 +818,11 @@ class _Match:
                 shift = before.shift
             shift = shift if base == 0 else -shift
             made = known[base].drawn(shift, tilt, self._rng)
-            value, moved = before[base] + self._far_out(made.value, known), tilt * shift
+            value, moved = before[base] + made.value, tilt * shift
             log_weight = float(np.sum(made.log_weights))
         self.transcript.log_weight += log_weight
         self.transcript.given[key] = value
         return value, moved, log_weight
-
-    def _far_out(self, noise: FloatArray, known: tuple[NoiseLaw, NoiseLaw]) -> FloatArray:
-        """The noise, in the order's upper tails where it is wider in the base world.
-
-        Numbers that are too small are often clipped, and then show no longer.
-        """
-        if self.order.tails == 1.0:
-            return noise
-        own, other = known if self.order.base is WORLDS[0] else known[::-1]
-        tail = own.stretched(np.abs(noise), self.order.tails)
-        return np.where(own.scale > other.scale, tail, noise)
 
     def _given(self, key: Question, size: int) -> Any:
         """The answer that the order has for a question; None if it has none of this size.
@@ -1128,11 +1114,10 @@ class _Match:
                 for old, factor, own in zip(one_step.before, factors, by, strict=True)
             )
         )
-        # noise and weight stay the same, but for claims without delta, which need no weight: the
-        # answer is the product in the base world
+        # noise and weight stay the same: the answer is the product in the base world
         base = WORLDS.index(self.order.base)
-        noise = (one_step.answer - one_step.before[base])[places] * factors[base]
-        value = self._far_out(noise, known) + before[base]
+        noise = (one_step.answer - one_step.before[base])[places]
+        value = noise * factors[base] + before[base]
         self._next = inside["first"]
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
         self._depends()

@@ -378,7 +378,6 @@ def _counted(
             plan.base_of(number),
             plan.tilt,
             plan.widened_in(number),
-            tails=plan.tails,
             steering=plan.steering,
             kept=found.kept,
             along=plan.along,
