@@ -195,6 +195,7 @@ def test_features_are_named_by_their_table_and_keys_are_none() -> None:
     assert not {"patients.id", "visits.patient_id"} & columns
 
 
+@pytest.mark.ci
 def test_an_identifier_that_is_released_as_it_is_shows() -> None:
     """It gives no rows of the table, but the attacked patient's own number."""
 
@@ -308,6 +309,7 @@ def test_a_generator_that_trains_many_models_on_one_table_is_refused() -> None:
         spec_of(Many())
 
 
+@pytest.mark.ci
 def test_explain_takes_audits_of_one_table(tmp_path: Path) -> None:
     files = []
     for name, table in hospital(0).items():
@@ -321,6 +323,7 @@ def test_explain_takes_audits_of_one_table(tmp_path: Path) -> None:
         explain(tmp_path / "run")
 
 
+@pytest.mark.ci
 def test_an_audit_of_tables_is_sequential_too_and_pickles() -> None:
     spec = spec_of(LEAKS["busiest"]())
     assert pickled(spec.game, name="the game")

@@ -83,6 +83,7 @@ def test_some_units_have_a_coin_and_the_others_are_in_train() -> None:
     assert audited(anywhere(600, 3), parts).rows.coins == 40
 
 
+@pytest.mark.ci
 def test_coins_of_units_are_fair_and_independent() -> None:
     table = visits(patients=20, rows=2)
     dealt = np.array(
@@ -157,7 +158,8 @@ def test_an_honest_release_is_not_flagged() -> None:
 
 # Of 5 % of the releases more are flagged with probability below 0.05.
 @pytest.mark.parametrize(
-    ("releases", "most"), [(40, 4), pytest.param(400, 28, marks=pytest.mark.slow)]
+    ("releases", "most"),
+    [pytest.param(40, 4, marks=pytest.mark.ci), pytest.param(400, 28, marks=pytest.mark.slow)],
 )
 def test_randomised_response_per_patient_is_not_flagged(releases: int, most: int) -> None:
     """Exactly epsilon per patient; each patient has a town."""
@@ -188,7 +190,8 @@ def test_randomised_response_per_patient_is_not_flagged(releases: int, most: int
 
 
 @pytest.mark.parametrize(
-    ("releases", "most"), [(20, 4), pytest.param(200, 16, marks=pytest.mark.slow)]
+    ("releases", "most"),
+    [pytest.param(20, 4, marks=pytest.mark.ci), pytest.param(200, 16, marks=pytest.mark.slow)],
 )
 def test_releases_without_a_leak_prove_nothing(releases: int, most: int) -> None:
     """Rows of a patient are alike, so tests that took them as independent would alarm."""

@@ -59,6 +59,7 @@ def test_a_coin_includes_all_rows_of_a_unit_or_none() -> None:
     assert not np.array_equal(spec.coins, other.coins)
 
 
+@pytest.mark.ci
 def test_coins_of_units_are_fair_and_independent() -> None:
     table = visits(rows=2)
     coins = np.array([spec_of(Suppressed(), table, seed=seed).coins[:6] for seed in range(400)])
