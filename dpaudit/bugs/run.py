@@ -78,13 +78,6 @@ class BugEnding(NamedTuple):
     reason: str = ""
     was_there: bool = False
 
-    @property
-    def seconds(self) -> float:
-        """Wall time of all that was run now."""
-        if self.outcome is None or self.was_there:
-            return 0.0
-        return sum(side.seconds for _, side in self.outcome.sides())
-
 
 def run_bugs(bugs: Sequence[Bug], run: BugRun) -> Iterator[BugEnding]:
     """Runs bugs one after another; what an earlier run has found is kept.

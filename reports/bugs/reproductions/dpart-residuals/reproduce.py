@@ -18,6 +18,4 @@ for own in (0.0, 1000.0):  # neighbouring tables: one value of 43 differs
         model = DPsynthpop(epsilon=1.0, bounds=bounds, methods={"x": method})
         model.fit(pd.DataFrame({"x": [0.0] * 40 + [own, *ENDS]}))
         found.append(method.sigma)
-    print(
-        f"own value {own:g}: the noisy spread is {min(found):.2f} to {max(found):.2f} in 20 fits"
-    )
+    print(f"own value {own:g}: the noisy spread is {min(found):.2f} to {max(found):.2f} in 20 fits")
