@@ -26,6 +26,7 @@ from dpaudit.external.libraries import Library
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import error_text
 from dpaudit.game.flight import OnProgress, ignore_progress
+from dpaudit.model.currencies import Claim
 from dpaudit.model.tables import load
 from dpaudit.replaying.run import replay
 from dpaudit.versions import today, versions
@@ -77,13 +78,6 @@ class BugEnding(NamedTuple):
     reason: str = ""
     was_there: bool = False
 
-    @property
-    def seconds(self) -> float:
-        """Wall time of all that was run now."""
-        if self.outcome is None or self.was_there:
-            return 0.0
-        return sum(side.seconds for _, side in self.outcome.sides())
-
 
 def run_bugs(bugs: Sequence[Bug], run: BugRun) -> Iterator[BugEnding]:
     """Runs bugs one after another; what an earlier run has found is kept.
@@ -129,12 +123,13 @@ def run_bug(bug: Bug, run: BugRun) -> BugEnding:
     for release in (case.broken, case.twin):
         create_environment(release.environment, on_step=run.on_step)
     if found is None:
+        first = _replayed(bug, case, case.broken, run)
         found = BugOutcome(
             id=bug.id,
             case=digest,
-            claim=_spec(case, _generator(bug, case, case.broken), run.seed).claim,
-            broken=_replayed(bug, case, case.broken, run),
-            twin=_replayed(bug, case, case.twin, run),
+            claim=first.claim,
+            broken=first.found,
+            twin=_replayed(bug, case, case.twin, run).found,
             versions=versions(),
             date=today(),
         )
@@ -195,13 +190,21 @@ def _generator(bug: Bug, case: Case, release: Release) -> WorkerGenerator:
     return library.generator(case.method, schema=schema, parameters=release.parameters)
 
 
-def _replayed(bug: Bug, case: Case, release: Release, run: BugRun) -> SideFound:
+class _Replayed(NamedTuple):
+    """What a replay found of one side, and the claim of that side."""
+
+    found: SideFound
+    claim: Claim
+
+
+def _replayed(bug: Bug, case: Case, release: Release, run: BugRun) -> _Replayed:
     run.on_step(f"replaying {release.account}")
     start = time.perf_counter()
     settings = {name: value for name, value in case.settings.items() if name in _OF_REPLAY}
+    generator = _generator(bug, case, release)
     try:
         record = replay(
-            _generator(bug, case, release),
+            generator,
             case.table,
             schema=case.schema,
             neighbours_file=case.neighbour,
@@ -210,9 +213,11 @@ def _replayed(bug: Bug, case: Case, release: Release, run: BugRun) -> SideFound:
             **settings,
         )
     except ReplayError as error:
-        seconds = time.perf_counter() - start
-        return SideFound(release.account, ReplayEvidence.none(error_text(error), seconds), None)
-    return SideFound(release.account, ReplayEvidence.of(record), None)
+        none = ReplayEvidence.none(error_text(error), time.perf_counter() - start)
+        claim = _spec(case, generator, run.seed).claim
+        return _Replayed(SideFound(release.account, none, None), claim)
+    found = SideFound(release.account, ReplayEvidence.of(record), None)
+    return _Replayed(found, record.claim)
 
 
 def _audited(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,7 +96,7 @@ def run(
     from dpaudit.bugs.run import BugRun, run_bugs
 
     chosen, errors = _chosen(names or [], every=every), messages()
-    endings = []
+    endings, start = [], time.monotonic()
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         how = BugRun(out, black_box=black_box, seed=seed, jobs=jobs, on_progress=progress)
         if not quiet:
@@ -107,7 +108,7 @@ def run(
     proved = sum(one.outcome is not None and one.outcome.is_proved for one in endings)
     failed = sum(one.outcome is None for one in endings)
     if len(endings) > 1:
-        seconds = sum(one.seconds for one in endings)
+        seconds = time.monotonic() - start
         text = f"{proved} of {counted(len(endings), 'bug')} proved in {duration(seconds)}"
         text += f"; {failed} could not be run" if failed else ""
         results().print("\n".join(wrapped(f"BUGS  {text}")))
