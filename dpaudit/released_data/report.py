@@ -66,7 +66,8 @@ def _controls(found: MembershipOutcome, noun: str) -> Iterator[str]:
     else:
         yield (
             "Null control passed: between two halves of the hold-out, where there is nothing to "
-            f"find, the same test finds nothing (p {p_text(found.phantom_p_value)})."
+            f"find, the same test finds nothing (p {p_text(found.phantom_p_value)}, above its "
+            f"threshold of {CONTROL_LEVEL:g})."
             if found.phantom_p_value > CONTROL_LEVEL
             else "Null control FAILED: the same test distinguishes two halves of the hold-out, "
             f"where there is nothing to find (p {p_text(found.phantom_p_value)})."
