@@ -169,6 +169,12 @@ def judged(
     perfect = right == scored and math.isclose(best.proved, highest)
     most = ", the most that so few can prove" if perfect else ""
     low, high = auc_by_chance(counts.n_in, counts.n_out)
+    by_chance = f"by chance {low:.2f} to {high:.2f} in 95 % of cases"
+    seen = (
+        f"AUC {auc_text(best.auc)}, {by_chance}"
+        if round(low, 2) > 0.0
+        else f"{{bound}}; too few models to judge by AUC ({auc_text(best.auc)}, {by_chance})"
+    )
     leaks = "takes longer for the target" if is_timed else "copies the target"
     blind = (
         f"{_none_of(attacks)} that through the load of this machine, so that finding nothing would "
@@ -178,8 +184,7 @@ def judged(
         "nothing about copies"
     )
     words = ControlWords(
-        hidden="nothing was found in a generator that ignores its data: AUC "
-        f"{auc_text(best.auc)}, by chance {low:.2f} to {high:.2f} in 95 % of cases",
+        hidden=f"nothing was found in a generator that ignores its data: {seen}",
         found="a generator that ignores its data seems to leak ({bound}): the two worlds differ "
         "in more than the record",
         caught=f"a generator that {leaks} was caught: {right} of {scored} scored models "
