@@ -181,6 +181,7 @@ class ReleasedDataResult(Document):
 
     def _blocks(self) -> tuple[Block, ...]:
         found, confidence, noun = self.membership, self.confidence, self.linkage.copies.noun
+        compared = found.fitted + found.scored if found else self.rows.compared
         return (
             *([membership_block(found, confidence=confidence, noun=noun)] if found else []),
             *(
@@ -188,7 +189,11 @@ class ReleasedDataResult(Document):
                 if self.bound
                 else []
             ),
-            *([riskiest_block(self.riskiest, noun=noun)] if self.riskiest else []),
+            *(
+                [riskiest_block(self.riskiest, compared=compared, noun=noun)]
+                if self.riskiest
+                else []
+            ),
             *linkage_blocks(self.linkage),
             *not_tested_block(
                 self.not_a_bound,
