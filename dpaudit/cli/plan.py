@@ -99,7 +99,7 @@ def plan(
         str | None,
         typer.Argument(
             metavar="GENERATOR",
-            help="Generator whose claim is audited; needs --data or --worst-case. Default: none; "
+            help="Generator to audit; needs --data or --worst-case. Default: none; "
             "give the claim instead.",
             show_default=False,
         ),
