@@ -191,7 +191,7 @@ def _claimed(settings: AuditSettings) -> PlanSubject:
     stated = settings.claim.made(
         relation=settings.claim.neighbours or Neighbours.ADD_REMOVE,
         default_delta=0.0,
-        source="given by the caller",
+        source="set for this audit",
         unit=settings.claim.unit,
     )
     if stated is None:
