@@ -422,10 +422,11 @@ def _tables(
     if rows.coins is not None:
         yield f"{noun} with a coin: {rows.coins:,}"
     if tests is not None:
+        found = "signs" if tests.repeats_removed or tests.differ else "no sign"
         p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests._asdict().items())
         yield (
-            f"train and hold-out rows that are compared: {rows.compared:,}; tests that a random "
-            f"split made both tables, p-values: {p_values}"
+            f"train and hold-out rows that are compared: {rows.compared:,}; {found} that the "
+            f"split was not random (p-values: {p_values})"
         )
     yield from (f"warning: {warning}" for warning in warnings)
 
