@@ -16,7 +16,7 @@ from dpaudit.results.verdict import Check, Consequence
 
 SIGNIFICANCE = 0.001
 """A sound run fails each of these tests at most this often."""
-EVERY_TRIAL_FINISHED: Final = "every training finished: none counts as an error of the attack"
+EVERY_TRIAL_FINISHED: Final = "every training finished"
 MOST_REASONS = 10
 PERMUTATIONS = 9999
 PERMUTED_NUMBERS = 2**22
@@ -68,8 +68,8 @@ def check_repeats(outcomes: Sequence[StoredOutcome], rng: np.random.Generator) -
     p_value = min(1.0, 2 * smallest)
     if p_value >= SIGNIFICANCE:
         detail = (
-            "equal tables do not come from neighbouring trials: no cache or state passes from one "
-            "shadow model to the next"
+            "consecutive trainings do not repeat a synthetic table more often than chance: no sign "
+            "of a cache or a state that passes from one shadow model to the next"
         )
         return Check(name, True, detail)
     detail = (

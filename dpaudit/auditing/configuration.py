@@ -163,7 +163,8 @@ _BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "trial-timeout": ({"type": "number", "minimum": 1}, "Seconds after which a trial has failed."),
     "fail-on": (
         {"enum": ["violation", "inconclusive", "never"]},
-        "Least severe verdict that fails.",
+        "What gives a non-zero exit code: violation (also leaks and invalid runs), "
+        "inconclusive (also these), never (nothing).",
     ),
     "samplers": (
         {"type": "array", "items": SAMPLER_SCHEMA},

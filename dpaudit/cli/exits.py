@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
 
 
 class FailOn(StrEnum):
-    """Least severe verdict that fails."""
+    """Least severe verdict that gives a non-zero exit code."""
 
     VIOLATION = "violation"
     INCONCLUSIVE = "inconclusive"

@@ -91,8 +91,9 @@ Epsilon = Annotated[
     float | None,
     option(
         metavar="E",
-        help="Claimed epsilon: tested, not passed to the generator, whose own parameter is -p "
-        "epsilon=E. Default: the generator's claim; if it makes none, an audit measures epsilon.",
+        help="Claimed epsilon: tested, not passed to the generator (-p epsilon=E does that). "
+        "Default: the generator's claim. If it states none, the audit reports a lower bound on "
+        "epsilon and gives no verdict.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -101,7 +102,8 @@ Delta = Annotated[
     float | None,
     option(
         metavar="D",
-        help="Claimed delta. Default: the generator's claim, else 0 (pure DP).",
+        help="Claimed delta; give it if there is one: 0 tests pure DP. Default: the generator's "
+        "claim, else 0.",
         shown=False,
         panel=Panel.CLAIM,
     ),
@@ -269,7 +271,8 @@ FailOnVerdict = Annotated[
     option(
         "--fail-on",
         metavar="VERDICT",
-        help="Least severe verdict that fails: violation, inconclusive, never (none does).",
+        help="What gives a non-zero exit code: violation (also leaks and invalid runs), "
+        "inconclusive (also these), never (nothing).",
         panel=Panel.OUTPUT,
     ),
 ]
@@ -339,8 +342,8 @@ SETTINGS: dict[str, Any] = {
         option(
             metavar="RECORD",
             help="Record to attack: exposing (default; holds the most column extremes and unique "
-            "values), farthest, vulnerable (found by small trial attacks), row:N, record:FILE; of "
-            "units also unit:VALUE.",
+            "values), farthest, vulnerable (found by small trial attacks), row:N (from 0), "
+            "record:FILE; of units also unit:VALUE.",
             shown=False,
             panel=Panel.ATTACK,
         ),
@@ -403,7 +406,8 @@ SETTINGS: dict[str, Any] = {
         bool,
         option(
             "--sequential",
-            help="Sequential audit: stops at the first proof, after --shadow-models at the latest.",
+            help="Stops as soon as a violation is shown, at the latest after --shadow-models "
+            "trainings.",
             panel=Panel.MORE_AUDITS,
         ),
     ],

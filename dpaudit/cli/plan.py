@@ -99,7 +99,7 @@ def plan(
         str | None,
         typer.Argument(
             metavar="GENERATOR",
-            help="Generator whose claim is audited; needs --data or --worst-case. Default: none; "
+            help="Generator to audit; needs --data or --worst-case. Default: none; "
             "give the claim instead.",
             show_default=False,
         ),
@@ -191,7 +191,7 @@ def _claimed(settings: AuditSettings) -> PlanSubject:
     stated = settings.claim.made(
         relation=settings.claim.neighbours or Neighbours.ADD_REMOVE,
         default_delta=0.0,
-        source="given by the caller",
+        source="set for this audit",
         unit=settings.claim.unit,
     )
     if stated is None:

@@ -27,7 +27,8 @@ Target = Annotated[
     typer.Option(
         metavar="RECORD",
         help="Record to leave out: exposing (default; holds the most column extremes and unique "
-        "values), farthest, row:N, record:FILE; of units also unit:VALUE.",
+        "values), farthest, row:N (from 0), record:FILE; of units also "
+        "unit:VALUE.",
         show_default=False,
     ),
 ]

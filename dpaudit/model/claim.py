@@ -58,7 +58,7 @@ class PrivacyClaim:
     epsilon: float
     delta: float = 0.0
     neighbours: Neighbours = Neighbours.ADD_REMOVE
-    source: str = "given by the caller"
+    source: str = "set for this audit"
     data_dependent: bool = field(default=False, metadata={"document": False})
     unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 

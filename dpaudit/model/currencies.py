@@ -42,7 +42,7 @@ class GaussianClaim:
 
     mu: float
     neighbours: Neighbours = Neighbours.ADD_REMOVE
-    source: str = "given by the caller"
+    source: str = "set for this audit"
     unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class ConcentratedClaim:
 
     rho: float
     neighbours: Neighbours = Neighbours.ADD_REMOVE
-    source: str = "given by the caller"
+    source: str = "set for this audit"
     unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
@@ -181,7 +181,7 @@ class CurveClaim:
 
     points: tuple[CurvePoint, ...]
     neighbours: Neighbours = Neighbours.ADD_REMOVE
-    source: str = "given by the caller"
+    source: str = "set for this audit"
     unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:

@@ -329,7 +329,7 @@ def claim_if_any(
     claim = stated.made(
         relation=relation,
         default_delta=own.delta if isinstance(own, PrivacyClaim) else 0.0,
-        source=f"given by the caller{_beside(own)}",
+        source=f"set for this audit{_beside(own)}",
         unit=column,
     )
     if claim is not None:
@@ -349,7 +349,7 @@ def claim_if_any(
         epsilon=restated.epsilon,
         delta=stated.delta,
         neighbours=relation,
-        source=f"{restated.source}; delta given by the caller",
+        source=f"{restated.source}; delta set for this audit",
         unit=restated.unit,
     )
 

@@ -195,8 +195,10 @@ def next_step(
         return Step(said, split)
     if finding in (ReleasedFinding.LEAK, ReleasedFinding.VIOLATION):
         said = (
-            "Do not release this table as anonymous. The riskiest rows and the copies show "
-            "where to look. After a change to the generator, train again and repeat this audit.",
+            "Do not release this table as anonymous. If it is already released, stop sharing it "
+            "and assess it as a possible disclosure of personal data. The riskiest rows and the "
+            "copies show where to look. After a change to the generator, train again and repeat "
+            "this audit.",
         )
         return Step(said)
     if finding is ReleasedFinding.NOTHING_FOUND and not has_coins:

@@ -17,7 +17,13 @@ from dpaudit.formatting import (
     wrapped,
 )
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding
-from dpaudit.released_data.conclusion import MembershipOutcome, ReleasedBound, RowCounts
+from dpaudit.released_data.conclusion import (
+    MembershipOutcome,
+    ReleasedBound,
+    RowCounts,
+    linkage_confidence,
+    membership_level,
+)
 from dpaudit.released_data.copies import Copies, CopyFinding, Excess, Hits, Outliers
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.inference import TOLERANCE, Inference
@@ -52,8 +58,12 @@ def membership_block(found: MembershipOutcome, *, confidence: float, noun: str) 
         title=f"Recognising training {noun}",
         paragraphs=(
             f'The attack "{found.attack}" was chosen on {found.fitted:,} {noun} and scored once on '
-            f"{found.scored:,} others: AUC {auc_text(found.auc)}, p {p_text(found.p_value)}. The "
-            f"limits in the table hold jointly at {percent(confidence)} confidence.",
+            f"{found.scored:,} others: AUC {auc_text(found.auc)}, p {p_text(found.p_value)}.",
+            f"The limits in this table hold jointly at {percent(confidence)} confidence. Those in "
+            f'later tables ("at least") hold jointly at {percent(linkage_confidence(confidence))}, '
+            f"because they share the {percent(1.0 - confidence)} chance of a false leak with the "
+            f"test above: {percent(1.0 - linkage_confidence(confidence))} for them, "
+            f"{percent(membership_level(confidence))} for its p-value.",
             *_controls(found, noun),
         ),
         table=ReportTable(header, rows, frozenset({1, 2, 3, 4})),
@@ -66,7 +76,8 @@ def _controls(found: MembershipOutcome, noun: str) -> Iterator[str]:
     else:
         yield (
             "Null control passed: between two halves of the hold-out, where there is nothing to "
-            f"find, the same test finds nothing (p {p_text(found.phantom_p_value)})."
+            f"find, the same test finds nothing (p {p_text(found.phantom_p_value)}, above its "
+            f"threshold of {CONTROL_LEVEL:g})."
             if found.phantom_p_value > CONTROL_LEVEL
             else "Null control FAILED: the same test distinguishes two halves of the hold-out, "
             f"where there is nothing to find (p {p_text(found.phantom_p_value)})."
@@ -115,15 +126,16 @@ def _proved(bound: ReleasedBound, confidence: float, unit: str | None) -> Iterat
     )
 
 
-def riskiest_block(rows: Sequence[RiskyRow], *, noun: str) -> Block:
+def riskiest_block(rows: Sequence[RiskyRow], *, compared: int, noun: str) -> Block:
     """The rows of the train table that stand out, or the first rows of units that do."""
     named = listed([one.row for one in rows], _ROWS_NAMED)
     numbers = "Row numbers" if noun == "rows" else "Their first rows, numbered"
     return Block(
         title=f"Riskiest {noun}",
         paragraphs=(
-            f"{len(rows):,} training {noun} stand out (false discovery rate 5 %; the fifth of the "
-            f"{noun} that served to choose the attack is left out). {numbers} from 0: {named}.",
+            f"{len(rows):,} training {noun} stand out (false discovery rate 5 %). This list has "
+            f"its own choice of an attack, on {compared // 5:,} of the {compared:,} {noun}, which "
+            f"are never named here. {numbers} from 0: {named}.",
         ),
     )
 
@@ -154,8 +166,8 @@ def _copies(found: Copies, confidence: str) -> Block:
         paragraphs=(
             f"{counted} Hold-out {noun} show how many copies occur by chance. The last column is a "
             f"lower bound on the training {noun} that have a copy because they were trained on; "
-            f"all last columns hold jointly at {confidence} confidence if train and hold-out were "
-            "split at random."
+            "such bounds, here and in later tables, hold jointly at "
+            f"{confidence} confidence if train and hold-out were split at random."
             if exact.holdout
             else f"{counted} {NO_HOLDOUT}",
             *_copied_rows(found),
@@ -410,10 +422,11 @@ def _tables(
     if rows.coins is not None:
         yield f"{noun} with a coin: {rows.coins:,}"
     if tests is not None:
+        found = "signs" if tests.repeats_removed or tests.differ else "no sign"
         p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests._asdict().items())
         yield (
-            f"train and hold-out rows that are compared: {rows.compared:,}; tests that a random "
-            f"split made both tables, p-values: {p_values}"
+            f"train and hold-out rows that are compared: {rows.compared:,}; {found} that the "
+            f"split was not random (p-values: {p_values})"
         )
     yield from (f"warning: {warning}" for warning in warnings)
 

@@ -137,13 +137,18 @@ class ReleasedDataResult(Document):
     def __str__(self) -> str:
         """The report as text of 80 columns."""
         blocks = (*self._blocks(), self._page().next_block)
-        return text_of(self.headline, self.reasons[1:], blocks)
+        reasons = (*self.reasons[1:], *(said.removesuffix(".") for said in self._confidential))
+        return text_of(self.headline, reasons, blocks)
+
+    @property
+    def _confidential(self) -> tuple[str, ...]:
+        """The warning of a report that names rows."""
+        return (CONFIDENTIAL,) if self.riskiest or self.linkage.copies.riskiest else ()
 
     def _page(self) -> Page:
         has_holdout = self.rows.holdout is not None
         found, noun = shares(self.membership, self.linkage), self.linkage.copies.noun
         blocks = self._blocks()
-        named = (CONFIDENTIAL,) if self.riskiest or self.linkage.copies.riskiest else ()
         return Page(
             verdict=self.finding.verdict,
             word=self.finding.upper(),
@@ -159,7 +164,7 @@ class ReleasedDataResult(Document):
                     confidence=self.confidence,
                     unit=self.unit,
                 ),
-                *named,
+                *self._confidential,
             ),
             result=result_block(found, noun),
             next_step=next_step(
@@ -181,6 +186,7 @@ class ReleasedDataResult(Document):
 
     def _blocks(self) -> tuple[Block, ...]:
         found, confidence, noun = self.membership, self.confidence, self.linkage.copies.noun
+        compared = found.fitted + found.scored if found else self.rows.compared
         return (
             *([membership_block(found, confidence=confidence, noun=noun)] if found else []),
             *(
@@ -188,7 +194,11 @@ class ReleasedDataResult(Document):
                 if self.bound
                 else []
             ),
-            *([riskiest_block(self.riskiest, noun=noun)] if self.riskiest else []),
+            *(
+                [riskiest_block(self.riskiest, compared=compared, noun=noun)]
+                if self.riskiest
+                else []
+            ),
             *linkage_blocks(self.linkage),
             *not_tested_block(
                 self.not_a_bound,

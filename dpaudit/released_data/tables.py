@@ -230,8 +230,8 @@ def _warnings(
 ) -> Iterator[str]:
     if schema.inferred:
         yield (
-            "kinds, categories and bounds were read off the tables themselves; with a public "
-            "schema, values that cannot occur are refused"
+            "no public schema was given: column types, categories and ranges were taken from the "
+            "tables themselves, so values that cannot occur went unnoticed"
         )
     for name in reordered:
         yield f"the {name} table has its columns in another order: they were sorted"

@@ -20,7 +20,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Neighbours, NoClaim
+from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.report.figures import draw
 from dpaudit.report.page import Page, Step, in_memory
@@ -242,7 +242,11 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
     groups = grouped(leaks)[:LEAKS_LISTED]
     alone = any(group.separation is not None for group in groups)
     more = len(leaks) - sum(group.features for group in groups)
-    rest = (f"result.json has {counted(more, 'more feature')}.",) if more else ()
+    rest = (
+        (f"result.json has {counted(more, 'more feature')}; other columns may leak too.",)
+        if more
+        else ()
+    )
     yield Block(
         title=title,
         paragraphs=(_carried(result), *rest),
@@ -393,12 +397,14 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
     if result.counts is None:
         return  # canaries share a training, and the claim's region is for independent trials
     point = operating_point(result)
+    of_delta = isinstance(claim, PrivacyClaim)  # TPR is at most exp(epsilon) FPR + delta
     permitted = (
         ()
         if isinstance(claim, NoClaim)
         else (
             (
-                "Largest TPR that the claim permits there",
+                "Largest TPR that the claim permits at "
+                + ("FPR 0: its delta" if point.fpr == 0.0 and of_delta else "this FPR"),
                 rounded(largest_tpr(claim, point.fpr)),
             ),
         )

@@ -110,6 +110,11 @@ def released(
 
     anonymeter = at("Singling out, linkability and inference by anonymeter")
     guessing = at("Guessing a value from all others") if has_holdout else anonymeter
+    singled = (
+        ("singling out, in part", at("Copies", "Extremes and rare values", "Rare values"))
+        if anonymeter == "not tested"
+        else ("singling out", anonymeter)
+    )
     return _clauses(
         ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
         (
@@ -125,7 +130,7 @@ def released(
         _AGAIN if has_command else (*_AGAIN[:2], "not possible: a table was in memory"),
         ("NIST SP 800-226", "meaning of epsilon", at("Bound on epsilon")),
         ("ICO, anonymisation", "motivated intruder", "not tested"),
-        ("ICO, anonymisation", "singling out", anonymeter),
+        ("ICO, anonymisation", *singled),
         ("ICO, anonymisation", "linkability", anonymeter),
         ("ICO, anonymisation", "inference", guessing),
     )

@@ -124,7 +124,7 @@ class TwoWorldsOutcome(GameOutcome):
     def models(self, audit: Scored) -> tuple[str, str]:
         """Shadow models of each world."""
         trained = audit.shadow_models
-        return "Shadow models", f"{trained[World.IN]} in, {trained[World.OUT]} out"
+        return "Shadow models", f"{trained[World.IN]} with the target, {trained[World.OUT]} without"
 
     def evidence(self, audit: Scored) -> Iterator[Evidence]:
         """For each attack, its errors or guesses, whichever rule was chosen, and its bets.

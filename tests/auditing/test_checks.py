@@ -295,12 +295,27 @@ def test_a_small_control_that_reaches_its_limit_says_so() -> None:
         scores=np.zeros(scored),
         scorer=None,  # type: ignore[arg-type]
     )
-    caught = judged(Role.POSITIVE_CONTROL, found, settings.game, attacks=3, highest=0.45)
+    caught = judged(
+        Role.POSITIVE_CONTROL,
+        found,
+        settings.game,
+        attacks=3,
+        highest=0.45,
+        confidence=settings.confidence,
+    )
     assert caught.passed
     assert f"{scored} of {scored} scored models right, the most that so few can prove" in (
         caught.detail
     )
-    short = judged(Role.POSITIVE_CONTROL, found, settings.game, attacks=3, highest=0.6)
+    assert "confidence, exact)" in caught.detail
+    short = judged(
+        Role.POSITIVE_CONTROL,
+        found,
+        settings.game,
+        attacks=3,
+        highest=0.6,
+        confidence=settings.confidence,
+    )
     assert short.passed
     assert "the most that" not in short.detail
     nothing = judged(
@@ -309,5 +324,29 @@ def test_a_small_control_that_reaches_its_limit_says_so() -> None:
         settings.game,
         attacks=3,
         highest=0.45,
+        confidence=settings.confidence,
     )
     assert "AUC 1.000, by chance 0." in nothing.detail
+
+
+def test_a_null_control_whose_auc_can_be_anything_is_not_judged_by_it() -> None:
+    settings = first_control_settings(audit_settings(shadow_models=40))
+    found = Evaluation(
+        counts=Counts(0, 0, 3, 3),
+        threshold=Threshold(0.0, Direction.HIGHER),
+        guesses=None,
+        bounds={ValidBound.EXACT: 0.0},
+        auc=1.0,
+        scores=np.zeros(6),
+        scorer=None,  # type: ignore[arg-type]
+    )
+    null = judged(
+        Role.NULL_CONTROL,
+        found,
+        settings.game,
+        attacks=3,
+        highest=0.14,
+        confidence=settings.confidence,
+    )
+    assert null.passed
+    assert "bound 0; too few models to judge by AUC (1.000, by chance 0.00 to 1.00" in null.detail

@@ -49,7 +49,7 @@ def of_mu(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Audi
 
 def test_a_gross_leak_violates_mu(of_mu: AuditResult) -> None:
     assert of_mu.verdict is dpaudit.Verdict.VIOLATION
-    assert of_mu.claim == GaussianClaim(mu=0.5, source="given by the caller (generator's own: 1)")
+    assert of_mu.claim == GaussianClaim(mu=0.5, source="set for this audit (generator's own: 1)")
     assert of_mu.reach is not None
     assert (of_mu.reach.quantity, of_mu.reach.claimed) == ("mu", 0.5)
     assert of_mu.proved is not None

@@ -309,6 +309,7 @@ def test_without_a_holdout_the_page_says_what_can_be_known_and_what_to_do_next(
     header = page.partition("</header>")[0]
     assert "A hold-out is a table of real rows of the same population" in header
     assert "treat it as confidential" in header
+    assert "treat it as confidential" in str(found)
     assert "<svg" not in page
     assert "training rows (" in page
     after = page.partition("<h2>Next step</h2>")[2]

@@ -102,7 +102,7 @@ def test_a_category_of_the_holdout_alone_is_one_of_the_population() -> None:
     holdout.loc[0, "sex"] = "x"
     found = load_released(table(), table(seed=1), holdout)
     assert found.schema.columns[2].categories == ("f", "m", "x")
-    assert any("with a public schema" in warning for warning in found.warnings)
+    assert any("no public schema was given" in warning for warning in found.warnings)
 
 
 def test_another_order_of_columns_is_a_warning() -> None:

@@ -209,8 +209,8 @@ def check_agreement(
     forecast = guarantee.clopper_pearson(counts, confidence=confidence)
     if evaluation.proved > 0 or forecast <= CONTRADICTION * highest:
         detail = (
-            "AUC and bound agree: the scored models do not differ in kind from those that trained "
-            "the attack"
+            "AUC and bound agree: no sign that scores moved between the models that trained the "
+            "attack and the scored ones"
         )
         return Check("AUC and bound", True, detail)
     detail = (

@@ -24,7 +24,8 @@ from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
 from dpaudit.auditing.two_worlds.each_table import EachTable
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.formatting import auc_text
+from dpaudit.bounds.table import deciding
+from dpaudit.formatting import auc_text, percent, rounded_down
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.linked_tables import LinkedTables
@@ -146,6 +147,7 @@ def judged(
     *,
     attacks: int,
     highest: float,
+    confidence: float,
     is_timed: bool = False,
 ) -> ControlOutcome:
     """Whether a control ended as it must.
@@ -156,6 +158,7 @@ def judged(
         game: The control's game.
         attacks: Number of the audit's attacks.
         highest: The largest epsilon that the control could prove.
+        confidence: Confidence of its bounds.
         is_timed: Whether the positive control leaks by time.
 
     Returns:
@@ -169,6 +172,15 @@ def judged(
     perfect = right == scored and math.isclose(best.proved, highest)
     most = ", the most that so few can prove" if perfect else ""
     low, high = auc_by_chance(counts.n_in, counts.n_out)
+    by_chance = f"by chance {low:.2f} to {high:.2f} in 95 % of cases"
+    seen = (
+        f"AUC {auc_text(best.auc)}, {by_chance}"
+        if round(low, 2) > 0.0
+        else f"{{bound}}; too few models to judge by AUC ({auc_text(best.auc)}, {by_chance})"
+    )
+    entry = deciding(best.bounds)
+    level = f" at {percent(float(rounded_down(confidence)))} confidence"
+    level += f", {entry.label}" if entry else ""
     leaks = "takes longer for the target" if is_timed else "copies the target"
     blind = (
         f"{_none_of(attacks)} that through the load of this machine, so that finding nothing would "
@@ -178,13 +190,12 @@ def judged(
         "nothing about copies"
     )
     words = ControlWords(
-        hidden="nothing was found in a generator that ignores its data: AUC "
-        f"{auc_text(best.auc)}, by chance {low:.2f} to {high:.2f} in 95 % of cases",
+        hidden=f"nothing was found in a generator that ignores its data: {seen}",
         found="a generator that ignores its data seems to leak ({bound}): the two worlds differ "
         "in more than the record",
         caught=f"a generator that {leaks} was caught: {right} of {scored} scored models "
-        f"right{most}",
-        missed=f"a generator that {leaks} was not caught ({{bound}}): {blind}",
+        f"right{most} ({{bound}}{level})",
+        missed=f"a generator that {leaks} was not caught ({{bound}}{level}): {blind}",
     )
     if not game.is_full:
         small = (

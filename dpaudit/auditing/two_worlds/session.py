@@ -114,6 +114,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
             settings.game,
             attacks=len(self.audit.attacks),
             highest=highest_provable(settings, claim),
+            confidence=settings.confidence,
             is_timed=self.audit.is_timed,
         )
 
