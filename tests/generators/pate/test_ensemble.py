@@ -93,7 +93,7 @@ def _cells(rows: Rows, labels: Any) -> list[Any]:
 # One record touches one teacher.
 
 
-@pytest.mark.parametrize("records", [60, pytest.param(200, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("records", [100, pytest.param(200, marks=pytest.mark.ci)])
 def test_removing_any_record_changes_exactly_one_teachers_data(records: int) -> None:
     rows, labels = _blobs(records)
     before = _cells(rows, labels)
