@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sqlite3
@@ -124,7 +125,13 @@ def test_another_audit_is_refused_by_field(
     opened(tmp_path).close()  # the refusal did not keep the lock
 
 
-def test_what_is_acknowledged_is_on_disk(tmp_path: Path) -> None:
+def test_what_is_acknowledged_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.find_spec("dpaudit.game.store")
+    assert spec is not None
+    assert spec.loader is not None
+    as_installed = importlib.util.module_from_spec(spec)  # tests have it otherwise: conftest.py
+    spec.loader.exec_module(as_installed)
+    monkeypatch.setattr(store_module, "SYNCHRONOUS", as_installed.SYNCHRONOUS)
     with opened(tmp_path) as folder:
         settings = [
             folder._db.execute(f"PRAGMA {name}").fetchone()[0]

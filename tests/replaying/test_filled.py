@@ -28,6 +28,7 @@ def replayed(name: str, factor: float, replays: int = 10) -> ReplayRecord:
     "name",
     [
         "WithNoise",
+        "RowsForTorch",
         pytest.param("MirroredByHand", marks=pytest.mark.ci),
         *(pytest.param(name, marks=pytest.mark.ci) for name in ("WithAnswers", "RowByRow")),
         pytest.param("NoisedInPlace", marks=pytest.mark.ci),

@@ -687,8 +687,9 @@ def recognised(values: Any) -> Any:
         for one in world.recent
         if len(one.parts) == 1 and not world.are_settled(one.parts[0].ids).all()
     ]
-    if type(values) is not np.ndarray or values.dtype.kind != "f" or not pool:
+    if type(values) not in (np.ndarray, Blank) or values.dtype.kind != "f" or not pool:
         return values
+    values = values.view(np.ndarray)
     known = np.concatenate([one.view(np.ndarray).ravel() for one in pool]).astype(values.dtype)
     order = np.argsort(known, kind="stable")
     place = np.searchsorted(known[order], values).clip(max=len(known) - 1)
@@ -1175,7 +1176,10 @@ class Blank(np.ndarray):
             self.is_written = True
         elif self.base is None and not self.is_written and world.hears and _marks(self, key, new):
             return
-        super().__setitem__(key, unmarked(value, site()) if world.hears else value)
+        if self.base is None:
+            super().__setitem__(key, unmarked(value, site()) if world.hears else value)
+        else:  # rows of zeros are plain: noise in them is found by its numbers
+            self.view(np.ndarray)[key] = value
 
     def __reduce__(self) -> Any:
         return self.view(np.ndarray).__reduce__()

@@ -1,7 +1,8 @@
 """synthpriv 0.2.1: the Gaussian copula, with bounds of numbers handed over."""
 
-import inspect
 import textwrap
+from inspect import getsourcelines, iscode
+from types import FunctionType
 
 import numpy as np
 import pandas as pd
@@ -14,14 +15,13 @@ LINE = "scale = (B * B / max(n, 2)) / eps_entry"
 
 def with_wide_noise():
     """The library's `fit` with one expression changed: a correlation may move by up to 2."""
-    lines, first = inspect.getsourcelines(DPCopulaGenerator.fit)
+    lines, first = getsourcelines(DPCopulaGenerator.fit)
     source = textwrap.dedent("".join(lines))
     if source.count(LINE) != 1:
         raise ImportError("this release of synthpriv does not have the line that is changed")
     changed = "\n" * (first - 1) + source.replace(LINE, "scale = 2.0 / eps_entry")
-    made = {}
-    exec(compile(changed, copula.__file__, "exec"), vars(copula), made)
-    return made["fit"]
+    [code] = [one for one in compile(changed, copula.__file__, "exec").co_consts if iscode(one)]
+    return FunctionType(code, vars(copula), argdefs=DPCopulaGenerator.fit.__defaults__)
 
 
 class WideNoise(DPCopulaGenerator):
