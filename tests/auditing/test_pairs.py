@@ -141,7 +141,7 @@ def test_the_report_says_what_was_built_and_the_command_builds_it_again(files: P
     assert not {"--data", "--target"} & set(words)
     assert result.replay is not None
     again = _replay(result.replay)
-    assert (again["worst_case"], again["data"]) == (WorstCase.NARROW, None)
+    assert (again["worst_case"], list(again["data"])) == (WorstCase.NARROW, [])
     assert "--target" not in result.replay
     run = reopen(out)
     assert run.audit.settings.game.worst_case is WorstCase.NARROW
@@ -173,7 +173,7 @@ def test_a_pair_of_ones_own_is_audited_and_reopened(files: Path) -> None:
     assert "--neighbours-file without.csv" in result.reproduce
     assert result.replay is not None
     again = _replay(result.replay)
-    assert (again["data"], again["neighbours_file"]) == ("table.csv", "without.csv")
+    assert (again["data"], again["neighbours_file"]) == (["table.csv"], "without.csv")
     run = reopen(Path("run"))
     assert run.audit.target.row == 29
     assert run.result.target.neighbours_file == "without.csv"
