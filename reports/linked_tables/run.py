@@ -7,21 +7,17 @@ Writes results/PART.json after every few audits, and the table of README.md.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any, Final, NamedTuple
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.game.pool import workers_ended
-from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
-from dpaudit.versions import versions
 from reports import markdown
-from reports.command import Run, StudyParser, start, write_json
+from reports.audits import audits_table, run_audits
+from reports.command import Run, StudyParser, start
 from reports.linked_tables.mechanisms import LEAKS, SCHEMA, Answer, WithoutKeys, hospital
 
 QUICK: Final = ("groundhog-naive,classifier=logistic-regression", "query-target")
@@ -67,14 +63,13 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 def _audits(name: str, run: Run) -> None:
-    part, path = PARTS[name], run.out / f"{name}.json"
-    found = json.loads(path.read_text())["audits"] if path.exists() else []
-    wanted = 2 if run.quick else part.audits
-    for number in range(len(found), wanted):
-        found.append(_audited(name, number, quick=run.quick))
-        if len(found) % AT_ONCE == 0 or len(found) == wanted:
-            write_json(path, {"part": name, "versions": versions(), "audits": found})
-            print(f"{name}: {len(found)} of {wanted}", file=sys.stderr, flush=True)
+    part = PARTS[name]
+    run_audits(
+        run.out / f"{name}.json",
+        lambda number: _audited(name, number, quick=run.quick),
+        wanted=2 if run.quick else part.audits,
+        at_once=AT_ONCE,
+    )
 
 
 def _audited(name: str, number: int, *, quick: bool) -> dict[str, Any]:
@@ -100,34 +95,13 @@ def _audited(name: str, number: int, *, quick: bool) -> dict[str, Any]:
     }
 
 
-HEADS: Final = ("audits", "generator", "number", "violations", "median proved", "median seconds")
-
-
 def page(out: Path) -> str:
     """The results as a Markdown table.
 
     Args:
         out: Folder of the results.
     """
-    return markdown.table(HEADS, [row for name in PARTS for row in _rows(out / f"{name}.json")])
-
-
-def _rows(path: Path) -> Iterator[Sequence[object]]:
-    if not path.exists():
-        return
-    audits = json.loads(path.read_text())["audits"]
-    for generator in sorted({one["generator"] for one in audits}):
-        own = [one for one in audits if one["generator"] == generator]
-        flagged = sum(one["verdict"] == Verdict.VIOLATION.value for one in own)
-        proved = [one["proved"] for one in own if one["proved"] is not None]
-        yield (
-            PARTS[path.stem].asks,
-            generator,
-            len(own),
-            flagged,
-            markdown.number(median(proved)),
-            markdown.number(median(one["seconds"] for one in own), 1),
-        )
+    return audits_table(out, {name: part.asks for name, part in PARTS.items()})
 
 
 if __name__ == "__main__":

@@ -7,10 +7,8 @@ Writes results/PART.json after every few audits, and the tables of README.md.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -25,11 +23,11 @@ from dpaudit.game.worlds import build_game
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.named import named_attacks
-from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream, rng_of
 from dpaudit.versions import versions
 from dpaudit_generators.toys.planted import uniform_table
 from reports import markdown
+from reports.audits import audits_table, run_audits
 from reports.command import Run, StudyParser, start, write_json
 from reports.units.mechanisms import (
     LEAKS,
@@ -120,14 +118,13 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 def _audits(name: str, run: Run) -> None:
-    part, path = PARTS[name], run.out / f"{name}.json"
-    found = json.loads(path.read_text())["audits"] if path.exists() else []
-    wanted = 3 if run.quick else part.audits
-    for number in range(len(found), wanted):
-        found.append(_audited(name, part, number, quick=run.quick))
-        if len(found) % AT_ONCE == 0 or len(found) == wanted:
-            write_json(path, {"part": name, "versions": versions(), "audits": found})
-            print(f"{name}: {len(found)} of {wanted}", file=sys.stderr, flush=True)
+    part = PARTS[name]
+    run_audits(
+        run.out / f"{name}.json",
+        lambda number: _audited(name, part, number, quick=run.quick),
+        wanted=3 if run.quick else part.audits,
+        at_once=AT_ONCE,
+    )
 
 
 def _audited(name: str, part: Part, number: int, *, quick: bool) -> dict[str, Any]:
@@ -207,34 +204,13 @@ def measured(*, quick: bool) -> dict[str, Any]:
     }
 
 
-HEADS: Final = ("audits", "generator", "number", "violations", "median proved", "median seconds")
-
-
 def page(out: Path) -> str:
     """The results as a Markdown table.
 
     Args:
         out: Folder of the results.
     """
-    return markdown.table(HEADS, [row for name in PARTS for row in _rows(out / f"{name}.json")])
-
-
-def _rows(path: Path) -> Iterator[Sequence[object]]:
-    if not path.exists():
-        return
-    audits = json.loads(path.read_text())["audits"]
-    for generator in sorted({one["generator"] for one in audits}):
-        own = [one for one in audits if one["generator"] == generator]
-        flagged = sum(one["verdict"] == Verdict.VIOLATION.value for one in own)
-        proved = [one["proved"] for one in own if one["proved"] is not None]
-        yield (
-            PARTS[path.stem].asks,
-            generator,
-            len(own),
-            flagged,
-            markdown.number(median(proved)),
-            markdown.number(median(one["seconds"] for one in own), 1),
-        )
+    return audits_table(out, {name: part.asks for name, part in PARTS.items()})
 
 
 if __name__ == "__main__":
