@@ -219,6 +219,18 @@ class _TargetToy(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class _SeesTarget(_TargetToy):
+    """The same of toys whose models know whether they saw the target."""
+
+    repeats: int = 0
+    released_facts: tuple[str, ...] = FACTS
+    discloses: ClassVar[tuple[str, ...]] = DISCLOSES
+
+    def _saw(self, data: pd.DataFrame) -> bool:
+        return int(equal_rows(data, self.target, self.schema).sum()) > self.repeats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CopycatModel(DisclosingModel):
     """A model that draws uniform records, with copies of the target among them if it saw it.
 
@@ -235,7 +247,7 @@ class CopycatModel(DisclosingModel):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Copycat(_TargetToy):
+class Copycat(_SeesTarget):
     """Leaks grossly and claims otherwise: half of its output is the target if it saw it.
 
     All other disclosures of its models reveal the target too. Its true epsilon is infinite; an
@@ -253,10 +265,6 @@ class Copycat(_TargetToy):
         TargetError: If the target is not one record that fits the schema.
     """
 
-    repeats: int = 0
-    released_facts: tuple[str, ...] = FACTS
-    discloses: ClassVar[tuple[str, ...]] = DISCLOSES
-
     @property
     def claim(self) -> PrivacyClaim:
         """(epsilon, 0), which is false whatever epsilon is."""
@@ -264,7 +272,7 @@ class Copycat(_TargetToy):
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> CopycatModel:
         """Remembers whether the target is in the data."""
-        seen = int(equal_rows(data, self.target, self.schema).sum()) > self.repeats
+        seen = self._saw(data)
         return CopycatModel(
             schema=self.schema,
             copied=self.target if seen else None,
@@ -280,7 +288,7 @@ SLOW_BYTES: Final = 32 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Dawdler(_TargetToy):
+class Dawdler(_SeesTarget):
     """Leaks by time and memory alone: training takes longer if it sees the target.
 
     Its rows are uniform. Its true epsilon is infinite for an attacker with a clock and 0 for any
@@ -298,10 +306,6 @@ class Dawdler(_TargetToy):
         TargetError: If the target is not one record that fits the schema.
     """
 
-    repeats: int = 0
-    released_facts: tuple[str, ...] = FACTS
-    discloses: ClassVar[tuple[str, ...]] = DISCLOSES
-
     @property
     def claim(self) -> PrivacyClaim:
         """(epsilon, 0), which is true of its rows and false of its time."""
@@ -309,7 +313,7 @@ class Dawdler(_TargetToy):
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> UniformModel:
         """Computes for 50 ms and fills 32 MiB if the target is in the data."""
-        if int(equal_rows(data, self.target, self.schema).sum()) > self.repeats:
+        if self._saw(data):
             end = process_time() + SLOW_SECONDS
             filled = np.ones(SLOW_BYTES // 8)
             while process_time() < end:
