@@ -81,7 +81,7 @@ def replay_release(
         create_environment(environment, python=python, on_step=on_step)
         spec = subject.spec(version)
         if not isinstance(spec, TwoWorldSpec):
-            raise SettingsError("a replay is of two worlds: leave out `one_run` and `many_records`")
+            raise SettingsError("a replay is of two worlds: leave out `one_run` and `records`")
         on_step(f"replaying {subject.package} {version}")
         return ReplayedRelease(version, replay_of(spec))
     except (RegistryError, ReplayError) as error:
