@@ -556,6 +556,7 @@ def test_help_names_the_options_and_each_that_says_what_is_has_an_ini_twin(
     pytester.runpytest_inprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("loaded")
 def test_a_replay_hears_the_samplers_of_the_project(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(

@@ -49,7 +49,10 @@ def test_rows_alone_are_harmless() -> None:
 @pytest.mark.parametrize(
     "generator", [Hidden(), pytest.param(HiddenTogether(), marks=pytest.mark.ci)]
 )
-@pytest.mark.parametrize(("access", "attack"), [("model", "parameters"), ("released", "released")])
+@pytest.mark.parametrize(
+    ("access", "attack"),
+    [pytest.param("model", "parameters", marks=pytest.mark.ci), ("released", "released")],
+)
 def test_a_hidden_leak_is_proved(
     generator: object, access: str, attack: str, tmp_path: Path
 ) -> None:

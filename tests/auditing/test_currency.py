@@ -90,7 +90,10 @@ def test_a_failing_test_says_mu(of_mu: AuditResult) -> None:
 
 @pytest.mark.parametrize(
     ("stated", "noun"),
-    [pytest.param({"rho": 0.1}, "rho", marks=pytest.mark.ci), ({"curve": POINTS}, "curve factor")],
+    [
+        pytest.param({"rho": 0.1}, "rho", marks=pytest.mark.ci),
+        pytest.param({"curve": POINTS}, "curve factor", marks=pytest.mark.ci),
+    ],
 )
 def test_gross_leaks_violate_rho_and_curves(
     table: pd.DataFrame, stated: dict[str, Any], noun: str

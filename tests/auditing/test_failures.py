@@ -194,6 +194,7 @@ def test_controls_cost_at_most_half_the_audit_unless_it_is_small(models: int) ->
     assert (full.game.per_world, full.confidence, full.game.is_full) == (30, 0.999, True)
 
 
+@pytest.mark.ci
 def test_small_controls_say_so_and_one_that_does_not_pass_is_run_in_full(
     table: pd.DataFrame,
 ) -> None:

@@ -236,6 +236,7 @@ class Hospital(Association):
 """
 
 
+@pytest.mark.ci
 def test_a_worker_gets_and_gives_the_tables(tmp_path: Path) -> None:
     file = tmp_path / "generator.py"
     file.write_text(f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[2])!r})\n{WORKER}")

@@ -100,7 +100,7 @@ def test_what_follows_the_record_is_proved(what: str, column: str | None) -> Non
 @pytest.mark.parametrize(
     ("what", "leaks"),
     [
-        ("snapped noise", True),
+        pytest.param("snapped noise", True, marks=pytest.mark.ci),
         *(
             pytest.param(one, False, marks=pytest.mark.ci)
             for one in ("order", "index", "levels", "noise")

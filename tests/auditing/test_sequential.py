@@ -36,6 +36,7 @@ def table() -> pd.DataFrame:
     return table
 
 
+@pytest.mark.ci
 def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path) -> None:
     result = audit_by_keywords(
         "copycat", table, sequential=True, shadow_models=400, probe=False, out=tmp_path, **FAST
@@ -74,6 +75,7 @@ def test_a_sequential_audit_resumes_with_the_same_numbers(
     assert replace(first, seconds=0.0) == replace(together, seconds=0.0)
 
 
+@pytest.mark.ci
 def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.DataFrame) -> None:
     result = audit_by_keywords("null", table, sequential=True, shadow_models=60, seed=1, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT

@@ -179,6 +179,7 @@ def test_equal_tables_say_nothing_about_time() -> None:
     assert same_tables.compare_tables(spec, payload_of(Timed()), store, jobs=1) is None
 
 
+@pytest.mark.ci
 def test_a_clock_and_what_is_released_are_seen_together(tmp_path: Path) -> None:
     both = {"access": "everything", "attacks": None}
     found = {

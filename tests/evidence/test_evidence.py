@@ -187,7 +187,14 @@ def test_the_manifest_fills_what_a_registry_asks_for(record: AuditRecord, tmp_pa
     assert deployment.owner is None
 
 
-@pytest.mark.parametrize("game", ["fair coin", "many records", "one run"])
+@pytest.mark.parametrize(
+    "game",
+    [
+        "fair coin",
+        pytest.param("many records", marks=pytest.mark.ci),
+        pytest.param("one run", marks=pytest.mark.ci),
+    ],
+)
 def test_the_script_needs_nothing_of_dpaudit(game: str, record_of: Make, tmp_path: Path) -> None:
     for name, content in pack_files(GAMES[game](record_of)).items():
         (tmp_path / name).write_bytes(content)

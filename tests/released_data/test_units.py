@@ -230,6 +230,7 @@ def test_near_copies_of_several_rows_of_a_patient_are_found_as_such() -> None:
     assert "training units have near copies of two rows or more" in linkage.proved[0]
 
 
+@pytest.mark.ci
 def test_copies_of_single_rows_are_not_taken_for_several() -> None:
     found = audited(shaken(SPLIT, 40, 1, by=0.0)).linkage.copies
     assert found.exact.records.train.found == 40

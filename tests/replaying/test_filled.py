@@ -27,8 +27,8 @@ def replayed(name: str, factor: float, replays: int = 10) -> ReplayRecord:
 @pytest.mark.parametrize(
     "name",
     [
-        "WithNoise",
         "RowsForTorch",
+        pytest.param("WithNoise", marks=pytest.mark.ci),
         pytest.param("MirroredByHand", marks=pytest.mark.ci),
         *(pytest.param(name, marks=pytest.mark.ci) for name in ("WithAnswers", "RowByRow")),
         pytest.param("NoisedInPlace", marks=pytest.mark.ci),

@@ -79,7 +79,7 @@ def line_of(name: str, code: str) -> str:
         ("TwiceTheAnswer", 1.0),
         ("FirstReleased", 1.0),
         pytest.param("NoiseFirstInTorch", 0.9, marks=pytest.mark.ci),
-        ("NoisyMaxInTorch", 0.0),
+        pytest.param("NoisyMaxInTorch", 0.0, marks=pytest.mark.ci),
         ("SharesInTorch", 0.6),
     ],
 )

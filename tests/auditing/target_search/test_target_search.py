@@ -173,6 +173,7 @@ def test_its_audit_says_how_it_was_found(found: Any) -> None:
     assert "--target vulnerable" in found.reproduce
 
 
+@pytest.mark.ci
 def test_it_is_the_audit_of_the_row_named(found: Any, table: pd.DataFrame) -> None:
     named = audit_by_keywords(tells_highest_income, table, **{**FAST, "target": RICHEST})
     assert same(found, named, but=("target", "reproduce"))

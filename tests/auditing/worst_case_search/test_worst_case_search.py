@@ -260,6 +260,7 @@ def test_rounds_halve_the_candidates_at_about_the_cost_of_the_audit(
     assert 2 * per_world(candidates, each) <= max(models, 17 * candidates + 24)
 
 
+@pytest.mark.ci
 def test_the_search_shows_its_progress(tmp_path: Path) -> None:
     seen: list[TrialProgress] = []
     search = searched(noisy_mean, shadow_models=20)

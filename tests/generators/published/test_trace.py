@@ -192,7 +192,7 @@ def test_partitions_of_the_published_audit(cervical: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("kind", "iterations", "spent"),
     [
-        (Borealis, 33, 1.00744),
+        pytest.param(Borealis, 33, 1.00744, marks=pytest.mark.ci),
         (Smartnoise, 33, 1.00744),
         pytest.param(Updated, 158, 1.00035, marks=pytest.mark.ci),
     ],
