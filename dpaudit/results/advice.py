@@ -9,6 +9,7 @@ from dpaudit.formatting import counted, duration, percent, rounded_up
 from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
+from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import withheld
 from dpaudit.results.verdict import Verdict, exceeds_claim
@@ -88,6 +89,13 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         )
     if not exceeds_claim(result):
         return _by_probe(result)
+    if any(leak.column == THE_TRIAL for leak in result.leaks[:1]):
+        return NextStep(
+            "Find out why: what depends on the record is how a training runs (What leaks), not the "
+            "table. A replay does not see that; give each training the same work and the same "
+            "ending.",
+            "",
+        )
     if result.game.unexplained:
         return NextStep(
             "Find out why: an audit of one record can be explained, and dpaudit probe changes one "
