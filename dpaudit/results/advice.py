@@ -89,6 +89,11 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         )
     if not exceeds_claim(result):
         return _by_probe(result)
+    return _cause(result, run)
+
+
+def _cause(result: AuditRecord, run: str) -> NextStep:
+    """How to find what an attack saw."""
     if any(leak.column == THE_TRIAL for leak in result.leaks[:1]):
         return NextStep(
             "Find out why: what depends on the record is how a training runs (What leaks), not the "
