@@ -77,6 +77,14 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
                 (_spent(result),),
             )
         detect = _between(result)
+        smaller = plan if detect is None else f"{plan} --detect {detect}"
+        if not result.game.has_threshold:  # one training: no record to choose, no models to add
+            return NextStep(
+                "To detect smaller leaks, audit with more canaries (--canaries), or without "
+                "--one-run: the command says how many shadow models that takes.",
+                smaller,
+                (_spent(result),),
+            )
         other = "record (--target), or take a table made to show leaks (--worst-case)"
         if result.claim.unit is not None:
             other = "unit (--target unit:VALUE)"
@@ -84,7 +92,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "To detect smaller leaks, audit with more models (the command says how many) or more "
             "synthetic rows of each (--rows), let the attacker see more (--access model), attack "
             f"another {other}.",
-            plan if detect is None else f"{plan} --detect {detect}",
+            smaller,
             (_spent(result),),
         )
     if not exceeds_claim(result):

@@ -606,3 +606,10 @@ def test_the_one_test_of_a_selected_attack_needs_no_correction(record_of: Make) 
 def test_a_repetition_is_no_independent_evidence(record_of: Make) -> None:
     same = "gives the same numbers. It confirms this audit; independent evidence needs another"
     assert same in render_markdown(record_of())
+
+
+def test_an_audit_of_one_training_is_told_what_it_can_add(record_of: Make) -> None:
+    text = render_markdown(record_of(**ONE_RUN, verdict="consistent", reasons=["none"]))
+    advice = text.partition("## Next step")[2].partition("\n## ")[0]
+    assert "more canaries (--canaries), or without --one-run" in advice
+    assert "--target" not in advice
