@@ -70,8 +70,8 @@ def check_reuse(audit: AuditSpec, store: RunFolder) -> Check:
         _keep(own, store.path)
     if not own.earlier:
         detail = (
-            "these trials were not judged before, as far as the run folders here show: the result "
-            "is not the best of several analyses"
+            "no other audit judged these shadow models before, as far as the run folders here "
+            "show: the result is not the best of several analyses"
         )
         return Check(FRESH_TRIALS, True, detail, Consequence.WITHHOLDS)
     return Check(FRESH_TRIALS, False, judged_in(own.earlier), Consequence.WITHHOLDS)

@@ -16,10 +16,10 @@ from dpaudit.versions import __version__
 
 _EXAMPLES: Final = (
     "dpaudit audit pate-gan --data sample:breast-cancer --epsilon 1 --delta 1e-5",
-    "dpaudit audit my.py:Gan -p hidden=64 --data t.csv --schema t.json --epsilon 1",
-    "dpaudit audit my.py:Gan --data t.csv --epsilon 1 --delta 1e-5 --target row:397",
+    "dpaudit audit my.py:Gan -p hidden=64 --data t.csv --epsilon 1 --delta 1e-5",
+    "dpaudit audit my.py:Gan --data t.csv --schema t.json --target row:397",
     "dpaudit audit my.py:Gan --data t.csv --effort quick",
-    "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --one-run",
+    "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --delta 1e-5 --one-run",
 )
 _COMMON: Final = ("data", "schema", "epsilon", "delta", "attacks", "confidence", "json", "help_all")
 _AUDIT: Final = (

@@ -193,13 +193,11 @@ class Copies(NamedTuple):
         return "rows" if self.several is None else "units"
 
     def kind(self, one: CopyFinding) -> str:
-        """What a finding counts: "an exact copy", "near copies of two rows (within 0.1)"."""
+        """What a finding counts: "an exact copy", "exact or near copies of two rows or more"."""
         plural = one in (self.several or ())
-        kind = "exact" if one.share is None else "near"
+        kind = "exact" if one.share is None else "exact or near"
         within = "" if one.share is None else f" (within {one.within:.3g})"
-        if plural:
-            return f"{kind} copies of two rows or more{within}"
-        return f"{'an' if one.share is None else 'a'} {kind} copy{within}"
+        return f"{kind} copies of two rows or more{within}" if plural else f"an {kind} copy{within}"
 
     @property
     def all(self) -> tuple[CopyFinding, ...]:

@@ -46,7 +46,7 @@ def shares(membership: MembershipOutcome | None, linkage: Linkage) -> tuple[BarP
     if near:
         clearest = max(near, key=lambda one: one.records.at_least or 0)
         records = clearest.records
-        name = f"have a near copy (within {rounded(clearest.within)})"
+        name = f"have an exact or near copy (within {rounded(clearest.within)})"
         found.append(BarPair(name, records.train, records.holdout))
     for rate in membership.rates if membership else ():
         if rate.nominal == _NOMINAL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 from dpaudit.formatting import (
@@ -26,7 +27,7 @@ from dpaudit.released_data.conclusion import (
 )
 from dpaudit.released_data.copies import Copies, CopyFinding, Excess, Hits, Outliers
 from dpaudit.released_data.exchangeability import Exchangeability
-from dpaudit.released_data.inference import TOLERANCE, Inference
+from dpaudit.released_data.inference import TOLERANCE, Guesser, Inference
 from dpaudit.released_data.linkage import DistancePanel, DistanceQuantiles, Linkage
 from dpaudit.released_data.membership import CONTROL_LEVEL, RiskyRow, p_text
 from dpaudit.released_data.tables import ReleasedSources
@@ -36,7 +37,12 @@ _ROWS_NAMED = 20
 _INDENT = "  "
 MOST_ROWS: Final = 10
 """Most rows that each table of the report shows."""
+_METHOD: Final = {Guesser.CLOSEST: "nearest row", Guesser.MODEL: "random forest"}
 _NAME, _SHORT = 18, 12  # letters of a column's name, so that a terminal holds the tables
+_SHARED: Final = (
+    "False positive rates on one line have the same threshold: the hold-out {noun} that set it are "
+    "too few, or their scores too alike, to separate them."
+)
 NO_HOLDOUT: Final = "Without a hold-out, nothing shows how many there would be by chance."
 ANONYMETER: Final = "Singling out, linkability and inference by anonymeter"
 
@@ -44,16 +50,20 @@ ANONYMETER: Final = "Singling out, linkability and inference by anonymeter"
 def membership_block(found: MembershipOutcome, *, confidence: float, noun: str) -> Block:
     """How well train rows (or units) are recognised, and the results of the controls."""
     header = ("threshold", "TPR", "FPR", "TPR at least", "FPR at most")
-    rows = tuple(
-        (
-            f"for FPR {percent(rate.nominal)}",
-            f"{rate.flagged_members}/{rate.members}",
-            f"{rate.flagged_others}/{rate.others}",
-            percent(float(rounded_down(rate.true_positive_rate_lower))),
-            percent(float(rounded_up(rate.false_positive_rate_upper))),
+    rows, shared = [], False
+    for _, alike in groupby(found.rates, lambda one: one._replace(nominal=0.0)):
+        rate, *others = alike
+        shared = shared or bool(others)
+        nominal = ", ".join(percent(one.nominal) for one in (rate, *others))
+        rows.append(
+            (
+                f"for FPR {nominal}",
+                f"{rate.flagged_members}/{rate.members}",
+                f"{rate.flagged_others}/{rate.others}",
+                percent(float(rounded_down(rate.true_positive_rate_lower))),
+                percent(float(rounded_up(rate.false_positive_rate_upper))),
+            )
         )
-        for rate in found.rates
-    )
     return Block(
         title=f"Recognising training {noun}",
         paragraphs=(
@@ -65,8 +75,9 @@ def membership_block(found: MembershipOutcome, *, confidence: float, noun: str) 
             f"test above: {percent(1.0 - linkage_confidence(confidence))} for them, "
             f"{percent(membership_level(confidence))} for its p-value.",
             *_controls(found, noun),
+            *([_SHARED.format(noun=noun)] if shared else []),
         ),
-        table=ReportTable(header, rows, frozenset({1, 2, 3, 4})),
+        table=ReportTable(header, tuple(rows), frozenset({1, 2, 3, 4})),
     )
 
 
@@ -133,9 +144,11 @@ def riskiest_block(rows: Sequence[RiskyRow], *, compared: int, noun: str) -> Blo
     return Block(
         title=f"Riskiest {noun}",
         paragraphs=(
-            f"{len(rows):,} training {noun} stand out (false discovery rate 5 %). This list has "
-            f"its own choice of an attack, on {compared // 5:,} of the {compared:,} {noun}, which "
-            f"are never named here. {numbers} from 0: {named}.",
+            f"An attacker recognises {len(rows):,} training {noun}, copied or not (false discovery "
+            f"rate 5 %). {numbers} from 0, the clearest first: {named}.",
+            f"A copied row may be missing: this list leaves out the {compared // 5:,} of "
+            f"{compared:,} {noun} on which its attack was chosen, and copies that chance explains. "
+            "The part Copies counts every copied row.",
         ),
     )
 
@@ -156,6 +169,11 @@ def _copies(found: Copies, confidence: str) -> Block:
     noun = found.noun
     findings = [_named(one) for one in (found.exact, *found.near)]
     findings += [_named(one, ", two rows or more") for one in found.several or ()]
+    wider = (
+        " A wider distance also finds copies that chance explains, so its bound may be smaller."
+        if found.near
+        else ""
+    )
     these = f"training {noun} that are compared" if exact.holdout else f"training {noun}"
     counted = (
         f"{_of(found.synthetic)} synthetic rows equal a training row; {_of(exact.train)} {these} "
@@ -167,7 +185,7 @@ def _copies(found: Copies, confidence: str) -> Block:
             f"{counted} Hold-out {noun} show how many copies occur by chance. The last column is a "
             f"lower bound on the training {noun} that have a copy because they were trained on; "
             "such bounds, here and in later tables, hold jointly at "
-            f"{confidence} confidence if train and hold-out were split at random."
+            f"{confidence} confidence if train and hold-out were split at random.{wider}"
             if exact.holdout
             else f"{counted} {NO_HOLDOUT}",
             *_copied_rows(found),
@@ -178,7 +196,7 @@ def _copies(found: Copies, confidence: str) -> Block:
 
 def _named(one: CopyFinding, several: str = "") -> tuple[str, Excess]:
     """A finding by its name in the table of copies."""
-    name = "exact" if one.share is None else f"within {rounded(one.within)}"
+    name = "exact" if one.share is None else f"exact or within {rounded(one.within)}"
     return f"{name}{several}", one.records
 
 
@@ -249,7 +267,7 @@ def _inference(found: tuple[Inference, ...]) -> Block:
     rows = [
         (
             _short(one.secret, _NAME),
-            str(one.guesser),
+            _METHOD[one.guesser],
             _rate(one.baseline),
             *_guessed(one, compared=compared),
         )
@@ -259,7 +277,9 @@ def _inference(found: tuple[Inference, ...]) -> Block:
     return Block(
         title="Guessing a value from all others",
         paragraphs=(
-            "How often a value is guessed right from all other values of its row. A number is "
+            "How often a value is guessed right from all other values of its row, in two ways: "
+            "it is taken from the synthetic row nearest in the other columns (nearest row), or "
+            "predicted by a random forest that learned from the synthetic table. A number is "
             f"right within {percent(TOLERANCE)} of its column's range. Baseline: always guessing "
             "the most frequent value or the median."
             + (
@@ -273,7 +293,7 @@ def _inference(found: tuple[Inference, ...]) -> Block:
             + cut,
         ),
         table=ReportTable(
-            ("column", "guessed by", "baseline", *last),
+            ("column", "method", "baseline", *last),
             tuple(rows),
             frozenset({2, 3, 4, 5} if compared else {2, 3}),
         ),

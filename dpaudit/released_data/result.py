@@ -136,7 +136,7 @@ class ReleasedDataResult(Document):
 
     def __str__(self) -> str:
         """The report as text of 80 columns."""
-        blocks = (*self._blocks(), self._page().next_block)
+        blocks = (self._page().next_block, *self._blocks())
         reasons = (*self.reasons[1:], *(said.removesuffix(".") for said in self._confidential))
         return text_of(self.headline, reasons, blocks)
 

@@ -11,6 +11,7 @@ from dpaudit.formatting import (
     clipped,
     counted,
     duration,
+    listed,
     one_line,
     percent,
     rounded,
@@ -37,6 +38,7 @@ from dpaudit.results.curves import (
 )
 from dpaudit.results.leaks import (
     LEAKS_LISTED,
+    LEAKS_NAMED,
     MANY,
     NO_FEATURE,
     TRIAL_OUTCOMES,
@@ -49,6 +51,7 @@ from dpaudit.results.leaks import (
 from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.sentences import (
     CONFIDENTIAL,
+    ELSEWHERE,
     HEADLINE_GAP,
     JUDGED_BEFORE,
     PROVES_NOTHING,
@@ -59,6 +62,7 @@ from dpaudit.results.sentences import (
     guesses,
     headline,
     lead,
+    leaks_elsewhere,
     one_row_each,
     target,
     unseen,
@@ -189,24 +193,30 @@ def _what_to_see(result: AuditRecord) -> str:
 
 
 def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
-    """The rows of the table of the claim: quantity, number, meaning."""
+    """The rows of the table of the claim: quantity, number, meaning; one row for each number."""
     claims = not isinstance(result.claim, NoClaim)
     claimed, proved = claim_and_proof(result.claim, result.proved)
     quantity = result.claim.quantity
-    by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
-    holds = f"lower bound at {percent(result.confidence)} confidence"
-    if withheld(result):
-        holds = "lower bound; proves nothing, because these trials were judged before"
-    elif not by_probe:
-        holds += "; decides"
     most, least, gaussian_least = result.power or (None, None, None)
+    others = [one for one in shown_bounds(result) if one.entry is not result.decided_by]
+    same = [one.entry.label for one in others if _alike(one.value, result.proved)]
+    at_limit = _alike(most, result.proved)
     if claims:
         yield ("Claim", claimed, f"{result.claim.source}")
-    yield f"Empirical {quantity.noun}", proved, holds
-    for _, entry, value in shown_bounds(result):
-        guessed = guesses(result, entry)
-        meaning = entry.meaning if guessed is None else f"{entry.meaning}: {guessed}"
-        yield (_capital(entry.label), rounded_down(value), meaning)
+    yield (
+        f"Empirical {quantity.noun}",
+        proved,
+        "; ".join(
+            [
+                _holds(result),
+                *([f"the same by {' and '.join(same)}"] if same else []),
+                *([f"all that this many {sized_by(result)} can prove"] if at_limit else []),
+            ]
+        ),
+    )
+    for _, entry, value in others:
+        if not _alike(value, result.proved):
+            yield (_capital(entry.label), rounded_down(value), entry.meaning)
     if claims:
         yield (
             f"Minimum detectable {quantity.noun}",
@@ -219,11 +229,29 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
             rounded_up(gaussian_least),
             "80 % power to prove a violation, for a leak that shifts a normal score",
         )
-    yield (
-        "Upper limit",
-        rounded_down(most),
-        f"bound of an attack without errors on this many {sized_by(result)}",
-    )
+    if not at_limit:
+        yield (
+            "Upper limit",
+            rounded_down(most),
+            f"bound of an attack without errors on this many {sized_by(result)}",
+        )
+
+
+def _alike(one: float | None, other: float | None) -> bool:
+    """Whether a table would show the same number twice."""
+    return rounded_down(one) == rounded_down(other)
+
+
+def _holds(result: AuditRecord) -> str:
+    """What the deciding bound is, and from what."""
+    entry = result.decided_by
+    guessed = None if entry is None else guesses(result, entry)
+    rule = "" if entry is None else f" ({entry.label}{f': {guessed}' if guessed else ''})"
+    if withheld(result):
+        return f"lower bound{rule}; proves nothing, because these trials were judged before"
+    by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
+    decides = "" if by_probe else "; decides"
+    return f"lower bound at {percent(result.confidence)} confidence{rule}{decides}"
 
 
 def _game(result: AuditRecord) -> Iterable[Block]:
@@ -249,7 +277,7 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
     )
     yield Block(
         title=title,
-        paragraphs=(_carried(result), *rest),
+        paragraphs=(_carried(result), *_elsewhere(result), *rest),
         table=ReportTable(
             ("Feature", "AUC lost without it", *(("AUC of it alone",) if alone else ())),
             tuple(
@@ -263,6 +291,14 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
             frozenset({1, 2} if alone else {1}),
         ),
     )
+
+
+def _elsewhere(result: AuditRecord) -> tuple[str, ...]:
+    """Why what leaks is not what the target was chosen for, if it is not."""
+    if not leaks_elsewhere(result):
+        return ()
+    chosen = listed([one.column for one in result.target.exposures or ()], LEAKS_NAMED)
+    return (f"The target was chosen because it stands out in {chosen}; {ELSEWHERE}.",)
 
 
 def _alone(separation: float | None) -> float | None:
@@ -315,10 +351,10 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
         title="Attacks",
         paragraphs=(
             *(() if parts is None else (parts,)),
-            f"The deciding attack is {result.attack}. Threshold and rule of each attack were fixed "
-            f"on other {result.game.words.units}; the last columns are lower bounds on "
-            f"{result.claim.quantity.noun}{others}. {_multiplicity(result)} dpaudit list attacks "
-            "describes each attack.",
+            f"The deciding attack is {result.attack}. {_multiplicity(result)} Threshold and rule "
+            f"of each attack were fixed on other {result.game.words.units} than the scored ones; "
+            f"the last columns are lower bounds on {result.claim.quantity.noun}{others}. dpaudit "
+            "list attacks describes each attack.",
             *compared_bound(result),
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
@@ -332,13 +368,19 @@ def _multiplicity(result: AuditRecord) -> str:
     if hypotheses > 1:
         corrected = f"They are corrected for {hypotheses} attacks (Bonferroni)."
     elif turns:
-        corrected = "One attack is used at a time, so nothing is corrected."
+        corrected = (
+            "One attack, chosen before each batch, bets on it. All bets make one test, which needs "
+            "no correction for multiple testing."
+        )
     elif rule == "select":
         names = result.multiplicity.attacks
         among = f" among {', '.join(names)} and their combination" if names else ""
-        corrected = f"One score was chosen{among} on other shadow models, so nothing is corrected."
+        corrected = (
+            f"It was chosen{among} on shadow models that are not scored. The scored ones test this "
+            "choice alone: one test, which needs no correction for multiple testing."
+        )
     else:
-        corrected = "There is one attack, so nothing is corrected."
+        corrected = "One attack makes one test, which needs no correction for multiple testing."
     if turns:
         each = ", ".join(f"{name} on {trials} models" for name, trials in turns.items())
         corrected += (
@@ -688,7 +730,10 @@ def _reproduce(result: AuditRecord) -> Step:
             "The same command trains the same models again and measures other seconds and memory.",
         )
     elif result.generator.seedable:
-        same = ("The same command gives the same numbers again.",)
+        same = (
+            "The same command trains the same shadow models (its seed fixes them) and gives the "
+            "same numbers. It confirms this audit; independent evidence needs another --seed.",
+        )
     choice, row = result.target.choice, result.target.row
     chosen = row is not None and choice != f"row:{row}"
     what = "row" if result.target.rows_of_unit is None else "the unit of row"

@@ -9,6 +9,7 @@ from dpaudit.formatting import counted, duration, percent, rounded_up
 from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
+from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import withheld
 from dpaudit.results.verdict import Verdict, exceeds_claim
@@ -76,6 +77,14 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
                 (_spent(result),),
             )
         detect = _between(result)
+        smaller = plan if detect is None else f"{plan} --detect {detect}"
+        if not result.game.has_threshold:  # one training: no record to choose, no models to add
+            return NextStep(
+                "To detect smaller leaks, audit with more canaries (--canaries), or without "
+                "--one-run: the command says how many shadow models that takes.",
+                smaller,
+                (_spent(result),),
+            )
         other = "record (--target), or take a table made to show leaks (--worst-case)"
         if result.claim.unit is not None:
             other = "unit (--target unit:VALUE)"
@@ -83,11 +92,23 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "To detect smaller leaks, audit with more models (the command says how many) or more "
             "synthetic rows of each (--rows), let the attacker see more (--access model), attack "
             f"another {other}.",
-            plan if detect is None else f"{plan} --detect {detect}",
+            smaller,
             (_spent(result),),
         )
     if not exceeds_claim(result):
         return _by_probe(result)
+    return _cause(result, run)
+
+
+def _cause(result: AuditRecord, run: str) -> NextStep:
+    """How to find what an attack saw."""
+    if any(leak.column == THE_TRIAL for leak in result.leaks[:1]):
+        return NextStep(
+            "Find out why: what depends on the record is how a training runs (What leaks), not the "
+            "table. A replay does not see that; give each training the same work and the same "
+            "ending.",
+            "",
+        )
     if result.game.unexplained:
         return NextStep(
             "Find out why: an audit of one record can be explained, and dpaudit probe changes one "

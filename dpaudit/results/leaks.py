@@ -11,6 +11,10 @@ from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.record import Leak
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check
 
+SEVERAL: Final = " & "
+"""Between the columns of a feature about several of them."""
+NO_COLUMN: Final = frozenset({THE_TRIAL, "whole rows"})
+"""What a feature names that is about no column in particular."""
 LEAKS_NAMED: Final = 3
 """Features, or groups of them, that one sentence names."""
 LEAKS_LISTED: Final = 5
@@ -81,6 +85,13 @@ def top_leaks(leaks: Sequence[Leak]) -> tuple[str, ...]:
     return tuple(group.name for group in grouped(leaks)[:LEAKS_NAMED])
 
 
+def leaks_in(leaks: Sequence[Leak], columns: Sequence[str]) -> bool:
+    """Whether a feature that sentences name is about one of these columns, or about all of them."""
+    named = {of for group in grouped(leaks)[:LEAKS_NAMED] for of in group.columns}
+    parts = {part for of in named for part in of.split(SEVERAL)}
+    return not named.isdisjoint(NO_COLUMN) or not (named | parts).isdisjoint(columns)
+
+
 def feature(leak: Leak) -> str:
     """A feature's name: "max(Age)", or "rows equal to the target (Age & Sex)"."""
     return _in_words(leak.feature, leak.column)
@@ -99,12 +110,14 @@ class LeakGroup(NamedTuple):
         importance: Importance of the most important feature.
         separation: Separation of the most separating feature; None if none separates.
         features: Number of features.
+        columns: The columns that they are about, one or several joined for each feature.
     """
 
     name: str
     importance: float
     separation: float | None
     features: int
+    columns: tuple[str, ...]
 
 
 def grouped(leaks: Sequence[Leak]) -> tuple[LeakGroup, ...]:
@@ -133,6 +146,7 @@ def grouped(leaks: Sequence[Leak]) -> tuple[LeakGroup, ...]:
                 (leak.separation for leak in group if leak.separation is not None), default=None
             ),
             features=len(group),
+            columns=tuple(leak.column for leak in group),
         )
         for group in groups.values()
     )

@@ -20,6 +20,7 @@ from dpaudit.game.target import Exposure, Fact
 from dpaudit.model.choices import EXPOSING, FARTHEST, Access
 from dpaudit.model.claim import NoClaim, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.results.leaks import Carrier, carrier, leaks_in
 from dpaudit.results.odds import in_odds
 from dpaudit.results.phrases import (
     CURVE_FACTOR,
@@ -53,6 +54,8 @@ JUDGED_BEFORE: Final = "Its shadow models were judged before, so its bound prove
 WITHHELD: Final = "withheld"
 """Stands for a bound above the claim that proves no violation."""
 EXPOSES_NOTHING: Final = "no record alone has an extreme or unique value, so the farthest"
+ELSEWHERE: Final = "attacks look at every column, and the leak shows in others"
+"""Why a leak is not where the target stands out."""
 EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""
 CLOPPER_PEARSON: Final = next(one for one in BOUNDS if one.key is ValidBound.CLOPPER_PEARSON)
@@ -498,6 +501,13 @@ def target(result: AuditRecord) -> str:
     repeats = result.target.repeats
     others = "" if repeats is None else f"; {counted(repeats, 'other row')} equal to it"
     return f"{_chosen(result)}{others}"
+
+
+def leaks_elsewhere(result: AuditRecord) -> bool:
+    """Whether a proved leak is in none of the columns for which its target was chosen."""
+    chosen = [one.column for one in result.target.exposures or ()]
+    named = carrier(result.leaks, result.checks) in (Carrier.FEATURES, Carrier.MANY)
+    return bool(chosen) and result.proves_leak and named and not leaks_in(result.leaks, chosen)
 
 
 def same_tables(target: TargetOfAudit) -> str:

@@ -53,6 +53,11 @@ class ReportTable:
             if len(row) != len(self.header):
                 raise ValueError(f"a row of {len(row)} cells under {len(self.header)} titles")
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it does not fit a telephone: five columns or more, or three of text."""
+        return len(self.header) > 4 or len(self.header) - len(self.numeric) > 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class Block:

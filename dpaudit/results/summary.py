@@ -141,7 +141,9 @@ def _bound(result: AuditRecord) -> list[Row]:
     if compared is None:
         text += f"; no Clopper-Pearson bound: {result.game.no_clopper_pearson}"
     else:
-        text += f"{';' if at_limit else ','} Clopper-Pearson {rounded_down(compared)}"
+        same = rounded_down(compared) == rounded_down(result.proved)
+        number = "the same" if same else rounded_down(compared)
+        text += f"{';' if at_limit else ','} Clopper-Pearson {number}"
     if result.power is not None and not at_limit:
         text += f"; at most {rounded_down(result.power.max_provable)} with {_size(result)}"
     if compared in (None, result.proved):
@@ -160,7 +162,8 @@ def _target(result: AuditRecord) -> list[Row]:
     """The attacked record, unless the caller named it, and the attacks tried without success."""
     target = result.target
     chosen = target.choice in (EXPOSING, FARTHEST) or target.selection or target.rows_of_unit
-    found = [Row("target", sentences.target(result))] if chosen else []
+    other = f"; {sentences.ELSEWHERE}" if sentences.leaks_elsewhere(result) else ""
+    found = [Row("target", f"{sentences.target(result)}{other}")] if chosen else []
     if one_each := sentences.one_row_each(result):
         found.append(Row("unit", one_each))
     if result.access is not None:

@@ -45,7 +45,7 @@ class TwoWorldsOutcome(GameOutcome):
         unknown="whether the target was in the table that a model came from",
         copies="copies the target",
         separates="distinguishes members from non-members",
-        units="trials",
+        units="models",
         inside="trained with the target",
         outside="trained without the target",
         panels="Models with the target and without it",

@@ -47,6 +47,7 @@ def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_exampl
     for example in examples:
         program, command, *words = example.split()
         assert (program, command) == ("dpaudit", "audit")
+        assert ("--epsilon" in words) == ("--delta" in words), example  # without one: pure DP
         audit.make_context("audit", words, resilient_parsing=True)
 
 

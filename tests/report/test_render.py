@@ -554,7 +554,62 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
             record_of(verdict="inconclusive", proved=3.0, claim={"epsilon": 1.0}, checks=[check])
         )
 
-    certain = "lower bound at 95 % confidence; decides"
+    certain = "lower bound at 95 % confidence (exact); decides"
     assert certain in written(passed=True)
     assert certain not in written(passed=False)
-    assert "lower bound; proves nothing" in written(passed=False)
+    assert "lower bound (exact); proves nothing" in written(passed=False)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "limit", "rows"),
+    [
+        (
+            {"exact": 3.21, "clopper_pearson": 2.58},
+            4.38,
+            [
+                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides |",
+                "| Clopper-Pearson | 2.58 | the bound that other audits report, for comparison; "
+                "never decides |",
+                "| Upper limit | 4.38 | bound of an attack without errors on this many models |",
+            ],
+        ),
+        (
+            {"exact": 3.21, "clopper_pearson": 3.21},
+            3.21,
+            [
+                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides; the "
+                "same by Clopper-Pearson; all that this many models can prove |",
+            ],
+        ),
+    ],
+)
+def test_the_result_has_one_row_for_each_number(
+    bounds: dict[str, float], limit: float, rows: list[str], record_of: Make
+) -> None:
+    every = {**NO_BOUNDS, **bounds}
+    text = render_markdown(record_of(proved=3.21, bounds=every, max_provable_epsilon=limit))
+    table = re.findall(r"^\|.*\|$", text.partition("## Result")[2].partition("\n## ")[0], re.M)[2:]
+    assert [row for row in table if not row.startswith(("| Claim", "| Minimum"))] == rows
+    numbers = [row.split(" | ")[1] for row in table]
+    assert len(numbers) == len(set(numbers))
+
+
+def test_the_one_test_of_a_selected_attack_needs_no_correction(record_of: Make) -> None:
+    selected = {"rule": "select", "hypotheses": 1, "attacks": ["form", "groundhog"]}
+    assert (
+        "It was chosen among form, groundhog and their combination on shadow models that are not "
+        "scored. The scored ones test this choice alone: one test, which needs no correction for "
+        "multiple testing."
+    ) in render_markdown(record_of(multiplicity=selected))
+
+
+def test_a_repetition_is_no_independent_evidence(record_of: Make) -> None:
+    same = "gives the same numbers. It confirms this audit; independent evidence needs another"
+    assert same in render_markdown(record_of())
+
+
+def test_an_audit_of_one_training_is_told_what_it_can_add(record_of: Make) -> None:
+    text = render_markdown(record_of(**ONE_RUN, verdict="consistent", reasons=["none"]))
+    advice = text.partition("## Next step")[2].partition("\n## ")[0]
+    assert "more canaries (--canaries), or without --one-run" in advice
+    assert "--target" not in advice

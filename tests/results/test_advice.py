@@ -10,6 +10,7 @@ import pytest
 
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
+from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.advice import next_step
 from dpaudit.results.odds import in_odds
 from dpaudit.results.record import AuditRecord, SameTables
@@ -141,3 +142,10 @@ def test_an_invalid_audit_is_repaired_first(never_run: AuditRecord) -> None:
     assert step.command == ""
     assert "Repair what failed" in step.why
     assert f"--seed {never_run.seed + 1}" in step.why
+
+
+def test_no_replay_is_proposed_for_a_leak_through_how_trainings_run(record_of: Make) -> None:
+    leaks = [{"column": THE_TRIAL, "feature": "wall seconds of training", "importance": 0.5}]
+    step = next_step(record_of(verdict="violation", leaks=leaks))
+    assert step.command == ""
+    assert "A replay does not see that" in step.why

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.document import from_document, to_document
 from dpaudit.results.leaks import Carrier, carrier, feature, in_order, leak_reason
@@ -90,3 +91,22 @@ def test_separation_stands_beside_importance_where_it_is_known(record_of: Make) 
     assert "separation" not in unknown[0]
     assert from_document(Leak, unknown[0]).separation is None
     assert "| max(A) | 0.21 |\n" in render_markdown(record_of(leaks=unknown))
+
+
+@pytest.mark.parametrize(
+    ("column", "elsewhere"),
+    [("visits", True), ("visits & ward", True), ("age", False), ("visits & age", False)]
+    + [(column, False) for column in ("whole rows", THE_TRIAL)],
+)
+def test_a_leak_in_other_columns_than_the_target_was_chosen_for_is_explained(
+    column: str, elsewhere: bool, record_of: Make
+) -> None:
+    exposures = [{"fact": "sole maximum", "column": "age"}]
+    record = record_of(
+        target={"choice": "exposing", "row": 3, "exposures": exposures},
+        leaks=documents(leak(column, 0.2, 0.3), leak("age", 0.0, 0.1)),
+    )
+    why = "attacks look at every column, and the leak shows in others"
+    stands_out = f"The target was chosen because it stands out in age; {why}."
+    assert (stands_out in render_markdown(record)) == elsewhere
+    assert (why in " ".join(" ".join(summary_lines(record)).split())) == elsewhere
