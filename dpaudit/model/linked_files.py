@@ -148,13 +148,14 @@ def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
     if len(absent):
         raise DataError(
             f"{link.parent}.{link.key} is missing in {counted(len(absent), 'row')}, the first is "
-            f"row {absent[0]}: a key identifies every row"
+            f"row {absent[0]}; a key identifies every row: fill it in, or drop these rows"
         )
     repeated = np.flatnonzero(keys.duplicated())
     if len(repeated):
         raise DataError(
             f"{link.parent}.{link.key} is no key: {counted(len(repeated), 'row')} with the value "
-            f"of an earlier row, the first is row {repeated[0]}"
+            f"of an earlier row, the first is row {repeated[0]}; drop these rows, or link to a "
+            "column that identifies every row"
         )
     orphans = np.flatnonzero(~own.isin(keys))
     if len(orphans):
