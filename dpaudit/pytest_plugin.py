@@ -297,13 +297,9 @@ def _replay_first(
     from dpaudit.auditing.recall import OF_THE_RUN
     from dpaudit.auditing.settings import AuditSettings
     from dpaudit.errors import ReplayError
-    from dpaudit.model.linked_files import are_several
     from dpaudit.replaying.run import replay
     from dpaudit.results.verdict import Verdict
 
-    if are_several(data):
-        node.user_properties.append((REPLAYED, "not possible: a replay is of one table"))
-        return
     settings = {name: of for name, of in given.items() if name not in {*OF_THE_RUN, "on_progress"}}
     error = 1.0 - settings.get("confidence", AuditSettings.confidence)
     settings["confidence"] = 1.0 - error / REPLAY_SHARE

@@ -67,6 +67,19 @@ class PanelledCommand(TyperCommand):
 
     brief: frozenset[str] = frozenset()
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuses several tables where one is read: typer would take the last."""
+        table: Any = next((one for one in self.params if one.name == "data"), None)
+        given = sum(one.partition("=")[0] == "--data" for one in args)
+        if table is not None and not table.multiple and given > 1:
+            raise typer.BadParameter(
+                "one table is read, and several are given; dpaudit audit and dpaudit replay take "
+                "several, with --link",
+                ctx,
+                table,
+            )
+        return super().parse_args(ctx, args)
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of the usage line; a required argument has no brackets."""
         pieces = super().collect_usage_pieces(ctx)

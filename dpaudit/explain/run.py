@@ -420,7 +420,10 @@ def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettin
     """The table with its schema; an inferred one was not stored, so it is inferred again."""
     source = result.data.source
     if "links" in stored:
-        raise SettingsError("explain is of audits of one table, and this one was of several")
+        raise SettingsError(
+            "explain is of audits of one table, and this one was of several: `dpaudit replay` "
+            "names the lines that the loss comes from"
+        )
     if result.target.worst_case is not None:
         return audited_table(None, Schema.from_document(stored), settings)
     if SALTED not in stored:

@@ -148,13 +148,14 @@ def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
     if len(absent):
         raise DataError(
             f"{link.parent}.{link.key} is missing in {counted(len(absent), 'row')}, the first is "
-            f"row {absent[0]}: a key identifies every row"
+            f"row {absent[0]}; a key identifies every row: fill it in, or drop these rows"
         )
     repeated = np.flatnonzero(keys.duplicated())
     if len(repeated):
         raise DataError(
             f"{link.parent}.{link.key} is no key: {counted(len(repeated), 'row')} with the value "
-            f"of an earlier row, the first is row {repeated[0]}"
+            f"of an earlier row, the first is row {repeated[0]}; drop these rows, or link to a "
+            "column that identifies every row"
         )
     orphans = np.flatnonzero(~own.isin(keys))
     if len(orphans):
@@ -166,17 +167,12 @@ def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
 
 def _frame(tables: Mapping[str, pd.DataFrame], schema: LinkedTables) -> pd.DataFrame:
     """The frame of all tables with the unit of each row."""
-    canonical = {}
-    keys = {
-        name: {key: tables[name][key] for key, _ in schema.keys_of(name)} for name in schema.tables
-    }
-    # Numbers only if all keys are: a world without one of them must not have other dtypes.
-    whole = all(one.dtype.kind in "iu" for own in keys.values() for one in own.values())
+    fitted = {}
     for name, part in schema.tables.items():
-        own = {key: one if whole else one.map(key_text) for key, one in keys[name].items()}
-        values = fitting(tables[name].drop(columns=list(own)), part, source=f"table {name}")
-        canonical[name] = values.assign(**{key: one.to_numpy() for key, one in own.items()})
-    frame = schema.stacked(canonical)
+        keys = tables[name][[key for key, _ in schema.keys_of(name)]].reset_index(drop=True)
+        values = fitting(tables[name].drop(columns=list(keys)), part, source=f"table {name}")
+        fitted[name] = pd.concat([keys, values], axis=1)
+    frame = schema.stacked(schema.canonical_tables(fitted))
     owners = pd.Series(_owners(frame, schema)).infer_objects()
     assert schema.unit is not None  # of linked tables
     return schema.canonical(frame.assign(**{schema.unit.column: owners}))

@@ -200,6 +200,26 @@ class LinkedTables(Schema):
         beside = {name: data[name].to_numpy(dtype=object) for name in (TABLE, KEY, PARENT)}
         return table.assign(**{name: pd.Series(of, dtype=object) for name, of in beside.items()})
 
+    def canonical_tables(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+        """Each table in canonical form, its keys first.
+
+        Args:
+            tables: The tables with their keys, of which none is missing.
+
+        Raises:
+            SchemaError: As `canonical`.
+        """
+        keys = {name: tables[name][[key for key, _ in self.keys_of(name)]] for name in self.tables}
+        # Numbers only if all keys are: a world without one of them must not have other dtypes.
+        whole = all(kind.kind in "iu" for own in keys.values() for kind in own.dtypes)
+        found = {}
+        for name, part in self.tables.items():
+            own = keys[name] if whole else keys[name].map(key_text)
+            found[name] = pd.concat(
+                [own.reset_index(drop=True), part.canonical(tables[name])], axis=1
+            )
+        return found
+
     def stacked(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """The frame with the rows of all tables, the root's first; without their units.
 

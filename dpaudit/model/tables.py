@@ -30,8 +30,8 @@ from dpaudit.model.unit import Unit
 SAMPLE = "sample:"
 IN_MEMORY = "a table in memory"
 SEVERAL: Final = (
-    "several tables with links are for audits in two worlds (dpaudit audit): give one table and "
-    "its schema"
+    "several tables with links are for audits in two worlds and replays (dpaudit audit, dpaudit "
+    "replay): give one table and its schema"
 )
 TABLE_FILE = "TABLE.csv"
 """What commands that repeat an audit of a table in memory call its file."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SchemaError
-from dpaudit.formatting import counted
+from dpaudit.formatting import counted, did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,8 @@ class Unit:
     def problems(self, data: pd.DataFrame) -> list[str]:
         """What in a table contradicts this unit; empty if it fits."""
         if self.column not in data.columns:
-            return [f"the unit's column {self.column!r} is missing"]
+            close = did_you_mean(self.column, list(map(str, data.columns)))
+            return [f"the unit's column {self.column!r} is missing{close}"]
         missing = np.flatnonzero(data[self.column].isna())
         if len(missing):
             rows = counted(len(missing), "row")

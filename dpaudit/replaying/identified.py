@@ -18,8 +18,7 @@ import pandas as pd
 
 from dpaudit.bounds.fair_coin import fair_coin, fair_coin_p_value
 from dpaudit.model.encoding import encode
-from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.protocols import GameView, World
 from dpaudit.replaying.laws import FloatArray
 
 PILOTS: Final = 4
@@ -55,8 +54,7 @@ def guesses_needed(*, epsilon: float, delta: float, confidence: float) -> int | 
 
 
 def worlds_identified(
-    fitted: Callable[[World], pd.DataFrame | None],
-    schema: Schema,
+    fitted: Callable[[World], FloatArray | None],
     rng: np.random.Generator,
     *,
     epsilon: float,
@@ -66,8 +64,8 @@ def worlds_identified(
     """Runs the game.
 
     Args:
-        fitted: Fits anew in a world and returns its synthetic table; None if that fails.
-        schema: Schema of the tables.
+        fitted: Fits anew in a world and returns the features of its synthetic table; None if that
+            fails.
         rng: Draws the fair coins.
         epsilon: Claimed epsilon.
         delta: Claimed delta.
@@ -83,25 +81,35 @@ def worlds_identified(
     pilots: dict[World, list[FloatArray]] = {world: [] for world in World}
     for _ in range(PILOTS):
         for world, found in pilots.items():
-            table = fitted(world)
-            if table is None:
+            pilot = fitted(world)
+            if pilot is None:
                 return None
-            found.append(features(table, schema))
+            found.append(pilot)
     rule = separating(*(np.stack(pilots[world]) for world in (World.IN, World.OUT)))
     if rule is None:
         return None
     for _ in range(needed):
         world = World.IN if rng.random() < 0.5 else World.OUT
-        table = fitted(world)
-        if table is None or (rule(features(table, schema)) > 0) != (world is World.IN):
+        row = fitted(world)
+        if row is None or (rule(row) > 0) != (world is World.IN):
             return None
     proved = fair_coin((needed,), (needed,), needed, delta=delta, confidence=confidence)
     return WorldsIdentified(needed, proved, confidence)
 
 
-def features(table: pd.DataFrame, schema: Schema) -> FloatArray:
-    """A few statistics of each column of a synthetic table, and its number of rows."""
-    values = np.nan_to_num(encode(table, schema))
+def features(table: pd.DataFrame, view: GameView) -> FloatArray:
+    """A few statistics of each column of a synthetic table, and its number of rows.
+
+    Of several tables, those of each, joined with what its keys lead to.
+
+    Args:
+        table: The table, or the frame of several.
+        view: Whose tables it is like.
+    """
+    if view.of_tables:
+        joined = view.joined(table)
+        return np.concatenate([features(joined[name], of) for name, of in view.of_tables.items()])
+    values = np.nan_to_num(encode(table, view.schema))
     each = [values.mean(axis=0), values.std(axis=0), *np.quantile(values, _QUANTILES, axis=0)]
     return np.concatenate([[float(len(values))], *each])
 

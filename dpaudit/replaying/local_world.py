@@ -28,6 +28,8 @@ class Unpickled:
         self._schema, self._generator = pickle.loads(blob)
 
     def fit(self, data: Any, *, seed: int) -> Any:
-        """Fits the generator on a table, which is made canonical; returns what has the model."""
-        fitted = self._generator.fit(self._schema.canonical(data), seed=seed)
+        """Fits the generator on tables, which are made canonical; returns what has the model."""
+        several = isinstance(data, dict)
+        table = self._schema.canonical_tables(data) if several else self._schema.canonical(data)
+        fitted = self._generator.fit(table, seed=seed)
         return self._generator if fitted is None else fitted

@@ -19,11 +19,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpaudit.errors import ReplayError
-from dpaudit.external.messages import SynthesisError, WorkerError
+from dpaudit.errors import ReplayError, TrialError
+from dpaudit.external.messages import WorkerError
 from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart
 from dpaudit.game.trial import reason_of
+from dpaudit.model.linked_tables import LinkedTables
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import World
+from dpaudit.plugins.synthetic import accept
 from dpaudit.replaying import laws
 from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw, Share
 from dpaudit.replaying.listening.channel import Channel, connect
@@ -219,10 +222,10 @@ class Worlds:
                 followed.
         """
         started, before = time.monotonic(), (set(self._asked), dict(self._mixing))
+        inside, outside = (self._schema.rows_asked(tables[world]) for world in WORLDS)
         while len(self._asked) + len(self._mixing) < MOST_ASKED:
-            lengths = (len(tables[World.IN]), len(tables[World.OUT]))
             lines = _Lines(self._asked, self._loops, self._mixing)
-            match = _Match(self._sides, order, self.rng, lines, places, lengths)
+            match = _Match(self._sides, order, self.rng, lines, places, (inside, outside))
             try:
                 played = self._once(match, tables, rows=rows, order=order)
             except _Again:
@@ -240,14 +243,12 @@ class Worlds:
         self, match: _Match, tables: Mapping[World, pd.DataFrame], *, rows: int, order: Order
     ) -> Played:
         self._children.clear()
-        self._begin(match, tables, order)
+        self._begin(match, order)
         seed = int(
             self.rng("seed", order.number if order.seed is None else order.seed).integers(2**31)
         )
         fits = {
-            world: self._pool.submit(
-                self._sides[world].session.synthesize, tables[world], rows=rows, seed=seed
-            )
+            world: self._pool.submit(self._synthesized, world, tables[world], rows=rows, seed=seed)
             for world in WORLDS
         }
         parting = None
@@ -264,12 +265,12 @@ class Worlds:
         for world in WORLDS:
             try:
                 found.append(fits[world].result())
-            except SynthesisError as error:
+            except WorkerError as error:
+                raise ReplayError(f"world {world} ended: {error}") from None
+            except TrialError as error:
                 found.append(None)
                 if "dpaudit has ended this fit" not in str(error):
                     failure = failure or f"world {world}: {error}"
-            except WorkerError as error:
-                raise ReplayError(f"world {world} ended: {error}") from None
         if again:
             for world in WORLDS:
                 match.end(world)
@@ -300,15 +301,15 @@ class Worlds:
             transcript.coin_before = transcript.coin_before or transcript.first_coin
         return Played(transcript, (found[0], found[1]), failure)
 
-    def _begin(self, match: _Match, tables: Mapping[World, pd.DataFrame], order: Order) -> None:
+    def _begin(self, match: _Match, order: Order) -> None:
         coins = order.coins if order.coins != OPPOSITE else 0
         seed, own = (
             int(self.rng(f"coins/{one}", order.number).integers(2**62))
             for one in (coins, coins if order.kept is None else 0)
         )
-        for world, other in (WORLDS, WORLDS[::-1]):
+        for world, counted in zip(WORLDS, (match.lengths, match.lengths[::-1]), strict=True):
             control = self._sides[world].control
-            alone = match.place if len(tables[world]) > len(tables[other]) else None
+            alone = match.place if counted[0] > counted[1] else None
             control.send(
                 {
                     "kind": "begin",
@@ -318,7 +319,7 @@ class Worlds:
                     "asked": sorted(self._asked),
                     "loops": sorted(self._loops),
                     "mixing": sorted(self._mixing),
-                    "rows": [len(tables[world]), len(tables[other])],
+                    "rows": list(counted),
                     "own_rows": list(order.rows) or ([] if alone is None else [alone]),
                     "draws_record": order.draws_record,
                     "redrawn": sorted({one[:2] for one in order.redrawn if world is World.OUT}),
@@ -341,11 +342,27 @@ class Worlds:
         """
         seed = int(self.rng("seed of the rows", number).integers(2**31))
         try:
-            return self._sides[World.IN].session.synthesize(table, rows=rows, seed=seed)
-        except SynthesisError:
-            return None
+            return self._synthesized(World.IN, table, rows=rows, seed=seed)
         except WorkerError as error:
             raise ReplayError(f"a fit ended its process: {error}") from None
+        except TrialError:
+            return None
+
+    @property
+    def _schema(self) -> Schema:
+        return self._sides[World.IN].session.start.schema
+
+    def _synthesized(
+        self, world: World, table: pd.DataFrame, *, rows: int, seed: int
+    ) -> pd.DataFrame:
+        """The synthetic table of a fit; of several tables the frame of all of them."""
+        schema = self._schema
+        session = self._sides[world].session
+        made = session.synthesize(schema.handed(table), rows=rows, seed=seed)
+        if isinstance(schema, LinkedTables):
+            made = accept(made, schema, len(made[schema.root]))
+        released: pd.DataFrame = made
+        return released
 
     def close(self) -> None:
         """Ends both processes."""
@@ -395,7 +412,7 @@ class _Match:
         self.sides, self.order, self.lines = sides, order, lines
         # Of a unit each row would have a coin of its own, and the law of several is not followed.
         self.place = places[0] if len(places) == 1 else None
-        self._lengths = lengths
+        self.lengths = lengths
         self._turns: Counter[tuple[str, Site]] = Counter()
         self._alike: Counter[tuple[bytes, ...]] = Counter()
         self.transcript = Transcript()
@@ -565,7 +582,7 @@ class _Match:
             )
             for world in WORLDS
         ]
-        long, short = self._lengths
+        long, short = self.lengths
         for site, many in counts[0].items():
             few = counts[1][site]
             each = 0 < few < many and many * short == few * long

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
@@ -32,7 +31,7 @@ from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.protocols import FloatArray, World
 from dpaudit.plugins.samplers import check_sampler
 from dpaudit.replaying import local_world
 from dpaudit.replaying.checks import look_for_excuses, piloted, resting, retried, used_lines
@@ -50,7 +49,7 @@ from dpaudit.replaying.guarantee import (
     ReplayGuarantee,
     replay_guarantee,
 )
-from dpaudit.replaying.identified import WorldsIdentified, worlds_identified
+from dpaudit.replaying.identified import WorldsIdentified, features, worlds_identified
 from dpaudit.replaying.judge import DrawPlan, draw_plan
 from dpaudit.replaying.ledger import LedgerLine, ledger
 from dpaudit.replaying.lockstep import (
@@ -170,8 +169,8 @@ def replays_of(
             raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
     for one in samplers:
         check_sampler(one)
-    if are_several(data):
-        raise SettingsError("a replay is of one table, and several are given: `data` must be one")
+    if hand_over and are_several(data):
+        raise SettingsError("`hand_over` is for replays of one table: audit several without it")
     table = audited_table(data, schema, audit_settings(**settings))
     specs = list(_candidates(generator, table, settings, targets))
 
@@ -432,14 +431,15 @@ def _identified(
         return None
     game, first = setting.spec.game, found.fits
 
-    def fitted(world: World) -> pd.DataFrame | None:
+    def fitted(world: World) -> FloatArray | None:
         setting.say(f"rows of separate fit {found.fits - first + 1}")
         found.fits += 1
-        return setting.worlds.fitted(game.table(world, 0), rows=setting.rows, number=found.fits)
+        data = game.table(world, 0)
+        table = setting.worlds.fitted(data, rows=setting.rows, number=found.fits)
+        return None if table is None else features(table, game.view)
 
     return worlds_identified(
         fitted,
-        setting.spec.table.schema,
         setting.worlds.rng("told", 0),
         epsilon=guarantee.claimed,
         delta=guarantee.delta,

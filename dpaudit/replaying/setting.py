@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.lockstep import Order, Played, Worlds
 from dpaudit.replaying.subsamples import with_other_rows
@@ -55,7 +56,12 @@ class ReplaySetting(NamedTuple):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The places of the target in its table: one, or those of the rows of a unit."""
+        """The places of the target in its table: one, or those of the rows of a unit.
+
+        None where there are several tables: coins of their rows are not followed.
+        """
+        if isinstance(self.spec.table.schema, LinkedTables):
+            return ()
         return next(rows for rows in self.spec.game.missing.values() if rows)
 
     def play(self, order: Order, *, alike: World | None = None, rows: int | None = None) -> Played:

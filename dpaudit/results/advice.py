@@ -115,13 +115,7 @@ def _cause(result: AuditRecord, run: str) -> NextStep:
             "thing at a time.",
             "",
         )
-    if result.data.tables:
-        return NextStep(
-            "Find out why: the features that leak name their tables. A replay and explain "
-            "take one table.",
-            "",
-        )
-    if result.generator.fixes == 0:
+    if result.generator.fixes == 0 or result.data.tables:
         return _without_fixes(result)
     if result.data.source == IN_MEMORY:
         return NextStep(

@@ -63,6 +63,10 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
         facts.append(Row("warning", "these trials were judged before; the report says where"))
     if result.schema.inferred:
         facts.append(Row("warning", "bounds and categories were inferred from the table itself"))
+    if result.data.units == result.data.rows:
+        facts.append(
+            Row("warning", f"every {result.claim.unit} has one row, as in an audit of rows")
+        )
     return [row._replace(fact=printable(row.fact)) for row in facts]
 
 

@@ -1,4 +1,4 @@
-"""Audits by unit: leaks over ten rows of a patient, honest twins, calibration, and cost.
+"""Audits by unit: leaks over ten rows of a patient, honest twins, calibration, OpenDP, and cost.
 
 Usage: python -m reports.units.run [PART ...]   (about two hours in one process; resumes)
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, NamedTuple
@@ -29,6 +30,7 @@ from dpaudit_generators.toys.planted import uniform_table
 from reports import markdown
 from reports.audits import audits_table, run_audits
 from reports.command import Run, StudyParser, start, write_json
+from reports.units import released
 from reports.units.mechanisms import (
     LEAKS,
     ROW_SCHEMA,
@@ -70,6 +72,24 @@ class Part(NamedTuple):
     honest: bool = False
 
 
+class Released(NamedTuple):
+    """Audits or replays of a released library.
+
+    Attributes:
+        asks: What is audited, in words.
+        audits: How many.
+        audited: What one of them found, by its number.
+        settings: Settings of each.
+        quick: The same for a small version.
+    """
+
+    asks: str
+    audits: int
+    audited: Callable[..., dict[str, Any]]
+    settings: dict[str, Any]
+    quick: dict[str, Any]
+
+
 ONE_RUN: Final = {"one_run": True, "canaries": 30, "rows": 3000}
 RECORDS: Final = {"records": 15, "shadow_models": 8, "attacks": QUICK[1:]}
 
@@ -101,11 +121,23 @@ PARTS: Final = {
         "honest twins, 15 patients a model", 200, RECORDS, many=True, honest=True
     ),
 }
+RELEASED: Final = {
+    "opendp": Released(
+        "opendp 0.16.0, by patient",
+        20,
+        released.audited,
+        {"shadow_models": 60, "attacks": QUICK},
+        {"shadow_models": 20, "attacks": QUICK},
+    ),
+    "opendp_replays": Released(
+        "opendp 0.16.0, replays by patient", 30, released.replayed, {}, {"replays": 1}
+    ),
+}
 
 
 def main(given: Sequence[str] | None = None) -> None:
     """Runs the audits that the results lack; writes the page's tables if they are its own."""
-    parser = StudyParser(__file__, __doc__, parts=(*PARTS, "cost"))
+    parser = StudyParser(__file__, __doc__, parts=(*PARTS, *RELEASED, "cost"))
     run = parser.run_of(parser.parse_args(given))
     for name in run.parts:
         with workers_ended():
@@ -118,16 +150,21 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 def _audits(name: str, run: Run) -> None:
-    part = PARTS[name]
+    if name in RELEASED:
+        settings = RELEASED[name].quick if run.quick else RELEASED[name].settings
+        wanted, audited = RELEASED[name].audits, partial(RELEASED[name].audited, **settings)
+    else:
+        wanted, audited = PARTS[name].audits, partial(_audited, name, quick=run.quick)
     run_audits(
         run.out / f"{name}.json",
-        lambda number: _audited(name, part, number, quick=run.quick),
-        wanted=3 if run.quick else part.audits,
+        audited,
+        wanted=3 if run.quick else wanted,
         at_once=AT_ONCE,
     )
 
 
-def _audited(name: str, part: Part, number: int, *, quick: bool) -> dict[str, Any]:
+def _audited(name: str, number: int, *, quick: bool) -> dict[str, Any]:
+    part = PARTS[name]
     leaks: Mapping[str, Callable[..., Any]] = TOWN_LEAKS if part.many else LEAKS
     leak = list(leaks)[number % len(leaks)]
     generator = leaks[leak](honest=part.honest)
@@ -210,7 +247,7 @@ def page(out: Path) -> str:
     Args:
         out: Folder of the results.
     """
-    return audits_table(out, {name: part.asks for name, part in PARTS.items()})
+    return audits_table(out, {name: part.asks for name, part in (PARTS | RELEASED).items()})
 
 
 if __name__ == "__main__":

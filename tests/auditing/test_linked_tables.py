@@ -24,7 +24,6 @@ from dpaudit.model.linked_tables import TABLE
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.synthetic import accept
-from dpaudit.replaying.run import replay
 from reports.linked_tables.mechanisms import (
     LEAKS,
     SCHEMA,
@@ -294,11 +293,9 @@ def test_what_does_not_go_together_is_refused(settings: dict[str, Any], says: st
         audited_table(hospital(0), SCHEMA, chosen)
 
 
-def test_a_claim_per_row_is_refused_and_a_replay_is_of_one_table() -> None:
+def test_a_claim_per_row_is_refused() -> None:
     with pytest.raises(ClaimError, match="which says less about a patients"):
         spec_of(Copies(claim=dpaudit.PrivacyClaim(epsilon=1.0)))
-    with pytest.raises(SettingsError, match="a replay is of one table, and several are given"):
-        replay(Association(), hospital(0), schema=SCHEMA, epsilon=1.0)
 
 
 def test_a_generator_that_trains_many_models_on_one_table_is_refused() -> None:

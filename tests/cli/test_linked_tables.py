@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -44,6 +45,14 @@ def test_tables_and_links_are_given_as_often_as_there_are_any() -> None:
     assert planned.exit_code == ExitCode.PASS, planned.output
 
 
+def test_a_replay_takes_tables_and_links() -> None:
+    done = invoke("replay", *AUDIT[1:6], *LINK, "--replays", "1", "--json")
+    assert done.exit_code == ExitCode.VIOLATION, done.output
+    document = json.loads(done.stdout)
+    assert document["claim"]["unit"] == "patients.id"
+    assert "--data visits.csv --link visits.patient_id=patients.id" in document["reproduce"]
+
+
 def test_tables_may_stand_in_the_configuration_file(folder: Path) -> None:
     (folder / "dpaudit.toml").write_text(
         'data = ["patients.csv", "visits.csv"]\nlinks = ["visits.patient_id=patients.id"]\n'
@@ -61,10 +70,10 @@ def test_tables_may_stand_in_the_configuration_file(folder: Path) -> None:
         ((*AUDIT, *LINK, "--data", "no.csv"), "table no has no link to the others"),
         ((*AUDIT, *LINK, "--records", "4"), "audits one table: several tables with links"),
         ((*AUDIT[:4], *LINK), "--link connect several tables, and one is given"),
-        (
-            ("replay", *AUDIT[1:6], "--epsilon", "1"),
-            "a replay is of one table, and several are given",
-        ),
+        (("replay", *AUDIT[1:6]), "table patients has no link to the others: give one"),
+        (("replay", *AUDIT[1:6], *LINK, "--hand-over"), "--hand-over is for replays of one table"),
+        (("probe", *AUDIT[1:6], *LINK), "one table is read, and several are given; dpaudit audit"),
+        (("trace", *AUDIT[1:4], "--data=visits.csv"), "dpaudit replay take several, with --link"),
     ],
 )
 def test_what_does_not_fit_is_one_line_before_any_training(

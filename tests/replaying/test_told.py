@@ -7,30 +7,40 @@ import pandas as pd
 import pytest
 
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.protocols import FloatArray, World
 from dpaudit.replaying.identified import (
     WorldsIdentified,
+    features,
     guesses_needed,
     separating,
     worlds_identified,
 )
+from samples import game_view
 
 SCHEMA = Schema.from_document(
     {"columns": [{"name": "x", "kind": "continuous", "lower": -9.0, "upper": 9.0}]}
 )
 
 
+VIEW = game_view(SCHEMA, pd.DataFrame({"x": [0.0]}))
+
+
+def seen(values: FloatArray) -> FloatArray:
+    """The features of a synthetic table."""
+    return features(pd.DataFrame({"x": values}), VIEW)
+
+
 def played(shift: float, seed: int) -> tuple[WorldsIdentified | None, int]:
     """A game on rows whose mean follows the world, and how many fits it took."""
     rng, fits = np.random.default_rng(seed), 0
 
-    def fitted(world: World) -> pd.DataFrame:
+    def fitted(world: World) -> FloatArray:
         nonlocal fits
         fits += 1
         middle = shift if world is World.IN else 0.0
-        return pd.DataFrame({"x": rng.normal(middle, 1.0, size=20)})
+        return seen(rng.normal(middle, 1.0, size=20))
 
-    told = worlds_identified(fitted, SCHEMA, rng, epsilon=1.0, delta=1e-5, confidence=0.975)
+    told = worlds_identified(fitted, rng, epsilon=1.0, delta=1e-5, confidence=0.975)
     return told, fits
 
 
@@ -58,12 +68,12 @@ def test_rows_that_say_nothing_hardly_ever_win() -> None:
 def test_rows_of_a_leak_as_large_as_the_claim_win_as_seldom_as_they_may() -> None:
     rng = np.random.default_rng(5)
 
-    def fitted(world: World) -> pd.DataFrame:
+    def fitted(world: World) -> FloatArray:
         kept = rng.random() < np.e / (1.0 + np.e)
-        return pd.DataFrame({"x": np.full(5, float((world is World.IN) == kept))})
+        return seen(np.full(5, float((world is World.IN) == kept)))
 
     won = sum(
-        worlds_identified(fitted, SCHEMA, rng, epsilon=1.0, delta=0.0, confidence=0.975) is not None
+        worlds_identified(fitted, rng, epsilon=1.0, delta=0.0, confidence=0.975) is not None
         for _ in range(200)
     )
     assert won <= 13  # 5 are allowed
@@ -72,7 +82,6 @@ def test_rows_of_a_leak_as_large_as_the_claim_win_as_seldom_as_they_may() -> Non
 def test_a_failing_fit_ends_the_game() -> None:
     game = worlds_identified(
         lambda world: None,
-        SCHEMA,
         np.random.default_rng(1),
         epsilon=1.0,
         delta=0.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,14 @@ def test_a_failure_message_steers_no_terminal(record_of: Make) -> None:
     result = AuditResult.of(record, folder=Path(f"runs/{steering}"))
     for text in (result.failure_message(), repr(result), str(result)):
         assert all(line.isprintable() for line in text.splitlines()), text
+
+
+def test_units_of_one_row_each_are_warned_of(record_of: Make) -> None:
+    result = record_of()
+    claim = replace(result.claim, unit="patient")
+    for units in (result.data.rows, result.data.rows - 1):
+        found = replace(result, claim=claim, data=replace(result.data, units=units))
+        shown = "every patient has one row, as in an audit of rows" in "\n".join(
+            summary_lines(found)
+        )
+        assert shown == (units == result.data.rows)

@@ -162,7 +162,7 @@ class TwoWorldSpec(AuditSpec):
     @property
     def replay(self) -> str | None:
         """The command that replays the generator on both tables, if it can read them."""
-        if self.table.source == IN_MEMORY or self.table.files:
+        if self.table.source == IN_MEMORY:
             return None
         return self.command_of("replay", self.pair_options)
 

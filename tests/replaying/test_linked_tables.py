@@ -1,0 +1,102 @@
+"""Replays of several tables: the exact loss of a patient in all of them; coins accuse nobody."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dpaudit
+from dpaudit.errors import ReplayError, SettingsError
+from dpaudit.replaying.record import ReplayRecord
+from dpaudit.results.verdict import Verdict
+from listened_tables import (
+    Counted,
+    CountedByCoin,
+    CountedByOneAfterAnother,
+    CountedByPatient,
+    CountedByTurns,
+    KeysSeen,
+    WithoutAges,
+)
+from reports.linked_tables.mechanisms import LEAKS, SCHEMA, VISITS, hospital
+
+pytestmark = pytest.mark.usefixtures("worlds")
+
+
+def replayed(generator: object, tables: Any = None, **given: Any) -> ReplayRecord:
+    settings: dict[str, Any] = {"replays": 3, "epsilon": 1.0, **given}
+    return dpaudit.replay(generator, tables or hospital(0), schema=SCHEMA, **settings)
+
+
+def test_the_loss_of_a_patient_is_that_of_all_visits_that_the_keys_lead_to() -> None:
+    """Ten visits move one count by ten: with noise for one of them that costs 10 exactly."""
+    record = replayed(Counted(visits=1))
+    assert record.verdict is Verdict.VIOLATION
+    assert record.proved == pytest.approx(10.0)
+    assert record.claim.unit == "patients.id"
+    assert record.target == "row:0"
+
+
+def test_noise_for_all_visits_keeps_the_claim() -> None:
+    record = replayed(Counted(visits=VISITS))
+    assert record.verdict is Verdict.CONSISTENT
+    assert record.proved == pytest.approx(1.0)
+
+
+def test_a_patient_without_visits_costs_nothing() -> None:
+    tables = hospital(0)
+    tables["visits"] = tables["visits"][tables["visits"]["patient_id"] != 3]
+    record = replayed(Counted(visits=1), tables, target="unit:3")
+    assert record.verdict is Verdict.CONSISTENT
+    assert record.proved == 0.0
+
+
+@pytest.mark.parametrize("name", list(LEAKS))
+def test_leaks_that_only_keys_show_are_found_and_their_honest_twins_are_not(name: str) -> None:
+    assert replayed(LEAKS[name]()).verdict is Verdict.VIOLATION
+    assert replayed(LEAKS[name](honest=True)).verdict is Verdict.CONSISTENT
+
+
+@pytest.mark.parametrize(
+    ("generator", "kept"),
+    [
+        (CountedByCoin(VISITS), 1),
+        (CountedByTurns(VISITS), 1),
+        (CountedByPatient(VISITS), VISITS),
+        (CountedByOneAfterAnother(VISITS), VISITS),
+    ],
+)
+def test_rows_that_are_kept_by_coins_accuse_nobody(generator: Counted, kept: int) -> None:
+    """Given the coins a fit may cost more than the mechanism, whose coins are secret."""
+    true = VISITS / kept * math.log1p(0.5 * math.expm1(kept / VISITS))
+    for seed in range(3):
+        record = replayed(generator, epsilon=1.05 * true, seed=seed)
+        assert record.verdict is not Verdict.VIOLATION
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [(range(41), "int64 0; int64 0"), ([f"p{n}" for n in range(41)], "str p0; str p0")],
+)
+def test_a_generator_gets_the_keys_that_an_audit_gives_it(names: Any, says: str) -> None:
+    tables = hospital(0)
+    names = pd.Series(list(names))
+    tables["patients"]["id"] = names
+    tables["visits"]["patient_id"] = names[tables["visits"]["patient_id"]].to_numpy()
+    with pytest.raises(ReplayError, match=says):
+        replayed(KeysSeen(), tables)
+
+
+def test_what_is_no_release_of_the_tables_is_said() -> None:
+    with pytest.raises(ReplayError, match=r"world in: table patients: .*age"):
+        replayed(WithoutAges())
+
+
+def test_what_takes_one_table_is_refused() -> None:
+    with pytest.raises(SettingsError, match="`hand_over` is for replays of one table"):
+        replayed(Counted(visits=1), hand_over=True)
+    with pytest.raises(SettingsError, match="tries single records, not units"):
+        replayed(Counted(visits=1), targets=3)
