@@ -113,6 +113,7 @@ def audited(name: str, defaults: str, table: pd.DataFrame, models: int) -> dict[
         "failed_with": [reason.error for reason in result.failure_reasons],
         "verdict": result.verdict.value,
         "claim": result.claim.in_words,
+        "epsilon": result.claimed_epsilon,
         "proved": result.proved,
         "provable": result.max_provable_epsilon,
         "auc": result.auc,
