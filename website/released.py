@@ -198,7 +198,9 @@ def _drawn(axes: Axes, place: int, one: Method) -> list[str]:
         bound = float("inf") if _is_unlimited(result) else (result["proved"] or 0.0) / claim
         drawn.append(_placed(axes, bound, y, result["verdict"], "replay"))
     if audit and audit["proved"] is not None:
-        drawn.append(_placed(axes, audit["proved"] / audit["epsilon"], y, audit["verdict"], "audit"))
+        drawn.append(
+            _placed(axes, audit["proved"] / audit["epsilon"], y, audit["verdict"], "audit")
+        )
     return drawn
 
 

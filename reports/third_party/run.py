@@ -80,8 +80,8 @@ CASES = {
         models=100, defaults=("library",), claim={"epsilon": 1.0, "delta": 2e-6}
     ),
     "opacus:autoregressive": Case(models=100),
-    "opendp:fixed": Case(models=26),
-    "opendp:mst": Case(models=26),
+    "opendp:fixed": Case(models=40),
+    "opendp:mst": Case(models=40),
     "dpmm:priv-bayes": Case(models=26),
     "dpmm:mst": Case(models=26),
     "dpmm:aim": Case(models=26),
