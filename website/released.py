@@ -98,7 +98,7 @@ def _line(one: Method) -> Sequence[object]:
     library, _, method = one.name.partition(":")
     known = {**result.get("versions", {}), **audit.get("versions", {})}
     release = next((of for name, of in known.items() if name == f"{library}: {library}"), "")
-    claim = result["claim"]["epsilon"] if result else _claimed(audit) if audit else None
+    claim = result["claim"]["epsilon"] if result else audit.get("epsilon")
     proved = "no limit" if _is_unlimited(result) else f"≥ {_number(result.get('proved'))}"
     most, models = audit.get("provable"), audit.get("models")
     return (
@@ -118,11 +118,6 @@ def _line(one: Method) -> Sequence[object]:
 def _is_unlimited(result: Mapping[str, Any]) -> bool:
     """Whether a replay found a violation that no epsilon limits."""
     return result.get("verdict") == "violation" and result["proved"] is None
-
-
-def _claimed(audit: Mapping[str, Any]) -> float:
-    """The epsilon of "(1, 1e-05)-DP"."""
-    return float(audit["claim"].lstrip("(").partition(",")[0])
 
 
 def _number(value: float | None) -> str:
@@ -203,7 +198,9 @@ def _drawn(axes: Axes, place: int, one: Method) -> list[str]:
         bound = float("inf") if _is_unlimited(result) else (result["proved"] or 0.0) / claim
         drawn.append(_placed(axes, bound, y, result["verdict"], "replay"))
     if audit and audit["proved"] is not None:
-        drawn.append(_placed(axes, audit["proved"] / _claimed(audit), y, audit["verdict"], "audit"))
+        drawn.append(
+            _placed(axes, audit["proved"] / audit["epsilon"], y, audit["verdict"], "audit")
+        )
     return drawn
 
 

@@ -7,8 +7,9 @@ their claims (20 minutes). `planted`: faults in code that a library could have, 
 minutes). `six`: the published PATE-GANs (a few minutes). `own`: this project's generators (a
 quarter of an hour). `released`: every method of the libraries
 that have an environment (`dpaudit env create LIBRARY`; hours, most of them fits; needs --data).
-`reproduced`: what short scripts for maintainers print in the same environments (a minute). Each
-writes results/PART.json after every case; the tables of README.md are made from all.
+`reproduced`: what the programs for maintainers in reports/bugs/reproductions print (five minutes;
+needs the environments of the bugs). Each writes results/PART.json after every case; the tables of
+README.md are made from all.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from reports.replay.planted import FAULTS, Fault, Planted, lines_of
 from reports.replay.planted import SCHEMA as PLANTED
 from reports.replay.planted import table as planted_table
 from reports.replay.released import SETTINGS, released_case
-from reports.replay.reproduced import SCRIPTS, reproduced, reproduced_table
+from reports.replay.reproduced import PROGRAMS, reproduced, reproduced_table
 from reports.replay.six import CASES, replayed, six_table
 from reports.third_party.run import TABLES
 
@@ -235,7 +236,7 @@ def main(given: Sequence[str] | None = None) -> None:
         "released": {
             str(one): partial(released_case, one, run.data, quick=run.quick) for one in SETTINGS
         },
-        "reproduced": {name: partial(reproduced, name) for name in SCRIPTS},
+        "reproduced": {name: partial(reproduced, name) for name in PROGRAMS},
     }
     for part in run.parts:
         path = run.out / f"{part}.json"

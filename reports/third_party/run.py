@@ -80,8 +80,8 @@ CASES = {
         models=100, defaults=("library",), claim={"epsilon": 1.0, "delta": 2e-6}
     ),
     "opacus:autoregressive": Case(models=100),
-    "opendp:fixed": Case(models=26),
-    "opendp:mst": Case(models=26),
+    "opendp:fixed": Case(models=40),
+    "opendp:mst": Case(models=40),
     "dpmm:priv-bayes": Case(models=26),
     "dpmm:mst": Case(models=26),
     "dpmm:aim": Case(models=26),
@@ -113,6 +113,7 @@ def audited(name: str, defaults: str, table: pd.DataFrame, models: int) -> dict[
         "failed_with": [reason.error for reason in result.failure_reasons],
         "verdict": result.verdict.value,
         "claim": result.claim.in_words,
+        "epsilon": result.claimed_epsilon,
         "proved": result.proved,
         "provable": result.max_provable_epsilon,
         "auc": result.auc,

@@ -296,7 +296,7 @@ REPORTED: Final = (
     Bug(
         id="datasynthesizer-noise-divided",
         package="DataSynthesizer",
-        versions="0.1.4 (fixed in 0.1.13 at the latest)",
+        versions="0.1.4 (fixed in 0.1.7)",
         flaw="the noise for frequencies is added to counts: PrivBayes has too little of it by a "
         "factor of half the number of records",
         source=f"{_DATASYNTHESIZER}/34",

@@ -53,7 +53,10 @@ class OpenDpTable(ABC):
         return self
 
     def sample(self, n, *, seed):
-        """Records of the table; what lies beyond the outer cuts is moved to the bounds."""
+        """Records of the table; what lies beyond the outer cuts is moved to the bounds.
+
+        A category that the library did not find has no name: one of the schema is drawn.
+        """
         np.random.seed(seed)
         drawn = self.table.synthesize(rows=n)
         found = pd.DataFrame({name: drawn[name].to_list() for name in drawn.columns})
@@ -62,6 +65,9 @@ class OpenDpTable(ABC):
                 values = found[column["name"]].clip(column["lower"], column["upper"])
                 whole = column["kind"] == "integer"
                 found[column["name"]] = values.round().astype(int) if whole else values
+            else:
+                anything = np.random.choice(column["categories"], size=len(found))
+                found[column["name"]] = found[column["name"]].fillna(pd.Series(anything))
         return found[[column["name"] for column in self.columns]]
 
 

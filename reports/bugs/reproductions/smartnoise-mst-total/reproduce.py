@@ -1,9 +1,4 @@
-"""smartnoise-synth 1.0.8, MST: the number of records is released without noise.
-
-Documented: (epsilon, delta)-DP, not whether a record is added, removed or replaced. If one may be
-added or removed, the total of the fitted model and the number of rows of `sample()` show it. If the
-number of records is public, that is, if a record is replaced, this is no violation.
-"""
+"""The number of records is released: pip install smartnoise-synth==1.0.8."""
 
 import warnings
 

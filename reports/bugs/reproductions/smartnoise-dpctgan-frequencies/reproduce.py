@@ -1,8 +1,4 @@
-"""smartnoise-synth 1.0.8, dpctgan: conditions are drawn by the exact frequencies of the categories.
-
-Documented: (epsilon, delta)-DP. Training and `sample()` draw the conditions by the shares of the
-private table, without noise; the noise in the gradients of the discriminator does not cover them.
-"""
+"""Exact shares of categories: pip install smartnoise-synth==1.0.8."""
 
 import warnings
 

@@ -1,1 +1,0 @@
-"""Short scripts for maintainers: each shows one finding with the library alone."""
