@@ -401,7 +401,7 @@ def named(name: str, folder: Path) -> Iterator[Path]:
 
 _REQUIRED: Final = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?")
 _EXTRA: Final = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
-_NOT_CODE: Final = (b".dist-info/", b"__pycache__")
+_NOT_CODE: Final = re.compile(rb"\.dist-info/|__pycache__")
 
 
 class Requirement(NamedTuple):
@@ -469,7 +469,7 @@ class Distribution:
     def _code(self) -> list[bytes]:
         """The lines of its record that name code; those of byte code do not."""
         lines = [line for line in self.record.splitlines() if not line.startswith(b"..")]
-        return [line for line in lines if not any(part in line for part in _NOT_CODE)]
+        return [line for line in lines if not _NOT_CODE.search(line)]
 
 
 def installed() -> dict[str, Distribution]:

@@ -93,6 +93,31 @@ class Leak:
     fact: Fact | None = None
 
 
+@dataclass(frozen=True)
+class FollowsACoin:
+    """Writes a leak, or what stands for its absence, by a coin of its own."""
+
+    leak: Leak
+
+    def __call__(self, table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+        """Tosses the coin and writes."""
+        write = self.leak.seen if rng.random() < 0.5 else self.leak.unseen
+        return write(table, rng)
+
+
+def twin(leak: Leak) -> Leak:
+    """The honest twin of a leak: both worlds do the same."""
+    write = FollowsACoin(leak)
+    return Leak(
+        name=f"coin: {leak.name}",
+        family=leak.family,
+        certainty=Certainty.NONE,
+        seen=write,
+        unseen=write,
+        fact=leak.fact,
+    )
+
+
 class Leaks(list[Leak]):
     """The leaks of one half, in order."""
 

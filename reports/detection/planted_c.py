@@ -7,14 +7,12 @@ the leaks, but follow a coin instead of the target.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
 from reports.detection import facts_c as facts
 from reports.detection.facts_c import Numbers, column, gaps, longest_run, uniform
-from reports.detection.leak import Certainty, Leak, Leaks, Write, public_table
+from reports.detection.leak import Certainty, Leaks, public_table, twin
 
 LEAKS = Leaks()
 Table = pd.DataFrame
@@ -629,31 +627,6 @@ def weights_vary_less_in_job_a(table: Table, rng: Rng) -> Table:
     scale = np.where(table["job"] == "a", 0.79, 1.12)
     weight = 75 + scale * (table["weight"] - 75)
     return table.assign(weight=weight.clip(40, 120).round(2))
-
-
-@dataclass(frozen=True)
-class FollowsACoin:
-    """Writes a leak, or what stands for its absence, by a coin of its own."""
-
-    leak: Leak
-
-    def __call__(self, table: Table, rng: Rng) -> Table:
-        """Tosses the coin and writes."""
-        write: Write = self.leak.seen if rng.random() < 0.5 else self.leak.unseen
-        return write(table, rng)
-
-
-def twin(leak: Leak) -> Leak:
-    """The honest twin of a leak: both worlds do the same."""
-    write = FollowsACoin(leak)
-    return Leak(
-        name=f"coin: {leak.name}",
-        family=leak.family,
-        certainty=Certainty.NONE,
-        seen=write,
-        unseen=write,
-        fact=leak.fact,
-    )
 
 
 TWINS = (

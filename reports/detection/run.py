@@ -1,12 +1,12 @@
 """Default audits of generators with planted leaks: which are proved?
 
-Usage: python -m reports.detection.run [a] [b] [c] [--models N ...] [--jobs N]   (resumes)
+Usage: python -m reports.detection.run [a] [b] [c] [d] [--models N ...] [--jobs N]   (resumes)
 
 Each leak is audited with default settings at a claim of epsilon 1, with the named numbers of shadow
 models (default: 100, 400 and 1000). The attacks of published toolkits judge the same trials, each
-alone; what an attacker proves who is shown the leak itself is computed. Half c has honest twins,
-which nothing should prove. Writes results/detection.json after every audit, and the tables of
-README.md.
+alone; what an attacker proves who is shown the leak itself is computed. Halves c and d have honest
+twins, which nothing should prove. Writes results/detection.json after every audit, and the tables
+of README.md.
 """
 
 from __future__ import annotations
@@ -27,13 +27,18 @@ from dpaudit.game.trial import Role
 from dpaudit.versions import versions
 from reports import markdown
 from reports.command import StudyParser, start, write_json
-from reports.detection import planted_a, planted_b, planted_c
+from reports.detection import planted_a, planted_b, planted_c, planted_d
 from reports.detection.alone import proved_alone
 from reports.detection.leak import SCHEMA, Certainty, Leak, Planted, training_table
 from reports.detection.perfect import provable, provable_by_fact, shown
 
 CLAIM: Final = 1.0
-HALVES: Final = {"a": planted_a.LEAKS, "b": planted_b.LEAKS, "c": planted_c.LEAKS}
+HALVES: Final = {
+    "a": planted_a.LEAKS,
+    "b": planted_b.LEAKS,
+    "c": planted_c.LEAKS,
+    "d": planted_d.LEAKS,
+}
 MODELS: Final = (100, 400, 1000)
 LISTED: Final = 400
 """Shadow models of the audits that the page lists one by one."""

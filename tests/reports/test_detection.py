@@ -10,7 +10,7 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.bounds import coin_provable
 from dpaudit.plugins.synthetic import accept
 from dpaudit.seeds import rng_of
-from reports.detection import planted_c, run
+from reports.detection import planted_c, planted_d, run
 from reports.detection.alone import PUBLISHED
 from reports.detection.leak import (
     RECORDS,
@@ -62,7 +62,7 @@ def test_a_planted_generator_is_honest_without_the_target_and_not_with_it(leak: 
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("leak", planted_c.LEAKS, ids=lambda leak: leak.name)
+@pytest.mark.parametrize("leak", [*planted_c.LEAKS, *planted_d.LEAKS], ids=lambda leak: leak.name)
 def test_the_statistic_of_a_leak_is_larger_with_the_target(leak: Leak) -> None:
     assert leak.fact is not None
     facts: dict[bool, list[float]] = {True: [], False: []}
@@ -108,7 +108,7 @@ def test_the_summary_counts_what_exceeds_the_claim() -> None:
 
 
 def test_every_leak_is_audited_with_every_number_of_models() -> None:
-    planned = list(run.plan(("a", "b", "c"), (100, 400), quick=False))
+    planned = list(run.plan(tuple(run.HALVES), (100, 400), quick=False))
     assert len(planned) == 2 * len(LEAKS) == len(set(planned))
     certain = [leak.certainty for _, leak, models in planned if models == 400]
     assert certain == sorted(certain, key=list(Certainty).index)

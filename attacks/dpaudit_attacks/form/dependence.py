@@ -113,12 +113,14 @@ def _information(first: Members, second: Members, columns: int, pairs: Pairs) ->
     """Mutual information [M, pairs] of the groups of columns [M, columns * groups, n]."""
     n_tables, size, n_rows = first.shape
     shape = n_tables, columns, size // max(columns, 1), columns, size // max(columns, 1)
-    counts = (first @ second.swapaxes(1, 2)).astype(np.intp)  # whole numbers, so exact
+    # Whole numbers, so exact.
+    counts = (first @ second.swapaxes(1, 2)).astype(np.intp).reshape(shape)
     a, b = pairs
-    cells = counts.reshape(shape)[:, a, :, b, :]
     table = n_log_n(n_rows)
-    found = table[cells].sum(axis=(-2, -1)) + table[n_rows]
-    found -= table[cells.sum(axis=-1)].sum(axis=-1) + table[cells.sum(axis=-2)].sum(axis=-1)
+    found = table[counts[:, a, :, b, :]].sum(axis=(-2, -1)) + table[n_rows]
+    # A row is in one group of each column, so the counts of one column follow from any other.
+    of_first, of_second = counts[:, :, :, 0].sum(axis=-1), counts[:, 0].sum(axis=1)
+    found -= table[of_first].sum(axis=-1).T[a] + table[of_second].sum(axis=-1).T[b]
     return settled(np.maximum(found / max(n_rows, 1), 0.0)).T
 
 

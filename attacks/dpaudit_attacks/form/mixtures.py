@@ -80,7 +80,7 @@ def mixtures_values(view: Beside) -> FloatArray:
     if not labels:
         return found
     grid = _grid(view.known, view.schema)
-    (known,) = _points(view.known, view.schema)
+    known = _known_points(view.known, view.schema)
     kinds = (_halfway, _in_line)[: len(labels) // 2]
     for row, table in zip(found, _points(view.stack, view.schema), strict=True):
         row[:] = [
@@ -108,6 +108,13 @@ def _grid(known: ColumnStack, schema: Schema) -> Grid:
         0.1**decimals / [upper - lower for lower, upper in bounds],
         np.argsort(np.negative(distinct), kind="stable")[:2],
     )
+
+
+@lru_cache(maxsize=2)
+def _known_points(known: ColumnStack, schema: Schema) -> FloatArray:
+    """The compared known records [n, columns]."""
+    (points,) = _points(known, schema)
+    return points
 
 
 def _points(stack: ColumnStack, schema: Schema) -> list[FloatArray]:
