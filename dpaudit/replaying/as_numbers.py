@@ -161,11 +161,12 @@ class NoisyNumbers:
         """Answers with a number above all others, below them and amid them.
 
         Either it is moved, or the others are: a limit on numbers may hide its change in one of
-        these. Near its value before noise it is redrawn for the same reason.
+        these. Near its value before noise it is redrawn for the same reason, on either side.
         """
         own = self._step_of(number)
         place = self.place_of(number)[1]
-        near = own.before.inside[place] + own.laws[0].width * rng.uniform(-1.0, 1.0, _NEAR)
+        scales = np.resize([1.0, -1.0], _NEAR) * rng.uniform(0.0, 1.0, _NEAR)
+        near = own.before.inside[place] + own.laws[0].width * scales
         near = np.append(self._values[number], np.rint(near) if own.laws[0].whole else near)
         far = np.rint(_BEYOND * self._width + 2.0 * np.ptp(self._values)) + 1.0
         others = np.delete(np.arange(len(self)), number)

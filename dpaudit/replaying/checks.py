@@ -6,7 +6,7 @@ Each repeats a replay with one change and asks whether anything else changes wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import numpy as np
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.as_numbers import NoisyNumbers, Places
 from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, proved_by, questions_of
+from dpaudit.replaying.guarantee import replay_guarantee
 from dpaudit.replaying.influence import (
     Suspect,
     answers_without,
@@ -236,9 +237,10 @@ def resting(
 ) -> ProvedByReplays:
     """What is proved by the answers that influence what is released.
 
-    Changes the answers that raise a loss, one question at a time, largest loss first. Ends when
-    those with an influence exceed the claim by themselves, or when `_CHANGED` were changed; if all
-    of these have an influence, the whole result stands.
+    Changes the answers that raise a loss, one question at a time, largest loss first; of replays
+    that exceed the claim, those first whose noise was not widened, because more of their numbers
+    show. Ends when the answers with an influence exceed the claim by themselves, or when `_CHANGED`
+    were changed; if all of these have an influence, the whole result stands.
     """
     shown = NOTHING_SHOWN
     tried: set[frozenset[Question]] = set()
@@ -253,22 +255,22 @@ def resting(
         own = {key: places[key] for key in one.keys & places.keys()}
         return ShownAnswers(shown.keys | one.keys, {**shown.places, **own})
 
-    for place in np.argsort(-np.abs(whole.replays.losses), kind="stable"):
-        for one in suspects(losses(transcripts[place], used=found.used)):
-            if proved.above or len(tried) >= _CHANGED:
-                break
-            if one.keys in tried or one.keys & found.retried:
-                continue
-            tried.add(one.keys)
-            if not checks.have_influence(int(place), one):
-                idle.append(one.site)
-                continue
+    sizes, claimed = np.abs(whole.replays.losses), replay_guarantee(setting.spec.claim).claimed
+    later = [order.widened != 1.0 for order in orders] | (sizes <= claimed)
+    for place in np.lexsort((-sizes, later)).tolist():
+        raising = suspects(losses(transcripts[place], used=found.used))
+        fresh = [one for one in raising if one.keys not in tried and not one.keys & found.retried]
+        fresh = [] if proved.above else fresh[: _CHANGED - len(tried)]
+        tried |= {one.keys for one in fresh}
+        left = list(fresh)
+        for one in checks.influential(place, fresh):
+            left.remove(one)
 
             def suffice(places: Places, one: Suspect = one) -> bool:
                 now = with_(one, places)
                 return proved_by(setting, found, plan, transcripts, shown=now).above
 
-            places = checks.counted_places(int(place), one, suffice) if one.as_numbers else {}
+            places = checks.counted_places(place, one, suffice) if one.as_numbers else {}
             if places is None:
                 coarse.append(one.site)
                 continue
@@ -276,6 +278,9 @@ def resting(
             if one.keys & places.keys():
                 coarse.append(one.site)
             proved = proved_by(setting, found, plan, transcripts, shown=shown)
+            if proved.above:
+                break
+        idle += [one.site for one in left]
     if not proved.above and not (idle or coarse):
         return whole
     found.shown = shown
@@ -298,21 +303,38 @@ class _Checks:
         self._replays = replays
         self._known: dict[Site, Places | None] = {}
 
-    def have_influence(self, place: int, one: Suspect) -> bool:
-        """Whether anything changes with some answers; if not, tries again with many more rows."""
+    def influential(self, place: int, every: Sequence[Suspect]) -> Iterator[Suspect]:
+        """The answers of a replay with which anything changes, as soon as each one shows.
+
+        All are changed in one way, then those left in the next. Once nothing shows in any of them,
+        or each way was tried, many more rows are made.
+
+        Args:
+            place: The replay to repeat.
+            every: The answers.
+        """
         order, played = self._replays[place]
-        same_answers = order._replace(given=played.transcript.given)
-        for rows in (self._setting.rows, max(self._setting.rows, _MANY_ROWS)):
-            if rows > self._setting.rows:
+        same_answers, left = order._replace(given=played.transcript.given), list(every)
+        few = self._setting.rows
+        for rows in (few, max(few, _MANY_ROWS)):
+            if left and rows > few:
                 what = "again, with more rows"
                 played = _again(self._setting, self._found, same_answers, what, rows=rows)
-            for given in other_answers(played.transcript, one.keys, self._rng):
-                what = f"again, with other answers at {one.site}"
-                changed = order._replace(given=given)
-                again = _again(self._setting, self._found, changed, what, rows=rows)
-                if has_influence(played, again):
-                    return True
-        return False
+            asked = tuple(left)
+            ways = (other_answers(played.transcript, one.keys, self._rng) for one in asked)
+            for answers in zip(*ways, strict=True):
+                before = len(left)
+                for one, given in zip(asked, answers, strict=True):
+                    if one not in left:
+                        continue
+                    what = f"again, with other answers at {one.site}"
+                    changed = order._replace(given=given)
+                    again = _again(self._setting, self._found, changed, what, rows=rows)
+                    if has_influence(played, again):
+                        left.remove(one)
+                        yield one
+                if not left or (rows == few and len(left) == before):
+                    break
 
     def counted_places(
         self, place: int, one: Suspect, suffice: Callable[[Places], bool]

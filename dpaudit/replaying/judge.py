@@ -19,6 +19,7 @@ from dpaudit.replaying.guarantee import (
     gaussian_epsilon,
 )
 from dpaudit.replaying.laws import FloatArray, Gaussian, NoiseLaw
+from dpaudit.replaying.lockstep import Aim
 from dpaudit.replaying.loss import How, Influence, ShownAnswers, losses, shifts_across, total
 from dpaudit.replaying.mixtures import Expected, Steering, log_mixed, mixed_numbers, steering
 from dpaudit.replaying.sums import settled
@@ -70,7 +71,7 @@ class DrawPlan(NamedTuple):
     at: float
     steering: Steering | None = None
     in_turn: bool = False
-    along: Mapping[Question, FloatArray] = {}
+    along: Mapping[Question, Aim] = {}
 
     def base_of(self, number: int) -> World:
         """The world whose law a counted replay is drawn from."""
@@ -142,7 +143,12 @@ def draw_plan(
     selected = {one.site for one in found if one.how is How.SELECTED and not one.is_value}
     across = shifts_across(pilot, used=used) | _shifts_of(pilot, places or {})
     along = {
-        key: across[step.first] for step in pilot.noisy for key in step.keys if step.first in across
+        key: Aim.at(step.before, step.laws)._replace(
+            shift=across.get(step.first, step.before.shift)
+        )
+        for step in pilot.noisy
+        for key in step.keys
+        if step.first in across or step.rescaled is not None
     }
     seen = [
         replace(step, before=Pair(step.before.outside + across[step.first], step.before.outside))
@@ -150,7 +156,7 @@ def draw_plan(
         else step
         for step in pilot.noisy
     ]
-    steps = [step for step in seen if step.site not in selected and np.any(step.before.shift != 0)]
+    steps = [step for step in seen if step.site not in selected and np.any(step.differs)]
     pure = isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0
     # a mixture's loss is the larger one towards world "in"
     towards = World.IN if pilot.tosses or total(found) >= 0 else World.OUT
@@ -290,14 +296,12 @@ def _simulated(
     for step in steps:
         if step.toss is not None:
             continue
-        shift = step.before.shift if world == 0 else -step.before.shift
-        moving = np.flatnonzero(shift)
-        for at in moving[:2000]:
-            law, other = (
-                one.element(at, shift.size) for one in (step.laws[world], step.laws[1 - world])
-            )
-            moved = np.full(count, shift[at])
-            noise = law.drawn(moved, tilt, rng)
+        for at in np.flatnonzero(step.differs)[:2000]:
+            both = tuple(one.element(at, step.answer.size) for one in step.laws)
+            law, other = both[world], both[1 - world]
+            aim = Aim(np.full(count, step.before.shift[at]), (both[0].scale, both[1].scale))
+            moved = aim.moved(law, base=world)
+            noise = aim.drawn(law, base=world, tilt=tilt, rng=rng)
             found += law.log_density(noise.value) - other.log_density(noise.value + moved)
             weights += noise.log_weights
     return Replays(found, weights)
@@ -340,7 +344,7 @@ def _simulated_mixtures(
         if isinstance(step.laws[0], Gaussian) and np.array_equal(scales[0], scales[1]):
             squares[step.toss] += float(np.sum((step.before.shift / scales[0]) ** 2))
             continue
-        for at in np.flatnonzero(step.before.shift)[:2000]:
+        for at in np.flatnonzero(step.differs)[:2000]:
             laws = tuple(law.element(at, step.answer.size) for law in step.laws)
             before = (float(step.before.inside[at]), float(step.before.outside[at]))
             add((laws[0], laws[1]), before, tosses[step.toss].chance)

@@ -34,6 +34,8 @@ _ROUNDED: Final = 1e-12
 _CELLS: Final = 401
 _RARE: Final = 3.0
 """In a tilt, noise that is impossible in the other world counts with a loss larger by this much."""
+_WIDEST_TAILS: Final = 2.0
+"""A tilt makes the tails of Laplace noise this many times as wide at most."""
 _LOST: Final = 1e-10
 """The largest relative rounding error allowed in the density of a sum."""
 
@@ -79,18 +81,28 @@ class NoiseLaw(ABC):
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Draws of the noise."""
 
-    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+    def drawn(
+        self,
+        shift: FloatArray,
+        tilt: float,
+        rng: np.random.Generator,
+        *,
+        wider: FloatArray | float = 1.0,
+    ) -> Drawn:
         """Noise moved along `tilt * shift`, towards outcomes where the worlds differ most.
 
         Args:
             shift: The value before noise in the world that is drawn from, minus that in the other.
             tilt: How far; 0 draws from the law itself.
             rng: Draws.
+            wider: How many times as wide the noise is in the other world; only laws whose tilt is
+                one of the loss need it.
 
         Returns:
             The noise, and the log weight that corrects for the tilt. Weight that moved noise cannot
             reach is lost, which only makes a bound smaller.
         """
+        del wider
         moved = tilt * shift
         if self.whole:
             moved = np.rint(moved)
@@ -160,27 +172,37 @@ class Laplace(NoiseLaw):
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return np.asarray(rng.laplace(size=shape) * self.scale)
 
-    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
-        """q(z) in proportion to p(z) (p(z) / p(z + shift))^tilt: the exponential tilt of the loss.
+    def drawn(
+        self,
+        shift: FloatArray,
+        tilt: float,
+        rng: np.random.Generator,
+        *,
+        wider: FloatArray | float = 1.0,
+    ) -> Drawn:
+        """q(z) in proportion to p(z) (p(z) / p'(z + shift))^tilt: the exponential tilt of the loss.
 
-        In units of the scale, with d = |shift| and z towards the side where the loss is large, the
-        loss is |z + d| - |z|: -d below -d, 2z + d between, d above 0.
+        In units of the scale, with d = |shift|, z towards the side where the loss is large and r
+        for 1 / wider, the loss is r |z + d| - |z| and a constant. Its slope is r + 1 between -d and
+        0, and r - 1 beyond. If that is positive, the loss has no limit, and neither has its tilt:
+        then the tails are at most `_WIDEST_TAILS` times as wide.
         """
-        gap = np.abs(shift) / self.scale
-        strength = min(tilt, 50.0)
-        # weights of z < -d, -d <= z < 0 and z >= 0 under exp(-|z| + strength * (loss - d))
-        low = np.exp(-gap - 2.0 * strength * gap)
-        rate = 1.0 + 2.0 * strength  # between: exp(z (1 + 2 s))
+        gap, ratio = np.abs(shift) / self.scale, 1.0 / np.asarray(wider)
+        strength = np.minimum(min(tilt, 50.0), _strongest(wider))
+        # weights of z < -d, -d <= z < 0 and z >= 0 under exp(-|z| + strength * (loss - r d))
+        slope = 1.0 + strength * (1.0 - ratio)  # beyond: exp(-|z| slope)
+        rate = 1.0 + strength * (1.0 + ratio)  # between: exp(z rate)
+        low, high = np.exp(-rate * gap) / slope, 1.0 / slope
         middle = -np.expm1(-rate * gap) / rate
-        total = low + middle + 1.0
+        total = low + middle + high
         pick = rng.random(shift.shape) * total
-        tail = rng.exponential(size=shift.shape)
+        tail = rng.exponential(size=shift.shape) / slope
         uniform = rng.random(shift.shape)
         between = np.log(np.exp(-rate * gap) + uniform * -np.expm1(-rate * gap)) / rate
         noise = np.where(pick < low, -gap - tail, np.where(pick < low + middle, between, tail))
-        loss = np.abs(noise + gap) - np.abs(noise)
+        loss = ratio * np.abs(noise + gap) - np.abs(noise)
         side = np.where(shift < 0, -1.0, 1.0)
-        weights = np.log(total / 2.0) - strength * (loss - gap)
+        weights = np.log(total / 2.0) - strength * (loss - ratio * gap)
         return Drawn(np.asarray(side * noise * self.scale), weights)
 
 
@@ -376,20 +398,29 @@ class _Tabulated(NoiseLaw):
 
     whole = True
 
-    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+    def drawn(
+        self,
+        shift: FloatArray,
+        tilt: float,
+        rng: np.random.Generator,
+        *,
+        wider: FloatArray | float = 1.0,
+    ) -> Drawn:
         reach = math.ceil(_REACH * self.width + float(np.max(np.abs(shift), initial=0.0)))
         if 2 * reach + 1 > _WIDEST_TABLE or shift.size > 10_000:
             return super().drawn(shift, tilt, rng)
         grid = np.arange(-reach, reach + 1, dtype=float)
         scales = np.broadcast_to(self.scale, shift.shape).ravel()
+        ratios = np.broadcast_to(wider, shift.shape).ravel()
         kinds, back = np.unique(
-            np.stack([np.rint(shift.ravel()), scales]), axis=1, return_inverse=True
+            np.stack([np.rint(shift.ravel()), scales, ratios]), axis=1, return_inverse=True
         )
         values, log_weights = np.empty(shift.size), np.empty(shift.size)
-        for kind, (moved, scale) in enumerate(kinds.T):
-            law = type(self)(np.asarray(scale))
+        for kind, (moved, scale, ratio) in enumerate(kinds.T):
+            law, other = type(self)(np.asarray(scale)), type(self)(np.asarray(scale * ratio))
             log_p = law.log_density(grid)
-            log_q = log_p + tilt * (log_p - law.log_density(grid + moved))
+            strength = min(tilt, _strongest(ratio**2))  # the square: also for Gaussian tails
+            log_q = log_p + strength * (log_p - other.log_density(grid + moved))
             weights = np.exp(log_q - np.max(log_q))
             weights /= weights.sum()
             at = np.flatnonzero(back.ravel() == kind)
@@ -535,7 +566,14 @@ class Bounded(NoiseLaw):
         slack = _ROUNDED * (high - low)
         return np.asarray((noise >= low - slack) & (noise <= high + slack))
 
-    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+    def drawn(
+        self,
+        shift: FloatArray,
+        tilt: float,
+        rng: np.random.Generator,
+        *,
+        wider: FloatArray | float = 1.0,
+    ) -> Drawn:
         """Draws from p (p / p')^tilt on cells; noise impossible in the other world is rare."""
         if tilt == 0:
             return super().drawn(shift, tilt, rng)
@@ -632,6 +670,11 @@ class Share(NamedTuple):
     scale: FloatArray
     shape: FloatArray
     other: FloatArray = np.ones(())
+
+
+def _strongest(wider: FloatArray | float) -> Any:
+    """The tilt that makes tails `_WIDEST_TAILS` times as wide, where they are wider than others."""
+    return (1.0 - 1.0 / _WIDEST_TAILS) / np.maximum(1.0 / np.asarray(wider) - 1.0, 1e-9)
 
 
 def law_of(shares: Sequence[Share]) -> NoiseLaw | None:

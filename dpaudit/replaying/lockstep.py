@@ -28,7 +28,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.synthetic import accept
 from dpaudit.replaying import laws
-from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw, Share
+from dpaudit.replaying.laws import Drawn, FloatArray, IntArray, NoiseLaw, Share
 from dpaudit.replaying.listening.channel import Channel, connect
 from dpaudit.replaying.mixtures import Steering, Towards, log_mixed, mixed_answers, posterior
 from dpaudit.replaying.sums import shares_of
@@ -85,6 +85,42 @@ _MIXING: Final = {
 """How noisy answers are combined with other values, by kind of note or question."""
 
 
+class Aim(NamedTuple):
+    """How answers move between the worlds, as far as what is released shows it.
+
+    Attributes:
+        shift: How far they move from world "out" to world "in".
+        scales: The scale of the noise in each world.
+    """
+
+    shift: FloatArray
+    scales: tuple[FloatArray, FloatArray]
+
+    @classmethod
+    def at(cls, before: Pair, known: tuple[NoiseLaw, NoiseLaw]) -> Aim:
+        """The aim of answers that are released as they are."""
+        return cls(before.shift, (known[0].scale, known[1].scale))
+
+    def drawn(self, law: NoiseLaw, *, base: int, tilt: float, rng: np.random.Generator) -> Drawn:
+        """Noise of a law, tilted; in units of the noise the answers move as far as this aim does.
+
+        Args:
+            law: The law in the world that is drawn from, before answers are multiplied.
+            base: That world: 0 is "in".
+            tilt: As in `Order`.
+            rng: Draws.
+        """
+        own, other = self.scales[base], self.scales[1 - base]
+        wider = 1.0 if np.array_equal(own, other) else other / own
+        return law.drawn(self.moved(law, base=base), tilt, rng, wider=wider)
+
+    def moved(self, law: NoiseLaw, *, base: int) -> FloatArray:
+        """How far answers move in units of a law's noise, towards the world drawn from."""
+        shift = self.shift if base == 0 else -self.shift
+        own = self.scales[base]
+        return shift if np.array_equal(own, law.scale) else shift * law.scale / own
+
+
 class Order(NamedTuple):
     """How answers are drawn in one replay.
 
@@ -111,8 +147,8 @@ class Order(NamedTuple):
         rows: Places of the records whose own coins fall like this, in both worlds; if none, the
             target's do, in world "in".
         draws_record: Whether the target is among the records of every draw of records.
-        along: For answers released only as ratios: how far they move from world "out" to "in", as
-            far as ratios show it; the tilt follows this.
+        along: The aim of the tilt for answers that are released only as ratios, or multiplied by
+            what depends on the data.
     """
 
     number: int
@@ -131,7 +167,7 @@ class Order(NamedTuple):
     given: Mapping[Question, Any] = {}
     rows: tuple[int, ...] = ()
     draws_record: bool = False
-    along: Mapping[Question, FloatArray] = {}
+    along: Mapping[Question, Aim] = {}
 
     @property
     def is_nudged(self) -> bool:
@@ -830,12 +866,11 @@ class _Match:
             noise = known[base].widened(self.order.widened, self._rng, moved.shape)
             value, log_weight = before[base] + noise, 0.0
         else:
-            shift = self.order.along.get(key, before.shift)
-            if shift.shape != before.shift.shape:
-                shift = before.shift
-            shift = shift if base == 0 else -shift
-            made = known[base].drawn(shift, tilt, self._rng)
-            value, moved = before[base] + made.value, tilt * shift
+            aim = self.order.along.get(key)
+            if aim is None or aim.shift.shape != moved.shape:
+                aim = Aim.at(before, known)
+            made = aim.drawn(known[base], base=base, tilt=tilt, rng=self._rng)
+            value, moved = before[base] + made.value, tilt * aim.moved(known[base], base=base)
             log_weight = float(np.sum(made.log_weights))
         self.transcript.log_weight += log_weight
         self.transcript.given[key] = value

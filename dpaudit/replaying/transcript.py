@@ -98,6 +98,12 @@ class NoisyStep:
     keys: frozenset[Question] = frozenset()
 
     @property
+    def differs(self) -> NDArray[np.bool_]:
+        """Whether each value before noise, or its noise, differs between the worlds."""
+        inside, outside = (np.broadcast_to(law.scale, self.answer.shape) for law in self.laws)
+        return np.asarray((self.before.shift != 0) | (inside != outside))
+
+    @property
     def numbers(self) -> IntArray:
         """Numbers of its answers."""
         return np.arange(self.first, self.first + self.answer.size)

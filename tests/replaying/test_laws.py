@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -109,6 +110,49 @@ def test_a_tilt_of_laplace_noise_goes_to_the_largest_loss() -> None:
         noise = law.drawn(np.full(200, shift), 30.0, np.random.default_rng(2)).value
         loss = law.log_density(noise) - law.log_density(noise + shift)
         assert np.mean(np.isclose(loss, 0.5)) > 0.9
+
+
+SCALED = {"laplace": laws.Laplace(2.0 * ONE), "discrete laplace": laws.DiscreteLaplace(2.0 * ONE)}
+
+
+@pytest.mark.parametrize("law", SCALED.values(), ids=SCALED)
+@pytest.mark.parametrize("wider", [0.8, 1.25])
+@pytest.mark.parametrize("tilt", [0.0, 0.5, 2.0])
+def test_weights_make_up_for_a_tilt_towards_another_scale(
+    law: NoiseLaw, wider: float, tilt: float
+) -> None:
+    """The null of the draw: weighted, it has the probabilities of the law itself."""
+    drawn = law.drawn(np.full(9_000, 1.0), tilt, np.random.default_rng(1), wider=wider)
+    weights = np.exp(drawn.log_weights)
+    assert weights.mean() == pytest.approx(1.0, abs=0.05)
+    for place in (-2.0, 1.0):
+        known = float(law.cdf(np.array([place]))[0])
+        assert np.mean(weights * (drawn.value <= place)) == pytest.approx(known, abs=0.05)
+
+
+@pytest.mark.parametrize("wider", [0.8, 1.25])
+def test_a_tilt_towards_another_scale_has_the_known_divergence(wider: float) -> None:
+    """The mean of w (1 - exp(epsilon - L))+ is the integral of (p - exp(epsilon) p')+."""
+    law, other, epsilon = laws.Laplace(2.0 * ONE), laws.Laplace(2.0 * wider * ONE), 0.3
+    grid = np.linspace(-80.0, 80.0, 800_001)
+    above = np.exp(law.log_density(grid)) - math.exp(epsilon) * np.exp(other.log_density(grid + 1))
+    known = np.sum(np.maximum(above, 0.0)) * (grid[1] - grid[0])
+    drawn = law.drawn(np.full(60_000, 1.0), 1.0, np.random.default_rng(3), wider=wider)
+    loss = law.log_density(drawn.value) - other.log_density(drawn.value + 1.0)
+    found = np.exp(drawn.log_weights) * -np.expm1(np.minimum(epsilon - loss, 0.0))
+    assert found.mean() == pytest.approx(known, rel=0.03)
+
+
+@pytest.mark.parametrize("law", SCALED.values(), ids=SCALED)
+def test_a_tilt_towards_a_narrower_law_goes_into_the_tails_and_no_farther(law: NoiseLaw) -> None:
+    zeros = np.zeros(9_000)
+    far = [
+        np.abs(law.drawn(zeros, 30.0, np.random.default_rng(4), wider=wider).value).mean()
+        for wider in (1.25, 1.0, 0.98, 0.5)
+    ]
+    assert far[0] < 0.5 * far[1]
+    assert 1.1 * far[1] < min(far[2:])
+    assert max(far[2:]) < 2.2 * far[1]
 
 
 def test_densities_are_those_of_scipy() -> None:
