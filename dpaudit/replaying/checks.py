@@ -6,7 +6,7 @@ Each repeats a replay with one change and asks whether anything else changes wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import pairwise
 from typing import Any, Final
 
@@ -116,33 +116,45 @@ def used_lines(
     """Lines whose answers are used as numbers, although no such use was observed.
 
     Both worlds have the same table, and one gets answers that are changed too little for a
-    comparison to notice. If the worlds then differ, the answers are used as numbers.
+    comparison to notice. If the worlds then differ, the answers are used as numbers. Rounding may
+    hide a slight change, so those left are moved far up, farther in one world than in the other:
+    with that no maximum, order or comparison with a limit changes. A selection may cost nothing
+    here because its outcome was certain, so what moved is tried whatever it costs.
     """
-    noisy = {step.site for step in pilot.noisy}
-    seen = losses(pilot)
-    left = {one.site for one in seen if one.how is not How.RELEASED and one.value != 0} & noisy
-    if not left or not _moves(setting, 500, frozenset(left), found):
-        return frozenset()
-    if len(left) == 1:
-        return frozenset(left)
-    return frozenset(
-        site
-        for number, site in enumerate(sorted(left))
-        if _moves(setting, 501 + number, frozenset({site}), found)
-    )
+    seen = [one for one in losses(pilot) if one.how is not How.RELEASED]
+    left = {
+        step.site
+        for step in pilot.noisy
+        if np.any(step.differs) and any(step.keys & one.keys for one in seen)
+    }
+    used: set[Site] = set()
+    for first, apart in ((500, (None,)), (600, tuple(pairwise(_APART)))):
+        tried = left - used
+        if not tried or not _move(setting, first, tried, apart, found):
+            continue
+        used |= {
+            site
+            for number, site in enumerate(sorted(tried))
+            if len(tried) == 1 or _move(setting, first + 1 + number, {site}, apart, found)
+        }
+    return frozenset(used)
 
 
-def _moves(
+def _move(
     setting: ReplaySetting,
     number: int,
-    sites: frozenset[Site],
+    sites: Set[Site],
+    changes: Sequence[tuple[float, float] | None],
     found: ReplayFindings,
 ) -> bool:
-    """Whether anything changes with the answers of some lines."""
+    """Whether each of some changes of the answers of some lines changes anything else."""
     setting.say(f"how the answers of {', '.join(map(str, sorted(sites)))} are used")
-    played = setting.play(Order(number, nudged=sites), alike=World.IN)
-    found.fits += 2
-    return differs(played)
+    for apart in changes:
+        found.fits += 2
+        order = Order(number, nudged=frozenset(sites), apart=apart)
+        if not differs(setting.play(order, alike=World.IN)):
+            return False
+    return True
 
 
 def look_for_excuses(
