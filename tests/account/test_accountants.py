@@ -292,7 +292,10 @@ GAUSSIAN_EXAMPLE = Call(law=CallLaw.GAUSSIAN, scale=5)
     [
         [LAPLACE_EXAMPLE],  # dp_accounting/pld/privacy_loss_distribution_basic_example.py
         [LAPLACE_EXAMPLE, GAUSSIAN_EXAMPLE],
-        [Call(law=CallLaw.GAUSSIAN, scale=1.1, sampling_rate=256 / 60000, steps=140)],
+        pytest.param(
+            [Call(law=CallLaw.GAUSSIAN, scale=1.1, sampling_rate=256 / 60000, steps=140)],
+            marks=pytest.mark.ci,
+        ),
         [Call(law=CallLaw.DISCRETE_LAPLACE, scale=10, sensitivity=2, steps=20)],
         [Call(law=CallLaw.RANDOMISED_RESPONSE, probability=0.4, categories=4, steps=10)],
     ],

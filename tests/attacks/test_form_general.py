@@ -468,7 +468,7 @@ def unchanged(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 Write = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 
 
-def held_out(inside: Write, outside: Write, trials: int = 80) -> float:
+def held_out(inside: Write, outside: Write, trials: int = 64) -> float:
     member, features = np.arange(trials) % 2 == 1, []
     for trial in range(trials):
         rng = np.random.default_rng(trial)

@@ -75,6 +75,7 @@ def test_a_hidden_leak_is_proved(
         assert seen in " ".join(text.split())
 
 
+@pytest.mark.ci
 def test_an_honest_count_is_not_flagged() -> None:
     honest = Hidden(strength=1.0)  # Laplace noise of scale 1 on a count: exactly epsilon 1
     result = audited(honest, access="released")

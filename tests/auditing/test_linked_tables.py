@@ -48,12 +48,17 @@ def spec_of(generator: object = Association(), **settings: Any) -> TwoWorldSpec:
 
 
 @pytest.mark.parametrize("name", ["association", pytest.param("busiest", marks=pytest.mark.ci)])
-def test_a_leak_that_only_keys_show_is_proved_and_its_honest_twin_is_not(name: str) -> None:
+def test_a_leak_that_only_keys_show_is_proved(name: str) -> None:
     leaky = audit_by_keywords(LEAKS[name](), hospital(1), shadow_models=60, **FAST)
     assert leaky.verdict is dpaudit.Verdict.VIOLATION
     assert (leaky.target.choice, leaky.target.row, leaky.target.rows_of_unit) == ("exposing", 0, 11)
-    honest = audit_by_keywords(LEAKS[name](honest=True), hospital(1), shadow_models=60, **FAST)
-    assert honest.verdict is not dpaudit.Verdict.VIOLATION
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("name", list(LEAKS))
+def test_its_honest_twin_is_not_flagged(name: str) -> None:
+    found = audit_by_keywords(LEAKS[name](honest=True), hospital(1), shadow_models=60, **FAST)
+    assert found.verdict is not dpaudit.Verdict.VIOLATION
 
 
 @pytest.mark.ci

@@ -89,6 +89,7 @@ def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.
     assert math.isclose(settings.attack_confidence, 1 - 0.05 / 2)
 
 
+@pytest.mark.ci
 def test_one_attack_can_be_selected_and_nothing_is_corrected(table: pd.DataFrame) -> None:
     result = audit_by_keywords("copycat", table, shadow_models=40, **FAST)
     document = result.to_document()

@@ -91,7 +91,11 @@ def test_with_the_default_attacks_the_clock_is_one_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "generator", [Timed(), pytest.param(TimedTogether(), marks=pytest.mark.ci)]
+    "generator",
+    [
+        pytest.param(Timed(), marks=pytest.mark.ci),
+        pytest.param(TimedTogether(), marks=pytest.mark.ci),
+    ],
 )
 def test_what_takes_the_same_time_in_both_worlds_is_not_flagged(generator: object) -> None:
     result = audited(generator, shadow_models=60)

@@ -107,6 +107,7 @@ def audited_by_unit(
     )
 
 
+@pytest.mark.ci
 @K_ROWS
 def test_a_claim_per_unit_of_laplace_counts_is_kept_and_one_per_row_is_not(rows: int) -> None:
     per_row = LAPLACE[rows]
@@ -209,7 +210,7 @@ class Ordered:
         return table if self.releases else table.drop(columns="patient")
 
 
-@pytest.mark.parametrize("releases", [True, False])
+@pytest.mark.parametrize("releases", [True, pytest.param(False, marks=pytest.mark.ci)])
 def test_order_within_a_unit_is_seen_where_units_are_released(releases: bool) -> None:
     """Both worlds release the same rows, in the same numbers for each patient."""
     rng = np.random.default_rng(3)

@@ -83,8 +83,8 @@ def test_no_bet_on_a_gaussian_mechanism_is_expected_to_gain(
     assert expected <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize("mu", [0.2, 1.0, 2.0])
-@pytest.mark.parametrize("scale", [0.7, 1.0, 4.0])
+@pytest.mark.parametrize("mu", [0.2, 1.0, pytest.param(2.0, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("scale", [0.7, pytest.param(1.0, marks=pytest.mark.ci), 4.0])
 def test_a_true_claim_is_refuted_at_most_at_the_nominal_rate_at_any_time(
     mu: float, scale: float
 ) -> None:

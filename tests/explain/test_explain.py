@@ -262,6 +262,7 @@ def test_what_an_interrupted_explanation_ran_is_kept(folder: Path, plain: None) 
     assert set(half) < set(stored(place))
 
 
+@pytest.mark.ci
 def test_a_size_that_would_not_find_the_leak_again_is_refused(
     folder: Path, plain: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_replay_hands_over_the_features_of_its_leak(leak: ReplayRecord, tmp_pa
         after_a_replay(audit_settings(one_run=True), file)
 
 
+@pytest.mark.ci
 def test_a_consistent_replay_hands_nothing_over(tmp_path: Path) -> None:
     class Noisy(parted.OneCountPlain):
         def numbers(self, rng: np.random.Generator, n: int) -> Any:

@@ -70,7 +70,12 @@ def from_secrets(data: pd.DataFrame, p: float, seed: int) -> int:
 
 
 SOURCES = (
-    *(from_array, from_shifted_array, from_raw_words, from_one_raw_word),
+    *(
+        pytest.param(from_array, marks=pytest.mark.ci),
+        from_shifted_array,
+        from_raw_words,
+        from_one_raw_word,
+    ),
     *(from_bits, from_randrange, from_randint, from_secrets),
 )
 

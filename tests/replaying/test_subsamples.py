@@ -111,7 +111,11 @@ def test_steps_of_many_coins_are_composed() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["TwiceTheRate", pytest.param("HalfTheSamplingNoise", marks=pytest.mark.ci)]
+    "name",
+    [
+        pytest.param("TwiceTheRate", marks=pytest.mark.ci),
+        pytest.param("HalfTheSamplingNoise", marks=pytest.mark.ci),
+    ],
 )
 def test_a_rate_or_a_scale_that_is_not_the_claims_is_a_violation_at_its_line(name: str) -> None:
     record = replayed(name, replays=10)

@@ -120,6 +120,7 @@ def test_noise_is_not_distinguishable_from_noise() -> None:
     assert NOT_DISTINGUISHABLE in report.to_markdown()
 
 
+@pytest.mark.ci
 def test_the_same_seed_gives_the_same_document_and_another_does_not() -> None:
     first = measured(resample).to_json()
     assert first == measured(resample).to_json()

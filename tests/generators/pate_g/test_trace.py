@@ -113,6 +113,7 @@ def test_labels_without_noise_are_named(monkeypatch: pytest.MonkeyPatch) -> None
     assert violations(traced()) == {"labels-not-from-votes"}
 
 
+@pytest.mark.ci
 def test_labels_that_nobody_pays_for_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LabelBudget, "spend", lambda *_: None)
     assert violations(traced()) == {"queries-not-accounted"}

@@ -30,7 +30,9 @@ GENERATORS["plain"] = SwitchedPateGan(schema=PEOPLE, teachers=3, iterations=2)
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.ci] if name.startswith("plain and") else [])
+        pytest.param(
+            name, marks=[pytest.mark.ci] if name.startswith(("plain and", "Synth")) else []
+        )
         for name in GENERATORS
     ],
 )
