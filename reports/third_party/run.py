@@ -76,6 +76,9 @@ CASES = {
     "synthpriv:dp-copula": Case(models=400),
     "synthpriv:dp-gan": Case(models=100),
     "pac-synth:aggregate-seeded": Case(models=400, records=2000),
+    "dpart:independent": Case(models=400),
+    "dpart:priv-bayes": Case(models=400),
+    "dpart:synthpop": Case(models=400),
     "dp-cgans:dp-cgan": Case(
         models=100, defaults=("library",), claim={"epsilon": 1.0, "delta": 2e-6}
     ),

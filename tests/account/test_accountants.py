@@ -274,6 +274,7 @@ TESTED = st.sampled_from(
 )
 
 
+@pytest.mark.ci
 @settings(max_examples=3, deadline=None)
 @given(st.lists(CALLS | TESTED, min_size=1, max_size=3))
 def test_what_covers_the_calls_is_never_a_violation(calls: list[Call]) -> None:

@@ -169,6 +169,7 @@ def test_no_single_row_shows_such_a_leak(name: str) -> None:
     assert found.verdict is not dpaudit.Verdict.VIOLATION
 
 
+@pytest.mark.ci
 def test_a_sequential_audit_and_a_replaced_unit() -> None:
     for settings in ({"sequential": True}, {"neighbours": "replace-one", "epsilon": 1.0}):
         found = audit_by_keywords(

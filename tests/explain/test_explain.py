@@ -246,6 +246,7 @@ def test_a_fix_that_removes_nothing_exits_3(folder: Path, plain: None) -> None:
 # Sizes and resuming.
 
 
+@pytest.mark.ci
 def test_what_an_interrupted_explanation_ran_is_kept(folder: Path, plain: None) -> None:
     def stop(event: TrialProgress) -> None:
         if event.role == "audit" and event.done >= 12:

@@ -23,8 +23,8 @@ SHIPPED = [one for one in libraries() if "dpaudit_generators" in str(one.adapter
 
 def test_libraries_are_registered() -> None:
     assert [one.name for one in SHIPPED] == [
-        *("ctgan", "datasynthesizer", "diffprivlib", "dp-cgans", "dpmm", "opacus", "opendp"),
-        *("pac-synth", "privsyn-core", "smartnoise-synth", "synthpriv"),
+        *("ctgan", "datasynthesizer", "diffprivlib", "dp-cgans", "dpart", "dpmm", "opacus"),
+        *("opendp", "pac-synth", "privsyn-core", "smartnoise-synth", "synthpriv"),
     ]
 
 
@@ -146,6 +146,7 @@ def test_missing_values_have_no_cell(cells: Any) -> None:
     [
         *("diffprivlib:histogram", "diffprivlib:histogramdd", "diffprivlib:gaussian-nb"),
         *("privsyn-core:privsyn", "opacus:autoregressive", "opendp:fixed"),
+        *("dpart:independent", "dpart:priv-bayes", "dpart:synthpop"),
     ],
 )
 def test_a_method_makes_records_of_the_schema(method: str, defaults: str) -> None:

@@ -116,6 +116,7 @@ def audited(train: pd.DataFrame, holdout: pd.DataFrame, *, copied: int = 0) -> R
     return dpaudit.audit_data(release, train, holdout, schema=SCHEMA, secrets=["c"]).finding
 
 
+@pytest.mark.ci
 def test_removing_repeats_makes_no_leak_of_a_release_that_knows_nothing() -> None:
     train, holdout = with_a_frequent_record(600, 1), with_a_frequent_record(600, 2)
     others = pd.concat([train, holdout]).drop_duplicates()[len(train.drop_duplicates()) :]

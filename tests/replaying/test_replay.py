@@ -393,6 +393,7 @@ def test_more_noise_on_a_noisy_tensor_counts() -> None:
     assert record.computed == pytest.approx(1.0)
 
 
+@pytest.mark.ci
 def test_a_tensor_of_answers_divided_by_the_number_of_records_has_other_noise() -> None:
     record = replayed("DividedInTorch", replays=10)
     assert record.verdict is Verdict.VIOLATION, str(record)

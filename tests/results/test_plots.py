@@ -127,7 +127,7 @@ def test_words_stand_inside_the_figure_and_outside_the_plot(
         assert not ax.texts
 
 
-@pytest.mark.parametrize("kind", [".pdf", ".svg", ".png"])
+@pytest.mark.parametrize("kind", [pytest.param(".pdf", marks=pytest.mark.ci), ".svg", ".png"])
 def test_a_file_is_the_same_bytes_again(record_of: Make, kind: str) -> None:
     beginning = {".pdf": b"%PDF", ".svg": b"<?xml", ".png": b"\x89PNG"}[kind]
     first, again = (figure_file(record_of(), FigureName.CLAIM, kind) for _ in range(2))

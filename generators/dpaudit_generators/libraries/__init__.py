@@ -14,10 +14,12 @@ from dpaudit.external.libraries import Library
 _HERE = Path(__file__).parent
 
 
-def _library(name: str, summary: str, methods: Mapping[str, str]) -> Library:
+def _library(
+    name: str, summary: str, methods: Mapping[str, str], *, python: str = "3.11"
+) -> Library:
     return Library(
         name=name,
-        environment=Environment(name=name, pins=_HERE / "pins" / f"{name}.txt", pythons=("3.11",)),
+        environment=Environment(name=name, pins=_HERE / "pins" / f"{name}.txt", pythons=(python,)),
         adapter=_HERE / "adapters" / f"{name.replace('-', '_')}_adapter.py",
         methods=methods,
         summary=summary,
@@ -77,4 +79,14 @@ pac_synth = _library(
 )
 dp_cgans = _library(
     "dp-cgans", "dp-cgans 0.3.0: a conditional GAN with noisy gradients", {"dp-cgan": "DpCgan"}
+)
+dpart = _library(
+    "dpart",
+    "dpart 0.1.2 of Hazy: columns one after another (independent, PrivBayes, DP-synthpop)",
+    {
+        "independent": "DpartIndependent",
+        "priv-bayes": "DpartPrivBayes",
+        "synthpop": "DpartSynthpop",
+    },
+    python="3.9",
 )

@@ -210,7 +210,7 @@ def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -
 
 @pytest.mark.parametrize(
     "again",  # whether the audit of the record found is interrupted as well
-    [False, pytest.param(True, marks=pytest.mark.ci)],
+    [pytest.param(False, marks=pytest.mark.ci), pytest.param(True, marks=pytest.mark.ci)],
 )
 def test_interrupted_searches_resume_and_jobs_do_not_matter(
     table: pd.DataFrame, tmp_path: Path, again: bool
