@@ -109,10 +109,10 @@ def test_with_delta_one_world_is_drawn_from(claim: ReplayGuarantee) -> None:
 def test_answers_released_as_a_ratio_are_aimed_across_it() -> None:
     """Both of (30, 40) move by 1: the ratio shows the part that is orthogonal to them."""
     step = counts([31.0, 41.0], [30.0, 40.0])
-    (aim,) = plan(step, claim=GaussianReplays(0.5), ratio=True).along.values()
+    (aim,) = plan(step, claim=EpsilonReplays(1.0, 1e-5), ratio=True).along.values()
     assert aim.shift == pytest.approx([0.16, -0.12])
     assert aim.shift @ [30.0, 40.0] == pytest.approx(0.0, abs=1e-9)
-    assert not plan(step, claim=GaussianReplays(0.5)).along
+    assert not plan(step, claim=EpsilonReplays(1.0, 1e-5)).along
 
 
 def test_answers_that_data_multiplies_are_aimed_where_they_are_released() -> None:
@@ -126,7 +126,7 @@ def test_answers_that_data_multiplies_are_aimed_where_they_are_released() -> Non
         rescaled=Site("code.py", 9, "f"),
         keys=frozenset([("noise", Site("code.py", 2, "f"), 1)]),
     )
-    drawn = plan(plain, multiplied, claim=GaussianReplays(0.5))
+    drawn = plan(plain, multiplied, claim=EpsilonReplays(1.0, 1e-5))
     ((question, aim),) = drawn.along.items()
     assert question[1].line == 2
     assert aim.shift == pytest.approx([0.2])
