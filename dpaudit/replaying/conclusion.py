@@ -116,6 +116,12 @@ def _verdict(
             "no noise was observed, and with the same coins this record changed nothing; other "
             "coins may show more: run a black-box audit (`dpaudit audit`)",
         )
+    if parted is None and found.heard and not any(map(_moves, (found.pilot, *counted))):
+        return Verdict.INCONCLUSIVE, (
+            "this record moved no noisy answer and, with the same coins, changed nothing, so there "
+            "was nothing to compare: try more records (--targets) or run a black-box audit "
+            "(`dpaudit audit`)",
+        )
     if parted is not None and not found.heard and not shown:
         lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
         heard = (
@@ -167,6 +173,15 @@ def _verdict(
     if public_coins:
         reason = f"{reason}; all coins other than noise count as public, as requested"
     return Verdict.VIOLATION, (reason,)
+
+
+def _moves(transcript: Transcript) -> bool:
+    """Whether the worlds differ anywhere, or coins of the record's own decide whether they do."""
+    return (
+        bool(transcript.tosses)
+        or any(np.any(step.differs) for step in transcript.noisy)
+        or any(not same(*step.table) for step in transcript.choices)
+    )
 
 
 def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
