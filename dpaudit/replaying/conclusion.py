@@ -110,28 +110,9 @@ def _verdict(
         return Verdict.VIOLATION, (
             f"the noise at {where} has the same seed in every fit, so it is not secret",
         )
-    shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
-    if parted is None and not found.heard and not found.pilot.follows_coins:
-        return Verdict.INCONCLUSIVE, (
-            "no noise was observed, and with the same coins this record changed nothing; other "
-            "coins may show more: run a black-box audit (`dpaudit audit`)",
-        )
-    if parted is None and found.heard and not any(map(_moves, (found.pilot, *counted))):
-        return Verdict.INCONCLUSIVE, (
-            "this record moved no noisy answer and, with the same coins, changed nothing, so there "
-            "was nothing to compare: try more records (--targets) or run a black-box audit "
-            "(`dpaudit audit`)",
-        )
-    if parted is not None and not found.heard and not shown:
-        lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
-        heard = (
-            "no noise was observed"
-            if lost is None
-            else f"the noise of {lost.site} cannot be followed"
-        )
-        return Verdict.INCONCLUSIVE, (
-            f"{heard}, and {parted.meaning}: run a black-box audit (`dpaudit audit`)",
-        )
+    nothing = _nothing_compared(found, counted, parted=parted, public_coins=public_coins)
+    if nothing is not None:
+        return Verdict.INCONCLUSIVE, (nothing,)
     if not above:
         if parted is not None:
             return Verdict.INCONCLUSIVE, (
@@ -173,6 +154,37 @@ def _verdict(
     if public_coins:
         reason = f"{reason}; all coins other than noise count as public, as requested"
     return Verdict.VIOLATION, (reason,)
+
+
+def _nothing_compared(
+    found: ReplayFindings,
+    counted: Sequence[Transcript],
+    *,
+    parted: PartingFound | None,
+    public_coins: bool,
+) -> str | None:
+    """Why there is no answer whose noise could be weighed; None if there is one."""
+    shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
+    if parted is None and not found.heard and not found.pilot.follows_coins:
+        return (
+            "no noise was observed, and with the same coins this record changed nothing; other "
+            "coins may show more: run a black-box audit (`dpaudit audit`)"
+        )
+    if parted is None and found.heard and not any(map(_moves, (found.pilot, *counted))):
+        return (
+            "this record moved no noisy answer and, with the same coins, changed nothing, so there "
+            "was nothing to compare: try more records (--targets) or run a black-box audit "
+            "(`dpaudit audit`)"
+        )
+    if parted is not None and not found.heard and not shown:
+        lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
+        heard = (
+            "no noise was observed"
+            if lost is None
+            else f"the noise of {lost.site} cannot be followed"
+        )
+        return f"{heard}, and {parted.meaning}: run a black-box audit (`dpaudit audit`)"
+    return None
 
 
 def _moves(transcript: Transcript) -> bool:
