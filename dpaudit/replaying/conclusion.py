@@ -214,7 +214,7 @@ def _consistent(found: ReplayFindings) -> str:
         return (
             "within the claim if the only secret coins are those that put records into sub-samples"
         )
-    if found.pilot.coin_before is not None:
+    if found.pilot.coin_before is not None and found.coins_matter is None:
         return "within the claim even if all coins are public; other records are not ruled out"
     return (
         "leaks of other records or tables, or through draws that replay misses, are not ruled out"

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.replaying.laws import Bounded, FloatArray
+from dpaudit.replaying.laws import Bounded, FloatArray, NoiseLaw
 from dpaudit.replaying.lockstep import Played, same
 from dpaudit.replaying.loss import How, StepLoss
 from dpaudit.replaying.transcript import (
@@ -275,13 +275,18 @@ def _are_close(first: pd.DataFrame | None, second: pd.DataFrame | None) -> bool:
 
 
 def same_steps(first: Transcript, second: Transcript) -> bool:
-    """Whether two replays have the same values before noise, probabilities and divergence."""
+    """Whether two replays have the same values before noise, probabilities and divergence.
+
+    Noise has the same law as well: its scale, or on which side of 0 it lies, may follow a coin, and
+    its law is then a mixture.
+    """
     if len(first.noisy) != len(second.noisy) or len(first.choices) != len(second.choices):
         return False
     noisy = all(
         one.site == two.site
         and same(one.before.inside, two.before.inside)
         and same(one.before.outside, two.before.outside)
+        and all(map(_are_alike, one.laws, two.laws))
         for one, two in zip(first.noisy, second.noisy, strict=True)
     )
     choices = all(
@@ -291,3 +296,9 @@ def same_steps(first: Transcript, second: Transcript) -> bool:
         for one, two in zip(first.choices, second.choices, strict=True)
     )
     return noisy and choices and first.parting == second.parting
+
+
+def _are_alike(first: NoiseLaw, second: NoiseLaw) -> bool:
+    """Whether two laws are the same, with the same parameters."""
+    fields = (vars(first).values(), vars(second).values())
+    return type(first) is type(second) and all(map(same, *fields))

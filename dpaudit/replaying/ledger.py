@@ -237,7 +237,10 @@ def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64
         law.log_density(step.answer - before)
         for law, before in zip(step.laws, step.before, strict=True)
     )
-    return np.asarray(np.broadcast_to(inside - outside, step.answer.shape))
+    # both are impossible where a tilt moved one-sided noise beyond its end
+    with np.errstate(invalid="ignore"):
+        found = np.where(inside == outside, 0.0, inside - outside)
+    return np.asarray(np.broadcast_to(found, step.answer.shape))
 
 
 def _largest_bounded(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

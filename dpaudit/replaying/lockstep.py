@@ -453,6 +453,8 @@ class _Match:
         self._alike: Counter[tuple[bytes, ...]] = Counter()
         self.transcript = Transcript()
         self._rng = rng("answers", order.number)
+        coins = 0 if order.coins == OPPOSITE else order.coins
+        self._coins = rng(f"asked coins/{coins}", order.number)
         self._notes: dict[World, list[list[Any]]] = {world: [] for world in WORLDS}
         self._next = 0
         self._answers: dict[int, tuple[int, int]] = {}
@@ -1017,6 +1019,8 @@ class _Match:
             share = (one["limit"] - one["low"]) / (one["high"] - one["low"])
             below.append(np.clip(flat(share), 0.0, 1.0))
         key = self._question("coin", site)
+        if same(below[0], below[1]):  # a coin without data, which is no answer
+            return ({"under": self._tossed(below[0]).astype(np.uint8)},) * 2
         under = self._given(key, len(below[0]))
         if under is None:
             under = self._fallen(below)
@@ -1027,19 +1031,23 @@ class _Match:
             loss = np.where(np.minimum(p, other) < 1, np.log1p(-p) - np.log1p(-other), 0.0)
             logs = [np.where(under, np.log(one), np.log1p(-one)) for one in below]
         largest = np.sum(np.maximum(np.abs(gain), np.abs(loss)))
-        if not same(below[0], below[1]):
-            self._depends()
-            self.transcript.choices.append(
-                ChoiceStep(
-                    site=site,
-                    log_probability=Pair(logs[0], logs[1]),
-                    largest=float(largest),
-                    table=Pair(below[0], below[1]),
-                    toss=self._toss,
-                    keys=frozenset({key}),
-                )
+        self._depends()
+        self.transcript.choices.append(
+            ChoiceStep(
+                site=site,
+                log_probability=Pair(logs[0], logs[1]),
+                largest=float(largest),
+                table=Pair(below[0], below[1]),
+                toss=self._toss,
+                keys=frozenset({key}),
             )
+        )
         return ({"under": under.astype(np.uint8)},) * 2
+
+    def _tossed(self, below: FloatArray) -> NDArray[np.bool_]:
+        """The side on which coins fall that have the same chance in both worlds."""
+        drawn = self._coins.random(below.shape)
+        return ((1.0 - drawn if self.order.coins == OPPOSITE else drawn) < below) | (below >= 1.0)
 
     def _fallen(self, below: Sequence[FloatArray]) -> NDArray[np.bool_]:
         """Draws the side of each coin's limit, tilted as for places."""
