@@ -41,7 +41,7 @@ PARTS: Final = {
     "leaks": Part("leaks", 20),
     "honest": Part("honest twins", 20),
     "without_keys": Part("leaks, keys not released", 20),
-    "answer": Part("randomised response", 200),
+    "answer": Part("randomised response", 1000),
 }
 GENERATORS: Final = {
     "leaks": lambda leak: LEAKS[leak](),

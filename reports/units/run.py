@@ -106,7 +106,7 @@ PARTS: Final = {
     ),
     "calibration": Part(
         "randomised response, by patient",
-        1000,
+        2000,
         {"shadow_models": 40, "attacks": (FirstShare(),), "target": TARGET},
     ),
     "one_run": Part("leaks, 30 patients in one run", 50, ONE_RUN, many=True),
