@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -15,7 +17,7 @@ import pytest
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.game.pool import kill_workers
-from dpaudit.pytest_plugin import SCALES, _line, _markdown
+from dpaudit.pytest_plugin import SCALES, _line, _markdown, _samplers
 from dpaudit.replaying.run import replay
 from dpaudit.results.baseline import AuditOfTest
 from samples import QUICK_ATTACKS
@@ -553,6 +555,15 @@ def test_help_names_the_options_and_each_that_says_what_is_has_an_ini_twin(
     settings = {name.removeprefix("no-").replace("-", "_") for name in options}
     assert settings - {"baseline_update"} <= twins
     pytester.runpytest_inprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])
+
+
+def test_the_samplers_of_the_project_are_those_of_its_file(tmp_path: Path) -> None:
+    config = cast(pytest.Config, SimpleNamespace(rootpath=tmp_path))
+    assert _samplers(config) == []
+    (tmp_path / "dpaudit.toml").write_text(
+        "[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplace'\nscale = 'width'\n"
+    )
+    assert [one["function"] for one in _samplers(config)] == ["noise:sample"]
 
 
 @pytest.mark.ci

@@ -105,7 +105,10 @@ class NoisyNumbers:
         return place in places.get(key, ())
 
     def costly(self) -> list[int]:
-        """The numbers on which the loss rests, costliest first; none if it rests on one."""
+        """The numbers on which the loss rests, costliest first.
+
+        None if it rests on one that is a whole answer: that a change of it shows is known.
+        """
         ranked = np.argsort(-self._each, kind="stable")
         total = float(np.sum(self._each))
         found = [
@@ -113,7 +116,8 @@ class NoisyNumbers:
             for one in ranked
             if self._each[one] > _SHARE * total and not self._followed[one]
         ]
-        return found if len(found) > 1 else []
+        is_whole = len(found) == 1 and self._step_of(found[0]).answer.size == 1
+        return [] if is_whole else found
 
     def ranked(self) -> list[int]:
         """All numbers that have a loss, costliest first."""

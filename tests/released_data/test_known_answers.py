@@ -123,13 +123,17 @@ def test_removing_repeats_makes_no_leak_of_a_release_that_knows_nothing() -> Non
     innocent = {ReleasedFinding.NOTHING_FOUND, ReleasedFinding.INCONCLUSIVE}
     assert audited(train, holdout) in innocent
     assert audited(train.drop_duplicates(), others) in innocent
-    for one_sided in ((train, others), (train.drop_duplicates(), holdout)):
-        found = dpaudit.audit_data(
-            with_a_frequent_record(600, 7), *one_sided, schema=SCHEMA, secrets=["c"]
-        )
-        assert found.finding is ReleasedFinding.INCONCLUSIVE
-        assert "repeated rows were removed" in found.reasons[0]
-        assert "give both tables as they were drawn" in found.reasons[0]
+    found = dpaudit.audit_data(with_a_frequent_record(600, 7), train, others, schema=SCHEMA)
+    assert found.finding is ReleasedFinding.INCONCLUSIVE
+
+
+def test_repeats_removed_from_one_table_make_the_audit_inconclusive() -> None:
+    train, holdout = with_a_frequent_record(600, 1), with_a_frequent_record(600, 2)
+    release = with_a_frequent_record(600, 7)
+    found = dpaudit.audit_data(release, train.drop_duplicates(), holdout, schema=SCHEMA)
+    assert found.finding is ReleasedFinding.INCONCLUSIVE
+    assert "repeated rows were removed" in found.reasons[0]
+    assert "give both tables as they were drawn" in found.reasons[0]
 
 
 def test_a_leak_is_found_beside_repeats_that_are_there_or_gone_from_both_tables() -> None:

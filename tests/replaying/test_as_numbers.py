@@ -37,12 +37,14 @@ SEVERAL = transcript_of(([5.0, 9.0, 1.0, 2.0], [4.0, 7.0, 1.0, 1.99]))
 IN_A_LOOP = transcript_of(([5.0], [4.0]), ([9.0], [7.0]), ([1.0, 2.0], [1.0, 2.0]))
 
 
-def test_the_costliest_numbers_come_first_and_one_alone_is_none() -> None:
+def test_the_costliest_numbers_come_first_and_one_that_is_a_whole_answer_is_none() -> None:
     numbers = NoisyNumbers.together_with(SEVERAL, key(0), SITE)
     assert numbers.costly() == [1, 0]
     assert numbers.ranked() == [1, 0, 3]
-    lone = transcript_of(([5.0, 1.0], [4.0, 1.0]))
-    assert NoisyNumbers.together_with(lone, key(0), SITE).costly() == []
+    one_of_two = transcript_of(([5.0, 1.0], [4.0, 1.0]))
+    assert NoisyNumbers.together_with(one_of_two, key(0), SITE).costly() == [0]
+    whole = transcript_of(([5.0], [4.0]), ([1.0], [1.0]))
+    assert NoisyNumbers.together_with(whole, key(0), SITE).costly() == []
 
 
 def test_numbers_that_a_loop_asks_one_by_one_belong_together() -> None:

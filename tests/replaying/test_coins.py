@@ -35,3 +35,44 @@ def test_a_law_that_follows_a_secret_coin_is_a_mixture_and_no_violation(
     assert record.proved == 0.0
     assert "even if all coins are public" not in str(record.reasons)
     assert "depends on coins (listened_coins.py" in str(record.reasons)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ByInversion",
+        "OneByOne",
+        pytest.param("ByScipy", marks=pytest.mark.ci),
+        pytest.param("OfLogarithms", marks=pytest.mark.ci),
+        "BoxMuller",
+    ],
+)
+def test_noise_that_code_makes_of_uniform_draws_is_followed(name: str) -> None:
+    make = getattr(listened_coins, name)
+    honest, narrow = replayed(make()), replayed(make(0.5), replays=10)
+    assert honest.verdict is Verdict.CONSISTENT, str(honest)
+    assert honest.computed == pytest.approx(make.epsilon, rel=1e-3)
+    assert narrow.verdict is Verdict.VIOLATION, str(narrow)
+    assert narrow.ledger[0].law == ("gaussian" if name == "BoxMuller" else "laplace")
+
+
+def test_the_same_function_of_the_same_draws_is_the_same_noise() -> None:
+    record = replayed(listened_coins.Twice())
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert "used a second time" in record.reasons[0]
+
+
+def test_draws_that_were_compared_have_another_law() -> None:
+    """What is left of a draw whose sign is known is not the noise that the formula suggests."""
+    for scale in (1.0, 0.1):
+        record = replayed(listened_coins.SignFirst(scale), seed=1)
+        assert record.verdict is not Verdict.VIOLATION, str(record)
+        assert {line.law for line in record.ledger} <= {"choice"}
+
+
+def test_a_number_of_an_answer_that_nothing_reads_does_not_count() -> None:
+    """The record moves one count, which is not released: others of the same answer are."""
+    record = replayed(listened_coins.PartlyUsed(0.5))
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "few of them are used" in record.reasons[0]
+    assert record.proved == 0.0

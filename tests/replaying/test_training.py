@@ -18,11 +18,11 @@ SCHEMA = dpaudit.Schema.from_document(
 )
 
 
-def replayed(name: str, scale: float) -> ReplayRecord:
+def replayed(name: str, scale: float, replays: int = 4) -> ReplayRecord:
     table = pd.DataFrame(np.random.default_rng(3).random((40, 2)), columns=["a", "x"])
     table.loc[39] = [1.0, 0.0]
     generator = getattr(listened_training, name)(scale)
-    return dpaudit.replay(generator, table, schema=SCHEMA, replays=4, target="row:39")
+    return dpaudit.replay(generator, table, schema=SCHEMA, replays=replays, target="row:39")
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,12 @@ def test_what_happens_only_if_coins_draw_this_record_is_tried() -> None:
     assert "if coins draw this record" in record.reasons[0]
 
 
-def test_noise_by_inversion_is_not_followed_and_does_not_fail() -> None:
-    record = replayed("ByInversion", 0.6)
-    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-    assert "coins" in record.reasons[0]
+def test_noise_by_inversion_is_followed() -> None:
+    honest = replayed("ByInversion", 2.0)
+    assert honest.verdict is Verdict.CONSISTENT, str(honest)
+    record = replayed("ByInversion", 0.6, replays=10)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.ledger[0].law == "gaussian"
 
 
 @pytest.mark.ci

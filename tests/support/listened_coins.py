@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from listened import Counting, shares
 
@@ -40,3 +42,90 @@ class ScaleByCoin(Counting):
         scales = [0.6 if self.rng.random() < 0.5 else 1.4 for _ in counts]
         drawn = [self.rng.laplace(0.0, one) for one in scales]
         return shares(np.array([one + by for one, by in zip(counts, drawn, strict=True)]))
+
+
+class ByInversion(Counting):
+    """Laplace noise by inverting its distribution function."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts + self.noise(len(counts)))
+
+    def noise(self, size: int) -> Any:
+        u = self.rng.random(size) - 0.5
+        return -self.scale * np.sign(u) * np.log(1.0 - 2.0 * np.abs(u))
+
+
+class OneByOne(ByInversion):
+    """The same with Python's functions, one number after another."""
+
+    def noise(self, size: int) -> Any:
+        own, noise = random.SystemRandom(), []
+        for _ in range(size):
+            u = own.random() - 0.5
+            noise.append(-self.scale * math.copysign(1.0, u) * math.log(1.0 - 2.0 * abs(u)))
+        return np.array(noise)
+
+
+class ByScipy(ByInversion):
+    """The same by scipy's quantile function."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(stats.laplace.ppf(self.rng.random(len(counts)), loc=counts, scale=self.scale))
+
+
+class OfLogarithms(ByInversion):
+    """The same as the difference of two exponential draws."""
+
+    def noise(self, size: int) -> Any:
+        first, second = self.rng.random(size), self.rng.random(size)
+        return self.scale * (np.log(first) - np.log(second))
+
+
+class BoxMuller(ByInversion):
+    """Gaussian noise of two uniform draws, both of whose numbers are used."""
+
+    delta = 1e-5
+    epsilon = 4.378
+    """Of μ = 1."""
+
+    def noise(self, size: int) -> Any:
+        radius = np.sqrt(-2.0 * np.log(self.rng.random(size // 2)))
+        turn = 2.0 * np.pi * self.rng.random(size // 2)
+        halves = [radius * np.cos(turn), radius * np.sin(turn)]
+        return self.scale * np.concatenate(halves)
+
+
+class Twice(ByInversion):
+    """The same noise on two counts of each cell, computed twice of the same draws."""
+
+    def train(self, counts: Any) -> Any:
+        self.u = self.rng.random(len(counts)) - 0.5
+        first = counts + self.noise(len(counts))
+        second = 2.0 * counts + self.noise(len(counts))
+        return shares(np.concatenate([first[:2], second[2:]]) + first)
+
+    def noise(self, size: int) -> Any:
+        return -self.scale * np.sign(self.u) * np.log(1.0 - 2.0 * np.abs(self.u))
+
+
+class SignFirst(ByInversion):
+    """The sign is decided by comparing the draw, which its size is then computed from."""
+
+    def noise(self, size: int) -> Any:
+        own, noise = random.SystemRandom(), []
+        for _ in range(size):
+            u = own.random() - 0.3
+            sign = 1.0 if u > 0.0 else -1.0
+            noise.append(-self.scale * sign * math.log(1.0 - 2.0 * abs(u) / 1.4))
+        return np.array(noise)
+
+
+class PartlyUsed(ByInversion):
+    """Only some of the noisy counts are released, and none of the record's own."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = counts + self.rng.laplace(scale=self.scale, size=len(counts))
+        return shares(np.concatenate([noisy[:2], noisy[:2]]))

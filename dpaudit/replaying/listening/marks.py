@@ -3,8 +3,9 @@
 A `NoiseArray` is a linear combination of noise draws, without data. Adding data to it makes an
 `AnswerArray`, which is equal in both worlds. An answer stays marked until it is compared or
 maximised (a selection), or used as a number (a release). A `CoinArray` holds uniform draws, perhaps
-scaled, until they are compared. `NoiseNumber`, `AnswerNumber` and `CoinNumber` are the same for one
-float.
+scaled, until they are compared. A `CurveArray` is another function of them, and becomes noise where
+data is added, if it has a known law. `NoiseNumber`, `AnswerNumber`, `CoinNumber` and `CurveNumber`
+are the same for one float.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from . import curves
 from .channel import Site, site
 from .world import SEVERAL, ListeningWorld
 
@@ -141,7 +143,8 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
         world.note("draw", where, content.shape)
     elif not np.all(record == 2):  # the other world does not have the target's coin
         world.note("draw" if world.kept is None else "sample", where)
-    state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy(), record)
+    seen = np.zeros(content.shape, dtype=bool)
+    state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy(), record, seen)
     if world.opposite and (world.kept is None or not np.any(record)):
         content = 1.0 - content
     factor, offset = np.full(content.shape, high - low), np.full(content.shape, float(low))
@@ -174,7 +177,7 @@ def _words(content: Any, unit: Any, count: int) -> Any:
     """Integers as coins: each stands for the draw from [0, 1) at the middle of its step."""
     low, record, offset = (np.zeros(unit.shape) for _ in range(3))  # written to, so separate
     value = np.asarray(np.minimum(unit, 1.0 - 2.0**-53))
-    state = CoinState(low, np.ones(unit.shape), value, record)
+    state = CoinState(low, np.ones(unit.shape), value, record, np.zeros(unit.shape, dtype=bool))
     return _coin(content, state, np.full(unit.shape, float(count)), offset)
 
 
@@ -384,7 +387,7 @@ def used(value: Any, where: Site) -> None:
         for part in value.parts:
             world.use_noise(part.ids, where, "number")
         world.note("draw", where, value.shape)  # from here on it is a coin
-    elif world.kept is not None and np.any(value.state.record):
+    elif isinstance(value, CoinArray) and world.kept is not None and np.any(value.state.record):
         world.tell("unfollowed", where, "coins of the records are used as numbers")
     # the value of any other coin is equal in both worlds as long as its comparisons are
 
@@ -636,15 +639,16 @@ class AnswerArray(Marked):
 
 
 class CoinState(NamedTuple):
-    """What is known of uniform draws: the interval each still lies in, its value, whose coin it is.
+    """What is known of uniform draws; all views of the draws share it.
 
-    All views of the draws share it.
+    The interval each still lies in, its value, whose coin it is, and whether it was compared.
     """
 
     low: Any
     high: Any
     value: Any
     record: Any
+    compared: Any
 
 
 class CoinArray(Marked):
@@ -667,6 +671,48 @@ class CoinArray(Marked):
 
     def _forget(self) -> None:
         self.state = None
+
+
+class CurveSource(NamedTuple):
+    """Uniform draws of which something is a function.
+
+    Attributes:
+        name: Where they lie in memory: the same draws have the same name.
+        state: What is known of them.
+        places: Which of them each element is a function of.
+        drawn: Their values where the function is known.
+    """
+
+    name: Any
+    state: CoinState
+    places: Any
+    drawn: Any
+
+
+class CurveArray(Marked):
+    """A function of uniform draws, element by element, and its values at `curves.POINTS` draws."""
+
+    sources: Tuple[CurveSource, ...] = ()
+    grid: Any = None
+
+    @property
+    def is_marked(self) -> bool:
+        return bool(self.sources)
+
+    def _changed(self, change: Callable[[Any], Any]) -> Any:
+        content = np.asarray(change(self.view(np.ndarray)))
+        grid = [np.asarray(change(self.grid[..., at])) for at in range(curves.POINTS)]
+        sources = [one._replace(places=np.asarray(change(one.places))) for one in self.sources]
+        return _curve(content, np.stack(grid, axis=-1), tuple(sources))
+
+    def _forget(self) -> None:
+        self.sources = ()
+
+
+def _curve(content: Any, grid: Any, sources: Tuple[CurveSource, ...]) -> Any:
+    found = np.asarray(content).view(CurveArray)
+    found.grid, found.sources = grid, sources
+    return found
 
 
 def _noise(content: Any, parts: Tuple[NoisePart, ...]) -> Any:
@@ -724,7 +770,10 @@ def _coin(content: Any, state: CoinState, factor: Any, offset: Any) -> Any:
 
 
 def _retyped(marked: Any, dtype: Any) -> Any:
-    content = marked.view(np.ndarray).astype(dtype)
+    marked = _uncurved(marked)
+    content = plain(marked).astype(dtype)
+    if not isinstance(marked, Marked):
+        return content
     if isinstance(marked, NoiseArray):
         return _noise(content, marked.parts)
     if isinstance(marked, AnswerArray):
@@ -783,6 +832,14 @@ class AnswerNumber(MarkedNumber):
 
 class CoinNumber(MarkedNumber):
     """A uniform draw that is one float."""
+
+
+class CurveNumber(MarkedNumber):
+    """A function of uniform draws that is one float."""
+
+
+for _kind in (CoinNumber, CurveNumber):
+    _kind.__abs__ = lambda self: np.absolute(self)  # type: ignore[method-assign]
 
 
 class CoinInteger(int):
@@ -847,7 +904,12 @@ _MIRRORED_NAMES = {
 }
 
 
-_NUMBERS = {NoiseArray: NoiseNumber, AnswerArray: AnswerNumber, CoinArray: CoinNumber}
+_NUMBERS = {
+    NoiseArray: NoiseNumber,
+    AnswerArray: AnswerNumber,
+    CoinArray: CoinNumber,
+    CurveArray: CurveNumber,
+}
 
 
 def _number(marked: Any) -> Any:
@@ -991,6 +1053,8 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
         "iscomplexobj",
     ):
         return function(*map(_bare, args), **kwargs)
+    if name in _LINEAR or name in ("triu", "tril"):
+        args = tuple(map(_uncurved, args))
     if name in ("triu", "tril") and isinstance(args[0], Marked):
         kept = function(np.ones(args[0].shape), *args[1:], **kwargs)
         return _scaled(args[0], kept, where, None)
@@ -1023,7 +1087,7 @@ def combined(values: Any) -> Any:
         or not values
     ):
         return values
-    marks = [_array(combined(one)) for one in values]
+    marks = [_uncurved(_array(combined(one))) for one in values]
     kinds = {type(one) for one in marks if isinstance(one, Marked) and one.is_marked}
     if not kinds or len({np.shape(one) for one in marks}) != 1:
         return values
@@ -1071,7 +1135,7 @@ def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
     if isinstance(first, AnswerArray):
         return _answer(content, join([one.ids for one in marks]), *fields)
     state = CoinState(
-        *(join([column[at] for column in (one.state for one in marks)]) for at in range(4))
+        *(join([one.state[at] for one in marks]) for at in range(len(CoinState._fields)))
     )
     return _coin(content, state, *fields)
 
@@ -1093,7 +1157,7 @@ def _moved(function: Any, args: Any, kwargs: Any) -> Any:
             ]
         return first._changed(lambda one: function(np.asarray(one), *args[1:], **kwargs))
     if isinstance(first, (list, tuple)):
-        marks = [_array(one) for one in first]
+        marks = [_uncurved(_array(one)) for one in first]
         if not all(isinstance(one, Marked) and one.is_marked for one in marks):
             return None
         if len({type(one) for one in marks}) != 1:
@@ -1104,7 +1168,7 @@ def _moved(function: Any, args: Any, kwargs: Any) -> Any:
 
 def _fill(target: Any, key: Any, value: Any) -> bool:
     """Sets elements of a marked array to marked ones; returns whether that was followed."""
-    value = _array(value)
+    value = _uncurved(_array(value))
     if isinstance(target, NoiseArray) and isinstance(value, NoiseArray):
         return _filled_noise(target, key, value)
     if target.is_blank and {type(target), type(value)} == {NoiseArray, AnswerArray}:
@@ -1170,7 +1234,7 @@ class Blank(np.ndarray):
     """Whether it has been filled with plain numbers."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        new = _array(value)
+        new = value = _uncurved(_array(value))
         is_marked = isinstance(new, (NoiseArray, AnswerArray)) and new.is_marked
         if not is_marked:
             self.is_written = True
@@ -1389,6 +1453,12 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if not marked or not world.hears:
         return getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
     name = ufunc.__name__
+    if any(isinstance(one, (CoinArray, CurveArray)) for one in marked):
+        found = _bent(ufunc, method, inputs, kwargs)
+        if found is not NotImplemented:
+            return found
+        if name in ("add", "subtract", "matmul"):
+            inputs = tuple(map(_uncurved, inputs))
     if method == "__call__" and len(inputs) <= 2 and (not kwargs or set(kwargs) <= {"out"}):
         found = _followed(name, inputs, out, where)
         if found is not NotImplemented:
@@ -1424,6 +1494,8 @@ def _bare_out(kwargs: Any) -> Any:
 
 
 def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
+    if any(isinstance(one, CurveArray) for one in inputs):
+        return NotImplemented
     if name in ("negative", "positive"):
         return _scaled(inputs[0], -1.0 if name == "negative" else 1.0, where, out)
     if len(inputs) != 2:
@@ -1702,6 +1774,144 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
     return _made_of(np.asarray(content), parents, [], offset, where)
 
 
+# -- functions of uniform draws ------------------------------------------------------------------
+
+DRAWS = (CoinArray, CurveArray, CoinNumber, CurveNumber)
+"""Uniform draws, and functions of them."""
+_MOST_CURVED = 20_000
+"""Largest number of elements of a function of uniform draws."""
+_AFFINE = {"add", "subtract", "multiply", "negative", "positive"}
+
+
+def _bent(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+    """A function of uniform draws; `NotImplemented` if it is followed in another way, or not."""
+    if method != "__call__" or kwargs or ufunc.nout != 1 or len(inputs) > 2:
+        return NotImplemented
+    name, marked = ufunc.__name__, [one for one in inputs if isinstance(one, Marked)]
+    if not all(isinstance(one, (CoinArray, CurveArray)) and one.is_marked for one in marked):
+        return NotImplemented
+    by_number = name in ("divide", "true_divide") and inputs[1] is not marked[0]
+    if len(marked) == 1 and isinstance(marked[0], CoinArray) and (name in _AFFINE or by_number):
+        return NotImplemented
+    sides = [_as_curve(one) if isinstance(one, Marked) else one for one in inputs]
+    if any(one is None for one in sides):
+        return NotImplemented
+    if name in ("add", "subtract") and _are_noise(sides):
+        return NotImplemented
+    others = [np.asarray(one) for one in sides if not isinstance(one, Marked)]
+    if any(one.dtype.kind not in "fiub" for one in others):
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        content = np.asarray(ufunc(*map(_bare, inputs)))
+        grid = ufunc(
+            *(one.grid if isinstance(one, Marked) else np.asarray(one)[..., None] for one in sides)
+        )
+    sources = _sources(sides, content.shape)
+    if content.dtype != np.float64 or sources is None or content.size > _MOST_CURVED:
+        return NotImplemented
+    grid = np.broadcast_to(grid, (*content.shape, curves.POINTS))
+    found = _curve(content, grid, sources)
+    return _shaped(found, found)
+
+
+def bent_by(function: Callable[[Any], Any], value: Any) -> Any:
+    """Applies a function, element by element, to uniform draws or a function of them.
+
+    Args:
+        function: Of an array.
+        value: The draws.
+
+    Returns:
+        The result; without a mark if it is not followed.
+    """
+    curve = _as_curve(_array(value))
+    if curve is None:
+        return function(unmarked(value, site()))
+    content, grid = np.asarray(function(plain(curve))), np.asarray(function(curve.grid))
+    found = _curve(content, grid, curve.sources)
+    return _shaped(found, found)
+
+
+def _as_curve(marked: Any) -> Any:
+    """Uniform draws as a function of themselves; None if they cannot be."""
+    if isinstance(marked, CurveArray):
+        return marked
+    value = marked.state.value
+    repeats = any(step == 0 and size > 1 for step, size in zip(value.strides, value.shape))
+    if repeats or not 0 < value.size <= _MOST_CURVED or marked.dtype != np.float64:
+        return None
+    if not _are_whole(marked.state):
+        return None
+    name = (value.__array_interface__["data"][0], value.shape, value.strides)
+    drawn = curves.units(int(value.flat[0] * 2**20))
+    places = np.arange(value.size).reshape(value.shape)
+    grid = np.multiply.outer(np.broadcast_to(marked.factor, value.shape), drawn)
+    grid = grid + np.broadcast_to(marked.offset, value.shape)[..., None]
+    return _curve(marked.view(np.ndarray), grid, (CurveSource(name, marked.state, places, drawn),))
+
+
+def _are_whole(state: CoinState) -> bool:
+    """Whether draws may still lie anywhere in [0, 1), and belong to no record."""
+    is_known = np.any(state.low > 0) or np.any(state.high < 1)
+    return not (is_known or np.any(state.record) or np.any(state.compared))
+
+
+def _are_noise(sides: Any) -> bool:
+    """Whether the sides of a sum are noise, of separate draws, or noise and a value."""
+    both = [one for one in sides if isinstance(one, Marked)]
+    names = [source.name for one in both for source in one.sources]
+    return len(set(names)) == len(names) and all(_law_of(one) is not None for one in both)
+
+
+def _sources(sides: Any, shape: Any) -> Any:
+    """The draws that a result depends on, one or two for each element; None if there are more."""
+    found: Dict[Any, CurveSource] = {}
+    for one in sides:
+        for source in one.sources if isinstance(one, Marked) else ():
+            places = np.broadcast_to(source.places, shape)
+            known = found.setdefault(source.name, source._replace(places=places))
+            if not np.array_equal(known.places, places):
+                return None
+    return tuple(found.values()) if len(found) <= 2 else None
+
+
+def _law_of(curve: Any) -> Any:
+    """The law of a function of draws, each of which occurs once; None if it has no known law."""
+    for one in curve.sources:
+        if not _are_whole(one.state) or len(np.unique(one.places)) < one.places.size:
+            return None
+    return curves.law_of(curve.grid, tuple(one.drawn for one in curve.sources))
+
+
+def _uncurved(value: Any) -> Any:
+    """A function of uniform draws as noise if it has a known law, and else without a mark.
+
+    The same function of the same draws is the same noise. Another one of them is not followed.
+    """
+    if isinstance(value, MarkedNumber):
+        return value if not isinstance(value.array, CurveArray) else _uncurved(value.array)
+    if not isinstance(value, CurveArray) or not value.is_marked or not world.hears:
+        return value
+    known, content = _law_of(value), value.view(np.ndarray)
+    if known is None:
+        return content
+    names = tuple(one.name for one in value.sources)
+    form = (names, known.form)
+    if any(
+        world.curved.setdefault(one.name, (form, one.state))[0] != form for one in value.sources
+    ):
+        return content
+    where, places = site(), value.sources[0].places
+    size = value.sources[0].state.value.size
+    ids = world.curve_ids.setdefault((*form, known.law, known.turn), np.full(size, -1))
+    new = places[ids[places] < 0]
+    ids[new] = world.noise_ids(new.shape, where)
+    ones = np.ones(content.shape)
+    sign, scale = np.sign(known.factor) * ones, np.abs(known.factor) * ones
+    part = NoisePart(known.law, ids[places], sign, scale, ones, ones, None, where)
+    return _noise(content, (part,))
+
+
 # -- selections ----------------------------------------------------------------------------------
 
 
@@ -1830,6 +2040,8 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
     flipped = np.broadcast_to(np.asarray(marked.factor) < 0, shape)
     below = np.full(shape, sign == "<") ^ flipped  # whether "true" means u < limit
     state = marked.state
+    if state.compared.flags.writeable:
+        state.compared[...] = True
     if world.kept is not None and np.any(state.record):
         return _sampled(marked, limit, below, where)
     if where[:2] in world.asked and marked.size == 1 and limit.size > 1:
@@ -1925,6 +2137,8 @@ def _between(state: CoinState, limit: Any, where: Site) -> Any:
 def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
     """Looks up a coin in a table of cumulative weights."""
     weights = np.diff(np.concatenate([[0.0], np.asarray(cdf, dtype=float)]))
+    if marked.state.compared.flags.writeable:
+        marked.state.compared[...] = True
     total = marked.factor + marked.offset
     exact = bool(np.all(marked.offset == 0)) and bool(np.allclose(total, cdf[-1]))
     if where[:2] in world.asked and exact:

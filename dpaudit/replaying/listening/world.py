@@ -49,6 +49,9 @@ class ListeningWorld:
         next_answer: Number of the next answer.
         beginnings: Functions that are called when a fit begins.
         recent: The latest noise arrays.
+        curved: How uniform draws are used that noise is made of, by where they lie; and their
+            state, so that no later draws lie there.
+        curve_ids: Numbers of the draws of that noise, by how it is made.
     """
 
     def __init__(self, name: str, events: Any) -> None:
@@ -88,6 +91,8 @@ class ListeningWorld:
         self.reduced: Set[int] = set()
         self._mixed: Dict[Site, Dict[int, float]] = {}
         self.recent: Deque[Any] = deque(maxlen=_RECENT)
+        self.curved: Dict[Any, Any] = {}
+        self.curve_ids: Dict[Any, Any] = {}
         self.quiet = threading.local()
 
     # -- the fit ---------------------------------------------------------------------------------
@@ -114,6 +119,7 @@ class ListeningWorld:
             self.reduced, self._mixed = set(), {}
             self._drawn_at, self._told = [], set()
             self.recent.clear()
+            self.curved, self.curve_ids = {}, {}
             for beginning in self.beginnings:
                 beginning()
             self.active = True

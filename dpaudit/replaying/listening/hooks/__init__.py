@@ -19,6 +19,7 @@ from .. import marks
 from ..world import ListeningWorld
 
 HOOKED: dict[str, str] = {
+    "math": "math_hook",
     "numpy": "numpy_hook",
     "random": "random_hook",
     "secrets": "random_hook",
@@ -43,7 +44,7 @@ def install(world: ListeningWorld) -> None:
         later.setdefault(one["function"].partition(":")[0], []).append("named_hook")
     finder = _Finder(later)
     for name in list(later):
-        if name in sys.modules or name in ("numpy", "random"):
+        if name in sys.modules or name in ("math", "numpy", "random"):
             module = importlib.import_module(name)
             finder.apply(name, module)
     sys.meta_path.insert(0, finder)

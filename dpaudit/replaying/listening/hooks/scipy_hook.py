@@ -1,4 +1,4 @@
-"""scipy.stats: `rvs` of noise distributions, which draws and adds `loc` itself.
+"""scipy.stats: `rvs` of noise distributions, which draws and adds `loc` itself, and quantiles.
 
 Other distributions draw from numpy's generators, which are intercepted; if their `loc` depends on
 the data, the law of the sum is not known.
@@ -33,9 +33,28 @@ _PLAIN: Dict[str, str] = {
 
 
 def install(library: Any) -> None:
-    """Replaces `rvs` of all distributions."""
+    """Replaces `rvs` of all distributions, and `ppf` and `isf` of continuous ones."""
     generic = library.rv_continuous.__mro__[1]
     generic.rvs = _heard(generic.rvs)
+    for name in ("ppf", "isf"):
+        setattr(library.rv_continuous, name, _of_draws(getattr(library.rv_continuous, name)))
+
+
+def _of_draws(quantile: Callable[..., Any]) -> Callable[..., Any]:
+    """A quantile function that may be given uniform draws."""
+
+    @functools.wraps(quantile)
+    def heard(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+        if not marks.world.hears or not isinstance(q, marks.DRAWS):
+            return quantile(self, q, *args, **kwargs)
+        own, loc, scale = self._parse_args(*args, **kwargs)
+
+        def at(values: Any) -> Any:
+            return quantile(self, values, *own)
+
+        return loc + scale * marks.bent_by(at, q)
+
+    return heard
 
 
 def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
