@@ -45,7 +45,6 @@ COUNTED: Final = {
     "dpart:synthpop": 10,
     "pac-synth:aggregate-seeded": 3,
     "dp-cgans:dp-cgan": 3,
-    "ctgan:ctgan": 3,
     "opacus:autoregressive": 3,
     "dpmm:aim": 3,
     "opendp:fixed": 1,
