@@ -17,6 +17,9 @@ from dpaudit.results.verdict import Check, Consequence
 SIGNIFICANCE = 0.001
 """A sound run fails each of these tests at most this often."""
 EVERY_TRIAL_FINISHED: Final = "every training finished"
+ENOUGH_MODELS: Final = "enough shadow models"
+FAILED_MODELS: Final = "failed shadow models"
+MODEL_ORDER: Final = "order of shadow models"
 MOST_REASONS = 10
 PERMUTATIONS = 9999
 PERMUTED_NUMBERS = 2**22
@@ -73,7 +76,7 @@ def check_repeats(outcomes: Sequence[StoredOutcome], rng: np.random.Generator) -
         )
         return Check(name, True, detail)
     detail = (
-        f"neighbouring trials gave the same table more often than chance (p = {p_value:.2g}): a "
+        f"neighbouring models gave the same table more often than chance (p = {p_value:.2g}): a "
         "cache or a state passes between shadow models, so they are not independent"
     )
     return Check(name, False, detail)

@@ -160,7 +160,10 @@ _BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "jobs": ({"type": "integer", "minimum": 1}, "Worker processes."),
     "engine": ({"enum": ["local", "dask"]}, "Where trials run."),
     "scheduler": ({"type": "string"}, "Address or file of the dask scheduler."),
-    "trial-timeout": ({"type": "number", "minimum": 1}, "Seconds after which a trial has failed."),
+    "trial-timeout": (
+        {"type": "number", "minimum": 1},
+        "Seconds after which a shadow model has failed.",
+    ),
     "fail-on": (
         {"enum": ["violation", "inconclusive", "never"]},
         "What gives a non-zero exit code: violation (also leaks and invalid runs), "

@@ -109,7 +109,7 @@ def judged_in(earlier: Sequence[str]) -> str:
         A sentence.
     """
     return (
-        f"these trials were already judged in {listed(earlier, MOST_NAMED)}, "
+        f"these shadow models were already judged in {listed(earlier, MOST_NAMED)}, "
         "which spent their error probability: a further look at them proves no violation"
     )
 
@@ -139,8 +139,8 @@ def _own(audit: AuditSpec, store: RunFolder) -> _Mark | None:
     own = _read(store.path)
     if own is None or own._replace(earlier=()) != _mark_of(audit, store.salt):
         raise RunFolderError(
-            f"{store.path / STREAMS_FILE} is damaged, so nothing shows whether the trials were "
-            "judged before: put that file back, or give another `out`"
+            f"{store.path / STREAMS_FILE} is damaged, so nothing shows whether the shadow "
+            "models were judged before: put that file back, or give another `out`"
         )
     return own
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Out = Annotated[
     list[Path] | None,
     option(
+        "-o",
         "--out",
         metavar="FILE",
         help="File to write as well: .html, .md, .svg (the figure), .json; repeatable.",

@@ -158,7 +158,8 @@ def _root(
         typer.Option(
             metavar="FILE|none",
             help="Configuration of audit, plan and replay; none: no file. Default: dpaudit.toml, "
-            "or [tool.dpaudit] in pyproject.toml, in this folder or above.",
+            "or [tool.dpaudit] in pyproject.toml, in this folder or above it in a git "
+            "repository.",
             show_default=False,
         ),
     ] = None,

@@ -16,7 +16,7 @@ from dpaudit.formatting import (
     row_lines,
     wrapped,
 )
-from dpaudit.model.claim import NoClaim
+from dpaudit.model.claim import NoClaim, Quantity
 from dpaudit.model.currencies import Claim
 from dpaudit.report.figures import (
     CLAIM,
@@ -50,8 +50,8 @@ COMPARED = (
     "weighs each guess."
 )
 WITHHELD_MEANS = (
-    "a bound above the claim that proves no violation: another audit judged the same trials, or a "
-    "check failed"
+    "a bound above the claim that proves no violation: another audit judged the same shadow "
+    "models, or a check failed"
 )
 _OTHER_EXPERIMENT = "the audits differ too, so their bounds come from different experiments"
 _IN_TURN = "Each run is compared with the one before it."
@@ -208,7 +208,9 @@ def _row(run: ComparedRun) -> tuple[str, ...]:
     return (
         run.name,
         run.generator.name,
-        claimed,
+        claimed
+        if audit.claim.quantity is Quantity.EPSILON
+        else f"{audit.claim.quantity} {claimed}",
         WITHHELD if audit.is_withheld else proved,
         WITHHELD if audit.is_withheld else rounded_down(audit.clopper_pearson),
         rounded_down(audit.max_provable),

@@ -105,7 +105,7 @@ def run_trials(
             kept = folder.count(trials[0].role) if among else len(folder.finished(trials))
             held.clear()  # a second Ctrl-C asks for the same stop
         raise InterruptedRunError(
-            f"interrupted: {kept} of {len(counted)} trials ({trials[0].role}) are kept in "
+            f"interrupted: {kept} of {len(counted)} shadow models ({trials[0].role}) are kept in "
             f"{folder.path}"
         ) from None
     except BaseException:

@@ -186,10 +186,7 @@ class RunFolder:
         if there == here:
             self._compare_versions(installed, versions)
             return
-        differing = [
-            (key, _short(there.get(key)), _short(here.get(key)))
-            for key in changed_keys(there, here)[:3]
-        ]
+        differing = [(key, _short(was), _short(now)) for key, was, now in _changes(there, here)[:3]]
         other = [name for name in changed_keys(installed, versions) if name in installed]
         differing += [(name, installed[name], versions.get(name, ABSENT)) for name in other[:3]]
         shown = "; ".join(f"{key} is {was} there and {now} here" for key, was, now in differing)
@@ -335,6 +332,20 @@ class RunFolder:
 def changed_keys(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """The keys, sorted, under which two JSON objects differ."""
     return [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
+
+
+def _changes(
+    there: Mapping[str, Any], here: Mapping[str, Any], within: str = ""
+) -> list[tuple[str, Any, Any]]:
+    """What differs between two JSON objects, as deep as both have objects: key, there, here."""
+    found = []
+    for key in changed_keys(there, here):
+        was, now, name = there.get(key), here.get(key), f"{within}{key}"
+        if isinstance(was, dict) and isinstance(now, dict):
+            found += _changes(was, now, f"{name} ")
+        else:
+            found.append((name, was, now))
+    return found
 
 
 def specification_of(path: Path) -> dict[str, Any]:

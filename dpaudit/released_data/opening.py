@@ -67,7 +67,7 @@ def result_block(found: tuple[BarPair, ...], noun: str) -> Block:
     """The figure: training rows next to hold-out rows; without these, one number in words."""
     exact = found[0]
     if exact.holdout is None:
-        share = percent(round(exact.train.rate, 4))
+        share = percent(round(exact.train.rate, 3))
         copied = f"{_of(exact.train)} training rows ({share}) {exact.name} in the synthetic table."
         return Block(title="Result", paragraphs=(copied,))
     return Block(

@@ -248,7 +248,7 @@ def _holds(result: AuditRecord) -> str:
     guessed = None if entry is None else guesses(result, entry)
     rule = "" if entry is None else f" ({entry.label}{f': {guessed}' if guessed else ''})"
     if withheld(result):
-        return f"lower bound{rule}; proves nothing, because these trials were judged before"
+        return f"lower bound{rule}; proves nothing, because these shadow models were judged before"
     by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
     decides = "" if by_probe else "; decides"
     return f"lower bound at {percent(result.confidence)} confidence{rule}{decides}"
@@ -317,9 +317,9 @@ def _carried(result: AuditRecord) -> str:
         else f"On {WHOLE_OUTPUT}{not_proved}.",
         Carrier.MANY: f"{_capital(MANY)}{not_proved}. Without any one of them the attack loses "
         "little; the best ones alone come first.",
-        Carrier.FEATURES: f"The leak is in {names}."
+        Carrier.FEATURES: f"Leaking features: {names}."
         if violation
-        else f"Most of all on {names}{not_proved}.",
+        else f"The attack relies most on: {names}{not_proved}.",
         Carrier.NONE: f"{_capital(NO_FEATURE)}{not_proved}.",
     }[carrier(result.leaks, result.checks)]
 
@@ -394,7 +394,9 @@ def _multiplicity(result: AuditRecord) -> str:
         )
     for attack in result.attacks:
         if attack.shares:
-            each = ", ".join(f"{percent(share)} {name}" for name, share in attack.shares.items())
+            each = ", ".join(
+                f"{percent(round(share, 2))} {name}" for name, share in attack.shares.items()
+            )
             corrected += (
                 f" The score {attack.name!r} is a weighted sum of the features that separate the "
                 f"worlds best, of all attacks: {each}."

@@ -40,6 +40,9 @@ _MARKDOWN_LINK = re.compile(
 _BREAK = "&#8203;"
 _CUT = "The rest is too long to be shown here: it is in report.html of the run folder."
 _LETTERS_IN_LINE, _LINES_OF_TITLE, _LINES_OF_PICTURE = 90, 3, 22
+_WHOLE_WORD = 16
+"""Letters of a word that fits any column."""
+_NAME_PARTS = re.compile(r"(?<=[:/_])(?=\w)|(?<=[a-z])(?=[A-Z])")
 _GAP = 0.5
 """Lines between paragraphs."""
 _LINES_OF_THREE_SCREENS = 72
@@ -102,6 +105,7 @@ def page_html(page: Page) -> str:
             rest=rest,
             contents=_contents(rest),
             draw=lambda picture: Markup(page.draw(picture)),
+            breakable=_breakable,
             whole_words=_whole_words,
         )
     )
@@ -172,6 +176,14 @@ def _whole_words(command: str) -> Markup:
     parts = re.split(r"(\s+)", command)
     return Markup("").join(
         Markup("<span>{}</span>").format(part) if "-" in part else part for part in parts
+    )
+
+
+def _breakable(cell: str) -> Markup:
+    """A cell for HTML whose long names break between their parts: `gan.py:`, `Laplace`, `Gan`."""
+    return Markup(" ").join(
+        Markup("<wbr>").join(_NAME_PARTS.split(word)) if len(word) > _WHOLE_WORD else word
+        for word in cell.split(" ")
     )
 
 

@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dpaudit.errors import InputError
 from dpaudit.files import write_whole
 from dpaudit.formatting import Row, printable, rounded_down, row_lines
 from dpaudit.model.claim import PrivacyClaim
@@ -205,9 +206,17 @@ class AuditResult(AuditRecord):
         """Reads a result from a run folder or from a `result.json`.
 
         Raises:
-            InputError: If there is no result, or it is not one that this version can read.
+            InputError: If there is no result, the run has not finished, or this version cannot
+                read it.
         """
         file = Path(path) / RESULT_FILE if os.path.isdir(path) else Path(path)
+        if not file.exists():
+            from dpaudit.game.store import STORE_FILE  # loads what no other result needs
+
+            if (file.parent / STORE_FILE).exists():
+                raise InputError(
+                    f"the run in {file.parent} has not finished: repeat its command to resume it"
+                )
         return cls.of(AuditRecord.load(file), folder=file.parent)
 
 

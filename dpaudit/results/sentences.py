@@ -236,7 +236,7 @@ def compared_bound(result: AuditRecord) -> tuple[str, ...]:
     because = (
         "the exact one holds together with it and is never lower"
         if entry.key is ValidBound.EXACT
-        else f"the {entry.label} rule was chosen before these trials were scored, and the larger "
+        else f"the {entry.label} rule was chosen before these models were scored, and the larger "
         "of two bounds does not hold at the confidence of each"
     )
     corrected = result.multiplicity.hypotheses

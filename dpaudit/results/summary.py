@@ -60,7 +60,9 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
         facts.append(Row("warning", unseen))
     judged = any(check.name == FRESH_TRIALS and not check.passed for check in result.checks)
     if judged and not sentences.withheld(result):  # else it is the reason
-        facts.append(Row("warning", "these trials were judged before; the report says where"))
+        facts.append(
+            Row("warning", "these shadow models were judged before; the report says where")
+        )
     if result.schema.inferred:
         facts.append(Row("warning", "bounds and categories were inferred from the table itself"))
     if result.data.units == result.data.rows:

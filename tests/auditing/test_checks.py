@@ -121,7 +121,7 @@ def test_failures_alike_in_both_worlds_are_noted() -> None:
     alike = check_failures(counts(7, 5), highest=3.0, left=2.0)
     assert not alike.passed
     assert alike.consequence is Consequence.NOTED
-    assert "7 of 100 trials failed in world in and 5 of 100 in world out" in alike.detail
+    assert "7 of 100 models with the target failed and 5 of 100 without it" in alike.detail
     assert "is 2 instead of 3" in alike.detail
     assert "depends" not in alike.detail
     assert "instead" not in check_failures(counts(7, 5), highest=2.751, left=2.75).detail
@@ -132,7 +132,7 @@ def test_failures_that_differ_by_world_weaken(n_in: int, n_out: int) -> None:
     check = check_failures(counts(n_in, n_out), highest=3.0, left=1.0)
     assert not check.passed
     assert check.consequence is Consequence.WEAKENS
-    assert "failing depends on the world" in check.detail
+    assert "failing depends on the target" in check.detail
 
 
 def test_reasons_are_counted_by_world_and_the_most_frequent_come_first() -> None:
@@ -180,7 +180,7 @@ def test_too_few_tables_prove_neither(inside: list[float], outside: list[float])
     check = frozen(inside, outside)
     assert not check.passed
     assert check.consequence is Consequence.NOTED
-    assert "too few trials finished" in check.detail
+    assert "too few models finished" in check.detail
     assert check_randomness([failed(World.IN, 0, "a")]).detail == check.detail
 
 

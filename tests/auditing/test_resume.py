@@ -353,7 +353,7 @@ def test_an_interrupt_while_workers_start_makes_no_noise(table: Path, pause: flo
 
     life = stopped(table, command("out"), interrupt, after=starting)
     assert life.code == 130
-    assert "0 of 60 trials" in life.stderr
+    assert "0 of 60 shadow models" in life.stderr
     assert "Traceback" not in life.stderr
     assert not payloads(run)
 

@@ -71,12 +71,12 @@ def test_a_larger_audit_after_a_look_is_noted_in_the_result_and_its_reports(tmp_
     larger = check_of(audited(tmp_path / "large", shadow_models=30))
     assert not larger.passed
     assert larger.detail == (
-        "these trials were already judged in small, which spent their error probability: a further "
-        "look at them proves no violation"
+        "these shadow models were already judged in small, which spent their error probability: a "
+        "further look at them proves no violation"
     )
     found = dpaudit.AuditResult.load(tmp_path / "large")
     assert larger in found.checks
-    assert "warning   these trials were judged before" in str(found)
+    assert "warning   these shadow models were judged before" in str(found)
     for report in ("report.html", "report.md"):
         assert "already judged in small" in (tmp_path / "large" / report).read_text()
     assert check_of(audited(tmp_path / "seed", shadow_models=30, seed=1)).passed
@@ -128,7 +128,9 @@ def test_a_second_look_proves_no_violation_and_a_fresh_seed_does(
     assert again.proved is not None
     assert again.proved > second["epsilon"]
     assert again.verdict is Verdict.INCONCLUSIVE
-    assert again.reasons[0].startswith("these trials were already judged in earlier, which spent")
+    assert again.reasons[0].startswith(
+        "these shadow models were already judged in earlier, which spent"
+    )
     with pytest.raises(AssertionError, match="already judged in earlier"):
         again.assert_no_violation()
     assert leaking("fresh", second | {"seed": 1}).verdict is Verdict.VIOLATION

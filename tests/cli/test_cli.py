@@ -73,11 +73,11 @@ def test_a_second_look_at_the_same_trials_is_inconclusive_and_a_fresh_seed_is_pr
         *(*SMALL, "--shadow-models", "50"),
     )
     assert larger.exit_code == ExitCode.INCONCLUSIVE, larger.output
-    assert f"warning: these trials were already judged in {run.name}, which" in larger.stderr
+    assert f"warning: these shadow models were already judged in {run.name}, which" in larger.stderr
     assert "audit with another --seed" in larger.stderr
     lines = larger.stdout.splitlines()
     assert lines[0].startswith("INCONCLUSIVE")
-    assert lines[2].startswith("why       these trials were already judged in copycat-")
+    assert lines[2].startswith("why       these shadow models were already judged in copycat-")
     [report] = [line.removeprefix("report    ") for line in lines if line.startswith("report  ")]
     page, document = Path(report).read_text(), Path(report).with_name("result.json").read_text()
     assert "so its bound proves nothing" in page
@@ -91,7 +91,7 @@ def test_a_second_look_at_the_same_trials_is_inconclusive_and_a_fresh_seed_is_pr
     [command] = [line.removeprefix("next      dpaudit ") for line in lines if line[:5] == "next "]
     fresh = dpaudit(*shlex.split(command), "--jobs", "1")
     assert fresh.exit_code == ExitCode.VIOLATION, fresh.output
-    assert "warning: these trials" not in fresh.output
+    assert "warning: these shadow models" not in fresh.output
 
 
 @pytest.mark.ci

@@ -264,3 +264,15 @@ def test_slips_are_answered_before_anything_is_written(record_of: Make, tmp_path
 def test_two_runs_cannot_have_one_name(two: Comparison) -> None:
     with pytest.raises(InputError, match="two runs are called v1"):
         replace(two, runs=(two.runs[0], two.runs[0]))
+
+
+def test_long_names_in_tables_break_between_their_parts(record_of: Make) -> None:
+    named = record_of(generator={"name": "gan.py:PrivateTableGenerator", "parameters": {}})
+    page = page_html(comparison_page(compare({"a": named, "b": named})))
+    assert '<td data-title="generator">gan.py:<wbr>Private<wbr>Table<wbr>Generator</td>' in page
+
+
+def test_a_claim_that_is_no_epsilon_has_its_name(records: dict[str, AuditRecord]) -> None:
+    gaussian = replace(records["v1"], claim=GaussianClaim(mu=1.0))
+    rows = comparison_table(compare({"v1": records["v1"], "mu": gaussian})).rows
+    assert rows[1][2] == "mu 1"

@@ -331,7 +331,9 @@ def test_an_interrupt_keeps_what_finished_and_the_next_call_goes_on(tmp_path: Pa
             signal.raise_signal(signal.SIGINT)
 
     with opened(tmp_path) as folder:
-        with pytest.raises(InterruptedRunError, match=r"5 of 20 trials \(audit\) are kept in"):
+        with pytest.raises(
+            InterruptedRunError, match=r"5 of 20 shadow models \(audit\) are kept in"
+        ):
             run_trials(
                 TRIALS, payload(Uniform()), folder, engine=LocalEngine(2), on_progress=stop_at_five
             )

@@ -295,6 +295,8 @@ def test_diffprivlib(heard: Asked) -> None:
 def test_scipys_samplers(heard: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     generic: Any = stats.rv_continuous.__mro__[1]
     monkeypatch.setattr(generic, "rvs", generic.rvs)
+    for name in ("ppf", "isf"):
+        monkeypatch.setattr(stats.rv_continuous, name, getattr(stats.rv_continuous, name))
     scipy_hook.install(stats)
     assert isinstance(stats.laplace.rvs(loc=4.0, scale=2.0), marks.AnswerNumber)
     noise = stats.norm(scale=2.0).rvs(4, random_state=3)

@@ -58,7 +58,12 @@ INCONCLUSIVE: dict[str, Any] = {
 INVALID: dict[str, Any] = {
     "verdict": "invalid",
     "checks": [
-        {"name": "trial order", "passed": False, "detail": "drifts", "consequence": "invalidates"}
+        {
+            "name": "order of shadow models",
+            "passed": False,
+            "detail": "drifts",
+            "consequence": "invalidates",
+        }
     ],
 }
 ONE_RUN: dict[str, Any] = {
@@ -260,13 +265,13 @@ def test_probes_have_a_table_of_their_own(record_of: Make) -> None:
 def test_an_invalid_audit_proves_nothing(record_of: Make) -> None:
     words = Outline(render_html(record_of(**INVALID))).words
     assert "these numbers prove nothing" in words
-    assert 'the check "trial order" failed' in words
+    assert 'the check "order of shadow models" failed' in words
     assert "these numbers prove nothing" not in Outline(render_html(record_of())).words
 
 
 def test_violation_names_the_leak(record_of: Make) -> None:
     words = Outline(render_html(record_of())).words
-    assert "The leak is in max(STDs_number); rows equal to the target (Age)." in words
+    assert "Leaking features: max(STDs_number); rows equal to the target (Age)." in words
 
 
 def test_a_report_says_where_the_models_went_and_which_row_was_attacked(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dpaudit import AuditResult, InputError
+from dpaudit.game.store import STORE_FILE
 from dpaudit.results.record import AuditRecord
 
 Make = Callable[..., AuditRecord]
@@ -126,6 +127,12 @@ def test_a_missing_result_is_named(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(InputError, match=r"no result at .*; give a run folder"):
             AuditResult.load(path)
+
+
+def test_a_run_that_has_not_finished_is_no_missing_result(tmp_path: Path) -> None:
+    (tmp_path / STORE_FILE).touch()
+    with pytest.raises(InputError, match="has not finished: repeat its command to resume it"):
+        AuditResult.load(tmp_path)
 
 
 def test_it_is_shown_in_a_few_lines(record_of: Make, never_run: AuditRecord) -> None:

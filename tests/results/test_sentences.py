@@ -44,14 +44,14 @@ Make = Callable[..., AuditRecord]
                 "verdict": "invalid",
                 "checks": [
                     {
-                        "name": "trial order",
+                        "name": "order of shadow models",
                         "passed": False,
                         "detail": "",
                         "consequence": "invalidates",
                     }
                 ],
             },
-            'INVALID  the check "trial order" failed; nothing is known about epsilon 1',
+            'INVALID  the check "order of shadow models" failed; nothing is known about epsilon 1',
         ),
     ],
 )

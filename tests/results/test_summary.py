@@ -55,7 +55,7 @@ def test_summary_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
 def test_the_main_reason_and_each_error_stand_once_where_nothing_was_found(
     record_of: Make,
 ) -> None:
-    reasons = ["stopped after 18 of 100 trials: every one of them failed", "another"]
+    reasons = ["stopped after 18 of 100 shadow models: every one of them failed", "another"]
     failed = [{"world": world, "count": 9, "error": "OSError"} for world in ("in", "out")]
     changes = {"failures": {"in": 9, "out": 9}, "failure_reasons": failed, "reasons": reasons}
     result = record_of(verdict="inconclusive", **changes)

@@ -123,6 +123,19 @@ class SignFirst(ByInversion):
         return np.array(noise)
 
 
+class Truncated(ByInversion):
+    """Draws that would be far out are drawn again, so that the noise is narrower than Laplace."""
+
+    def noise(self, size: int) -> Any:
+        own, noise = random.SystemRandom(), []
+        for _ in range(size):
+            u = own.random() - 0.5
+            while abs(u) > 0.45:
+                u = own.random() - 0.5
+            noise.append(-self.scale * math.copysign(1.0, u) * math.log(1.0 - 2.0 * abs(u)))
+        return np.array(noise)
+
+
 class PartlyUsed(ByInversion):
     """Only some of the noisy counts are released, and none of the record's own."""
 

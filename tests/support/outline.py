@@ -20,7 +20,7 @@ class Outline(HTMLParser):
         self.headings: list[int] = []
         self.faults: list[str] = []
         self._open: list[str] = []
-        self.feed(page)
+        self.feed(page.replace("<wbr>", ""))  # where a word may break, it is one all the same
         self.close()
         assert not self._open
 

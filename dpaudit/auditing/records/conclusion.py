@@ -8,7 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dpaudit.auditing.checks import (
+    ENOUGH_MODELS,
     EVERY_TRIAL_FINISHED,
+    FAILED_MODELS,
+    MODEL_ORDER,
     SIGNIFICANCE,
     Replay,
     check_repeats,
@@ -158,7 +161,7 @@ def _checks(
     checks = []
     if best is None:
         detail = "too few models finished to fit and score an attack"
-        checks.append(Check("enough trials", False, detail))
+        checks.append(Check(ENOUGH_MODELS, False, detail))
     checks += [
         _failures(findings),
         _randomness(outcomes),
@@ -176,11 +179,11 @@ def _failures(findings: RecordsFindings) -> Check:
     """Whether failing depends on any record (Fisher's exact test for each, Bonferroni)."""
     from scipy.stats import fisher_exact
 
-    name = "failed trials"
+    name = FAILED_MODELS
     failed = np.array([not end.finished for end in findings.outcomes])
     if not failed.any():
         return Check(name, True, EVERY_TRIAL_FINISHED, Consequence.NOTED)
-    detail = f"{int(failed.sum())} of {len(failed)} trials failed; nothing is guessed on them"
+    detail = f"{int(failed.sum())} of {len(failed)} models failed; nothing is guessed on them"
     smallest = 1.0
     for had in findings.included[[end.trial.number for end in findings.outcomes]].T:
         sides = (had, ~had)
@@ -200,7 +203,7 @@ def _randomness(outcomes: Sequence[StoredOutcome]) -> Check:
         for number in (0, 1)
     )
     if first is None or second is None:
-        detail = "too few trials finished to tell whether different seeds give different tables"
+        detail = "too few models finished to tell whether different seeds give different tables"
         return Check("seeds compared", False, detail, Consequence.NOTED)
     if first != second:
         detail = "two models of one table with different seeds differ: the output is not a constant"
@@ -213,4 +216,4 @@ def _order(best: RecordsEvaluation) -> Check:
     """Whether the mean odds of a model drift with the order of the models (Kendall's rank test)."""
     p_value = drift_p_value(best.odds.mean(axis=1))
     passed = p_value >= SIGNIFICANCE
-    return Check("trial order", passed, order_detail(f"scores of {best.name}", passed, p_value))
+    return Check(MODEL_ORDER, passed, order_detail(f"scores of {best.name}", passed, p_value))

@@ -8,7 +8,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.checks import EVERY_TRIAL_FINISHED, SIGNIFICANCE, order_detail
+from dpaudit.auditing.checks import (
+    ENOUGH_MODELS,
+    EVERY_TRIAL_FINISHED,
+    FAILED_MODELS,
+    MODEL_ORDER,
+    SIGNIFICANCE,
+    order_detail,
+)
 from dpaudit.auditing.drift import drift_p_value
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
 from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
@@ -39,7 +46,7 @@ class TrialCounts(NamedTuple):
 
 
 def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check:
-    """States how failed trials affect the bound, and whether failing depends on the record.
+    """States how failed models affect the bound, and whether failing depends on the record.
 
     Args:
         counts: Trials of each world that were run, and that failed.
@@ -54,8 +61,8 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
         [of[world] for world in World] for of in (counts.failed, counts.run)
     )
     if n_in + n_out == 0:
-        return Check("failed trials", True, EVERY_TRIAL_FINISHED, Consequence.NOTED)
-    detail = f"{n_in} of {run_in} trials failed in world in and {n_out} of {run_out} in world out"
+        return Check(FAILED_MODELS, True, EVERY_TRIAL_FINISHED, Consequence.NOTED)
+    detail = f"{n_in} of {run_in} models with the target failed and {n_out} of {run_out} without it"
     before, after = rounded_down(highest), rounded_down(left)
     if after != before:
         detail += (
@@ -67,9 +74,9 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
     table = np.array([[n_in, run_in - n_in], [n_out, run_out - n_out]])
     p_value = float(fisher_exact(table)[1])
     if p_value >= SIGNIFICANCE:
-        return Check("failed trials", False, detail, Consequence.NOTED)
-    detail += f"; failing depends on the world (p = {p_value:.2g}), so failing itself may leak"
-    return Check("failed trials", False, detail, Consequence.WEAKENS)
+        return Check(FAILED_MODELS, False, detail, Consequence.NOTED)
+    detail += f"; failing depends on the target (p = {p_value:.2g}), so failing itself may leak"
+    return Check(FAILED_MODELS, False, detail, Consequence.WEAKENS)
 
 
 def check_given_up(outcomes: Sequence[TrialEnd], *, planned: int) -> Check:
@@ -82,8 +89,8 @@ def check_given_up(outcomes: Sequence[TrialEnd], *, planned: int) -> Check:
     Returns:
         The check; it makes the audit invalid if no trial finished at all.
     """
-    name = "enough trials"
-    stopped = f"stopped after {len(outcomes)} of {planned} trials"
+    name = ENOUGH_MODELS
+    stopped = f"stopped after {len(outcomes)} of {planned} shadow models"
     failed = sum(TrialCounts.of(outcomes).failed.values())
     if failed == len(outcomes):
         return Check(name, False, f"{stopped}: every one of them failed")
@@ -139,9 +146,9 @@ def check_order(
     p_value = min(1.0, 2 * min(p_values))
     passed, what = p_value >= SIGNIFICANCE, f"scores of {name}"
     if timed and not passed:
-        detail = f"{what} drift with the order of the trials (p = {p_value:.2g})"
-        return Check("trial order", False, detail + DRIFT_OF_THE_MACHINE, Consequence.NOTED)
-    return Check("trial order", passed, order_detail(what, passed, p_value))
+        detail = f"{what} drift with the order of the models (p = {p_value:.2g})"
+        return Check(MODEL_ORDER, False, detail + DRIFT_OF_THE_MACHINE, Consequence.NOTED)
+    return Check(MODEL_ORDER, passed, order_detail(what, passed, p_value))
 
 
 def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
@@ -153,7 +160,7 @@ def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
             seen[outcome.trial.world].add(outcome.table)
             finished[outcome.trial.world] += 1
     if any(finished[world] < 2 for world in World):
-        detail = "too few trials finished to tell whether different seeds give different tables"
+        detail = "too few models finished to tell whether different seeds give different tables"
         return Check("seeds compared", False, detail, Consequence.NOTED)
     if any(len(tables) > 1 for tables in seen.values()):
         detail = "different seeds give different tables: the output is not a constant"

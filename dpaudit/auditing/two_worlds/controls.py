@@ -165,7 +165,7 @@ def judged(
         The result.
     """
     if best is None:
-        return unfinished(role, "too few of its trials finished", highest=highest)
+        return unfinished(role, "too few of its models finished", highest=highest)
     counts = best.counts
     scored = counts.n_in + counts.n_out
     right = scored - counts.false_negatives - counts.false_positives

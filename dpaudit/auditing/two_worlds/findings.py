@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.checks import Replay, check_repeats, check_replay, failure_reasons
+from dpaudit.auditing.checks import (
+    ENOUGH_MODELS,
+    Replay,
+    check_repeats,
+    check_replay,
+    failure_reasons,
+)
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.two_worlds.attacking.attribution import attribute
 from dpaudit.auditing.two_worlds.attacking.combined import Combined
@@ -116,8 +122,8 @@ def find(
     if gave_up:
         checks.insert(0, check_given_up(outcomes, planned=settings.game.shadow_models))
     elif not proved and not tables_suffice(audit, stored, Role.AUDIT, settings):
-        detail = "too few trials finished to fit and score an attack"
-        checks.insert(0, Check("enough trials", False, detail))
+        detail = "too few models finished to fit and score an attack"
+        checks.insert(0, Check(ENOUGH_MODELS, False, detail))
     if deciding is not None and not deciding.evaluation.stopped_early:
         # Otherwise later attacks would have learnt more.
         timed = _is_timed(deciding.attack.attack)

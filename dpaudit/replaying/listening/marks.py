@@ -143,8 +143,10 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
         world.note("draw", where, content.shape)
     elif not np.all(record == 2):  # the other world does not have the target's coin
         world.note("draw" if world.kept is None else "sample", where)
-    seen = np.zeros(content.shape, dtype=bool)
-    state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy(), record, seen)
+    known = np.zeros(content.shape, dtype=bool)
+    state = CoinState(
+        np.zeros(content.shape), np.ones(content.shape), content.copy(), record, known
+    )
     if world.opposite and (world.kept is None or not np.any(record)):
         content = 1.0 - content
     factor, offset = np.full(content.shape, high - low), np.full(content.shape, float(low))
@@ -387,9 +389,20 @@ def used(value: Any, where: Site) -> None:
         for part in value.parts:
             world.use_noise(part.ids, where, "number")
         world.note("draw", where, value.shape)  # from here on it is a coin
-    elif isinstance(value, CoinArray) and world.kept is not None and np.any(value.state.record):
-        world.tell("unfollowed", where, "coins of the records are used as numbers")
+    elif isinstance(value, CurveArray):
+        for source in value.sources:
+            _is_known(source.state)
+    else:
+        _is_known(value.state)
+        if world.kept is not None and np.any(value.state.record):
+            world.tell("unfollowed", where, "coins of the records are used as numbers")
     # the value of any other coin is equal in both worlds as long as its comparisons are
+
+
+def _is_known(state: CoinState) -> None:
+    """Notes that something may depend on draws, so that what is made of them has another law."""
+    if state.known.flags.writeable:
+        state.known[...] = True
 
 
 class Marked(np.ndarray):
@@ -641,14 +654,15 @@ class AnswerArray(Marked):
 class CoinState(NamedTuple):
     """What is known of uniform draws; all views of the draws share it.
 
-    The interval each still lies in, its value, whose coin it is, and whether it was compared.
+    The interval each still lies in, its value, whose coin it is, and whether it was compared, or
+    used as a number.
     """
 
     low: Any
     high: Any
     value: Any
     record: Any
-    compared: Any
+    known: Any
 
 
 class CoinArray(Marked):
@@ -1853,7 +1867,7 @@ def _as_curve(marked: Any) -> Any:
 def _are_whole(state: CoinState) -> bool:
     """Whether draws may still lie anywhere in [0, 1), and belong to no record."""
     is_known = np.any(state.low > 0) or np.any(state.high < 1)
-    return not (is_known or np.any(state.record) or np.any(state.compared))
+    return not (is_known or np.any(state.record) or np.any(state.known))
 
 
 def _are_noise(sides: Any) -> bool:
@@ -1877,9 +1891,12 @@ def _sources(sides: Any, shape: Any) -> Any:
 
 def _law_of(curve: Any) -> Any:
     """The law of a function of draws, each of which occurs once; None if it has no known law."""
+    places = curve.sources[0].places
     for one in curve.sources:
-        if not _are_whole(one.state) or len(np.unique(one.places)) < one.places.size:
+        if not _are_whole(one.state) or not np.array_equal(one.places, places):
             return None
+    if len(np.unique(places)) < places.size:
+        return None
     return curves.law_of(curve.grid, tuple(one.drawn for one in curve.sources))
 
 
@@ -2040,8 +2057,7 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
     flipped = np.broadcast_to(np.asarray(marked.factor) < 0, shape)
     below = np.full(shape, sign == "<") ^ flipped  # whether "true" means u < limit
     state = marked.state
-    if state.compared.flags.writeable:
-        state.compared[...] = True
+    _is_known(state)
     if world.kept is not None and np.any(state.record):
         return _sampled(marked, limit, below, where)
     if where[:2] in world.asked and marked.size == 1 and limit.size > 1:
@@ -2137,8 +2153,7 @@ def _between(state: CoinState, limit: Any, where: Site) -> Any:
 def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
     """Looks up a coin in a table of cumulative weights."""
     weights = np.diff(np.concatenate([[0.0], np.asarray(cdf, dtype=float)]))
-    if marked.state.compared.flags.writeable:
-        marked.state.compared[...] = True
+    _is_known(marked.state)
     total = marked.factor + marked.offset
     exact = bool(np.all(marked.offset == 0)) and bool(np.allclose(total, cdf[-1]))
     if where[:2] in world.asked and exact:

@@ -118,11 +118,11 @@ def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -
     assert result.controls is not None
     assert result.controls.null.bound == 0
     assert {check.name for check in result.checks if check.passed} >= {
-        "failed trials",
+        "failed shadow models",
         "different seeds",
         "repeated tables",
         "same seed, same table",
-        "trial order",
+        "order of shadow models",
     }
 
 
@@ -135,7 +135,7 @@ def test_failed_models_are_coins_without_a_guess(table: pd.DataFrame) -> None:
     guesses = result.attacks[0].guesses
     assert guesses is not None
     assert guesses.trials == 12 * RECORDS
-    [check] = [one for one in result.checks if one.name == "failed trials"]
+    [check] = [one for one in result.checks if one.name == "failed shadow models"]
     assert not check.passed
     assert "nothing is guessed" in check.detail
 

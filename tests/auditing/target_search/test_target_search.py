@@ -223,11 +223,11 @@ def test_interrupted_searches_resume_and_jobs_do_not_matter(
             del stops[0]
             raise KeyboardInterrupt
 
-    with pytest.raises(InterruptedRunError, match=r"11 of 24 trials \(target-selection\)"):
+    with pytest.raises(InterruptedRunError, match=r"11 of 24 shadow models \(target-selection\)"):
         run_audit(search, tmp_path / "one", jobs=1, on_progress=stop)
     assert not (tmp_path / "one" / STORE_FILE).exists()
     if again:
-        with pytest.raises(InterruptedRunError, match=r"5 of 24 trials \(audit\)"):
+        with pytest.raises(InterruptedRunError, match=r"5 of 24 shadow models \(audit\)"):
             run_audit(search, tmp_path / "one", jobs=1, on_progress=stop)
     seen: list[TrialProgress] = []
     resumed = run_audit(search, tmp_path / "one", jobs=1 + again, on_progress=seen.append)

@@ -212,7 +212,7 @@ def test_interrupted_searches_resume_and_jobs_do_not_matter(tmp_path: Path) -> N
             raise KeyboardInterrupt
 
     for done in list(stops):
-        with pytest.raises(InterruptedRunError, match=rf"{done} of 152 trials"):
+        with pytest.raises(InterruptedRunError, match=rf"{done} of 152 shadow models"):
             run_audit(search, tmp_path / "one", jobs=1, on_progress=stop)
     resumed = run_audit(search, tmp_path / "one", jobs=2)
     assert same(resumed, run_audit(search, tmp_path / "two", jobs=1))
