@@ -341,7 +341,7 @@ def _changes(
     found = []
     for key in changed_keys(there, here):
         was, now, name = there.get(key), here.get(key), f"{within}{key}"
-        if isinstance(was, dict) and isinstance(now, dict):
+        if isinstance(was, dict) and isinstance(now, dict) and SALTED not in was:
             found += _changes(was, now, f"{name} ")
         else:
             found.append((name, was, now))

@@ -210,10 +210,10 @@ class AuditResult(AuditRecord):
                 read it.
         """
         file = Path(path) / RESULT_FILE if os.path.isdir(path) else Path(path)
-        if not file.exists():
+        if not os.path.exists(file):  # a name that is too long is no file, and no error here
             from dpaudit.game.store import STORE_FILE  # loads what no other result needs
 
-            if (file.parent / STORE_FILE).exists():
+            if os.path.exists(file.parent / STORE_FILE):
                 raise InputError(
                     f"the run in {file.parent} has not finished: repeat its command to resume it"
                 )

@@ -1471,8 +1471,9 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         found = _bent(ufunc, method, inputs, kwargs)
         if found is not NotImplemented:
             return found
-        if name in ("add", "subtract", "matmul"):
-            inputs = tuple(map(_uncurved, inputs))
+        inputs = tuple(map(_uncurved if name in ("add", "subtract", "matmul") else _read, inputs))
+        if not any(isinstance(one, Marked) and one.is_marked for one in inputs):
+            return getattr(ufunc, method)(*map(_bare, inputs), **_bare_out(kwargs))
     if method == "__call__" and len(inputs) <= 2 and (not kwargs or set(kwargs) <= {"out"}):
         found = _followed(name, inputs, out, where)
         if found is not NotImplemented:
@@ -1508,8 +1509,6 @@ def _bare_out(kwargs: Any) -> Any:
 
 
 def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
-    if any(isinstance(one, CurveArray) for one in inputs):
-        return NotImplemented
     if name in ("negative", "positive"):
         return _scaled(inputs[0], -1.0 if name == "negative" else 1.0, where, out)
     if len(inputs) != 2:
@@ -1911,13 +1910,12 @@ def _uncurved(value: Any) -> Any:
         return value
     known, content = _law_of(value), value.view(np.ndarray)
     if known is None:
-        return content
+        return _read(value)
     names = tuple(one.name for one in value.sources)
     form = (names, known.form)
-    if any(
-        world.curved.setdefault(one.name, (form, one.state))[0] != form for one in value.sources
-    ):
-        return content
+    uses = [world.curved.setdefault(one.name, (form, one.state)) for one in value.sources]
+    if any(use[0] != form for use in uses):
+        return _read(value)
     where, places = site(), value.sources[0].places
     size = value.sources[0].state.value.size
     ids = world.curve_ids.setdefault((*form, known.law, known.turn), np.full(size, -1))
@@ -1927,6 +1925,14 @@ def _uncurved(value: Any) -> Any:
     sign, scale = np.sign(known.factor) * ones, np.abs(known.factor) * ones
     part = NoisePart(known.law, ids[places], sign, scale, ones, ones, None, where)
     return _noise(content, (part,))
+
+
+def _read(value: Any) -> Any:
+    """A function of uniform draws as numbers, on which anything may depend from here on."""
+    if not isinstance(value, CurveArray):
+        return value
+    used(value, site())
+    return value.view(np.ndarray)
 
 
 # -- selections ----------------------------------------------------------------------------------
