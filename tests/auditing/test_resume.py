@@ -280,7 +280,7 @@ def test_a_stopped_run_says_how_to_resume_and_resumes(
     life = stopped(table, command("out"), stop, after=lambda: len(rows(run)) > 70)
     assert life.code == 130
     assert life.stdout == ""
-    kept, total = map(int, re.findall(r"interrupted: (\d+) of (\d+) trials", life.stderr)[0])
+    kept, total = map(int, re.findall(r"interrupted: (\d+) of (\d+) shadow models", life.stderr)[0])
     assert 0 <= kept < total == 60
     assert "resume with: dpaudit audit own.py:noise" in life.stderr
     assert "Traceback" not in life.stderr
