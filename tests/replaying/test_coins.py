@@ -24,7 +24,9 @@ def replayed(generator: Any, **given: Any) -> ReplayRecord:
     return dpaudit.replay(generator, data, **{"replays": 4, "target": "row:39", **given})
 
 
-@pytest.mark.parametrize("name", ["SignByBranch", "SignByChoice", "ScaleByCoin"])
+@pytest.mark.parametrize(
+    "name", ["SignByBranch", pytest.param("SignByChoice", marks=pytest.mark.ci), "ScaleByCoin"]
+)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.ci)])
 def test_a_law_that_follows_a_secret_coin_is_a_mixture_and_no_violation(
     name: str, seed: int
@@ -41,7 +43,7 @@ def test_a_law_that_follows_a_secret_coin_is_a_mixture_and_no_violation(
     "name",
     [
         "ByInversion",
-        "OneByOne",
+        pytest.param("OneByOne", marks=pytest.mark.ci),
         pytest.param("ByScipy", marks=pytest.mark.ci),
         pytest.param("OfLogarithms", marks=pytest.mark.ci),
         "BoxMuller",
@@ -62,7 +64,7 @@ def test_the_same_function_of_the_same_draws_is_the_same_noise() -> None:
     assert "used a second time" in record.reasons[0]
 
 
-@pytest.mark.parametrize("name", ["SignFirst", "Truncated"])
+@pytest.mark.parametrize("name", [pytest.param("SignFirst", marks=pytest.mark.ci), "Truncated"])
 def test_draws_that_were_compared_have_another_law(name: str) -> None:
     """What is left of such a draw is not the noise that the formula suggests."""
     record = replayed(getattr(listened_coins, name)(), seed=1)

@@ -63,6 +63,7 @@ def test_what_happens_only_if_coins_draw_this_record_is_tried() -> None:
     assert "if coins draw this record" in record.reasons[0]
 
 
+@pytest.mark.ci
 def test_noise_by_inversion_is_followed() -> None:
     honest = replayed("ByInversion", 2.0)
     assert honest.verdict is Verdict.CONSISTENT, str(honest)
