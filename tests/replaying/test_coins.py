@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import dpaudit
-import listened
 import listened_coins
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.results.verdict import Verdict
+from listened import table
 
 pytestmark = pytest.mark.usefixtures("worlds")
 
 
 def replayed(generator: Any, **given: Any) -> ReplayRecord:
-    rng = np.random.default_rng(3)
-    cells = np.append(rng.integers(0, listened.CELLS - 1, size=39), listened.CELLS - 1)
-    data = pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
-    return dpaudit.replay(generator, data, **{"replays": 4, "target": "row:39", **given})
+    settings: dict[str, Any] = {"replays": 4, "target": "row:39", **given}
+    return dpaudit.replay(generator, table(), **settings)
 
 
 @pytest.mark.parametrize(

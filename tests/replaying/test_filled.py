@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import dpaudit
 import listened_filled
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.results.verdict import Verdict
-from listened import CELLS
+from listened import table
 
 pytestmark = pytest.mark.usefixtures("worlds")
 
 
 def replayed(name: str, factor: float, replays: int = 10) -> ReplayRecord:
-    cells = np.append(np.random.default_rng(3).integers(0, CELLS - 1, size=39), CELLS - 1)
-    data = pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
     generator: Any = getattr(listened_filled, name)(factor)
-    return dpaudit.replay(generator, data, target="row:39", replays=replays)
+    return dpaudit.replay(generator, table(), target="row:39", replays=replays)
 
 
 @pytest.mark.parametrize(

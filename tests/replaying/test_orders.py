@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import dpaudit
-import listened
 import listened_orders
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.results.verdict import Verdict
+from listened import table
 
 pytestmark = pytest.mark.usefixtures("worlds")
 COUNTED = 2
@@ -20,11 +18,8 @@ COUNTED = 2
 
 
 def replayed(name: str, **given: Any) -> ReplayRecord:
-    rng = np.random.default_rng(3)
-    cells = np.append(rng.integers(0, listened.CELLS - 1, size=39), listened.CELLS - 1)
-    data = pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
     settings: dict[str, Any] = {"replays": 3, "target": "row:39", **given}
-    return dpaudit.replay(getattr(listened_orders, name)(), data, **settings)
+    return dpaudit.replay(getattr(listened_orders, name)(), table(), **settings)
 
 
 @pytest.mark.parametrize(

@@ -24,15 +24,9 @@ from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.report import replay_page
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.verdict import Verdict
+from listened import table
 
 pytestmark = pytest.mark.usefixtures("worlds")
-
-
-def table() -> pd.DataFrame:
-    """A table whose last record is alone in the last cell."""
-    rng = np.random.default_rng(3)
-    cells = np.append(rng.integers(0, listened.CELLS - 1, size=39), listened.CELLS - 1)
-    return pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
 
 
 SCHEMA = dpaudit.Schema.from_document(

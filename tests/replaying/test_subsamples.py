@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import dpaudit
@@ -25,6 +24,7 @@ from dpaudit.replaying.subsamples import (
 )
 from dpaudit.replaying.transcript import NoisyStep, Pair, Site, Toss, Transcript
 from dpaudit.results.verdict import Verdict
+from listened import table
 
 pytestmark = pytest.mark.usefixtures("worlds")
 
@@ -36,13 +36,6 @@ SCHEMA = dpaudit.Schema.from_document(
         ]
     }
 )
-
-
-def table() -> pd.DataFrame:
-    """A table whose last record is alone in the last cell."""
-    rng = np.random.default_rng(3)
-    cells = np.append(rng.integers(0, listened.CELLS - 1, size=39), listened.CELLS - 1)
-    return pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
 
 
 def replayed(name: str, **given: Any) -> ReplayRecord:

@@ -13,6 +13,13 @@ from dpaudit.model.claim import Neighbours, PrivacyClaim
 CELLS = 4
 
 
+def table() -> pd.DataFrame:
+    """A table whose last record is alone in the last cell."""
+    rng = np.random.default_rng(3)
+    cells = np.append(rng.integers(0, CELLS - 1, size=39), CELLS - 1)
+    return pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
+
+
 def shares(counts: Any) -> Any:
     """Noisy counts as probabilities."""
     kept = np.maximum(counts, 0.0) + 1e-9

@@ -54,8 +54,11 @@ class ByInversion(Counting):
         return shares(counts + self.noise(len(counts)))
 
     def noise(self, size: int) -> Any:
-        u = self.rng.random(size) - 0.5
+        u = self.draws(size)
         return -self.scale * np.sign(u) * np.log(1.0 - 2.0 * np.abs(u))
+
+    def draws(self, size: int) -> Any:
+        return self.rng.random(size) - 0.5
 
 
 class OneByOne(ByInversion):
@@ -102,13 +105,13 @@ class Twice(ByInversion):
     """The same noise on two counts of each cell, computed twice of the same draws."""
 
     def train(self, counts: Any) -> Any:
-        self.u = self.rng.random(len(counts)) - 0.5
+        self.u = super().draws(len(counts))
         first = counts + self.noise(len(counts))
         second = 2.0 * counts + self.noise(len(counts))
         return shares(np.concatenate([first[:2], second[2:]]) + first)
 
-    def noise(self, size: int) -> Any:
-        return -self.scale * np.sign(self.u) * np.log(1.0 - 2.0 * np.abs(self.u))
+    def draws(self, size: int) -> Any:
+        return self.u
 
 
 class SignFirst(ByInversion):
