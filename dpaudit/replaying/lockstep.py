@@ -1050,8 +1050,8 @@ class _Match:
         return ((1.0 - drawn if self.order.coins == OPPOSITE else drawn) < below) | (below >= 1.0)
 
     def _fallen(self, below: Sequence[FloatArray]) -> NDArray[np.bool_]:
-        """Draws the side of each coin's limit, tilted as for places."""
-        if self.transcript.tosses and not same(below[0], below[1]):
+        """Draws the side of limits that differ between the worlds, tilted as for places."""
+        if self.transcript.tosses:
             tables = [np.stack([one, 1.0 - one], axis=1) for one in below]
             return np.asarray([self._chosen(one, 1)[0] == 0 for one in zip(*tables, strict=True)])
         base, tilt = WORLDS.index(self.order.base), self._tilt(below)

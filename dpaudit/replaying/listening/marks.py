@@ -11,6 +11,7 @@ are the same for one float.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -391,16 +392,16 @@ def used(value: Any, where: Site) -> None:
         world.note("draw", where, value.shape)  # from here on it is a coin
     elif isinstance(value, CurveArray):
         for source in value.sources:
-            _is_known(source.state)
+            _note_read(source.state)
     else:
-        _is_known(value.state)
+        _note_read(value.state)
         if world.kept is not None and np.any(value.state.record):
             world.tell("unfollowed", where, "coins of the records are used as numbers")
     # the value of any other coin is equal in both worlds as long as its comparisons are
 
 
-def _is_known(state: CoinState) -> None:
-    """Notes that something may depend on draws, so that what is made of them has another law."""
+def _note_read(state: CoinState) -> None:
+    """Notes that something may depend on draws: what is made of them then has another law."""
     if state.known.flags.writeable:
         state.known[...] = True
 
@@ -722,6 +723,11 @@ class CurveArray(Marked):
     def _forget(self) -> None:
         self.sources = ()
 
+    @cached_property
+    def law(self) -> Optional[curves.Known]:
+        """The law that its values are quantiles of, if draws may still be any; None if of none."""
+        return curves.law_of(self.grid, tuple(one.drawn for one in self.sources))
+
 
 def _curve(content: Any, grid: Any, sources: Tuple[CurveSource, ...]) -> Any:
     found = np.asarray(content).view(CurveArray)
@@ -844,16 +850,19 @@ class AnswerNumber(MarkedNumber):
     """A noisy answer that is one float."""
 
 
-class CoinNumber(MarkedNumber):
-    """A uniform draw that is one float."""
+class DrawNumber(MarkedNumber):
+    """A function of uniform draws that is one float, as its absolute value is."""
+
+    def __abs__(self) -> Any:
+        return np.absolute(self)
 
 
-class CurveNumber(MarkedNumber):
-    """A function of uniform draws that is one float."""
+class CoinNumber(DrawNumber):
+    """A uniform draw that is one float, perhaps scaled and shifted."""
 
 
-for _kind in (CoinNumber, CurveNumber):
-    _kind.__abs__ = lambda self: np.absolute(self)  # type: ignore[method-assign]
+class CurveNumber(DrawNumber):
+    """Another function of uniform draws that is one float."""
 
 
 class CoinInteger(int):
@@ -1789,7 +1798,7 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
 
 # -- functions of uniform draws ------------------------------------------------------------------
 
-DRAWS = (CoinArray, CurveArray, CoinNumber, CurveNumber)
+DRAWS = (CoinArray, CurveArray, DrawNumber)
 """Uniform draws, and functions of them."""
 _MOST_CURVED = 20_000
 """Largest number of elements of a function of uniform draws."""
@@ -1896,7 +1905,7 @@ def _law_of(curve: Any) -> Any:
             return None
     if len(np.unique(places)) < places.size:
         return None
-    return curves.law_of(curve.grid, tuple(one.drawn for one in curve.sources))
+    return curve.law
 
 
 def _uncurved(value: Any) -> Any:
@@ -1918,7 +1927,7 @@ def _uncurved(value: Any) -> Any:
         return _read(value)
     where, places = site(), value.sources[0].places
     size = value.sources[0].state.value.size
-    ids = world.curve_ids.setdefault((*form, known.law, known.turn), np.full(size, -1))
+    ids = world.curve_ids.setdefault((form, known.turn), np.full(size, -1))
     new = places[ids[places] < 0]
     ids[new] = world.noise_ids(new.shape, where)
     ones = np.ones(content.shape)
@@ -2063,7 +2072,7 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
     flipped = np.broadcast_to(np.asarray(marked.factor) < 0, shape)
     below = np.full(shape, sign == "<") ^ flipped  # whether "true" means u < limit
     state = marked.state
-    _is_known(state)
+    _note_read(state)
     if world.kept is not None and np.any(state.record):
         return _sampled(marked, limit, below, where)
     if where[:2] in world.asked and marked.size == 1 and limit.size > 1:
@@ -2159,7 +2168,7 @@ def _between(state: CoinState, limit: Any, where: Site) -> Any:
 def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
     """Looks up a coin in a table of cumulative weights."""
     weights = np.diff(np.concatenate([[0.0], np.asarray(cdf, dtype=float)]))
-    _is_known(marked.state)
+    _note_read(marked.state)
     total = marked.factor + marked.offset
     exact = bool(np.all(marked.offset == 0)) and bool(np.allclose(total, cdf[-1]))
     if where[:2] in world.asked and exact:
