@@ -73,7 +73,41 @@ What probes find is certain or nearly so, and is found with a twentieth, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GameSettings(ABC):
+class Choices:
+    """Choices that are written field by field, as JSON and as words of a command."""
+
+    def plain(self, *left_out: str) -> dict[str, Any]:
+        """The choices as JSON, by field.
+
+        Args:
+            left_out: Fields that are written otherwise.
+        """
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {
+            name: value.value if isinstance(value, StrEnum) else value
+            for name, value in values.items()
+            if name not in left_out
+        }
+
+    def words(self, *left_out: str) -> list[str]:
+        """The settings as words of a command; flags only if they differ from the default.
+
+        Args:
+            left_out: Fields that are written otherwise.
+        """
+        defaults = {one.name: one.default for one in fields(self)}
+        words = []
+        for name, value in self.plain(*left_out).items():
+            option = f"--{name.replace('_', '-')}"
+            if not isinstance(value, bool):
+                words += [] if value is None else [option, str(value)]
+            elif value != defaults[name]:
+                words.append(option if value else f"--no-{option[2:]}")
+        return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class GameSettings(Choices, ABC):
     """The settings of one game; `build` and `session` of its package carry them out."""
 
     NAME: ClassVar[str]
@@ -131,35 +165,6 @@ class GameSettings(ABC):
     def may_stop(self) -> bool:
         """Whether the audit may stop early, so that it tests twice."""
         return False
-
-    def plain(self, *left_out: str) -> dict[str, Any]:
-        """The choices as JSON, by field.
-
-        Args:
-            left_out: Fields that are written otherwise.
-        """
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {
-            name: value.value if isinstance(value, StrEnum) else value
-            for name, value in values.items()
-            if name not in left_out
-        }
-
-    def words(self, *left_out: str) -> list[str]:
-        """The settings as words of a command; flags only if they differ from the default.
-
-        Args:
-            left_out: Fields that are written otherwise.
-        """
-        defaults = {one.name: one.default for one in fields(self)}
-        words = []
-        for name, value in self.plain(*left_out).items():
-            option = f"--{name.replace('_', '-')}"
-            if not isinstance(value, bool):
-                words += [] if value is None else [option, str(value)]
-            elif value != defaults[name]:
-                words.append(option if value else f"--no-{option[2:]}")
-        return words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +247,7 @@ class ShadowModelSettings(GameSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditSettings(Generic[GameT]):
+class AuditSettings(Choices, Generic[GameT]):
     """Every setting of an audit except the generator and the table.
 
     Attributes:

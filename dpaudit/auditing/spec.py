@@ -26,6 +26,10 @@ from dpaudit.plugins.source import Reached, reached, source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import __version__, versions
 
+_WRITTEN_APART = ("game", "claim", "parameters", "links", "rows", "worker_memory")
+"""Settings that a specification writes otherwise; the last one decides no number."""
+_OF_EVERY_COMMAND = ("confidence", "seed")
+
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSpec(ABC):
@@ -152,8 +156,7 @@ class AuditSpec(ABC):
             "neighbours": self.claim.neighbours.value,
             **self.claim.as_settings,
             "rows": self.rows,
-            "confidence": self.settings.confidence,
-            "seed": self.settings.seed,
+            **self.settings.plain(*_WRITTEN_APART),
             **self.own_specification,
         }
 
@@ -193,7 +196,8 @@ class AuditSpec(ABC):
     @property
     def reproduce(self) -> str:
         """The command that reproduces this result."""
-        return self.command_of("audit", self.own_options)
+        further = self.settings.words(*_WRITTEN_APART, *_OF_EVERY_COMMAND)
+        return self.command_of("audit", [*further, *self.own_options])
 
     @property
     def replay(self) -> str | None:

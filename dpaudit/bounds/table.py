@@ -59,6 +59,9 @@ class Observed(StrEnum):
     """Whether the guess of each canary of one training is right [m], the most confident first."""
 
 
+_IN_TWO_WORLDS = (Observed.COUNTS, Observed.COINS, Observed.BETS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class BoundEntry:
     """One row of the table.
@@ -80,7 +83,7 @@ class BoundEntry:
 
     Raises:
         ValueError: If an estimate is to decide a verdict, or a valid bound lacks `level`, which
-            audits of such claims need.
+            audits of such claims need, or `short`.
     """
 
     key: ValidBound | Estimate
@@ -99,6 +102,8 @@ class BoundEntry:
             raise ValueError(f"{self.key} is an estimate: it cannot decide a verdict")
         if self.valid and self.observed is not Observed.COINS and self.level is None:
             raise ValueError(f"{self.key} lacks `level`: what it is for mu, rho and curves")
+        if self.valid and self.observed in _IN_TWO_WORLDS and not self.short:
+            raise ValueError(f"{self.key} lacks `short`: what it does, in three or four words")
 
     @property
     def valid(self) -> bool:

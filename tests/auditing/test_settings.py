@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,9 +11,13 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.auditing.games import audit_settings
+from dpaudit.auditing.games import audit_settings, build_spec
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Multiplicity, ThresholdRule
+from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.tables import load
+from samples import PEOPLE, people
 
 
 def test_names_lists_and_row_numbers_are_taken() -> None:
@@ -74,3 +79,18 @@ def test_the_error_probability_is_shared_among_attacks_and_tests() -> None:
     assert every(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
     assert alone(records=8).attack_confidence == pytest.approx(1 - 0.05 / 3)
     assert audit_settings(one_run=True).game.hypotheses.count == 3
+
+
+def test_a_setting_of_every_audit_is_in_its_specification_and_in_its_command() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class More(AuditSettings[Any]):
+        rounding: int = 3
+
+    settings = More(game=dpaudit.TwoWorlds(), claim=StatedClaim(epsilon=1.0))
+    table = load(people(), PEOPLE)
+    spec = build_spec("null", table, settings)
+    assert spec.specification["rounding"] == 3
+    assert "--rounding 3" in spec.reproduce
+    assert "--rounding" not in (spec.replay or "")
+    other = build_spec("null", table, replace(settings, rounding=4))
+    assert other.default_folder != spec.default_folder

@@ -104,6 +104,8 @@ def test_an_estimate_never_decides(key: Estimate) -> None:
 def test_valid_bounds_have_a_form_for_every_claim() -> None:
     with pytest.raises(ValueError, match="exact lacks `level`: what it is for mu, rho and curves"):
         replace(BY_KEY[ValidBound.EXACT], level=None)
+    with pytest.raises(ValueError, match="exact lacks `short`: what it does, in three or four"):
+        replace(BY_KEY[ValidBound.EXACT], short="")
     for observed in set(Observed) - {Observed.COINS}:
         valid = [entry.key for entry in entries_for(observed) if entry.valid]
         for claim in CLAIMS:
