@@ -84,24 +84,12 @@ def conclude(
         claim=claim,
         proved=proved,
         confidence=settings.confidence,
-        multiplicity=Correction(
-            rule=settings.game.correction.value,
-            hypotheses=settings.game.hypotheses.count,
-            probes=settings.game.probes_share or None,
-            attacks=_selected_from(audit),
-        ),
+        multiplicity=_correction(audit),
         **_reach(claim, power if reached else None),
         controls=_both(controls),
         checks=checks,
         generator=_generator(audit),
-        data=AuditedTable(
-            source=table.source,
-            rows=len(table.data),
-            columns=len(table.schema.columns),
-            units=_units(table),
-            tables=_tables(table),
-            sha256=audit.specification["data"],
-        ),
+        data=_data(audit),
         schema=SchemaOrigin(inferred=table.schema.inferred, source=table.schema_source),
         rows=audit.rows,
         seed=settings.seed,
@@ -114,6 +102,29 @@ def conclude(
     )
 
 
+def _correction(audit: AuditSpec) -> Correction:
+    game = audit.settings.game
+    selected = game.correction is Multiplicity.SELECT
+    return Correction(
+        rule=game.correction.value,
+        hypotheses=game.hypotheses.count,
+        probes=game.probes_share or None,
+        attacks=tuple(one.name for one in audit.all_attacks) if selected else None,
+    )
+
+
+def _data(audit: AuditSpec) -> AuditedTable:
+    table = audit.table
+    return AuditedTable(
+        source=table.source,
+        rows=len(table.data),
+        columns=len(table.schema.columns),
+        units=_units(table),
+        tables=_tables(table),
+        sha256=audit.specification["data"],
+    )
+
+
 def _units(table: Table) -> int | None:
     unit = table.schema.unit
     return None if unit is None else int(table.data[unit.column].nunique())
@@ -123,12 +134,6 @@ def _tables(table: Table) -> dict[str, int] | None:
     if not isinstance(table.schema, LinkedTables):
         return None
     return {str(name): len(rows) for name, rows in table.data.groupby(TABLE, sort=False)}
-
-
-def _selected_from(audit: AuditSpec) -> tuple[str, ...] | None:
-    if audit.settings.game.correction is not Multiplicity.SELECT:
-        return None
-    return tuple(one.name for one in audit.all_attacks)
 
 
 def _generator(audit: AuditSpec) -> AuditedGenerator:
