@@ -15,6 +15,7 @@ from dpaudit.model.linked_files import Given, load_given
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import SEVERAL, Table
+from dpaudit.plugins.named import NamedGenerator
 
 Data: TypeAlias = Given | None
 """A table from the caller, or several by name; None for a game that makes its own."""
@@ -64,12 +65,30 @@ def given_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Tab
     return table
 
 
+def no_replay_before(settings: AuditSettings, record: Path) -> AuditSettings:
+    """Refuses the record of a replay, for a game without an attack that reads it.
+
+    Raises:
+        SettingsError: Always.
+    """
+    del record
+    raise SettingsError(
+        f"`after_replay` is for audits in two worlds, not of {settings.game.NAME}: leave one out"
+    )
+
+
 def prepared_already(
     spec: AuditSpec, folder: Path, engine: Engine, timeout: float | None, progress: OnProgress
 ) -> AuditSpec:
     """The audit itself, for a game that trains nothing before it."""
     del folder, engine, timeout, progress
     return spec
+
+
+def as_chosen(named: NamedGenerator, settings: AuditSettings) -> AuditSettings:
+    """The settings themselves, for a game whose attacks see rows alone."""
+    del named
+    return settings
 
 
 class GameKind(NamedTuple):
@@ -81,6 +100,8 @@ class GameKind(NamedTuple):
         trainings: Counts the models it trains, given whether the generator trains many at once.
         table: Takes or makes its table.
         prepared: Runs anything that comes before the audit, in the run folder, and makes the audit.
+        after_replay: Adds the attack of a replay, from the file that `dpaudit replay --json` wrote.
+        visible: Leaves out default attacks that see nothing of a generator.
     """
 
     build: Callable[[object, Table, AuditSettings[Any]], AuditSpec]
@@ -90,3 +111,5 @@ class GameKind(NamedTuple):
     prepared: Callable[[AuditSpec, Path, Engine, float | None, OnProgress], AuditSpec] = (
         prepared_already
     )
+    after_replay: Callable[[AuditSettings[Any], Path], AuditSettings] = no_replay_before
+    visible: Callable[[NamedGenerator, AuditSettings[Any]], AuditSettings] = as_chosen

@@ -6,24 +6,19 @@ here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.records.settings import ManyRecords
-from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings, GameSettings
+from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
-from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.choices import EXPOSING, Access, WorstCase
-from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.stated_claim import StatedClaim
 
 if TYPE_CHECKING:
@@ -110,56 +105,6 @@ def audit_settings(**given: Any) -> AuditSettings[Any]:
     return AuditSettings(game=chosen, claim=StatedClaim(**of_claim), **asked)
 
 
-def after_a_replay(settings: AuditSettings[Any], record: Path) -> AuditSettings[Any]:
-    """The same audit with the attack of a replay: alone, or in addition to the chosen attacks.
-
-    Args:
-        settings: Every choice of the audit.
-        record: The file that `dpaudit replay --json` wrote.
-
-    Returns:
-        The settings; their target or worst case is that of the replay unless another is named.
-
-    Raises:
-        SettingsError: If the audit is of another game, or the file is no record of a replay.
-    """
-    game = settings.game
-    if not isinstance(game, TwoWorlds):
-        raise SettingsError(
-            f"`after_replay` is for audits in two worlds, not of {game.NAME}: leave one out"
-        )
-    asked = () if game.attacks == ATTACKS_AT[game.access] else game.attacks
-    given: dict[str, Any] = {"attacks": (*asked, f"after-replay,record={record}")}
-    if game.worst_case in (None, WorstCase.SEARCH) and game.neighbours_file is None:
-        choice = replayed_target(record)
-        name = choice.removeprefix("worst-case:")
-        if name != choice:
-            given["worst_case"] = name
-        elif game.worst_case is None and game.target == EXPOSING:
-            given["target"] = choice
-    return settings.with_game(**given)
-
-
-def replayed_target(record: Path) -> str:
-    """The target of a replay.
-
-    Args:
-        record: The file that `dpaudit replay --json` wrote.
-
-    Raises:
-        SettingsError: If it is no such file.
-    """
-    try:
-        target: str = json.loads(record.read_text(encoding="utf-8"))["target"]
-    except OSError as error:
-        raise SettingsError(f"{record} cannot be read: {io_reason(error)}") from None
-    except (ValueError, KeyError, TypeError):
-        raise SettingsError(
-            f"{record} is no record of a replay: write one with `dpaudit replay --json`"
-        ) from None
-    return target
-
-
 def keywords_of(settings: AuditSettings) -> dict[str, Any]:
     """The plain keywords in which settings differ from their defaults."""
     values: dict[str, Any] = {}
@@ -218,18 +163,12 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuest
         ClaimError: If the game cannot be about such a claim.
     """
     sizing: Sizing = _module_of(settings.game, "plan").sizing(subject, settings, question)
-    game = settings.game
-    if not (isinstance(game, TwoWorlds) and isinstance(subject.claim, PrivacyClaim)):
+    if sizing.one_target is None:
         return sizing
     from dpaudit.auditing.records.plan import what_decides_instead
 
     instead = what_decides_instead(
-        subject,
-        question,
-        sizing,
-        attacks=game.attacks,
-        confidence=settings.confidence,
-        also_records=game.worst_case is None and game.access is Access.OUTPUT,
+        subject, question, sizing, sizing.one_target, confidence=settings.confidence
     )
     return replace(sizing, details=(*sizing.details, *instead))
 

@@ -166,6 +166,11 @@ class GameSettings(Choices, ABC):
         """Whether the audit may stop early, so that it tests twice."""
         return False
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time and memory of trainings are measured."""
+        return False
+
 
 @dataclass(frozen=True, kw_only=True)
 class ShadowModelSettings(GameSettings):

@@ -108,7 +108,7 @@ def audit(
     """
     del help_all  # its callback has answered
     from dpaudit.auditing.entry import Machine, run_audit
-    from dpaudit.auditing.games import after_a_replay, audited_table, build_spec
+    from dpaudit.auditing.games import audited_table, build_spec, kind_of
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.reuse import judged_before, judged_in
     from dpaudit.cli.github import summarise
@@ -118,7 +118,7 @@ def audit(
     if junit is not None and not junit.parent.is_dir():
         raise InputError(f"no folder {junit.parent}: make it, or give another `junit`")
     if after_replay is not None:
-        settings = after_a_replay(settings, after_replay)
+        settings = kind_of(settings.game).after_replay(settings, after_replay)
     table = audited_table(data, schema, settings)
     spec = build_spec(generator, table, settings)
     folder = out or spec.default_folder

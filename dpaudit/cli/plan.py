@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from dpaudit.auditing.games import size_keywords
+from dpaudit.auditing.games import keywords_of, size_keywords
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.cli import options
 from dpaudit.cli.audit import Table
 from dpaudit.cli.command import HelpAll
@@ -177,7 +176,7 @@ def _question(
 
 def _makes_table(settings: AuditSettings) -> bool:
     """Whether the audit has a table of its own: that of a worst case."""
-    return isinstance(settings.game, TwoWorlds) and settings.game.worst_case is not None
+    return "worst_case" in keywords_of(settings)
 
 
 def _claimed(settings: AuditSettings) -> PlanSubject:
@@ -211,10 +210,8 @@ def _subject(
         ClaimError: If there is no claim.
         InputError: If the table or the generator cannot be used.
     """
-    from dpaudit.auditing.access import attacks_with_access
-    from dpaudit.auditing.games import audited_table
+    from dpaudit.auditing.games import audited_table, kind_of
     from dpaudit.auditing.plan import PlanSubject
-    from dpaudit.auditing.two_worlds.spec import with_visible
     from dpaudit.plugins.named import audited_unit, claim_under_audit, named_generator
     from dpaudit.plugins.protocols import trains_many
 
@@ -224,13 +221,8 @@ def _subject(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )
     claim = claim_under_audit(named, settings.claim, audited_unit(table))
-    together = trains_many(named.generator)
-    if isinstance(settings.game, TwoWorlds):
-        of_worlds = cast("AuditSettings[TwoWorlds]", settings)
-        game = of_worlds.game
-        seen = attacks_with_access(named, game.attacks, game.access)
-        settings = with_visible(of_worlds, seen.attacks)
-        together = together and not game.is_timed
+    together = trains_many(named.generator) and not settings.game.is_timed
+    settings = kind_of(settings.game).visible(named, settings)
     return PlanSubject(claim, table, together), settings
 
 
@@ -294,11 +286,11 @@ def _rows(
     if claim.quantity is Quantity.FACTOR:
         yield Row("factor", CURVE_FACTOR)
     yield Row("bounds", f"{percent(settings.confidence)} confidence, {sizing.of}")
-    if isinstance(settings.game, TwoWorlds):
-        if settings.game.access is not Access.OUTPUT:
-            yield Row("attacker", f"sees {settings.game.access.in_words}")
-        if settings.game.worst_case is not None:
-            yield Row("table", f"worst case {settings.game.worst_case}, from the schema alone")
+    given = keywords_of(settings)
+    if "access" in given:
+        yield Row("attacker", f"sees {given['access'].in_words}")
+    if "worst_case" in given:
+        yield Row("table", f"worst case {given['worst_case']}, from the schema alone")
     if sizing.asked_row.max_provable <= claim.value:
         yield Row("too small", "even an attack without errors could not prove more than the claim")
     for label, fact, _ in sizing.details:
@@ -315,9 +307,8 @@ def _rows(
 
 def _sees_rows(settings: AuditSettings) -> bool:
     """Whether an attack looks at rows, so that more of them may show more."""
-    game = settings.game
     blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
-    return not isinstance(game, TwoWorlds) or game.attacks not in blind
+    return keywords_of(settings).get("attacks") not in blind
 
 
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
@@ -348,11 +339,10 @@ def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
 
 def _asked(settings: AuditSettings) -> Iterator[str]:
     """The options that the plan was asked for, and that the audit must have too."""
-    if isinstance(settings.game, TwoWorlds):
-        if settings.game.access is not Access.OUTPUT:
-            yield f"--access {settings.game.access}"
-        if settings.game.worst_case is not None:
-            yield f"--worst-case {settings.game.worst_case}"
+    given = keywords_of(settings)
+    for name in ("access", "worst_case"):
+        if name in given:
+            yield f"--{name.replace('_', '-')} {given[name]}"
 
 
 class AuditCost(NamedTuple):

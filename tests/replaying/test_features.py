@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dpaudit
 import listened
 import parted
-from dpaudit.auditing.games import after_a_replay, audit_settings
+from dpaudit.auditing.games import audit_settings, kind_of
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
 from dpaudit.replaying.features import MOST, moved_features
@@ -37,6 +37,13 @@ def replayed(generator: Any, **settings: Any) -> ReplayRecord:
 def leak() -> ReplayRecord:
     """A replay that hands features over."""
     return replayed(parted.OneCountPlain())
+
+
+def after_replay(file: Path, **keywords: Any) -> dpaudit.TwoWorlds:
+    """The game of an audit after a replay."""
+    settings = audit_settings(**keywords)
+    game: dpaudit.TwoWorlds = kind_of(settings.game).after_replay(settings, file).game
+    return game
 
 
 def pairs(shift: float) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -74,14 +81,14 @@ def test_a_replay_hands_over_the_features_of_its_leak(leak: ReplayRecord, tmp_pa
     assert "the record moves" in str(record)
     file = tmp_path / "replay.json"
     file.write_text(record.to_json())
-    settings = after_a_replay(audit_settings(shadow_models=40), file)
-    assert settings.game.target == "row:59"
-    assert settings.game.attacks == (f"after-replay,record={file}",)
-    beside = after_a_replay(audit_settings(attacks=("form",), target="row:3"), file)
-    assert beside.game.attacks == ("form", f"after-replay,record={file}")
-    assert beside.game.target == "row:3"
+    game = after_replay(file, shadow_models=40)
+    assert game.target == "row:59"
+    assert game.attacks == (f"after-replay,record={file}",)
+    beside = after_replay(file, attacks=("form",), target="row:3")
+    assert beside.attacks == ("form", f"after-replay,record={file}")
+    assert beside.target == "row:3"
     with pytest.raises(SettingsError, match="two worlds"):
-        after_a_replay(audit_settings(one_run=True), file)
+        after_replay(file, one_run=True)
 
 
 @pytest.mark.ci
@@ -112,12 +119,13 @@ def test_the_worst_case_of_a_replay_is_that_of_the_audit_after_it(tmp_path: Path
     file = tmp_path / "replay.json"
     file.write_text(json.dumps({"target": "worst-case:crowd"}))
     for given in ({}, {"worst_case": "search"}):
-        game = after_a_replay(audit_settings(**given), file).game
+        game = after_replay(file, **given)
         assert (game.worst_case, game.target) == ("crowd", "exposing")
-    named = after_a_replay(audit_settings(worst_case="batch"), file).game
+    named = after_replay(file, worst_case="batch")
     assert named.worst_case == "batch"
     file.write_text(json.dumps({"target": "row:3"}))
-    assert after_a_replay(audit_settings(worst_case="search"), file).game.worst_case == "search"
+    searched = after_replay(file, worst_case="search")
+    assert searched.worst_case == "search"
 
 
 @pytest.mark.ci

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dpaudit.auditing.plan import (
     MOST_PLANNED,
     SHADOW_MODELS,
     Caught,
     Needed,
+    OneTarget,
     PlanQuestion,
     PlanSubject,
     Sizing,
@@ -37,9 +38,6 @@ from dpaudit.formatting import Row, aligned, counted, rounded_down, rounded_up, 
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.results.verdict import POWER, Power
-
-if TYPE_CHECKING:
-    from dpaudit.plugins.access import AnyAttack
 
 ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)
 _RECORDS_TRIED: Final = (4, 16, 64, 256, 1024)
@@ -192,10 +190,9 @@ def what_decides_instead(
     subject: PlanSubject,
     question: PlanQuestion,
     of_one: Sizing,
+    one_target: OneTarget,
     *,
-    attacks: tuple[str | AnyAttack, ...],
     confidence: float,
-    also_records: bool,
 ) -> tuple[Row, ...]:
     """Which audits can decide where shadow models with one record cannot, one a row.
 
@@ -206,9 +203,8 @@ def what_decides_instead(
         subject: What will be audited, with a claim of epsilon.
         question: What the audit must be large enough for.
         of_one: What audits of one record can prove.
-        attacks: Attacks of the audit.
-        confidence: Likewise.
-        also_records: Whether an audit of many records can have this table and this attacker.
+        one_target: What an audit of many records would share with them.
+        confidence: Confidence of the audit.
 
     Returns:
         The rows; none where an audit of one record of a size that is listed is large enough.
@@ -223,11 +219,11 @@ def what_decides_instead(
     target = largest_detectable(claim) if question.detect is None else question.detect
     of = subject.population
     found = []
-    for records in _RECORDS_TRIED if also_records else ():
+    for records in _RECORDS_TRIED if one_target.also_records else ():
         too_many = of is not None and records > LARGEST_SHARE * of.number
         if too_many or claim.neighbours is not Neighbours.ADD_REMOVE:
             break
-        game = ManyRecords(attacks=attacks, shadow_models=models, records=records)
+        game = ManyRecords(attacks=one_target.attacks, shadow_models=models, records=records)
         reached = power(AuditSettings(game=game, confidence=confidence), claim)
         if reached.detectable is not None and reached.detectable <= target:
             found.append(
@@ -240,7 +236,7 @@ def what_decides_instead(
             )
             break
     found.append(Row("instead", "`dpaudit replay` computes the exact privacy loss of Python code"))
-    if also_records:
+    if one_target.also_records:
         stronger = "it makes attacks stronger but leaves the limit as it is"
         found.append(Row("not", f'`access="released"`: {stronger}'))
     return tuple(found)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dpaudit.auditing.access import attacks_with_access
 from dpaudit.auditing.controls import CONTROLS
 from dpaudit.auditing.game import GameKind, TrainingCount
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.two_worlds.after_replay import after_a_replay
 from dpaudit.auditing.two_worlds.controls import first_control_settings
 from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.auditing.two_worlds.session import TwoWorldSession
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
-from dpaudit.auditing.two_worlds.spec import build_two_worlds
+from dpaudit.auditing.two_worlds.spec import build_two_worlds, with_visible
 from dpaudit.auditing.two_worlds.target_search.search import find_target
 from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec, build_target_search
 from dpaudit.auditing.two_worlds.worst_case_search.search import find_worst_case
@@ -26,6 +28,7 @@ from dpaudit.auditing.two_worlds.worst_case_search.spec import (
 from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.model.choices import VULNERABLE, WorstCase
 from dpaudit.model.tables import Table
+from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import World
 
 
@@ -72,10 +75,17 @@ def _prepared(
     return spec
 
 
+def _visible(named: NamedGenerator, settings: AuditSettings[TwoWorlds]) -> AuditSettings[TwoWorlds]:
+    game = settings.game
+    return with_visible(settings, attacks_with_access(named, game.attacks, game.access).attacks)
+
+
 KIND = GameKind(
     build=_build,
     session=TwoWorldSession,
     trainings=_trainings,
     table=audited_table,
     prepared=_prepared,
+    after_replay=after_a_replay,
+    visible=_visible,
 )

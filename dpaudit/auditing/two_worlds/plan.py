@@ -9,6 +9,7 @@ from dpaudit.auditing.plan import (
     MOST_PLANNED,
     AssumedAttack,
     Needed,
+    OneTarget,
     PlanQuestion,
     PlanSubject,
     Sizing,
@@ -29,6 +30,8 @@ from dpaudit.bounds import (
 )
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import counted, percent
+from dpaudit.model.choices import Access
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
 from dpaudit.results.verdict import POWER, Power
 
@@ -209,7 +212,13 @@ def sizing(
         of=counted(len(game.attacks), "attack"),
         attacks=len(game.attacks),
         advice=f"to add models later, audit with `sequential` from the start: {error} error in all",
+        one_target=_one_target(game) if isinstance(claim, PrivacyClaim) else None,
     )
+
+
+def _one_target(game: TwoWorlds) -> OneTarget:
+    also_records = game.worst_case is None and game.access is Access.OUTPUT
+    return OneTarget(game.attacks, also_records)
 
 
 def _purpose(detect: float | None, assumed: AssumedAttack, claim: Claim) -> str:
