@@ -69,6 +69,7 @@ CASES = {
     "smartnoise-synth:mwem": Case(models=26),
     "smartnoise-synth:mst": Case(models=100),
     "smartnoise-synth:aim": Case(models=26),
+    "smartnoise-synth:dpgan": Case(models=400),
     "smartnoise-synth:dpctgan": Case(models=100, records=600),
     "smartnoise-synth:patectgan": Case(models=100),
     "smartnoise-synth:pategan": Case(models=100, records=1100),
