@@ -46,6 +46,12 @@ class Method(NamedTuple):
         return result.get("verdict"), (self.audit or {}).get("verdict")
 
     @property
+    def is_decided(self) -> bool:
+        """Whether it was replayed, and audited with enough models to decide."""
+        small = self.audit is not None and self.audit["reason"].startswith("cannot decide")
+        return None not in self.verdicts and not small
+
+    @property
     def verdict(self) -> str:
         """A violation by either; consistent if a replay says so, or an audit and no replay."""
         replayed, audited = self.verdicts
@@ -84,11 +90,13 @@ def methods_sentence() -> str:
     libraries = {one.name.partition(":")[0] for one in found}
     names = {one.name for one in found}
     both = {one.name for one in found if None not in one.verdicts}
+    decided = {one.name for one in found if one.is_decided}
     ended = [one.verdict for one in found]
     counts = ", ".join(f"{ended.count(word)} {word}" for word in dict.fromkeys(sorted(ended)))
     return (
         f"{len(libraries)} libraries, {len(names)} methods, {len(both)} of them with both kinds of "
-        f"evidence. Of {len(found)} rows: {counts}.\n"
+        f"evidence; {len(decided)} of these have black-box audits with enough models to decide. "
+        f"Of {len(found)} rows: {counts}.\n"
     )
 
 

@@ -31,6 +31,7 @@ COUNTED: Final = {
     "dpmm:priv-bayes": 3,
     "smartnoise-synth:mst": 3,
     "smartnoise-synth:patectgan": 3,
+    "smartnoise-synth:dpgan": 10,
     "smartnoise-synth:dpctgan": 3,
     "smartnoise-synth:pategan": 3,
     "smartnoise-synth:aim": 3,

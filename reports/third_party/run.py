@@ -66,9 +66,10 @@ CASES = {
     "diffprivlib:histogramdd": Case(models=400),
     "diffprivlib:gaussian-nb": Case(models=400),
     "privsyn-core:privsyn": Case(models=400),
-    "smartnoise-synth:mwem": Case(models=26),
+    "smartnoise-synth:mwem": Case(models=40),
     "smartnoise-synth:mst": Case(models=100),
-    "smartnoise-synth:aim": Case(models=26),
+    "smartnoise-synth:aim": Case(models=40),
+    "smartnoise-synth:dpgan": Case(models=400),
     "smartnoise-synth:dpctgan": Case(models=100, records=600),
     "smartnoise-synth:patectgan": Case(models=100),
     "smartnoise-synth:pategan": Case(models=100, records=1100),
@@ -86,8 +87,8 @@ CASES = {
     "opendp:fixed": Case(models=40),
     "opendp:mst": Case(models=40),
     "dpmm:priv-bayes": Case(models=26),
-    "dpmm:mst": Case(models=26),
-    "dpmm:aim": Case(models=26),
+    "dpmm:mst": Case(models=40),
+    "dpmm:aim": Case(models=40),
     "ctgan:ctgan": Case(models=26, claim={"epsilon": 1.0, "delta": 1e-5}),
 }
 

@@ -38,6 +38,7 @@ smartnoise_synth = _library(
         "mst": "SmartnoiseMst",
         "aim": "SmartnoiseAim",
         "mwem": "SmartnoiseMwem",
+        "dpgan": "SmartnoiseDpGan",
         "dpctgan": "SmartnoiseDpCtgan",
         "patectgan": "SmartnoisePateCtgan",
         "pategan": "SmartnoisePateGan",

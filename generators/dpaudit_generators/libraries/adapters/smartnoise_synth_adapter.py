@@ -86,6 +86,13 @@ class SmartnoiseGan(SmartnoiseMethod):
         return self.is_public
 
 
+class SmartnoiseDpGan(SmartnoiseGan):
+    """GAN whose discriminator is trained by DP-SGD."""
+
+    name = "dpgan"
+    seedable = False  # opacus 0.14 seeds torch from the operating system
+
+
 class SmartnoiseDpCtgan(SmartnoiseGan):
     """CTGAN whose discriminator is trained by DP-SGD."""
 
