@@ -26,7 +26,7 @@ from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.features import MovedFeature
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.results.document import OPTIONAL, Document
-from dpaudit.results.phrases import claim_and_relation
+from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, claim_and_relation
 from dpaudit.results.verdict import Verdict
 
 
@@ -227,6 +227,8 @@ class ReplayRecord(Document):
         yield Row("fits", f"{self.fits} in {duration(self.seconds)}, {pair}")
         for reason in self.reasons[0 if self.verdict is not Verdict.INCONCLUSIVE else 1 :]:
             yield Row("why", reason)
+        if self.schema_inferred:
+            yield Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}")
 
     @property
     def bound_text(self) -> str:

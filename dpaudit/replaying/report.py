@@ -20,6 +20,7 @@ from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import REPLAY
 from dpaudit.report.svg import INK, tag, text
 from dpaudit.results.odds import but_for, odds
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable, left_out
 from dpaudit.results.verdict import Verdict
@@ -29,6 +30,10 @@ _WIDEST: Final = WIDTH - 2 * MARGIN - 95.0
 _BAR: Final = "#1f4e79"
 _BARS: Final = 8
 """Lines that the figure shows."""
+_INFERRED: Final = (
+    "Bounds and categories were inferred from the table, for both fits alike, so what they reveal "
+    f"is not seen: {PUBLIC_SCHEMA}."
+)
 _LONGEST: Final = int((WIDTH - 2 * MARGIN) / LETTER)
 
 
@@ -120,6 +125,7 @@ def _findings(record: ReplayRecord) -> Iterator[Block]:
             "made from these answers and may reveal less, which an audit measures.",
             "Other records and tables, draws that replay does not follow, and coins taken as "
             "public are not ruled out.",
+            *([_INFERRED] if record.schema_inferred else []),
         ),
     )
 

@@ -48,6 +48,7 @@ from dpaudit.results.leaks import (
     grouped,
     top_leaks,
 )
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.sentences import (
     CONFIDENTIAL,
@@ -578,7 +579,8 @@ def _data(result: AuditRecord) -> Iterable[Block]:
     data, inferred = result.data, result.schema.inferred
     warning = (
         "Warning: the schema was inferred from the table, so bounds and categories are its "
-        "own. This audit cannot detect a leak through them; give a public schema instead."
+        "own. This audit cannot detect a leak through them: "
+        f"{PUBLIC_SCHEMA}."
     )
     yield Block(
         title="Data",

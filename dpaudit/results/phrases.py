@@ -12,6 +12,8 @@ from dpaudit.results.verdict import Power
 CURVE_FACTOR: Final = (
     "A curve factor of t means that the curve holds only with all its epsilons multiplied by t"
 )
+INFERRED: Final = "bounds and categories were inferred from the table itself"
+PUBLIC_SCHEMA: Final = "write a public schema (start from dpaudit schema) and give it with --schema"
 NOTHING_DETECTED: Final = "detects no leak with 80 % power"
 
 

@@ -30,7 +30,13 @@ from dpaudit.results.leaks import (
     feature,
     top_leaks,
 )
-from dpaudit.results.phrases import claim_and_relation, detects_from, relation
+from dpaudit.results.phrases import (
+    INFERRED,
+    PUBLIC_SCHEMA,
+    claim_and_relation,
+    detects_from,
+    relation,
+)
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import FRESH_TRIALS, Verdict
 
@@ -64,7 +70,7 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
             Row("warning", "these shadow models were judged before; the report says where")
         )
     if result.schema.inferred:
-        facts.append(Row("warning", "bounds and categories were inferred from the table itself"))
+        facts.append(Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}"))
     if result.data.units == result.data.rows:
         facts.append(
             Row("warning", f"every {result.claim.unit} has one row, as in an audit of rows")

@@ -37,7 +37,8 @@ def test_summary_of_a_violation(record_of: Make) -> None:
         "checks    null and positive control passed, 1 of 1 checks",
         "failed    1 in, 0 out: RuntimeError: unlucky; tracebacks: workers.log, if `out`",
         "          is given",
-        "warning   bounds and categories were inferred from the table itself",
+        "warning   bounds and categories were inferred from the table itself: write a",
+        "          public schema (start from dpaudit schema) and give it with --schema",
     ]
 
 
