@@ -118,6 +118,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     Raises:
         pytest.UsageError: If the marker was given what no audit takes.
     """
+    __tracebackhide__ = True
     if _is_audit(item) and _asked(item.config, "skip"):
         _skip(item, "by dpaudit_skip")
     _marked(item)
@@ -253,9 +254,13 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         if sized:
             given = size | given
         name = f"{node.nodeid} #{number}"
-        result, cached, unkept = audit_or_recall(
-            generator, data, given, out=folders[-1], memory=_memory(config, node, name), first=first
-        )
+        memory = _memory(config, node, name)
+        try:
+            result, cached, unkept = audit_or_recall(
+                generator, data, given, out=folders[-1], memory=memory, first=first
+            )
+        except InputError as error:  # the caller's mistake: where it was found says nothing
+            raise error.with_traceback(None) from None
         found = _audit_of_test(node.nodeid, number, result)
         found = found._replace(cached=cached, unkept=unkept)
         node.user_properties.append((PROPERTY, json.dumps(found._asdict())))
@@ -281,7 +286,10 @@ def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
 
         if "samplers" not in settings:
             settings["samplers"] = _samplers(pytestconfig)
-        return replay(*given, **settings)
+        try:
+            return replay(*given, **settings)
+        except InputError as error:  # as in `dp_audit`
+            raise error.with_traceback(None) from None
 
     return replayed
 
@@ -364,6 +372,7 @@ def _skip(item: pytest.Item, why: str) -> NoReturn:
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
     """The settings that markers give, those of the nearest first."""
+    __tracebackhide__ = True
     given: dict[str, Any] = {}
     for marker in item.iter_markers("dpaudit"):
         if marker.args:
@@ -377,6 +386,7 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
 
 def _check_names(given: Iterable[str], whose: str) -> None:
     """Refuses what is no setting of an audit."""
+    __tracebackhide__ = True
     from dpaudit.auditing.games import keywords
     from dpaudit.auditing.recall import OF_THE_RUN
     from dpaudit.formatting import did_you_mean
@@ -417,6 +427,7 @@ def _level(config: pytest.Config) -> float:
 
 def _before(config: pytest.Config, key: str) -> Baseline | None:
     """The baseline of an audit, read before any training; None if there is no comparison."""
+    __tracebackhide__ = True
     file = _baseline(config)
     if file is None or config.getoption(UPDATE):
         return None
@@ -429,6 +440,7 @@ def _before(config: pytest.Config, key: str) -> Baseline | None:
 def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
     from dpaudit.model.claim import NoClaim
     from dpaudit.results.phrases import detects_from
+    from dpaudit.results.verdict import Verdict
 
     unclaimed = isinstance(result.claim, NoClaim)
     claimed = None if unclaimed else result.claim.value
@@ -443,7 +455,7 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
         seed=result.seed,
         report=str(result.folder and result.folder / "report.html"),
         detects=""
-        if unclaimed or result.power is None
+        if unclaimed or result.power is None or result.verdict is Verdict.INVALID
         else detects_from(result.power, result.claim),
         settings=_compared(result),
         ranking=_ranking(result),

@@ -202,7 +202,8 @@ def _leak(result: AuditRecord) -> list[Row]:
 def _power(result: AuditRecord) -> list[Row]:
     if result.game.early_end is not None:
         return [Row("models", result.game.early_end)]
-    if result.power is None or isinstance(result.claim, NoClaim):
+    nothing = result.verdict is Verdict.INVALID or isinstance(result.claim, NoClaim)
+    if nothing or result.power is None:
         return []
     return [Row("power", detects_from(result.power, result.claim))]
 

@@ -53,6 +53,11 @@ def test_summary_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
     assert "checks: null control FAILED, positive control passed" in lines
 
 
+def test_an_invalid_audit_detects_nothing(record_of: Make) -> None:
+    assert [one for one in facts(record_of()) if one.startswith("power: ")]
+    assert not [one for one in facts(record_of(verdict="invalid")) if one.startswith("power: ")]
+
+
 def test_the_main_reason_and_each_error_stand_once_where_nothing_was_found(
     record_of: Make,
 ) -> None:
