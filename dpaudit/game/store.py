@@ -353,7 +353,7 @@ def _changes(
         was, now, name = there.get(key), here.get(key), f"{within}{key}"
         if isinstance(was, list) and isinstance(now, list) and _names(was) == _names(now) != []:
             was, now = ({one["name"]: one for one in of} for of in (was, now))
-        if isinstance(was, dict) and isinstance(now, dict) and SALTED not in was:
+        if isinstance(was, dict) and isinstance(now, dict) and SALTED not in {*was, *now}:
             found += _changes(was, now, f"{name} ")
         else:
             found.append((name, was, now))

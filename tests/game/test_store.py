@@ -24,6 +24,7 @@ SPEC = {
     "seed": 0,
     "rows": 10,
     "data": "abc",
+    "schema": {"columns": []},
     "generator": {"source": "5e", "reached": "2b"},
     "attacks": [{"name": "groundhog", "source": "0"}],
 }
@@ -120,6 +121,7 @@ def test_an_acknowledged_trial_is_on_disk_at_once(tmp_path: Path) -> None:
         ({"generator": {"reached": "8d1f", "source": "77"}}, "what they import has changed. Give"),
         ({"attacks": [{"name": "form", "source": "1"}]}, "attacks is groundhog there and form"),
         ({"attacks": [{"name": "groundhog", "source": "1"}]}, "the code of the generator"),
+        ({"schema": Private({"a": 1})}, "audit: the schema differs. Give"),
         ({"more": True}, "more is null there and true here"),
     ],
 )
