@@ -54,7 +54,6 @@ from dpaudit.results.sentences import (
     CONFIDENTIAL,
     ELSEWHERE,
     HEADLINE_GAP,
-    JUDGED_BEFORE,
     PROVES_NOTHING,
     as_clearly,
     claim_and_proof,
@@ -160,15 +159,10 @@ def _result(result: AuditRecord) -> Block:
                 "features are therefore missing below.",
             ),
         )
-    caution: tuple[str, ...] = ()
-    if result.verdict is Verdict.INVALID:
-        caution = (PROVES_NOTHING,)
-    elif withheld(result):
-        caution = (f"{JUDGED_BEFORE}.",)
     noun = _capital(result.claim.quantity.noun)
     return Block(
         title="Result",
-        paragraphs=caution,
+        paragraphs=(PROVES_NOTHING,) if result.verdict is Verdict.INVALID else (),
         picture=Picture.CLAIM,
         caption=_what_to_see(result),
         table=ReportTable(("Quantity", noun, "Meaning"), tuple(_numbers(result)), frozenset({1})),

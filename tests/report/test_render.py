@@ -563,6 +563,7 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
     assert certain in written(passed=True)
     assert certain not in written(passed=False)
     assert "lower bound (exact); proves nothing" in written(passed=False)
+    assert written(passed=False).count("judged before, so its bound proves nothing") == 1
 
 
 @pytest.mark.parametrize(
