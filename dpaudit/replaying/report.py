@@ -67,10 +67,10 @@ def _lead(record: ReplayRecord) -> Iterator[str]:
         yield _odds(record, record.claim)
     yield (
         "Replay fitted the unmodified code with and without one record, with the same noisy "
-        "answers both times: their privacy loss is known exactly."
+        "answers both times: the privacy loss of these answers is known exactly."
     )
-    for reason in record.reasons:
-        yield f"{reason[:1].upper()}{reason[1:]}."
+    for reason in record.unsaid_reasons:
+        yield f"{reason[:1].upper()}{reason[1:]}.".replace("`", "")
     if record.target.startswith("row:"):
         yield CONFIDENTIAL
 
@@ -90,7 +90,7 @@ def _findings(record: ReplayRecord) -> Iterator[Block]:
     if record.parting is not None:
         found = record.parting
         yield Block(
-            title="Where the two fits part",
+            title="Where the two fits diverge",
             paragraphs=(f"{found.place or 'Synthetic rows'}: {found.meaning}.",),
             table=ReportTable(
                 ("Fit", "There"),
@@ -160,24 +160,10 @@ def _numbers(record: ReplayRecord) -> Iterator[tuple[str, str]]:
 
 
 def _next(record: ReplayRecord) -> str:
-    if record.verdict is Verdict.INCONCLUSIVE:
-        return "Repair or allow what the headline names, then replay again."
-    if record.verdict is not Verdict.VIOLATION:
-        return (
-            "Replay other records (--target) and tables. For leaks that replay does not follow, "
-            "audit the generator (dpaudit audit)."
-        )
-    if record.parting is not None:
-        return "Repair the line at which the two fits part, then replay again."
-    rows = (
-        " To prove the leak from synthetic rows alone, use dpaudit audit --after-replay."
-        if record.features
-        else ""
-    )
-    return (
-        "Compare noise scale and distances of the first line of the ledger with what the proof "
-        f"says, repair the code, then replay again.{rows}"
-    )
+    step = f"{record.next_step[:1].upper()}{record.next_step[1:]}."
+    if record.features and record.verdict is Verdict.VIOLATION:
+        return f"{step} To prove the leak from synthetic rows alone: dpaudit audit --after-replay."
+    return step
 
 
 def _ledger_row(line: LedgerLine) -> tuple[str, ...]:
