@@ -186,6 +186,6 @@ def _observed(report: ProbeReport) -> Block:
         folded=True,
         table=ReportTable(
             ("Probe", "Outcome", "Observed"),
-            tuple((one.id, _IN_WORDS[one.status], one.evidence) for one in rest),
+            tuple((one.id, _IN_WORDS[one.status], one.evidence.replace("`", "")) for one in rest),
         ),
     )

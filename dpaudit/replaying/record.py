@@ -250,8 +250,10 @@ class ReplayRecord(Document):
                 "replay other records (--target) and tables; audit what replay does not follow "
                 "(dpaudit audit)"
             )
-        if self.parting is not None:
+        if self.parting is not None and self.parting.place is not None:
             return "repair the line at which the two fits diverge, then replay again"
+        if self.parting is not None:
+            return "find what reaches the synthetic rows without noise, repair it, replay again"
         return (
             "compare noise scale and distances of the first line of the ledger with the proof, "
             "repair the code, then replay again"
