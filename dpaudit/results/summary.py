@@ -219,8 +219,9 @@ def _checks(result: AuditRecord) -> Row:
     if not controls:
         words.append("controls not run")
     if result.checks:
-        right = sum(of.passed for of in result.checks)
-        words.append(f"{right} of {len(result.checks)} checks")
+        wrong = [of.name for of in result.checks if not of.passed]
+        named = f" ({', '.join(wrong)} failed)" if wrong else ""
+        words.append(f"{len(result.checks) - len(wrong)} of {len(result.checks)} checks{named}")
     return Row("checks", ", ".join([*words, *_probes(result)]))
 
 

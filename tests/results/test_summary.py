@@ -53,6 +53,12 @@ def test_summary_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
     assert "checks: null control FAILED, positive control passed" in lines
 
 
+def test_a_check_that_failed_is_named(record_of: Make) -> None:
+    check = {"name": "different seeds", "passed": False, "detail": "", "consequence": "noted"}
+    said = "null and positive control passed, 0 of 1 checks (different seeds failed)"
+    assert f"checks: {said}" in facts(record_of(checks=[check]))
+
+
 def test_an_invalid_audit_detects_nothing(record_of: Make) -> None:
     assert [one for one in facts(record_of()) if one.startswith("power: ")]
     assert not [one for one in facts(record_of(verdict="invalid")) if one.startswith("power: ")]
