@@ -10,6 +10,7 @@ from dpaudit.formatting import (
     Row,
     counted,
     headed,
+    listed,
     printable,
     rounded,
     rounded_down,
@@ -146,7 +147,7 @@ def _bound(result: AuditRecord) -> list[Row]:
     entry = result.decided_by
     if entry is None or result.verdict is Verdict.INVALID:
         return []
-    text = f"{rounded_down(result.proved)} ({entry.label})"
+    text = f"{sentences.claim_and_proof(result.claim, result.proved).proved} ({entry.label})"
     at_limit, compared = sentences.reaches_limit(result), result.clopper_pearson
     if at_limit:
         text += f", all that {_size(result)} can prove"
@@ -220,7 +221,7 @@ def _checks(result: AuditRecord) -> Row:
         words.append("controls not run")
     if result.checks:
         wrong = [of.name for of in result.checks if not of.passed]
-        named = f" ({', '.join(wrong)} failed)" if wrong else ""
+        named = f" (failed: {listed(wrong, separator='; ')})" if wrong else ""
         words.append(f"{len(result.checks) - len(wrong)} of {len(result.checks)} checks{named}")
     return Row("checks", ", ".join([*words, *_probes(result)]))
 

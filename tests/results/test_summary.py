@@ -53,9 +53,14 @@ def test_summary_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
     assert "checks: null control FAILED, positive control passed" in lines
 
 
+def test_a_bound_just_above_the_claim_reads_as_in_the_headline(record_of: Make) -> None:
+    close = record_of(proved=1.0074, claim={"epsilon": 1.0})
+    assert [line for line in facts(close) if line.startswith("bound: 1.007 (")]
+
+
 def test_a_check_that_failed_is_named(record_of: Make) -> None:
     check = {"name": "different seeds", "passed": False, "detail": "", "consequence": "noted"}
-    said = "null and positive control passed, 0 of 1 checks (different seeds failed)"
+    said = "null and positive control passed, 0 of 1 checks (failed: different seeds)"
     assert f"checks: {said}" in facts(record_of(checks=[check]))
 
 
