@@ -45,7 +45,7 @@ SCALES: Final = {"smoke": 52, "ci": 100, "full": 400}
 PROPERTY: Final = "dpaudit"
 """Test property that holds an audit as JSON: for JUnit XML, and on its way from xdist's workers."""
 REPLAYED: Final = "dpaudit-replay"
-"""Test property of a replay before an audit: its verdict in a line."""
+"""Test property of a replay, alone or before an audit: its verdict in a line."""
 REPLAYED_SCALES: Final = ("ci", "full")
 """At these scales a replay precedes an audit of Python code without a number of models."""
 REPLAY_SHARE: Final = 5.0
@@ -54,7 +54,7 @@ ORDER: Final = ("violation", "invalid", "inconclusive", "measured", "consistent"
 """Verdicts in the order in which a summary lists them."""
 SKIPPED: Final = "dpaudit-skipped"
 """Test property of an audit that was skipped: why, and how to run it."""
-_SKIP = "skip tests that audit privacy (the fixture dp_audit or the marker dpaudit)"
+_SKIP = "skip tests that audit privacy (a fixture dp_audit or dp_replay, or the marker dpaudit)"
 _ONLY = "run only tests that audit privacy"
 _SLOW = "run audits marked slow outside continuous integration (where CI is not set), too"
 _SCALE = "shadow models of audits that name no number: smoke 52, ci 100 (the default), full 400"
@@ -170,7 +170,8 @@ def _markdown(
     by_severity = sorted(audits, key=lambda audit: ORDER.index(audit.verdict))
     rows = [
         f"| **{audit.verdict}** | {_cell(audit.key)} | {_number(audit.claimed, 'none')} | "
-        f"{_number(audit.proved, 'nothing', rounded_down)} | {_cell(audit.detects)} |\n"
+        f"{_number(audit.proved, 'nothing', rounded_down)} | "
+        f"{_cell(audit.detects.removeprefix('detects '))} |\n"
         for audit in by_severity
     ]
     others = [f"- Replay of {_cell(test)}: {_cell(said)}\n" for test, said in replays]
@@ -273,7 +274,7 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 
 
 @pytest.fixture
-def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
+def dp_replay(request: pytest.FixtureRequest) -> Callable[..., ReplayRecord]:
     """Replays a generator in a test: `dpaudit.replay`; its record has `assert_no_violation()`.
 
     About 28 fits of unmodified code detect leaks that an audit of that size cannot. If the call
@@ -285,11 +286,13 @@ def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
         from dpaudit.replaying.run import replay
 
         if "samplers" not in settings:
-            settings["samplers"] = _samplers(pytestconfig)
+            settings["samplers"] = _samplers(request.config)
         try:
-            return replay(*given, **settings)
+            record = replay(*given, **settings)
         except InputError as error:  # as in `dp_audit`
             raise error.with_traceback(None) from None
+        request.node.user_properties.append((REPLAYED, record.headline))
+        return record
 
     return replayed
 
@@ -347,7 +350,7 @@ def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | Non
 
 def _is_audit(item: pytest.Item) -> bool:
     marked = item.get_closest_marker("dpaudit") is not None
-    return marked or "dp_audit" in getattr(item, "fixturenames", ())
+    return marked or not {"dp_audit", "dp_replay"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _is_slow(item: pytest.Item) -> bool:

@@ -295,6 +295,12 @@ def test_no_generator(dp_audit):
 """
 
 
+def test_a_replay_is_a_privacy_audit(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_one(dp_replay):\n    assert 0\n\ndef test_other():\n    pass\n")
+    pytester.runpytest_inprocess("--dpaudit-skip").assert_outcomes(skipped=1, passed=1)
+    pytester.runpytest_inprocess("--dpaudit-only").assert_outcomes(failed=1, deselected=1)
+
+
 def test_a_mistake_is_shown_where_it_was_made(pytester: pytest.Pytester) -> None:
     """Not where dpaudit noticed it, in thirty lines of its own code."""
     pytester.makepyfile(f"import dpaudit.errors\n{MISTAKES}")
@@ -643,7 +649,9 @@ def test_without(dp_replay):
         dpaudit="[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplace'\nscale = 'width'\n",
     )
     words = ("-p", "no:cacheprovider", "-n0")
-    pytester.runpytest_inprocess(*words).assert_outcomes(passed=2)
+    heard = pytester.runpytest_inprocess(*words)
+    heard.assert_outcomes(passed=2)
+    heard.stdout.fnmatch_lines(["REPLAY of *::test_heard: CONSISTENT *"])
     file.write_text("[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplac'\nscale = 'width'\n")
     failed = pytester.runpytest_inprocess(*words, "-k", "heard")
     failed.stdout.fnmatch_lines(["*dpaudit.toml: samplers.0.law: 'laplac' is not one of*"])
