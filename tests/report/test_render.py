@@ -357,6 +357,10 @@ def test_the_figure_stands_before_every_section(record_of: Make) -> None:
     assert len(linked) == rest.count("<h2>")
 
 
+def test_no_line_of_the_heading_begins_with_a_percent_sign(record_of: Make) -> None:
+    assert "(95&nbsp;% confidence)</span></h1>" in render_html(record_of())
+
+
 def test_a_short_page_has_no_list_of_contents(never_run: AuditRecord) -> None:
     short = audit_page(never_run)._replace(details=())
     assert "<nav" not in page_html(short)
