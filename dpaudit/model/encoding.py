@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.column import MISSING, Column, Kind, as_numbers
+from dpaudit.model.column import MISSING, Column, Kind, as_numbers, plain_numbers
 from dpaudit.model.schema import Schema, canonical_table
 
 
@@ -180,9 +180,11 @@ def values_of_table(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float6
         SchemaError: If a numeric column holds something that is not a number.
     """
     values = np.empty((len(data), len(schema.columns)), dtype=np.float64)
-    for numbers, column in zip(values.T, schema.columns, strict=True):
-        found = data[column.name]
-        numbers[:] = as_numbers(found) if column.kind.numeric else column.codes(found)
+    numeric = [column.name for column in schema.columns if column.kind.numeric]
+    plain = plain_numbers(data, numeric)
+    numbers = iter([as_numbers(data[name]) for name in numeric] if plain is None else plain.T)
+    for own, column in zip(values.T, schema.columns, strict=True):
+        own[:] = next(numbers) if column.kind.numeric else column.codes(data[column.name])
     return values
 
 
