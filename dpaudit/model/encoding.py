@@ -106,17 +106,21 @@ def encode_values(values: npt.NDArray[np.float64], schema: Schema) -> npt.NDArra
     Returns:
         Encoded rows [..., width].
     """
+    blocks = layout(schema)
     matrix = np.zeros((*values.shape[:-1], width(schema)), dtype=np.float64)
-    for position, (column, value, indicator) in enumerate(layout(schema)):
-        found = values[..., position]
-        if column.kind.numeric:
-            lower, upper = column.bounds
-            numbers = (found - lower) / (upper - lower)
-            missing = np.isnan(numbers)
-            matrix[..., value.start] = np.where(missing, 0.5, numbers)
-            if indicator is not None:
-                matrix[..., indicator] = missing
-        else:
+    numeric = [n for n, block in enumerate(blocks) if block.column.kind.numeric]
+    bounds = np.array([blocks[n].column.bounds for n in numeric], dtype=np.float64)
+    lower, upper = bounds.reshape(-1, 2).T
+    numbers = (values[..., numeric] - lower) / (upper - lower)
+    missing = np.isnan(numbers)
+    matrix[..., [blocks[n].value.start for n in numeric]] = np.where(missing, 0.5, numbers)
+    for own, position in enumerate(numeric):
+        indicator = blocks[position].indicator
+        if indicator is not None:
+            matrix[..., indicator] = missing[..., own]
+    for position, (column, value, _) in enumerate(blocks):
+        if not column.kind.numeric:
+            found = values[..., position]
             places = value.stop - value.start
             codes = np.where(found == MISSING, places - 1, found)  # the block's last position
             matrix[..., value] = codes[..., None] == np.arange(places)
