@@ -26,7 +26,7 @@ MOST_SECONDS: Final = 60.0
 """No model is trained for this once so many seconds have passed."""
 
 
-class Compared(NamedTuple):
+class EqualTables(NamedTuple):
     """That both worlds gave the same tables; the fields of `dpaudit.results.record.SameTables`."""
 
     seeds: int
@@ -35,7 +35,7 @@ class Compared(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class TableComparison:
     """The input of a worker that compares the tables of both worlds; calling it does.
 
     Attributes:
@@ -54,7 +54,7 @@ class Comparison:
     target: int | None
     seeds: int
 
-    def __call__(self) -> Compared | None:
+    def __call__(self) -> EqualTables | None:
         """Compares them."""
         start = perf_counter()
 
@@ -77,17 +77,17 @@ class Comparison:
         try:
             return self._another(lambda rows: seen(self._lacking(rows)) != usual)
         except TrialError:
-            return Compared(seeds=self.seeds)
+            return EqualTables(seeds=self.seeds)
 
-    def _another(self, changes: Callable[[Sequence[int]], bool]) -> Compared:
+    def _another(self, changes: Callable[[Sequence[int]], bool]) -> EqualTables:
         """Searches for a record that changes the table."""
         rows = self._candidates()
         if not rows or not changes(rows):
-            return Compared(seeds=self.seeds, compared=len(rows))
+            return EqualTables(seeds=self.seeds, compared=len(rows))
         while len(rows) > 1:
             first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
             rows = first if changes(first) else second
-        return Compared(seeds=self.seeds, other=rows[0] if changes(rows) else None)
+        return EqualTables(seeds=self.seeds, other=rows[0] if changes(rows) else None)
 
     def _candidates(self) -> list[int]:
         """Positions of the records that may be proposed, the most exposed first."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from dpaudit.auditing.two_worlds.comparison import MOST_SECONDS, Comparison
+from dpaudit.auditing.two_worlds.comparison import MOST_SECONDS, TableComparison
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.files import parse_json, write_whole
 from dpaudit.game.errand import run_errand
@@ -89,9 +89,9 @@ def _read(text: str) -> SameTables | None:
     return found
 
 
-def _comparison(audit: TwoWorldSpec, payload: Payload) -> Comparison:
+def _comparison(audit: TwoWorldSpec, payload: Payload) -> TableComparison:
     added = audit.game.missing[World.IN]
-    return Comparison(
+    return TableComparison(
         payload=payload,
         worlds=tuple(audit.game.table(world, 0) for world in World),
         replacement=audit.game.data.iloc[list(added)] if added else None,
