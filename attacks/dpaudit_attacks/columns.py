@@ -68,7 +68,8 @@ def in_fixed_order(values: FloatArray) -> FloatArray:
     cells = np.ascontiguousarray(values.swapaxes(1, 2)) + 0.0  # one zero
     cells[np.isnan(cells)] = np.nan  # one NaN
     order = cell_codes(cells.view(np.uint64)).sum(axis=1).argsort(axis=1)
-    return np.take_along_axis(values, order[..., None], axis=1)
+    found: FloatArray = values[np.arange(len(values))[:, None], order]  # by whole rows: faster
+    return found
 
 
 @dataclass(frozen=True, eq=False)

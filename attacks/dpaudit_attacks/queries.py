@@ -169,14 +169,15 @@ class AbsoluteQueries(ClassifierAttack):
         return in_blocks(features, values, cells=values.shape[1] * len(columns))
 
 
-def alike_in(game: GameView, bins: int) -> list[Callable[[FloatArray], BoolArray]]:
+@lru_cache(maxsize=8)
+def alike_in(game: GameView, bins: int) -> tuple[Callable[[FloatArray], BoolArray], ...]:
     """Where values [M, n, d] equal those of each row of the target, as `TargetQueries` means it.
 
     Args:
         game: The game, for its target and schema.
         bins: Equal bins over a numeric column's bounds.
     """
-    return [_alike_to(target, game.schema, bins) for target in game.target_values]
+    return tuple(_alike_to(target, game.schema, bins) for target in game.target_values)
 
 
 def _alike_to(target: FloatArray, schema: Schema, bins: int) -> Callable[[FloatArray], BoolArray]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.column import MISSING, Column, Kind, as_numbers
+from dpaudit.model.column import MISSING, Column, Kind, as_numbers, plain_numbers
 from dpaudit.model.schema import Schema, canonical_table
 
 
@@ -106,17 +106,21 @@ def encode_values(values: npt.NDArray[np.float64], schema: Schema) -> npt.NDArra
     Returns:
         Encoded rows [..., width].
     """
+    blocks = layout(schema)
     matrix = np.zeros((*values.shape[:-1], width(schema)), dtype=np.float64)
-    for position, (column, value, indicator) in enumerate(layout(schema)):
-        found = values[..., position]
-        if column.kind.numeric:
-            lower, upper = column.bounds
-            numbers = (found - lower) / (upper - lower)
-            missing = np.isnan(numbers)
-            matrix[..., value.start] = np.where(missing, 0.5, numbers)
-            if indicator is not None:
-                matrix[..., indicator] = missing
-        else:
+    numeric = [n for n, block in enumerate(blocks) if block.column.kind.numeric]
+    bounds = np.array([blocks[n].column.bounds for n in numeric], dtype=np.float64)
+    lower, upper = bounds.reshape(-1, 2).T
+    numbers = (values[..., numeric] - lower) / (upper - lower)
+    missing = np.isnan(numbers)
+    matrix[..., [blocks[n].value.start for n in numeric]] = np.where(missing, 0.5, numbers)
+    for own, position in enumerate(numeric):
+        indicator = blocks[position].indicator
+        if indicator is not None:
+            matrix[..., indicator] = missing[..., own]
+    for position, (column, value, _) in enumerate(blocks):
+        if not column.kind.numeric:
+            found = values[..., position]
             places = value.stop - value.start
             codes = np.where(found == MISSING, places - 1, found)  # the block's last position
             matrix[..., value] = codes[..., None] == np.arange(places)
@@ -180,9 +184,11 @@ def values_of_table(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float6
         SchemaError: If a numeric column holds something that is not a number.
     """
     values = np.empty((len(data), len(schema.columns)), dtype=np.float64)
-    for numbers, column in zip(values.T, schema.columns, strict=True):
-        found = data[column.name]
-        numbers[:] = as_numbers(found) if column.kind.numeric else column.codes(found)
+    numeric = [column.name for column in schema.columns if column.kind.numeric]
+    plain = plain_numbers(data, numeric)
+    numbers = iter([as_numbers(data[name]) for name in numeric] if plain is None else plain.T)
+    for own, column in zip(values.T, schema.columns, strict=True):
+        own[:] = next(numbers) if column.kind.numeric else column.codes(data[column.name])
     return values
 
 

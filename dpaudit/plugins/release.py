@@ -157,7 +157,7 @@ def _column(values: pd.Series[Any], plain: Any, table: pd.DataFrame, column: Col
 
 def _texts(cells: list[Any], plain: list[Any], named: set[Any]) -> list[float]:
     """Facts about cells that are objects: of those that are no canonical values, or not named."""
-    if set(map(type, cells)) == {str} and named.issuperset(cells):
+    if named.issuperset(plain) and list(map(type, cells)) == list(map(type, plain)):
         return [0.0] * 7
     strange = [bool(named) and not _is_nan(other) and other not in named for other in plain]
     differing = [

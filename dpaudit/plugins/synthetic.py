@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
 from dpaudit.formatting import counted
-from dpaudit.model.column import MISSING, Column, as_numbers, is_plain
+from dpaudit.model.column import MISSING, Column, as_numbers, plain_numbers
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema, canonical_table
 from dpaudit.model.unit import Unit
@@ -45,8 +45,13 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
         raise TrialError(_wrong_columns(table, schema)) from DataError("; ".join(problems))
     if len(table) != n_rows:
         raise RowCountError(len(table), n_rows)
-    # The same as `schema.canonical`, with each column taken out and read once.
-    return canonical_table({c.name: _accepted(c, table[c.name]) for c in schema.columns})
+    # The same as `schema.canonical`, with each column read once.
+    numeric = [column.name for column in schema.columns if column.kind.numeric]
+    plain = plain_numbers(table, numeric)
+    numbers = {} if plain is None else dict(zip(numeric, plain.T, strict=True))
+    return canonical_table(
+        {c.name: _accepted(c, table, numbers.get(c.name)) for c in schema.columns}
+    )
 
 
 def units_together(released: Any, schema: Schema) -> Any:
@@ -117,11 +122,11 @@ def _accepted_tables(tables: object, schema: LinkedTables, n_rows: int) -> dict[
     return found
 
 
-def _accepted(column: Column, values: pd.Series[Any]) -> npt.NDArray[Any]:
-    """One column's values [n] in canonical form."""
-    numbers = None
-    if column.kind.numeric and is_plain(values):
-        numbers = as_numbers(values)
+def _accepted(column: Column, table: pd.DataFrame, numbers: FloatArray | None) -> npt.NDArray[Any]:
+    """One column's values [n] in canonical form; `numbers` are the same, if they are plain."""
+    if numbers is not None and np.isfinite(numbers).all():
+        return column.canonical_numbers(numbers)
+    values = table[column.name]
     absent = np.isnan(numbers) if numbers is not None else values.isna()
     if not column.missing and absent.any():
         raise TrialError(_missing(column.name))

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.two_worlds import same_tables
+from dpaudit.auditing.two_worlds import comparison, same_tables
 from dpaudit.auditing.two_worlds.same_tables import (
     SAME_TABLES_FILE,
     _comparison,
@@ -160,7 +160,8 @@ def compared(
     generator: object, table: pd.DataFrame, folder: Path, **settings: Any
 ) -> SameTables | None:
     spec = spec_of(generator, table, **settings)
-    return _comparison(spec, payload_of(spec, folder))()
+    found = _comparison(spec, payload_of(spec, folder))()
+    return None if found is None else SameTables(**found._asdict())
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -237,7 +238,7 @@ def test_few_models_are_trained(tmp_path: Path, models: int, seeds: int, most: i
 def test_where_time_is_short_nothing_is_said(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(same_tables, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(comparison, "MOST_SECONDS", -1.0)
     assert compared(reads_highest_income, table, tmp_path) is None
 
 

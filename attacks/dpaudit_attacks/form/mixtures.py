@@ -30,6 +30,8 @@ _CODES: Final = 2**18
 """Number of codes of pairs; only pairs with a code that fits are compared in all columns."""
 _STEPS: Final[IntArray] = np.array([1, 40_503])
 """What a unit of each column adds to a code: the second is odd and large, so that codes spread."""
+_ROUNDED: Final[IntArray] = np.array(list(product((-1, 0, 1), repeat=2))) @ _STEPS[:, None]
+"""What the code of twice a mean may be off by [9, 1], if the mean was rounded."""
 _FARTHEST: Final = 2.0**40
 """In units; codes of numbers farther out than this would overflow."""
 SLACK: Final = 1e-9
@@ -129,8 +131,7 @@ def _halfway(rows: FloatArray, ends: FloatArray, grid: Grid) -> int:
     """How many rows [n, columns] are at the mean of two of the records [m, columns]."""
     middles, codes = _codes(rows, grid), _codes(ends, grid)
     owner = np.full(_CODES, -1, dtype=np.int16)
-    for shift in product((-1, 0, 1), repeat=2):  # the mean was rounded
-        owner[(2 * middles + np.dot(shift, _STEPS)) & (_CODES - 1)] = np.arange(len(rows))
+    owner[(2 * middles + _ROUNDED) & (_CODES - 1)] = np.arange(len(rows))
     hits: list[IntArray] = []
     for start in range(0, len(ends), _AT_ONCE):
         sums = np.add.outer(codes[start : start + _AT_ONCE], codes[start:]) & (_CODES - 1)

@@ -13,24 +13,14 @@ of their own, so their random streams are independent of the audit's, and none o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Final
 
-import numpy as np
-import pandas as pd
-
+from dpaudit.auditing.two_worlds.comparison import MOST_SECONDS, TableComparison
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.auditing.two_worlds.target_search.spec import candidates_of
-from dpaudit.errors import TargetError, TrialError
 from dpaudit.files import parse_json, write_whole
 from dpaudit.game.errand import run_errand
 from dpaudit.game.store import PRIVATE_FILE, RunFolder
-from dpaudit.game.training import run_trial
-from dpaudit.game.trial import Payload, Role, Trial
-from dpaudit.game.worlds import OneTable, without
-from dpaudit.model.tables import Table
+from dpaudit.game.trial import Payload
 from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results.document import from_document, to_document
 from dpaudit.results.record import SameTables
@@ -42,8 +32,6 @@ MODELS_PER_SEED: Final = 100
 FEWEST_SEEDS: Final = 2
 FEWEST_MODELS: Final = 100
 """Smallest audit that is looked at: of a smaller one two models are over 2 %."""
-MOST_SECONDS: Final = 60.0
-"""No model is trained for this once so many seconds have passed."""
 STOPPED_AFTER: Final = 3 * MOST_SECONDS
 """Hard time limit, in seconds."""
 
@@ -80,7 +68,8 @@ def compare_tables(
     try:
         return _read(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError, AttributeError):
-        found = run_errand(_comparison(audit, payload), store, jobs=jobs, seconds=STOPPED_AFTER)
+        seen = run_errand(_comparison(audit, payload), store, jobs=jobs, seconds=STOPPED_AFTER)
+    found = None if seen is None else SameTables(**seen._asdict())
     text = json.dumps(None if found is None else to_document(found)) + "\n"
     write_whole(file, text, mode=PRIVATE_FILE)
     return found
@@ -100,9 +89,9 @@ def _read(text: str) -> SameTables | None:
     return found
 
 
-def _comparison(audit: TwoWorldSpec, payload: Payload) -> _Comparison:
+def _comparison(audit: TwoWorldSpec, payload: Payload) -> TableComparison:
     added = audit.game.missing[World.IN]
-    return _Comparison(
+    return TableComparison(
         payload=payload,
         worlds=tuple(audit.game.table(world, 0) for world in World),
         replacement=audit.game.data.iloc[list(added)] if added else None,
@@ -110,86 +99,3 @@ def _comparison(audit: TwoWorldSpec, payload: Payload) -> _Comparison:
         target=audit.target.row,
         seeds=max(FEWEST_SEEDS, audit.settings.game.shadow_models // MODELS_PER_SEED),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Comparison:
-    """The input of a worker that compares the tables of both worlds; calling it does.
-
-    Attributes:
-        payload: What trials are run from.
-        worlds: The tables of world "in" and of world "out".
-        replacement: The record (one canonical row) that stands in for another; None to leave out.
-        table: The table whose other records may be proposed; None to propose none.
-        target: Position of the target in it, if it is there.
-        seeds: Most seeds that both worlds are trained with.
-    """
-
-    payload: Payload
-    worlds: tuple[pd.DataFrame, ...]
-    replacement: pd.DataFrame | None
-    table: Table | None
-    target: int | None
-    seeds: int
-
-    def __call__(self) -> SameTables | None:
-        """Compares them."""
-        start = perf_counter()
-
-        def seen(data: pd.DataFrame, number: int = 0) -> bytes:
-            if perf_counter() - start > MOST_SECONDS:
-                raise TrialError("there is no time for another model")
-            return self._seen(data, number)
-
-        inside, outside = self.worlds
-        try:
-            usual = seen(inside)
-            if seen(outside) != usual:
-                return None
-            if any(seen(inside, n) != seen(outside, n) for n in range(1, self.seeds)):
-                return None
-            if seen(inside) != usual:
-                return None  # the seed does not decide the table: the worlds agreed by chance
-        except TrialError:
-            return None
-        try:
-            return self._another(lambda rows: seen(self._lacking(rows)) != usual)
-        except TrialError:
-            return SameTables(seeds=self.seeds)
-
-    def _another(self, changes: Callable[[Sequence[int]], bool]) -> SameTables:
-        """Searches for a record that changes the table."""
-        rows = self._candidates()
-        if not rows or not changes(rows):
-            return SameTables(seeds=self.seeds, compared=len(rows))
-        while len(rows) > 1:
-            first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-            rows = first if changes(first) else second
-        return SameTables(seeds=self.seeds, other=rows[0] if changes(rows) else None)
-
-    def _candidates(self) -> list[int]:
-        """Positions of the records that may be proposed, the most exposed first."""
-        try:
-            rows = () if self.table is None else candidates_of(self.table)
-        except TargetError:  # the table has too few records without a copy
-            rows = ()
-        return [row for row in rows if row != self.target]
-
-    def _lacking(self, rows: Sequence[int]) -> pd.DataFrame:
-        """The table of world "in" without some records, or with the replacement in their place."""
-        inside = self.worlds[0]
-        if self.replacement is None:
-            return without(inside, rows)
-        places = np.arange(len(inside))
-        places[list(rows)] = len(inside)
-        both = pd.concat([inside, self.replacement])
-        return self.payload.game.view.schema.canonical(both.iloc[places])
-
-    def _seen(self, data: pd.DataFrame, number: int) -> bytes:
-        """All that attacks see of a model that is trained on a table: its rows and its features."""
-        game = OneTable(view=self.payload.game.view, data=data)
-        trial = Trial(Role.TARGET_SELECTION, World.IN, number)
-        outcome = run_trial(replace(self.payload, game=game), trial)
-        if outcome.table is None or outcome.features is None:
-            raise TrialError(outcome.error)
-        return outcome.table + outcome.features.tobytes()

@@ -17,8 +17,9 @@ import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords, run_audit
 from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.settings import DEFAULT_ATTACKS
+from dpaudit.auditing.two_worlds.target_search.candidates import candidates_of
 from dpaudit.auditing.two_worlds.target_search.search import find_target, separations
-from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec, candidates_of
+from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError

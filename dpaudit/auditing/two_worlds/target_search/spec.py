@@ -11,19 +11,14 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
-from dpaudit.errors import RegistryError, SettingsError, TargetError
-from dpaudit.game.target import exposing_first
+from dpaudit.auditing.two_worlds.target_search.candidates import candidates_of
+from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.game.worlds import SelectionGame, halves
 from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.named import NamedAttack, named_generator
 from dpaudit.plugins.protocols import GameView
 from dpaudit.results.record import Selection
-
-MOST_CANDIDATES = 64
-"""As in the published audits of PATE-GAN."""
-LARGEST_SHARE = 1 / 4
-"""Largest share of the table; a model is trained without half of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,25 +95,6 @@ class TargetSearchSpec(AuditSpec):
         settings = self.settings.with_game(target=f"row:{row}")
         audit = build_two_worlds(self.given, self.table, settings)
         return replace(audit, selection=self.first.selection)
-
-
-def candidates_of(table: Table) -> tuple[int, ...]:
-    """The records that a search compares: exposed ones, then far ones, none with a copy.
-
-    Returns:
-        Their positions, the most exposed first: 64, or a quarter of the table's rows.
-
-    Raises:
-        TargetError: If there are fewer than two.
-    """
-    order = exposing_first(table.data, table.schema)
-    rows = order[: min(MOST_CANDIDATES, int(LARGEST_SHARE * len(table.data)))]
-    if len(rows) < 2:
-        raise TargetError(
-            f'`target="{VULNERABLE}"` compares records without an identical copy, at most a '
-            f'quarter of the table, and finds {len(rows)}: name the target with `target="row:N"`'
-        )
-    return tuple(int(row) for row in rows)
 
 
 def build_target_search(
