@@ -38,6 +38,7 @@ COUNTED: Final = {
     "diffprivlib:histogram": 10,
     "diffprivlib:histogramdd": 3,
     "diffprivlib:gaussian-nb": 10,
+    "diffprivlib:linear-regression": 10,
     "privsyn-core:privsyn": 10,
     "synthpriv:dp-copula": 10,
     "synthpriv:dp-gan": 3,

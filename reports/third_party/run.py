@@ -65,6 +65,7 @@ CASES = {
     "diffprivlib:histogram": Case(models=400),
     "diffprivlib:histogramdd": Case(models=400),
     "diffprivlib:gaussian-nb": Case(models=400),
+    "diffprivlib:linear-regression": Case(models=400),
     "privsyn-core:privsyn": Case(models=400),
     "smartnoise-synth:mwem": Case(models=40),
     "smartnoise-synth:mst": Case(models=100),
@@ -87,7 +88,7 @@ CASES = {
     "opendp:fixed": Case(models=40),
     "opendp:mst": Case(models=40),
     "dpmm:priv-bayes": Case(models=26),
-    "dpmm:mst": Case(models=40),
+    "dpmm:mst": Case(models=26),
     "dpmm:aim": Case(models=40),
     "ctgan:ctgan": Case(models=26, claim={"epsilon": 1.0, "delta": 1e-5}),
 }

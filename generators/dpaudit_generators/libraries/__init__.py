@@ -52,8 +52,13 @@ dpmm = _library(
 ctgan = _library("ctgan", "ctgan 0.12.1 of SDV: not differentially private", {"ctgan": "SdvCtgan"})
 diffprivlib = _library(
     "diffprivlib",
-    "diffprivlib 0.6.6 of IBM: generators made of its histograms and naive Bayes",
-    {"histogram": "Histogram", "histogramdd": "HistogramDd", "gaussian-nb": "NaiveBayes"},
+    "diffprivlib 0.6.6 of IBM: generators made of its histograms and models",
+    {
+        "histogram": "Histogram",
+        "histogramdd": "HistogramDd",
+        "gaussian-nb": "NaiveBayes",
+        "linear-regression": "LinearRegression",
+    },
 )
 opacus = _library(
     "opacus",

@@ -1,4 +1,4 @@
-"""diffprivlib 0.6.6 for the reference worker: generators made of its histograms and naive Bayes.
+"""diffprivlib 0.6.6 for the reference worker: generators made of its histograms and models.
 
 The library has no synthesizer: records are drawn here from what it releases. Categories are their
 places in the schema. `defaults="library"` leaves ranges, bounds and classes to the library, which
@@ -108,6 +108,42 @@ class NaiveBayes(Released):
         inputs = [name for name in self.names if name != self.label]
         found = pd.DataFrame(drawn, columns=inputs).assign(**{self.label: model.classes_[of]})
         return self.cells.records(found)
+
+
+class LinearRegression(Released):
+    """Linear regression of the last column of numbers on all others, which are drawn evenly.
+
+    The means that it subtracts take the number of records for public, so a record is replaced.
+    """
+
+    neighbours = "replace-one"
+
+    def __init__(self, *, schema, **common):
+        super().__init__(schema=schema, **common)
+        numbers = [name for name in self.names if name not in self.cells.categories]
+        if not numbers or len(self.names) < 2:
+            raise ValueError("linear regression needs a column of numbers and another column")
+        self.label = numbers[-1]
+        self.inputs = [name for name in self.names if name != self.label]
+        self.ends = dict(zip(self.names, self.ranges, strict=True))
+
+    def fit(self, data, *, seed):
+        """Fits it."""
+        table = self.cells.numbers(data)
+        bounds = tuple(np.transpose([self.ends[name] for name in self.inputs]))
+        public = {"bounds_X": bounds, "bounds_y": self.ends[self.label], "random_state": seed}
+        given = public if self.is_public else {}
+        self.model = models.LinearRegression(epsilon=self.epsilon, **given)
+        self.model.fit(table[self.inputs].to_numpy(), table[self.label].to_numpy())
+        return self
+
+    def sample(self, n, *, seed):
+        """Inputs anywhere between their public bounds, and what the model predicts of them."""
+        rng = np.random.default_rng(seed)
+        lower, upper = np.transpose([self.ends[name] for name in self.inputs])
+        inputs = rng.uniform(lower, upper, size=(n, len(self.inputs)))
+        found = pd.DataFrame(inputs, columns=self.inputs)
+        return self.cells.records(found.assign(**{self.label: self.model.predict(inputs)}))
 
 
 def places(counts, n, rng):
