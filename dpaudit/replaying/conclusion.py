@@ -12,13 +12,10 @@ from dpaudit.formatting import percent
 from dpaudit.game.target import Target
 from dpaudit.plugins.samplers import text_of
 from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, shared
-from dpaudit.replaying.guarantee import (
-    EXACT,
-    replay_guarantee,
-)
+from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, ReplayGuarantee, replay_guarantee
 from dpaudit.replaying.judge import detectable
 from dpaudit.replaying.laws import FloatArray
-from dpaudit.replaying.ledger import Computed, computed, ledger
+from dpaudit.replaying.ledger import CHOICE, Computed, computed, ledger
 from dpaudit.replaying.lockstep import (
     same,
 )
@@ -63,8 +60,12 @@ def decide(
     found.verdict, found.reasons = _verdict(
         found, counted, above=above, parted=parted, public_coins=public_coins
     )
-    cost = _cost_above(setting, found) if found.verdict is Verdict.CONSISTENT else None
-    if cost is not None:
+    if found.verdict is not Verdict.CONSISTENT:
+        return
+    cost = _cost_above(setting, found)
+    if cost is None:
+        found.reasons += tuple(outcomes_above(found, replay_guarantee(setting.spec.claim)))
+    else:
         ratios = shifts_across(found.pilot, used=found.used)
         found.verdict = Verdict.INCONCLUSIVE
         found.reasons = (
@@ -78,6 +79,25 @@ def decide(
             + ("" if found.doubts else ": ask for more replays (--replays)"),
             *found.reasons[1:],
         )
+
+
+def outcomes_above(found: ReplayFindings, claim: ReplayGuarantee) -> Iterator[str]:
+    """Choices of which outcomes that were not drawn would cost more than a claim without delta.
+
+    Args:
+        found: What is known, with the pilot.
+        claim: The claim.
+    """
+    if not isinstance(claim, EpsilonReplays) or claim.delta > 0:  # delta may cover rare outcomes
+        return
+    limit = _ROUNDED * claim.claimed
+    for line in ledger(found.pilot, losses(found.pilot, used=found.used)):
+        if line.law == CHOICE and (line.epsilon is None or line.epsilon > limit):
+            cost = "without limit" if line.epsilon is None else f"{line.epsilon:.3g} in all"
+            yield (
+                f"outcomes at {line.place} that were not drawn would cost more than the claim "
+                f"({cost}): ask for more replays (--replays)"
+            )
 
 
 def _cost_above(setting: ReplaySetting, found: ReplayFindings) -> float | None:

@@ -33,6 +33,10 @@ _COMPOSED: Final = ("gaussian", "discrete gaussian", "laplace", "discrete laplac
 """Laws whose released answers can be composed at a delta above 0."""
 
 
+CHOICE: Final = "choice"
+"""The law of a line that draws a place with known probabilities."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LedgerLine:
     """One line of code that adds noise or selects.
@@ -188,7 +192,7 @@ def _choice_line(
     line = LedgerLine(
         place=str(site),
         function=site.function,
-        law="choice",
+        law=CHOICE,
         times=len(ways),
         scale=None,
         other_scale=None,

@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.replaying.conclusion import outcomes_above
+from dpaudit.replaying.findings import ReplayFindings
+from dpaudit.replaying.guarantee import replay_guarantee
 from dpaudit.replaying.influence import (
     AskedAgain,
     answers_without,
@@ -52,6 +57,19 @@ def drawn(*places: int) -> Transcript:
 def played(transcript: Transcript, rows: int) -> Played:
     table = pd.DataFrame({"x": [rows]})
     return Played(transcript, (table, table), None)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "said"), [(0.6, 0.0, 1), (1.1, 0.0, 0), (0.6, 0.1, 0)]
+)
+def test_outcomes_that_were_not_drawn_are_named_if_they_cost_more_than_the_claim(
+    epsilon: float, delta: float, said: int
+) -> None:
+    claim = replay_guarantee(PrivacyClaim(epsilon=epsilon, delta=delta))
+    found = list(outcomes_above(ReplayFindings(drawn(0, 1, 0, 2, 0)), claim))
+    assert len(found) == said
+    assert all("outcomes at code.py:1 that were not drawn" in one for one in found)
+    assert all("(1 in all)" in one for one in found)
 
 
 def test_all_but_the_last_of_like_questions_may_be_rejected() -> None:
