@@ -45,7 +45,7 @@ SCALES: Final = {"smoke": 52, "ci": 100, "full": 400}
 PROPERTY: Final = "dpaudit"
 """Test property that holds an audit as JSON: for JUnit XML, and on its way from xdist's workers."""
 REPLAYED: Final = "dpaudit-replay"
-"""Test property of a replay before an audit: its verdict in a line."""
+"""Test property of a replay, alone or before an audit: its verdict in a line."""
 REPLAYED_SCALES: Final = ("ci", "full")
 """At these scales a replay precedes an audit of Python code without a number of models."""
 REPLAY_SHARE: Final = 5.0
@@ -54,7 +54,7 @@ ORDER: Final = ("violation", "invalid", "inconclusive", "measured", "consistent"
 """Verdicts in the order in which a summary lists them."""
 SKIPPED: Final = "dpaudit-skipped"
 """Test property of an audit that was skipped: why, and how to run it."""
-_SKIP = "skip tests that audit privacy (the fixture dp_audit or the marker dpaudit)"
+_SKIP = "skip tests that audit privacy (a fixture dp_audit or dp_replay, or the marker dpaudit)"
 _ONLY = "run only tests that audit privacy"
 _SLOW = "run audits marked slow outside continuous integration (where CI is not set), too"
 _SCALE = "shadow models of audits that name no number: smoke 52, ci 100 (the default), full 400"
@@ -118,6 +118,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     Raises:
         pytest.UsageError: If the marker was given what no audit takes.
     """
+    __tracebackhide__ = True
     if _is_audit(item) and _asked(item.config, "skip"):
         _skip(item, "by dpaudit_skip")
     _marked(item)
@@ -169,7 +170,8 @@ def _markdown(
     by_severity = sorted(audits, key=lambda audit: ORDER.index(audit.verdict))
     rows = [
         f"| **{audit.verdict}** | {_cell(audit.key)} | {_number(audit.claimed, 'none')} | "
-        f"{_number(audit.proved, 'nothing', rounded_down)} | {_cell(audit.detects)} |\n"
+        f"{_number(audit.proved, 'nothing', rounded_down)} | "
+        f"{_cell(audit.detects.removeprefix('detects '))} |\n"
         for audit in by_severity
     ]
     others = [f"- Replay of {_cell(test)}: {_cell(said)}\n" for test, said in replays]
@@ -253,9 +255,13 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         if sized:
             given = size | given
         name = f"{node.nodeid} #{number}"
-        result, cached, unkept = audit_or_recall(
-            generator, data, given, out=folders[-1], memory=_memory(config, node, name), first=first
-        )
+        memory = _memory(config, node, name)
+        try:
+            result, cached, unkept = audit_or_recall(
+                generator, data, given, out=folders[-1], memory=memory, first=first
+            )
+        except InputError as error:  # the caller's mistake: where it was found says nothing
+            raise error.with_traceback(None) from None
         found = _audit_of_test(node.nodeid, number, result)
         found = found._replace(cached=cached, unkept=unkept)
         node.user_properties.append((PROPERTY, json.dumps(found._asdict())))
@@ -268,7 +274,7 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 
 
 @pytest.fixture
-def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
+def dp_replay(request: pytest.FixtureRequest) -> Callable[..., ReplayRecord]:
     """Replays a generator in a test: `dpaudit.replay`; its record has `assert_no_violation()`.
 
     About 28 fits of unmodified code detect leaks that an audit of that size cannot. If the call
@@ -280,8 +286,13 @@ def dp_replay(pytestconfig: pytest.Config) -> Callable[..., ReplayRecord]:
         from dpaudit.replaying.run import replay
 
         if "samplers" not in settings:
-            settings["samplers"] = _samplers(pytestconfig)
-        return replay(*given, **settings)
+            settings["samplers"] = _samplers(request.config)
+        try:
+            record = replay(*given, **settings)
+        except InputError as error:  # as in `dp_audit`
+            raise error.with_traceback(None) from None
+        request.node.user_properties.append((REPLAYED, record.headline))
+        return record
 
     return replayed
 
@@ -339,7 +350,7 @@ def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | Non
 
 def _is_audit(item: pytest.Item) -> bool:
     marked = item.get_closest_marker("dpaudit") is not None
-    return marked or "dp_audit" in getattr(item, "fixturenames", ())
+    return marked or not {"dp_audit", "dp_replay"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _is_slow(item: pytest.Item) -> bool:
@@ -364,6 +375,7 @@ def _skip(item: pytest.Item, why: str) -> NoReturn:
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
     """The settings that markers give, those of the nearest first."""
+    __tracebackhide__ = True
     given: dict[str, Any] = {}
     for marker in item.iter_markers("dpaudit"):
         if marker.args:
@@ -377,6 +389,7 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
 
 def _check_names(given: Iterable[str], whose: str) -> None:
     """Refuses what is no setting of an audit."""
+    __tracebackhide__ = True
     from dpaudit.auditing.games import keywords
     from dpaudit.auditing.recall import OF_THE_RUN
     from dpaudit.formatting import did_you_mean
@@ -417,6 +430,7 @@ def _level(config: pytest.Config) -> float:
 
 def _before(config: pytest.Config, key: str) -> Baseline | None:
     """The baseline of an audit, read before any training; None if there is no comparison."""
+    __tracebackhide__ = True
     file = _baseline(config)
     if file is None or config.getoption(UPDATE):
         return None
@@ -429,6 +443,7 @@ def _before(config: pytest.Config, key: str) -> Baseline | None:
 def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
     from dpaudit.model.claim import NoClaim
     from dpaudit.results.phrases import detects_from
+    from dpaudit.results.verdict import Verdict
 
     unclaimed = isinstance(result.claim, NoClaim)
     claimed = None if unclaimed else result.claim.value
@@ -443,7 +458,7 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
         seed=result.seed,
         report=str(result.folder and result.folder / "report.html"),
         detects=""
-        if unclaimed or result.power is None
+        if unclaimed or result.power is None or result.verdict is Verdict.INVALID
         else detects_from(result.power, result.claim),
         settings=_compared(result),
         ranking=_ranking(result),

@@ -63,7 +63,9 @@ def test_a_whole_audit_in_a_notebook(tmp_path: Path) -> None:
     assert "ValueError at notebook cell:4 in fit; tracebacks: raising/workers.log" in said[2]
     assert "Jane" not in said[2]
     assert "Jane" in (tmp_path / "raising" / "workers.log").read_text()
-    assert "run holds another audit: generator" in said[3]  # a class without a file is compared
+    assert (
+        "run holds another audit: the code of the generator" in said[3]
+    )  # a class without a file is compared
 
 
 @pytest.mark.ci

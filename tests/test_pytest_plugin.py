@@ -273,6 +273,47 @@ def test_slip():
     result.stdout.fnmatch_lines(["*'epsilom', which is no setting*did you mean 'epsilon'*"])
 
 
+MISTAKES = """
+import pytest
+
+def test_no_table(dp_audit):
+    dp_audit("null", "missing.csv", epsilon=1.0)
+
+def test_no_table_to_replay(dp_replay):
+    dp_replay("null", "missing.csv", epsilon=1.0)
+
+def test_slip(dp_audit):
+    dp_audit("null", "sample:breast-cancer", epsilom=1.0)
+
+@pytest.mark.dpaudit(epsilom=1.0)
+def test_marked(dp_audit):
+    pass
+
+def test_no_generator(dp_audit):
+    with pytest.raises(dpaudit.errors.RegistryError):
+        dp_audit("nulll", "sample:breast-cancer", epsilon=1.0)
+"""
+
+
+def test_a_replay_is_a_privacy_audit(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_one(dp_replay):\n    assert 0\n\ndef test_other():\n    pass\n")
+    pytester.runpytest_inprocess("--dpaudit-skip").assert_outcomes(skipped=1, passed=1)
+    pytester.runpytest_inprocess("--dpaudit-only").assert_outcomes(failed=1, deselected=1)
+
+
+def test_a_mistake_is_shown_where_it_was_made(pytester: pytest.Pytester) -> None:
+    """Not where dpaudit noticed it, in thirty lines of its own code."""
+    pytester.makepyfile(f"import dpaudit.errors\n{MISTAKES}")
+    result = pytester.runpytest_inprocess("--dpaudit-baseline", "none.json", "-k", "slip")
+    result.stdout.fnmatch_lines(["E * no baseline *none.json*", "*.py:12: UsageError"])
+    assert "def _before" not in result.stdout.str()
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=1, failed=3, errors=1)
+    result.stdout.fnmatch_lines(["E * missing.csv does not exist; *", "*.py:6: DataError"])
+    files = [line for line in result.stdout.lines if ".py:" in line]
+    assert all("test_a_mistake" in line for line in files), files
+
+
 def test_the_fixture_refuses_what_is_no_setting(pytester: pytest.Pytester) -> None:
     for slip, meant in (("shadow_models", "shadow_model"), ("jobs", "job")):
         pytester.makepyfile(HONEST.replace(f"{slip}=", f"{meant}="))
@@ -345,6 +386,7 @@ def test_an_audit_that_nothing_has_changed_is_not_run_again(
     pytester: pytest.Pytester, workers: str
 ) -> None:
     pytester.makepyfile(test_it=HONEST.replace("constant(data, n_rows, seed):", COUNTING, 1))
+    kill_workers()  # they may know the file of the other case
     count = pytester.path / "trained.txt"
     others = ("-n", workers)
     for words, trains in ((), True), (others, False), (("--dpaudit-no-cache",), True):
@@ -607,7 +649,9 @@ def test_without(dp_replay):
         dpaudit="[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplace'\nscale = 'width'\n",
     )
     words = ("-p", "no:cacheprovider", "-n0")
-    pytester.runpytest_inprocess(*words).assert_outcomes(passed=2)
+    heard = pytester.runpytest_inprocess(*words)
+    heard.assert_outcomes(passed=2)
+    heard.stdout.fnmatch_lines(["REPLAY of *::test_heard: CONSISTENT *"])
     file.write_text("[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplac'\nscale = 'width'\n")
     failed = pytester.runpytest_inprocess(*words, "-k", "heard")
     failed.stdout.fnmatch_lines(["*dpaudit.toml: samplers.0.law: 'laplac' is not one of*"])

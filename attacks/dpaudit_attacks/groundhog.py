@@ -119,8 +119,8 @@ class Ensemble(_GroundHog):
     """The three feature sets together: naive, histogram, correlation.
 
     Attributes:
-        bins: As for `Histogram`.
-        spread: As for `Naive`.
+        bins: Equal bins over a numeric column's bounds.
+        spread: "std" (standard deviation, the paper's text) or "variance" (its published code).
 
     Raises:
         SettingsError: If an option is outside its range.

@@ -54,9 +54,9 @@ def attacks_with_access(
     attacks = named_attacks(chosen)
     for part in level.parts:
         if part is not Access.OUTPUT and not any(one.access is part for one in disclosed):
-            ways = " or ".join(one.how for one in Disclosure if one.access is part)
+            ways = "; or ".join(one.how for one in Disclosure if one.access is part)
             raise SettingsError(
-                f'`access="{level}"`: {name} discloses nothing of the kind; give it {ways}, or '
+                f'`access="{level}"`: {name} discloses nothing of the kind; give it {ways}; or '
                 "leave out `access`"
             )
     if chosen == ATTACKS_AT[level]:

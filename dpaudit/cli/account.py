@@ -174,11 +174,12 @@ def label_costs(
     method: MethodOption = Method.BEST,
     json: options.Json = False,
 ) -> None:
-    """Computes the privacy cost of one-bit labels of a PATE ensemble, and how often they are right.
+    """Computes the privacy cost of a PATE ensemble's labels.
 
-    Finds the noise for a budget (--epsilon), or the cost of a noise scale (--scale). Noise is in
-    votes: standard deviation (gaussian) or Laplace scale (laplace, noisy-max). The cost holds for
-    adding or removing one record, whatever the votes are. Nothing is trained.
+    A label is one bit; its accuracy is computed, too. Finds the noise for a budget (--epsilon), or
+    the cost of a noise scale (--scale). Noise is in votes: standard deviation (gaussian) or Laplace
+    scale (laplace, noisy-max). The cost holds for adding or removing one record, whatever the votes
+    are. Nothing is trained.
     """
     from dpaudit.account.calibration import USUAL_CONSENSUS, prospect
 

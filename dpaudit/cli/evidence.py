@@ -45,10 +45,11 @@ def pack(
         ),
     ] = None,
 ) -> None:
-    """Writes the evidence of a finished audit: result, report, versions, checksums, a script.
+    """Writes a finished audit as one file.
 
-    The script recomputes errors, bound and verdict with numpy and scipy alone. The pack has what
-    result.json has, and so no records. The same run gives the same file.
+    It holds result, reports, versions, checksums and a script. The script recomputes errors, bound
+    and verdict with numpy and scipy alone. The pack has what result.json has, and so no records.
+    The same run gives the same file.
     """
     from dpaudit.evidence.pack import KEY, MANIFEST, SIGNATURE, digest, pack_files, zipped
     from dpaudit.evidence.signature import sign as signed_with
@@ -92,9 +93,10 @@ def verify(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Verifies a pack: its files and signature, and that its verdict follows from its guesses.
+    """Verifies a pack: files, signature and verdict.
 
-    Exit code 1: something differs. Exit code 3: the pack is whole, but cannot prove its verdict.
+    The bounds and the verdict are recomputed from the guesses. Exit code 1: something differs. Exit
+    code 3: the pack is whole, but cannot prove its verdict.
     """
     from dpaudit.evidence.check import check_pack
 

@@ -117,6 +117,7 @@ class Commands(LazyGroup):
             ),
         },
         "Utilities": {
+            "schema": Command("schema", "schema", "Schema of a table, to be edited."),
             "synthesize": Command(
                 "synthesize", "synthesize", "Synthetic rows as CSV, and their claim."
             ),

@@ -36,7 +36,7 @@ def show(
     """Shows the description and parameters of a generator, attack or bound."""
     from dpaudit.bounds.table import BOUNDS
     from dpaudit.plugins.named import library_named
-    from dpaudit.plugins.registry import GENERATORS, names
+    from dpaudit.plugins.registry import ATTACKS, GENERATORS, names
 
     place, colon, method = name.rpartition(":")
     library = library_named(place if colon else name)
@@ -51,15 +51,18 @@ def show(
         return
     value = _find(name)
     output.print(f"{name}\n")
-    output.print("\n".join(_reflowed(inspect.getdoc(value) or "(no description)")))
+    described, _, _ = (inspect.getdoc(value) or "(no description)").partition("\n\nRaises:\n")
+    output.print("\n".join(_reflowed(described)))
     parameters = [
         parameter
         for parameter in inspect.signature(value).parameters.values()  # type: ignore[arg-type]  # a class or function
         if parameter.name not in ("schema", "target", "self")
     ]
     no_default = inspect.Parameter.empty
+    is_attack = name in names(ATTACKS) and name not in names(GENERATORS)
     _show_parameters(
-        {one.name: None if one.default is no_default else str(one.default) for one in parameters}
+        {one.name: None if one.default is no_default else str(one.default) for one in parameters},
+        given="from Python" if is_attack else "-p NAME=VALUE",
     )
 
 
@@ -73,8 +76,8 @@ def _show_method(library: Library, method: str) -> None:
     _show_parameters(account.parameters)
 
 
-def _show_parameters(defaults: Mapping[str, str | None]) -> None:
-    rows = [("parameter (-p NAME=VALUE)", "default")]
+def _show_parameters(defaults: Mapping[str, str | None], *, given: str = "-p NAME=VALUE") -> None:
+    rows = [(f"parameter ({given})", "default")]
     rows += [(name, "required" if of is None else of) for name, of in defaults.items()]
     results().print("\n".join(["", *(aligned(rows) if defaults else ["takes no parameters"])]))
 

@@ -12,6 +12,7 @@ import typer
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
 from dpaudit.errors import InputError
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 
 if TYPE_CHECKING:
     from dpaudit.model.tables import Table
@@ -83,7 +84,7 @@ def _show_notes(named: NamedGenerator, table: Table, claim: object, *, seed: int
     if table.schema.inferred:
         messages().print(
             "note: bounds and categories were read off the table, which the claim does not cover; "
-            "give a public schema with --schema"
+            f"{PUBLIC_SCHEMA}"
         )
     if claim is None:
         messages().print(f"note: {named.name} states no privacy claim")

@@ -179,7 +179,9 @@ def read_pack(path: Path) -> dict[str, bytes]:
                     raise InputError(f"{path}: {name} is too large for a pack: it was not opened")
                 files[name] = archive.read(entry)
     except OSError as error:
-        raise InputError(f"no pack at {path}: {io_reason(error)}") from None
+        raise InputError(
+            f"no pack at {path}: {io_reason(error)}; give a file that dpaudit evidence wrote"
+        ) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
         raise InputError(f"{path} is no archive, or is cut off: get the whole file again") from None
     missing = known - {SIGNATURE, KEY} - set(files)

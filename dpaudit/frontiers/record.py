@@ -19,6 +19,7 @@ from dpaudit.formatting import (
     wrapped,
 )
 from dpaudit.results.document import Document, Positive, Probability, Whole, document_schema
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.results.record import AuditBrief
 from dpaudit.results.sentences import bound_of
 from dpaudit.results.structure import ReportTable
@@ -250,7 +251,8 @@ def _note_rows(frontier: Frontier) -> list[Row]:
     found.append(Row("readers", f"{covered} {whose}"))
     if frontier.schema_inferred:
         inferred = (
-            "Bounds and categories were inferred from the table itself, which no claim covers."
+            "Bounds and categories were inferred from the table itself, which no claim covers: "
+            f"{PUBLIC_SCHEMA}."
         )
         found.append(Row("warning", inferred))
     return found

@@ -21,8 +21,9 @@ import sqlite3
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
+from itertools import starmap
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Any, Final, NamedTuple, Self
 
 from dpaudit.errors import RunFolderError
 from dpaudit.files import parse_json, write_whole
@@ -53,6 +54,13 @@ LOG_FILE = "workers.log"
 
 SYNCHRONOUS = "FULL"
 """SQLite's setting: what was committed outlives a power cut, not only the program."""
+_DIGESTED: Final = {
+    "data": "the table",
+    "schema": "the schema",
+    "target record": "the target",
+    "target replacement": "the record that replaces the target",
+}
+"""Parts of a specification that may be stored as digests, in words."""
 ABSENT = "not there"
 """The version entry of software that a run does not use."""
 BUSY_SECONDS = 60.0
@@ -186,13 +194,15 @@ class RunFolder:
         if there == here:
             self._compare_versions(installed, versions)
             return
-        differing = [(key, _short(was), _short(now)) for key, was, now in _changes(there, here)[:3]]
+        differing = list(dict.fromkeys(starmap(_difference, _changes(there, here))))[:3]
         other = [name for name in changed_keys(installed, versions) if name in installed]
-        differing += [(name, installed[name], versions.get(name, ABSENT)) for name in other[:3]]
-        shown = "; ".join(f"{key} is {was} there and {now} here" for key, was, now in differing)
+        differing += [
+            f"{name} is {installed[name]} there and {versions.get(name, ABSENT)} here"
+            for name in other[:3]
+        ]
         raise RunFolderError(
-            f"{self.path} holds another audit: {shown}. Give another `out`: adding to a run after "
-            "its result was seen would void its confidence level"
+            f"{self.path} holds another audit: {'; '.join(differing)}. Give another `out`: adding "
+            "to a run after its result was seen would void its confidence level"
         )
 
     def _compare_versions(self, there: Mapping[str, str], here: Mapping[str, str]) -> None:
@@ -341,11 +351,27 @@ def _changes(
     found = []
     for key in changed_keys(there, here):
         was, now, name = there.get(key), here.get(key), f"{within}{key}"
-        if isinstance(was, dict) and isinstance(now, dict) and SALTED not in was:
+        if isinstance(was, list) and isinstance(now, list) and _names(was) == _names(now) != []:
+            was, now = ({one["name"]: one for one in of} for of in (was, now))
+        if isinstance(was, dict) and isinstance(now, dict) and SALTED not in {*was, *now}:
             found += _changes(was, now, f"{name} ")
         else:
             found.append((name, was, now))
     return found
+
+
+def _difference(key: str, was: Any, now: Any) -> str:
+    """A difference of two specifications for a reader, to whom digests say nothing."""
+    if key.endswith((" source", " reached")):
+        return "the code of the generator, of an attack or of what they import has changed"
+    if key in _DIGESTED:
+        return f"{_DIGESTED[key]} differs"
+    return f"{key} is {_short(was)} there and {_short(now)} here"
+
+
+def _names(value: Any) -> list[Any]:
+    """The names of a list of attacks; none of any other value."""
+    return [one["name"] for one in value if isinstance(one, dict) and "name" in one]
 
 
 def specification_of(path: Path) -> dict[str, Any]:
@@ -425,7 +451,8 @@ def _private(name: str, flags: int) -> int:
 
 
 def _short(value: Any) -> str:
-    return clipped(json.dumps(value), 60)
+    named = _names(value) if isinstance(value, list) else []
+    return clipped(", ".join(named) or json.dumps(value), 60)
 
 
 SALT_FILE = "salt"

@@ -216,7 +216,7 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
         and key not in arguments
     ]
     if needed:
-        raise RegistryError(f"{name} needs the parameter {needed[0]!r}: give {needed[0]}=...")
+        raise RegistryError(f"{name} needs the parameter {needed[0]!r}: give -p {needed[0]}=VALUE")
     with refusing(f"{name} cannot be built"):
         return value(**arguments)
 

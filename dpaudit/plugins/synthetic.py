@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
+from dpaudit.formatting import counted
 from dpaudit.model.column import MISSING, Column, as_numbers, is_plain
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema, canonical_table
@@ -184,7 +185,7 @@ def _wrong_columns(table: pd.DataFrame, schema: Schema) -> str:
     """Names columns of the schema alone: those of a synthetic table may be anything."""
     lacking = [f"column {name!r} is missing" for name in schema.names if name not in table.columns]
     others = sum(name not in schema.names for name in table.columns)
-    said = [*lacking[:3], *([f"{others} are not in the schema"] if others else [])]
+    said = [*lacking[:3], *([counted(others, "unknown column")] if others else [])]
     return f"wrong columns: {'; '.join(said) or 'names repeat'}"
 
 

@@ -11,6 +11,7 @@ from dpaudit.report.outcomes import CheckEnding, CheckRow, draw_checks
 from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import PROBE
 from dpaudit.results.odds import but_for, odds
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
@@ -104,7 +105,7 @@ def _lead(report: ProbeReport) -> Iterator[str]:
     if report.schema_inferred:
         yield (
             "Bounds and categories were inferred from the table, which no claim covers; the probes "
-            "treat them as public."
+            f"treat them as public. Better {PUBLIC_SCHEMA}."
         )
 
 
@@ -185,6 +186,6 @@ def _observed(report: ProbeReport) -> Block:
         folded=True,
         table=ReportTable(
             ("Probe", "Outcome", "Observed"),
-            tuple((one.id, _IN_WORDS[one.status], one.evidence) for one in rest),
+            tuple((one.id, _IN_WORDS[one.status], one.evidence.replace("`", "")) for one in rest),
         ),
     )

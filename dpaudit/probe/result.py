@@ -21,7 +21,7 @@ from dpaudit.formatting import (
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
 from dpaudit.results.document import OPTIONAL, Document
-from dpaudit.results.phrases import claim_and_relation
+from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, claim_and_relation
 from dpaudit.results.sentences import NOT_EVIDENCE
 
 Number = float | str | bool
@@ -219,7 +219,7 @@ class ProbeReport(Document):
         error = percent(round(1.0 - self.confidence, 12))
         yield Row("chance", f"at most {error} for any alarm if the generator satisfies its claim")
         if self.schema_inferred:
-            yield Row("warning", "bounds and categories were inferred from the table itself")
+            yield Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}")
         if self.ran:
             yield Row("next", self._next())
 

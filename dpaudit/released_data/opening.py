@@ -74,7 +74,7 @@ def result_block(found: tuple[BarPair, ...], noun: str) -> Block:
         title="Result",
         picture=Picture.RELEASED,
         caption=f"Where training {noun} exceed hold-out {noun}, the synthetic table reveals who "
-        "was in the training table; equal bars are chance or hold of the whole population.",
+        "was in the training table; equal bars are due to chance or to the whole population.",
         table=ReportTable(
             (noun.capitalize(), "training", "hold-out"),
             tuple(

@@ -273,7 +273,7 @@ def _inference(found: tuple[Inference, ...]) -> Block:
         )
         for one in shown
     ]
-    last = ("train", "hold-out", "at least") if compared else ("train", "than the baseline")
+    last = ("train", "hold-out", "at least") if compared else ("train", "above baseline")
     return Block(
         title="Guessing a value from all others",
         paragraphs=(
@@ -287,7 +287,7 @@ def _inference(found: tuple[Inference, ...]) -> Block:
                 "training. The last column is a lower bound on the training rows whose value is "
                 "revealed because they were trained on."
                 if compared
-                else " More: by over two standard errors. It may reflect the population as well "
+                else " Above: by over two standard errors. It may reflect the population as well "
                 "as the training; only a hold-out shows which."
             )
             + cut,
@@ -314,7 +314,7 @@ def _guessed(one: Inference, *, compared: bool) -> tuple[str, ...]:
     if not compared:
         error = math.sqrt(one.baseline * (1.0 - one.baseline) / max(train.of, 1))
         more = train.rate > one.baseline + 2.0 * error
-        return _rate(train.rate), "more" if more else "no more"
+        return _rate(train.rate), "yes" if more else "no"
     return (
         _rate(train.rate),
         "-" if holdout is None else _rate(holdout.rate),

@@ -19,6 +19,7 @@ from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
 from dpaudit.model.unit import Unit
 from dpaudit.released_data.rows import Keys, row_keys
 from dpaudit.released_data.units import Owners, owners_of
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 
 _LEAST_ROWS = 2
 _FEW_DISTINCT = 0.5
@@ -231,7 +232,7 @@ def _warnings(
     if schema.inferred:
         yield (
             "no public schema was given: column types, categories and ranges were taken from the "
-            "tables themselves, so values that cannot occur went unnoticed"
+            f"tables themselves, so values that cannot occur went unnoticed; {PUBLIC_SCHEMA}"
         )
     for name in reordered:
         yield f"the {name} table has its columns in another order: they were sorted"

@@ -26,7 +26,7 @@ from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.features import MovedFeature
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.results.document import OPTIONAL, Document
-from dpaudit.results.phrases import claim_and_relation
+from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, claim_and_relation
 from dpaudit.results.verdict import Verdict
 
 
@@ -170,7 +170,7 @@ class ReplayRecord(Document):
         claimed = f"claimed {self.claim.quantity} {rounded(self.claim.value)}"
         if self.verdict is Verdict.INCONCLUSIVE:
             return f"INCONCLUSIVE  {claimed}; {self.reasons[0]}"
-        proved = "no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
+        proved = "has no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
         sure = "exact" if self.is_exact else f"{percent(self.confidence)} confidence"
         return f"{self.verdict.upper()}  {claimed}, {self.quantity_noun} {proved} ({sure})"
 
@@ -203,7 +203,7 @@ class ReplayRecord(Document):
             yield from row_lines(
                 [
                     Row("rows", f"the record moves {moved}"),
-                    Row("next", "prove it from rows: `dpaudit audit --after-replay FILE`"),
+                    Row("then", "prove it from rows: `dpaudit audit --after-replay FILE`"),
                 ]
             )
         if self.ledger:
@@ -225,8 +225,39 @@ class ReplayRecord(Document):
             yield Row("power", self.power_text)
         pair = f"{rounded(self.seconds_a_fit)} s for a pair"
         yield Row("fits", f"{self.fits} in {duration(self.seconds)}, {pair}")
-        for reason in self.reasons[0 if self.verdict is not Verdict.INCONCLUSIVE else 1 :]:
+        for reason in self.unsaid_reasons:
             yield Row("why", reason)
+        if self.schema_inferred:
+            yield Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}")
+        yield Row("next", self.next_step)
+
+    @property
+    def unsaid_reasons(self) -> tuple[str, ...]:
+        """The reasons of the verdict that the headline does not give."""
+        return self.reasons[self.verdict is Verdict.INCONCLUSIVE :]
+
+    @property
+    def next_step(self) -> str:
+        """What to do next."""
+        if self.verdict is Verdict.INCONCLUSIVE:
+            coins = ", or take coins as public (--public-coins) if the proof does,"
+            return (
+                f"repair what the verdict names{'' if self.public_coins else coins} and replay "
+                "again; what a replay cannot follow, a black-box audit tests (dpaudit audit)"
+            )
+        if self.verdict is not Verdict.VIOLATION:
+            return (
+                "replay other records (--target) and tables; audit what replay does not follow "
+                "(dpaudit audit)"
+            )
+        if self.parting is not None and self.parting.place is not None:
+            return "repair the line at which the two fits diverge, then replay again"
+        if self.parting is not None:
+            return "find what reaches the synthetic rows without noise, repair it, replay again"
+        return (
+            "compare noise scale and distances of the first line of the ledger with the proof, "
+            "repair the code, then replay again"
+        )
 
     @property
     def bound_text(self) -> str:
@@ -239,8 +270,8 @@ class ReplayRecord(Document):
             if self.is_exact
             else f"from {self.replays} counted replays"
         )
-        rows = "and the rows differ as well" if self.rows_differ else "the rows may show less"
-        return f"{proved} ({how}); of the noisy answers, {rows}"
+        rows = "the rows differ as well" if self.rows_differ else "the rows may show less"
+        return f"{proved} for the noisy answers ({how}); {rows}"
 
     @property
     def power_text(self) -> str:

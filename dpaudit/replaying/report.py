@@ -20,6 +20,7 @@ from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import REPLAY
 from dpaudit.report.svg import INK, tag, text
 from dpaudit.results.odds import but_for, odds
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable, left_out
 from dpaudit.results.verdict import Verdict
@@ -29,6 +30,10 @@ _WIDEST: Final = WIDTH - 2 * MARGIN - 95.0
 _BAR: Final = "#1f4e79"
 _BARS: Final = 8
 """Lines that the figure shows."""
+_INFERRED: Final = (
+    "Bounds and categories were inferred from the table, for both fits alike, so what they reveal "
+    f"is not seen: {PUBLIC_SCHEMA}."
+)
 _LONGEST: Final = int((WIDTH - 2 * MARGIN) / LETTER)
 
 
@@ -62,10 +67,10 @@ def _lead(record: ReplayRecord) -> Iterator[str]:
         yield _odds(record, record.claim)
     yield (
         "Replay fitted the unmodified code with and without one record, with the same noisy "
-        "answers both times: their privacy loss is known exactly."
+        "answers both times: the privacy loss of these answers is known exactly."
     )
-    for reason in record.reasons:
-        yield f"{reason[:1].upper()}{reason[1:]}."
+    for reason in record.unsaid_reasons:
+        yield f"{reason[:1].upper()}{reason[1:]}.".replace("`", "")
     if record.target.startswith("row:"):
         yield CONFIDENTIAL
 
@@ -85,7 +90,7 @@ def _findings(record: ReplayRecord) -> Iterator[Block]:
     if record.parting is not None:
         found = record.parting
         yield Block(
-            title="Where the two fits part",
+            title="Where the two fits diverge",
             paragraphs=(f"{found.place or 'Synthetic rows'}: {found.meaning}.",),
             table=ReportTable(
                 ("Fit", "There"),
@@ -120,6 +125,7 @@ def _findings(record: ReplayRecord) -> Iterator[Block]:
             "made from these answers and may reveal less, which an audit measures.",
             "Other records and tables, draws that replay does not follow, and coins taken as "
             "public are not ruled out.",
+            *([_INFERRED] if record.schema_inferred else []),
         ),
     )
 
@@ -154,24 +160,10 @@ def _numbers(record: ReplayRecord) -> Iterator[tuple[str, str]]:
 
 
 def _next(record: ReplayRecord) -> str:
-    if record.verdict is Verdict.INCONCLUSIVE:
-        return "Repair or allow what the headline names, then replay again."
-    if record.verdict is not Verdict.VIOLATION:
-        return (
-            "Replay other records (--target) and tables. For leaks that replay does not follow, "
-            "audit the generator (dpaudit audit)."
-        )
-    if record.parting is not None:
-        return "Repair the line at which the two fits part, then replay again."
-    rows = (
-        " To prove the leak from synthetic rows alone, use dpaudit audit --after-replay."
-        if record.features
-        else ""
-    )
-    return (
-        "Compare noise scale and distances of the first line of the ledger with what the proof "
-        f"says, repair the code, then replay again.{rows}"
-    )
+    step = f"{record.next_step[:1].upper()}{record.next_step[1:]}."
+    if record.features and record.verdict is Verdict.VIOLATION:
+        return f"{step} To prove the leak from synthetic rows alone: dpaudit audit --after-replay."
+    return step
 
 
 def _ledger_row(line: LedgerLine) -> tuple[str, ...]:

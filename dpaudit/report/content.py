@@ -48,12 +48,12 @@ from dpaudit.results.leaks import (
     grouped,
     top_leaks,
 )
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.sentences import (
     CONFIDENTIAL,
     ELSEWHERE,
     HEADLINE_GAP,
-    JUDGED_BEFORE,
     PROVES_NOTHING,
     as_clearly,
     claim_and_proof,
@@ -159,15 +159,10 @@ def _result(result: AuditRecord) -> Block:
                 "features are therefore missing below.",
             ),
         )
-    caution: tuple[str, ...] = ()
-    if result.verdict is Verdict.INVALID:
-        caution = (PROVES_NOTHING,)
-    elif withheld(result):
-        caution = (f"{JUDGED_BEFORE}.",)
     noun = _capital(result.claim.quantity.noun)
     return Block(
         title="Result",
-        paragraphs=caution,
+        paragraphs=(PROVES_NOTHING,) if result.verdict is Verdict.INVALID else (),
         picture=Picture.CLAIM,
         caption=_what_to_see(result),
         table=ReportTable(("Quantity", noun, "Meaning"), tuple(_numbers(result)), frozenset({1})),
@@ -578,7 +573,8 @@ def _data(result: AuditRecord) -> Iterable[Block]:
     data, inferred = result.data, result.schema.inferred
     warning = (
         "Warning: the schema was inferred from the table, so bounds and categories are its "
-        "own. This audit cannot detect a leak through them; give a public schema instead."
+        "own. This audit cannot detect a leak through them: "
+        f"{PUBLIC_SCHEMA}."
     )
     yield Block(
         title="Data",

@@ -33,7 +33,7 @@ class Ranking(NamedTuple):
     n_out: int
 
     def __str__(self) -> str:
-        return f"{self.auc:.3f} of {self.n_in} in and {self.n_out} out"
+        return f"{self.auc:.3f} ({self.n_in} in, {self.n_out} out)"
 
 
 class AuditOfTest(NamedTuple):

@@ -12,6 +12,8 @@ from dpaudit.results.verdict import Power
 CURVE_FACTOR: Final = (
     "A curve factor of t means that the curve holds only with all its epsilons multiplied by t"
 )
+INFERRED: Final = "bounds and categories were inferred from the table itself"
+PUBLIC_SCHEMA: Final = "write a public schema (start from dpaudit schema) and give it with --schema"
 NOTHING_DETECTED: Final = "detects no leak with 80 % power"
 
 
@@ -43,21 +45,17 @@ def detects_from(power: Power, claim: Claim) -> str:
     """The smallest leak that an audit detects: "detects epsilon 1.5 with 80 % power".
 
     A small audit detects leaks that are larger than any bound it can prove: its bound then exceeds
-    the claim, but not its own upper limit.
+    the claim but stays below the leak, which is said.
     """
     most, least, gaussian = power
     if least is None:
         return NOTHING_DETECTED
     gaussian_too = "" if gaussian is None else f" (Gaussian leak: {rounded_up(gaussian)})"
-    limit = f", {limited_to(most)}" if detects_beyond_limit(power) else ""
+    by_less = f", by a lower bound of at most {rounded_down(most)}"
+    limit = by_less if detects_beyond_limit(power) else ""
     return f"detects {claim.quantity.noun} {rounded_up(least)} with 80 % power{gaussian_too}{limit}"
 
 
 def detects_beyond_limit(power: Power) -> bool:
     """Whether the smallest leak that an audit detects is larger than the bound it can prove."""
     return power.detectable is not None and power.detectable > power.max_provable
-
-
-def limited_to(most: float) -> str:
-    """What qualifies the detection of such a leak."""
-    return f"though it proves at most {rounded_down(most)}"

@@ -24,7 +24,9 @@ from dpaudit.results.leaks import Carrier, carrier, leaks_in
 from dpaudit.results.odds import in_odds
 from dpaudit.results.phrases import (
     CURVE_FACTOR,
+    INFERRED,
     NOTHING_DETECTED,
+    PUBLIC_SCHEMA,
     detects_beyond_limit,
     detects_from,
     per_unit,
@@ -42,10 +44,7 @@ NOT_EVIDENCE: Final = "not evidence of privacy"
 """Stands alone in a headline, and after "it is" and "This is" in sentences."""
 HEADLINE_GAP: Final = "  "
 """Between the verdict and the finding of a headline."""
-SCHEMA_INFERRED: Final = (
-    "bounds and categories were inferred from the table itself: this audit cannot see what they "
-    "reveal; give a public schema"
-)
+SCHEMA_INFERRED: Final = f"{INFERRED}: this audit cannot see what they reveal; {PUBLIC_SCHEMA}"
 PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )

@@ -8,6 +8,8 @@ from enum import IntEnum, StrEnum
 
 # A report is for reading: what is beyond this stays in result.json, and the report says so.
 MOST_ROWS = 20
+_SHORT = 14
+"""Letters of a cell that needs no line of its own, such as a verdict."""
 
 
 class Picture(StrEnum):
@@ -52,6 +54,12 @@ class ReportTable:
         for row in self.rows:
             if len(row) != len(self.header):
                 raise ValueError(f"a row of {len(row)} cells under {len(self.header)} titles")
+
+    @property
+    def short(self) -> frozenset[int]:
+        """Positions of the columns whose cells are short words: they need no more than these."""
+        columns = enumerate(zip(self.header, *self.rows, strict=True))
+        return frozenset(at for at, cells in columns if max(map(len, cells)) <= _SHORT)
 
     @property
     def is_wide(self) -> bool:

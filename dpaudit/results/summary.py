@@ -10,6 +10,7 @@ from dpaudit.formatting import (
     Row,
     counted,
     headed,
+    listed,
     printable,
     rounded,
     rounded_down,
@@ -30,7 +31,13 @@ from dpaudit.results.leaks import (
     feature,
     top_leaks,
 )
-from dpaudit.results.phrases import claim_and_relation, detects_from, relation
+from dpaudit.results.phrases import (
+    INFERRED,
+    PUBLIC_SCHEMA,
+    claim_and_relation,
+    detects_from,
+    relation,
+)
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import FRESH_TRIALS, Verdict
 
@@ -64,7 +71,7 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
             Row("warning", "these shadow models were judged before; the report says where")
         )
     if result.schema.inferred:
-        facts.append(Row("warning", "bounds and categories were inferred from the table itself"))
+        facts.append(Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}"))
     if result.data.units == result.data.rows:
         facts.append(
             Row("warning", f"every {result.claim.unit} has one row, as in an audit of rows")
@@ -140,7 +147,7 @@ def _bound(result: AuditRecord) -> list[Row]:
     entry = result.decided_by
     if entry is None or result.verdict is Verdict.INVALID:
         return []
-    text = f"{rounded_down(result.proved)} ({entry.label})"
+    text = f"{sentences.claim_and_proof(result.claim, result.proved).proved} ({entry.label})"
     at_limit, compared = sentences.reaches_limit(result), result.clopper_pearson
     if at_limit:
         text += f", all that {_size(result)} can prove"
@@ -196,7 +203,8 @@ def _leak(result: AuditRecord) -> list[Row]:
 def _power(result: AuditRecord) -> list[Row]:
     if result.game.early_end is not None:
         return [Row("models", result.game.early_end)]
-    if result.power is None or isinstance(result.claim, NoClaim):
+    nothing = result.verdict is Verdict.INVALID or isinstance(result.claim, NoClaim)
+    if nothing or result.power is None:
         return []
     return [Row("power", detects_from(result.power, result.claim))]
 
@@ -212,8 +220,9 @@ def _checks(result: AuditRecord) -> Row:
     if not controls:
         words.append("controls not run")
     if result.checks:
-        right = sum(of.passed for of in result.checks)
-        words.append(f"{right} of {len(result.checks)} checks")
+        wrong = [of.name for of in result.checks if not of.passed]
+        named = f" (failed: {listed(wrong, separator='; ')})" if wrong else ""
+        words.append(f"{len(result.checks) - len(wrong)} of {len(result.checks)} checks{named}")
     return Row("checks", ", ".join([*words, *_probes(result)]))
 
 

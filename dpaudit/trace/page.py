@@ -9,6 +9,7 @@ from dpaudit.model.severity import Severity
 from dpaudit.report.outcomes import CheckEnding, CheckRow, draw_checks
 from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import TRACE
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.trace.catalogue import PARTS, Finding
@@ -91,7 +92,7 @@ def _lead(report: TraceReport) -> Iterator[str]:
     if report.schema_inferred:
         yield (
             "Bounds and categories were inferred from the table, so a generator that reads them "
-            "from the data is not noticed: give a public schema (--schema)."
+            f"from the data is not noticed: {PUBLIC_SCHEMA}."
         )
 
 

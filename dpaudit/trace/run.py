@@ -19,6 +19,7 @@ from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.recorder import can_be_traced
 from dpaudit.results.document import OPTIONAL, Document
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.trace.accounting import accountant, budget
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped
 from dpaudit.trace.constants import constants, labels, scaling
@@ -202,7 +203,7 @@ class TraceReport(Document):
             yield Row(
                 "warning",
                 "bounds and categories were inferred from the table, so bounds-from-data finds "
-                "less; give a public schema with `schema`",
+                f"less; {PUBLIC_SCHEMA}",
             )
         if self.findings:
             yield Row("next", "repair the training, then trace it again")

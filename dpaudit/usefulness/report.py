@@ -13,6 +13,7 @@ from dpaudit.formatting import aligned, percent, printable, wrapped
 from dpaudit.model.column import Category
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.results.document import Document
+from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.usefulness.experiment import HEADLINE, MEAN, Measure, Repeat, ScoreName, Setting
 
 NOT_DISTINGUISHABLE: Final = "not distinguishable from noise"
@@ -308,7 +309,10 @@ class UtilityReport(Document):
             "the generator's claim does not cover this report."
         )
         if self.schema_inferred:
-            yield "Bounds and categories were read off the table, which no claim covers."
+            yield (
+                "Bounds and categories were read off the table, which no claim covers: "
+                f"{PUBLIC_SCHEMA}."
+            )
 
     def __str__(self) -> str:
         """The numbers by measure, then the notes; 80 columns."""

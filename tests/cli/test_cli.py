@@ -293,6 +293,9 @@ def test_list_show_doctor() -> None:
     shown = dpaudit("show", "pate-gan").stdout
     assert re.search(r"^teachers +50$", shown, re.M)
     assert max(map(len, shown.splitlines())) <= 80
+    assert "Raises" not in shown  # of use to callers in Python alone
+    attack = dpaudit("show", "groundhog").stdout
+    assert "parameter (from Python)" in attack  # -p is the generator's
     assert dpaudit("show", "pate-gam").exit_code == ExitCode.USAGE
     for entry in BOUNDS:  # whatever `list bounds` lists
         shown = dpaudit("show", entry.key.value).stdout

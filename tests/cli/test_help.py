@@ -27,6 +27,12 @@ def test_the_help_of_a_command_shows_20_options_at_most(command: str) -> None:
     assert max(map(len, lines)) <= WIDTH
 
 
+@pytest.mark.parametrize("group", ["account", "bugs", "env", "evidence"])
+def test_no_line_about_a_command_of_a_group_is_cut_off(group: str) -> None:
+    shown = CliRunner().invoke(app, [group, "--help"], env={"COLUMNS": "80"}).stdout
+    assert not [line for line in shown.splitlines() if line.endswith("...") and "Usage" not in line]
+
+
 def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_examples() -> None:
     brief = CliRunner().invoke(app, ["audit", "--help"], prog_name="dpaudit").stdout.splitlines()
     assert len(brief) <= TWO_SCREENS

@@ -270,6 +270,9 @@ def test_long_names_in_tables_break_between_their_parts(record_of: Make) -> None
     named = record_of(generator={"name": "gan.py:PrivateTableGenerator", "parameters": {}})
     page = page_html(comparison_page(compare({"a": named, "b": named})))
     assert '<td data-title="generator">gan.py:<wbr>Private<wbr>Table<wbr>Generator</td>' in page
+    # They get the room that short columns leave.
+    assert '<th scope="row" class="short">a</th>' in page
+    assert '<td data-title="verdict" class="short">violation</td>' in page
 
 
 def test_a_claim_that_is_no_epsilon_has_its_name(records: dict[str, AuditRecord]) -> None:

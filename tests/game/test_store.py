@@ -20,7 +20,14 @@ from dpaudit.game.store import SALTED, Private, RunFolder, specification_of
 from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
-SPEC = {"seed": 0, "rows": 10, "data": "abc"}
+SPEC = {
+    "seed": 0,
+    "rows": 10,
+    "data": "abc",
+    "schema": {"columns": []},
+    "generator": {"source": "5e", "reached": "2b"},
+    "attacks": [{"name": "groundhog", "source": "0"}],
+}
 FIRST, SECOND = Trial(Role.AUDIT, World.IN, 0), Trial(Role.AUDIT, World.OUT, 1)
 NUMBERS = np.array([1.5, -0.0, np.pi, 5e-324])
 
@@ -110,7 +117,11 @@ def test_an_acknowledged_trial_is_on_disk_at_once(tmp_path: Path) -> None:
     ("changed", "named"),
     [
         ({"seed": 1}, "seed is 0 there and 1 here"),
-        ({"data": "x" * 100}, "data is"),
+        ({"data": "x" * 100}, "the table differs. Give"),
+        ({"generator": {"reached": "8d1f", "source": "77"}}, "what they import has changed. Give"),
+        ({"attacks": [{"name": "form", "source": "1"}]}, "attacks is groundhog there and form"),
+        ({"attacks": [{"name": "groundhog", "source": "1"}]}, "the code of the generator"),
+        ({"schema": Private({"a": 1})}, "audit: the schema differs. Give"),
         ({"more": True}, "more is null there and true here"),
     ],
 )
@@ -259,7 +270,7 @@ def test_private_values_are_kept_as_salted_digests_alone(tmp_path: Path) -> None
         assert stored["schema"]["inferred"]
         digests += [stored["data"][SALTED], stored["schema"][SALTED]]
     assert len(set(digests)) == 4
-    with pytest.raises(RunFolderError, match="data is"):
+    with pytest.raises(RunFolderError, match="the table differs"):
         RunFolder(tmp_path / "one", spec={**spec, "data": Private("other")}, versions={})
     (tmp_path / "one" / "salt").write_text("0" * 63)
     with pytest.raises(RunFolderError, match="lacks its file 'salt'"):

@@ -177,7 +177,10 @@ def test_of_whatever_is_raised_the_type_is_the_reason(error: BaseException, reas
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        (pd.DataFrame({"x": [1.0], "Jane Doe": ["a"]}), "wrong columns: column 'c' is missing; 1"),
+        (
+            pd.DataFrame({"x": [1.0], "Jane Doe": ["a"]}),
+            "wrong columns: column 'c' is missing; 1 unknown",
+        ),
         (pd.DataFrame({"x": ["Jane Doe"] * 4, "c": ["a"] * 4}), "column 'x' holds what is no"),
     ],
 )

@@ -284,7 +284,7 @@ def test_build_hands_over_what_is_given_and_what_has_a_place(
         (Settings, {"size": 1, "zzz": 2}, "It takes: size, rate, schema"),
         (Settings, {"size": "abc"}, "^parameter 'size' of it is 'abc': it takes a whole number$"),
         (Settings, {"size": 1, "rate": ""}, "^parameter 'rate' of it is '': it takes a number$"),
-        (Settings, {}, "needs the parameter 'size': give size="),
+        (Settings, {}, "needs the parameter 'size': give -p size="),
         (
             Fussy,
             {},

@@ -327,6 +327,13 @@ def test_an_answer_without_an_observed_use_leaves_what_the_others_prove() -> Non
 def test_a_loop_that_the_data_ends_is_named() -> None:
     record = replayed("DataDecidesTheLoop", target=f"row:{int(np.argmin(table()['a']))}")
     assert record.verdict is Verdict.INCONCLUSIVE  # something else could make up for it
+    page, why = page_markdown(replay_page(record)), record.reasons[0]
+    assert (page.count(why[1:]), str(record).count(why[1:20])) == (1, 1)  # in the headline
+    assert "take coins as public (--public-coins)" in page
+    assert "next      repair what the verdict names" in str(record)
+    assert "schema (start from dpaudit schema)" in page_markdown(
+        replay_page(replace(record, schema_inferred=True))
+    )
     assert record.parting is not None
     assert record.parting.kind == "steps"
 

@@ -357,6 +357,10 @@ def test_the_figure_stands_before_every_section(record_of: Make) -> None:
     assert len(linked) == rest.count("<h2>")
 
 
+def test_no_line_of_the_heading_begins_with_a_percent_sign(record_of: Make) -> None:
+    assert "(95&nbsp;% confidence)</span></h1>" in render_html(record_of())
+
+
 def test_a_short_page_has_no_list_of_contents(never_run: AuditRecord) -> None:
     short = audit_page(never_run)._replace(details=())
     assert "<nav" not in page_html(short)
@@ -563,6 +567,7 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
     assert certain in written(passed=True)
     assert certain not in written(passed=False)
     assert "lower bound (exact); proves nothing" in written(passed=False)
+    assert written(passed=False).count("judged before, so its bound proves nothing") == 1
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_only_a_significant_rise_of_the_auc_is_a_regression() -> None:
     for auc in (0.6, 0.3, 0.8, None):
         assert regression(found("t.py::a", 2.0, auc), before, level=0.01) == ""
     said = regression(found("t.py::a", 1.9, 0.95), before, level=0.01)
-    assert said.startswith("REGRESSION: the AUC of the attack has risen from 0.600 of 30 in")
+    assert said.startswith("REGRESSION: the AUC of the attack has risen from 0.600 (30 in, ")
     assert "tested at 1 %" in said
     assert "proved epsilon 0 then and 1.9 now" in said
     assert regression(found("t.py::a", 0.0, 0.8), before, level=0.1)

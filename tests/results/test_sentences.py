@@ -186,5 +186,5 @@ def test_a_record_with_many_facts_is_described_by_the_first() -> None:
 def test_an_upper_limit_below_the_detectable_epsilon_is_said_once(record_of: Make) -> None:
     small = record_of(verdict="consistent", proved=0.2, max_provable_epsilon=1.6)
     text = " ".join(lead(small))
-    assert text.count("though it proves at most 1.6") == 1
+    assert text.count("by a lower bound of at most 1.6") == 1
     assert "no audit of this size" not in text

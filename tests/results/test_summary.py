@@ -37,7 +37,8 @@ def test_summary_of_a_violation(record_of: Make) -> None:
         "checks    null and positive control passed, 1 of 1 checks",
         "failed    1 in, 0 out: RuntimeError: unlucky; tracebacks: workers.log, if `out`",
         "          is given",
-        "warning   bounds and categories were inferred from the table itself",
+        "warning   bounds and categories were inferred from the table itself: write a",
+        "          public schema (start from dpaudit schema) and give it with --schema",
     ]
 
 
@@ -50,6 +51,22 @@ def test_summary_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
     lines = facts(never_run)
     assert "attack: none was scored" in lines
     assert "checks: null control FAILED, positive control passed" in lines
+
+
+def test_a_bound_just_above_the_claim_reads_as_in_the_headline(record_of: Make) -> None:
+    close = record_of(proved=1.0074, claim={"epsilon": 1.0})
+    assert [line for line in facts(close) if line.startswith("bound: 1.007 (")]
+
+
+def test_a_check_that_failed_is_named(record_of: Make) -> None:
+    check = {"name": "different seeds", "passed": False, "detail": "", "consequence": "noted"}
+    said = "null and positive control passed, 0 of 1 checks (failed: different seeds)"
+    assert f"checks: {said}" in facts(record_of(checks=[check]))
+
+
+def test_an_invalid_audit_detects_nothing(record_of: Make) -> None:
+    assert [one for one in facts(record_of()) if one.startswith("power: ")]
+    assert not [one for one in facts(record_of(verdict="invalid")) if one.startswith("power: ")]
 
 
 def test_the_main_reason_and_each_error_stand_once_where_nothing_was_found(

@@ -119,7 +119,7 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WganGpDpCritic(WganGp):
-    """`WganGp` whose critic has a noisy layer: the "DP critic" of Triastcyn and Faltings 2018.
+    """A `wgan-gp` whose critic has a noisy layer: the "DP critic" of Triastcyn and Faltings 2018.
 
     The critic's last hidden layer is clipped to a norm and gets Gaussian noise (section 4.1 there)
     whenever it reads a record. As the paper says, this protects the critic's output and not the

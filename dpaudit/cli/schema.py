@@ -1,0 +1,34 @@
+"""`dpaudit schema`: the schema of a table, to be edited into a public one."""
+
+from __future__ import annotations
+
+import json
+
+from dpaudit.cli import options
+from dpaudit.cli.audit import Table
+from dpaudit.cli.console import guarded, messages, results
+
+
+@guarded
+def schema(
+    data: Table,
+    links: options.Links = None,
+    unit: options.UnitColumn = None,
+) -> None:
+    """Prints the schema that is inferred from a table, as JSON.
+
+    Its bounds and categories are those of real records. Replace them by what the documentation of
+    the data says and delete the line "inferred": the schema is then public.
+    """
+    from dpaudit.model.linked_files import load_given
+    from dpaudit.model.unit import Unit
+
+    assert data is not None  # typer asks for it
+    whose = None if unit is None else Unit(column=unit)
+    found = load_given(data, None, whose, links or ()).schema
+    results().print(json.dumps(found.to_document(), indent=2))
+    if found.inferred:
+        messages().print(
+            "next: save it to a file, replace its bounds and categories by what the documentation "
+            'of the data says, delete "inferred", and give the file with --schema'
+        )
