@@ -318,8 +318,8 @@ class _Checks:
     def influential(self, place: int, every: Sequence[Suspect]) -> Iterator[Suspect]:
         """The answers of a replay with which anything changes, as soon as each one shows.
 
-        All are changed in one way, then those left in the next. Once nothing shows in any of them,
-        or each way was tried, many more rows are made.
+        All are changed in one way, then those left in the next. If the first one, whose loss is the
+        largest, does not show, or none in one way, or each way was tried, many more rows are made.
 
         Args:
             place: The replay to repeat.
@@ -328,7 +328,7 @@ class _Checks:
         order, played = self._replays[place]
         same_answers, left = order._replace(given=played.transcript.given), list(every)
         few = self._setting.rows
-        for rows in (few, max(few, _MANY_ROWS)):
+        for rows in sorted({few, max(few, _MANY_ROWS)}):
             if left and rows > few:
                 what = "again, with more rows"
                 played = _again(self._setting, self._found, same_answers, what, rows=rows)
@@ -345,7 +345,9 @@ class _Checks:
                     if has_influence(played, again):
                         left.remove(one)
                         yield one
-                if not left or (rows == few and len(left) == before):
+                    elif rows < _MANY_ROWS and len(left) == len(asked):
+                        break
+                if not left or (rows < _MANY_ROWS and len(left) == before):
                     break
 
     def counted_places(
