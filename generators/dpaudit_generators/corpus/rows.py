@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dpaudit.bugs.bug import Bug, Case, Release, Status
 from dpaudit.external.environments import Environment
-from dpaudit_generators.libraries import datasynthesizer, smartnoise_synth
+from dpaudit_generators.libraries import datasynthesizer, dpmm, smartnoise_synth
 
 _HERE: Final = Path(__file__).parent
 
@@ -29,6 +29,8 @@ DATASYNTHESIZER_TEXTS: Final = environment("datasynthesizer-0.1.13", "3.9")
 """With pandas 1, because the release fails on columns of texts with pandas 3."""
 DPART: Final = environment("dpart-0.1.2", "3.9")
 SMARTNOISE: Final = smartnoise_synth.environment
+SMARTNOISE_OLD: Final = environment("smartnoise-synth-1.0.5", "3.11")
+DPMM: Final = dpmm.environment
 OPACUS: Final = environment("opacus-1.6.0", "3.11")
 
 
@@ -196,6 +198,30 @@ OURS: Final = (
             shadow_models=100,
         ),
     ),
+    Bug(
+        id="dpmm-static-column",
+        package="dpmm",
+        versions="0.1.9",
+        flaw="a column of one value, or without missing ones, is recognised in the table and "
+        "released as it is, although its domain is handed over: a record that alone differs shows "
+        "(table_binner.py:234)",
+        source=f"{_OURS}dpmm-static-column",
+        status=Status.PROVED,
+        case=case(
+            "dpmm",
+            "PrivBayes",
+            "dpmm-static-column",
+            Release(environment=DPMM, account="dpmm 0.1.9, PrivBayes with public domains"),
+            Release(
+                environment=DPMM,
+                account="the same release; one public record of each category is added to every "
+                "table",
+                parameters={"padded": True},
+            ),
+            shadow_models=60,
+            rows=200,
+        ),
+    ),
 )
 """Bugs without an earlier report, as far as we know."""
 
@@ -354,6 +380,48 @@ REPORTED: Final = (
             shadow_models=100,
         ),
     ),
+    Bug(
+        id="dpmm-categories-from-data",
+        package="dpmm",
+        versions="0.1.9",
+        flaw="categories are read off the table where no domain is given, with a warning: a "
+        "category that one record alone has appears only with it (table_binner.py:147)",
+        source="issue 24 of its repository",
+        status=Status.PROVED,
+        case=case(
+            "dpmm",
+            "PrivBayes",
+            "dpmm-categories-from-data",
+            Release(
+                environment=DPMM,
+                account="dpmm 0.1.9, PrivBayes without domains",
+                parameters={"public": False},
+            ),
+            Release(environment=DPMM, account="the same release, domains handed over"),
+            shadow_models=60,
+            rows=200,
+        ),
+    ),
+    Bug(
+        id="smartnoise-clipping",
+        package="smartnoise-synth",
+        versions="up to 1.0.5 (fixed in 1.0.6)",
+        flaw="the covariances of linear regression are those of the records as they are: the "
+        "clipped ones are computed and not used (dp_covariance.py:115)",
+        source="https://github.com/opendp/smartnoise-sdk/issues/622",
+        status=Status.PROVED,
+        note="its file is loaded by itself: the package around it imports a module that "
+        "scikit-learn has not had since 0.24",
+        case=case(
+            "smartnoise",
+            "Variances",
+            "smartnoise-clipping",
+            Release(environment=SMARTNOISE_OLD, account="smartnoise-synth 1.0.5, DPcovariance"),
+            Release(environment=SMARTNOISE, account="smartnoise-synth 1.0.8, the fix"),
+            shadow_models=100,
+            rows=20,
+        ),
+    ),
 )
 """Bugs that others had reported."""
 
@@ -379,15 +447,6 @@ UNPROVED: Final = (
         note="in the repository only, never on the package index",
     ),
     Bug(
-        id="smartnoise-clipping",
-        package="smartnoise-synth",
-        versions="up to 1.0.8 (which: unchecked)",
-        flaw="clipped data are computed, and the unclipped are used",
-        source="https://github.com/opendp/smartnoise-sdk/issues/622, pull request 624",
-        status=Status.READ,
-        note="no case was made",
-    ),
-    Bug(
         id="smartnoise-teachers-from-rows",
         package="smartnoise-synth",
         versions="1.0.8",
@@ -396,25 +455,6 @@ UNPROVED: Final = (
         source="read in the code",
         status=Status.READ,
         note="seen by hand; a fit of 1000 records took 19 s on a busy machine; not audited",
-    ),
-    Bug(
-        id="dpmm-categories-from-data",
-        package="dpmm",
-        versions="0.1.9",
-        flaw="categories are read off the table where no domain is given (it warns of that)",
-        source="issue 24 of its repository",
-        status=Status.READ,
-        note="no audit was run to its end: a fit took 2 to 8 s on a busy machine",
-    ),
-    Bug(
-        id="dpmm-static-column",
-        package="dpmm",
-        versions="0.1.9",
-        flaw="a column of one value, or without missing ones, is recognised in the table and "
-        "released as it is, although its domain is handed over: a record that alone differs shows",
-        source="ours; read in its table binner",
-        status=Status.READ,
-        note="no audit was run to its end, as for dpmm-categories-from-data",
     ),
     Bug(
         id="dpmm-preprocessing-budget",

@@ -6,6 +6,7 @@ of epsilon and is part of the claim.
 """
 
 from dpmm.pipelines import AIMPipeline, MSTPipeline, PrivBayesPipeline
+from pandas import CategoricalDtype
 
 
 class DpmmPipeline:
@@ -37,9 +38,12 @@ class DpmmPipeline:
         }
         if self.is_public:
             domain |= {column["name"]: {"categories": column["categories"]} for column in discrete}
-        data = data.astype({column["name"]: "category" for column in discrete})
+        kinds = {
+            column["name"]: CategoricalDtype(column["categories"] if self.is_public else None)
+            for column in discrete
+        }  # synthetic values are brought back into these types
         self.fitted = self.made()
-        self.fitted.fit(data, domain, random_state=seed)
+        self.fitted.fit(data.astype(kinds), domain, random_state=seed)
         return self
 
     def sample(self, n, *, seed):
