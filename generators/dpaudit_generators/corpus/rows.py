@@ -413,7 +413,7 @@ REPORTED: Final = (
         note="its file is loaded by itself: the package around it imports a module that "
         "scikit-learn has not had since 0.24",
         case=case(
-            "smartnoise",
+            "smartnoise_covariance",
             "Variances",
             "smartnoise-clipping",
             Release(environment=SMARTNOISE_OLD, account="smartnoise-synth 1.0.5, DPcovariance"),
