@@ -1,17 +1,18 @@
 """smartnoise-synth 1.0.8 and 1.0.5: the covariances of its linear regression."""
 
+import sys
 from pathlib import Path
-from runpy import run_path
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
 import snsynth
 
-
-def covariances():
-    """The library's class, from its file: the package around it needs a scikit-learn of 2020."""
-    file = Path(snsynth.__file__).parent / "models" / "dp_covariance.py"
-    return run_path(str(file))["DPcovariance"]
+# The package around the file imports a module that scikit-learn has not had since 0.24.
+around = ModuleType("snsynth.models")
+around.__path__ = [str(Path(snsynth.__file__).parent / "models")]
+sys.modules["snsynth.models"] = around
+from snsynth.models.dp_covariance import DPcovariance  # noqa: E402
 
 
 class Variances:
@@ -27,7 +28,7 @@ class Variances:
 
     def fit(self, data, *, seed):
         np.random.seed(seed)
-        model = covariances()(len(data), self.names, self.bounds.copy(), self.claim["epsilon"])
+        model = DPcovariance(len(data), self.names, self.bounds.copy(), self.claim["epsilon"])
         self.first, _, self.second = model.release(data.astype(float))
         return self
 
