@@ -468,7 +468,7 @@ def unchanged(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 Write = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 
 
-def held_out(inside: Write, outside: Write, trials: int = 64) -> float:
+def held_out(inside: Write, outside: Write, trials: int = 44) -> float:
     member, features = np.arange(trials) % 2 == 1, []
     for trial in range(trials):
         rng = np.random.default_rng(trial)
@@ -494,7 +494,7 @@ def held_out(inside: Write, outside: Write, trials: int = 64) -> float:
         (jobless_alone, jobless_pair),
         (partly_known, unchanged),
         pytest.param(partly_the_target, unchanged, marks=pytest.mark.ci),
-        (halfway_known, unchanged),
+        pytest.param(halfway_known, unchanged, marks=pytest.mark.ci),
         pytest.param(halfway_rows, unchanged, marks=pytest.mark.ci),
         (between_known, unchanged),
         pytest.param(between_rows, unchanged, marks=pytest.mark.ci),

@@ -102,7 +102,7 @@ def test_a_record_that_breaks_a_dependence_shows_and_one_that_was_not_used_does_
         target="row:0",
         attacks=("query-tree",),
         epsilon=0.5,
-        shadow_models=60,
-        rows=400,
+        shadow_models=40,
+        rows=200,
     )
     assert (result.verdict is dpaudit.Verdict.VIOLATION) == leaks

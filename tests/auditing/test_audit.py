@@ -71,7 +71,7 @@ def test_null_is_consistent_with_bound_0(table: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "models"), [(1.2, 100), pytest.param(1.0, 200, marks=pytest.mark.ci)]
+    ("epsilon", "models"), [(1.2, 60), pytest.param(1.0, 200, marks=pytest.mark.ci)]
 )
 def test_randomised_response_is_consistent_at_its_epsilon_and_not_below(
     table: pd.DataFrame, epsilon: float, models: int

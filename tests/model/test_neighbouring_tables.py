@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.errors import SchemaError
@@ -131,6 +131,7 @@ def columns(name: str) -> st.SearchStrategy[Column]:
     )
 
 
+@settings(max_examples=40)  # each is dozens of tables
 @given(st.integers(1, 4).flatmap(lambda n: st.tuples(*(columns(name) for name in "abcd"[:n]))))
 def test_every_candidate_of_a_search_is_a_valid_pair(of: tuple[Column, ...]) -> None:
     schema = Schema(columns=of)

@@ -28,7 +28,7 @@ def test_a_law_that_follows_a_secret_coin_is_a_mixture_and_no_violation(
     name: str, seed: int
 ) -> None:
     """Given the coin, the noise lies on one side of 0 or is too narrow: without it, it suffices."""
-    record = replayed(getattr(listened_coins, name)(), seed=seed, replays=8)
+    record = replayed(getattr(listened_coins, name)(), seed=seed)
     assert record.verdict is not Verdict.VIOLATION, str(record)
     assert record.proved == 0.0
     assert "even if all coins are public" not in str(record.reasons)

@@ -74,7 +74,7 @@ def line_of(name: str, code: str) -> str:
         ("FirstReleased", 1.0),
         pytest.param("NoiseFirstInTorch", 0.9, marks=pytest.mark.ci),
         pytest.param("NoisyMaxInTorch", 0.0, marks=pytest.mark.ci),
-        ("SharesInTorch", 0.6),
+        pytest.param("SharesInTorch", 0.6, marks=pytest.mark.ci),
     ],
 )
 def test_honest_code_is_consistent_and_what_it_costs_is_known(name: str, at_least: float) -> None:

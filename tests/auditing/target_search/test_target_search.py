@@ -191,6 +191,7 @@ def test_nothing_of_it_tells_of_the_search(table: pd.DataFrame, neighbours: Neig
     assert audit.game.data.equals(named.game.data)
 
 
+@pytest.mark.ci
 def test_it_takes_the_trainings_of_one_audit_more(found: Any) -> None:
     for folder, roles in (
         (found.folder / "target", {"target-selection": 60}),

@@ -159,6 +159,7 @@ def test_the_report_names_the_table_and_the_record(found: Any) -> None:
     assert "--worst-case batch" in found.reproduce
 
 
+@pytest.mark.ci
 def test_it_is_the_audit_of_the_worst_case_named(found: Any) -> None:
     assert same(found, audit_by_keywords(counts_batches, **{**FAST, "worst_case": "batch"}))
 
