@@ -1,4 +1,7 @@
-"""The lock file: every dependency by version and hash, the same versions as in constraints.txt."""
+"""The lock file: every dependency by version and hash, the same versions as in constraints.txt.
+
+The pins of the environments that ship have hashes, too.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from dpaudit.external.environments import Environment
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -75,7 +80,21 @@ def test_the_command_in_the_lock_is_the_documented_one() -> None:
 def test_ci_installs_from_the_lock_as_documented() -> None:
     ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     documented = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
-    commands = [line for line in documented if "--require-hashes" in line or "--no-deps" in line]
+    own = [line for line in documented if line.startswith(".venv/bin/pip")]
+    commands = [line for line in own if "--require-hashes" in line or "--no-deps" in line]
     assert len(commands) == 2
     for command in commands:
         assert f"run: {command}\n" in ci
+
+
+PINS = sorted([*ROOT.glob("generators/*/*/pins/*.txt"), *ROOT.glob("dpaudit/**/pins.txt")])
+
+
+def test_every_pin_has_its_hashes() -> None:
+    torch = set()
+    assert len(PINS) > 18
+    for path in PINS:
+        environment = Environment(name=path.stem, pins=path, pythons=())
+        assert len(environment.hashed) == len(environment.requirements) > 0, path
+        torch |= {line for line in environment.hashed if line.startswith("torch==2.13.0 ")}
+    assert len(torch) == 1, "the hash of the CPU build is missing in one of the files"

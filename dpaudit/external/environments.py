@@ -1,8 +1,9 @@
 """Pinned environments of libraries: made once with pip in a cache folder, never half-built.
 
-An environment is a virtual environment with exactly the releases that its file of pins lists. A
-marker, written last, shows that it is complete; without one the folder is ignored. pip also lists
-the releases of a package available for a version of Python.
+An environment is a virtual environment with exactly the releases that its file of pins lists, and
+with the very files if the pins have hashes. A marker, written last, shows that it is complete;
+without one the folder is ignored. pip also lists the releases of a package available for a version
+of Python.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ MARKER: Final = "environment.json"
 """Name of the file that makes an environment complete."""
 PINS: Final = "pins.txt"
 """Name of the file in it that says what was to be installed."""
+HASHED: Final = "hashes.txt"
+"""Name of the file in it that has those pins with their hashes, if pip checked them."""
 _VERSION: Final = r"[0-9][A-Za-z0-9]*(?:[._+!-][A-Za-z0-9]+)*"
 _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]*(@{_VERSION})?")
 _PIN: Final = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]*)==({_VERSION})")
+_HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 _SECONDS: Final = 60.0
 """How long an interpreter may take to say what is installed."""
 _FOLDER: Final = re.compile(r"(?P<name>.+)-[0-9a-f]{16}")
@@ -85,10 +89,12 @@ class Environment:
 
     Attributes:
         name: Its name, for `dpaudit env create`.
-        pins: A file with one `name==version` a line, the complete `pip freeze` of what was tried.
+        pins: A file with one `name==version` a line, the complete `pip freeze` of what was tried;
+            each may have `--hash=sha256:` of the files that it stands for, as pip writes them.
         pythons: The minor versions of Python that the pins are for, such as "3.11", the preferred
             one first.
         release: A `name==version` that takes the place of that package's pin; none by default.
+            The pins have no hash of it, so pip then checks no hashes.
     """
 
     name: str
@@ -114,29 +120,37 @@ class Environment:
         return other
 
     @cached_property
+    def _pinned(self) -> Mapping[str, tuple[str, ...]]:
+        """By package: its pin and its hashes."""
+        return _read_pins(self.pins)
+
+    @cached_property
     def requirements(self) -> tuple[str, ...]:
-        """Its pins, one `name==version` each.
+        """Its pins, one `name==version` each, without hashes.
 
         Raises:
-            RegistryError: If the file cannot be read, or a line is no pin.
+            RegistryError: If the file cannot be read, a line is no pin, a hash is none, or only
+                some pins have hashes.
         """
         if not _NAME.fullmatch(self.name):
             raise RegistryError(f"{self.name!r} cannot name an environment: use letters and digits")
-        try:
-            lines = self.pins.read_text(encoding="utf-8").splitlines()
-        except (OSError, ValueError) as error:
-            reason = io_reason(error) if isinstance(error, OSError) else str(error)
-            raise RegistryError(f"the pins {self.pins} cannot be read: {reason}") from None
-        found = {}
-        for line in (line.partition("#")[0].strip() for line in lines):
-            if line:
-                found[_pinned(line, self.pins)[0]] = line
+        found = {package: pin for package, (pin, *_) in self._pinned.items()}
         if self.release:
-            package, _ = _pinned(self.release, self.pins)
+            package = _package(self.release, self.pins)
             if package not in found:
                 raise RegistryError(f"{self.pins} pins no {self.release.partition('==')[0]}")
             found[package] = self.release
         return tuple(found.values())
+
+    @property
+    def hashed(self) -> tuple[str, ...]:
+        """Its pins with their hashes; empty if they have none, or if `release` replaces a pin.
+
+        Raises:
+            RegistryError: As `requirements`.
+        """
+        lines = () if self.release else self._pinned.values()
+        return tuple(" ".join(line) for line in lines if len(line) > 1)
 
     @property
     def folder(self) -> Path:
@@ -261,8 +275,12 @@ def _build(
                 on_step(f"installing {len(environment.requirements)} packages; pip's words: {log}")
                 pip = (own, "-I", "-m", "pip", "install", "--disable-pip-version-check")
                 quiet = ("--no-input", "--no-color", "--progress-bar", "off")
-                pins = ("-r", folder / PINS)
-                _run(environment, (*pip, *quiet, *pins), output.fileno(), log)
+                if environment.hashed:
+                    (folder / HASHED).write_text("".join(f"{one}\n" for one in environment.hashed))
+                    checked = ("--no-deps", "--require-hashes", "-r", folder / HASHED)
+                    _run(environment, (*pip, *quiet, *checked, *_digests()), output.fileno(), log)
+                # With hashes, this finds conflicts and adds what is no pin: CUDA for PyPI's torch.
+                _run(environment, (*pip, *quiet, "-r", folder / PINS), output.fileno(), log)
         found = subprocess.run(
             [own, "-I", "-c", _INSTALLED], capture_output=True, check=True, env=clean_environment()
         )
@@ -276,6 +294,18 @@ def _build(
     built = read_built(folder)
     assert built is not None
     return built
+
+
+def _digests() -> Iterator[str]:
+    """Options that tell pip the SHA-256 of local builds, such as torch's for CPU, in its folders.
+
+    Of these pip otherwise knows none, and prefers any file of the index whose hash is pinned.
+    """
+    for folder in os.environ.get("PIP_FIND_LINKS", "").split():
+        for wheel in sorted(Path(folder).absolute().glob("*+*.whl")):
+            with open(wheel, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            yield from ("--find-links", f"{wheel.as_uri()}#sha256={digest}")
 
 
 def _run(environment: Environment, command: Sequence[str | Path], output: int, log: Path) -> None:
@@ -311,11 +341,36 @@ def _sole_builder(folder: Path, on_step: Callable[[str], None]) -> Iterator[None
         yield
 
 
-def _pinned(line: str, where: Path) -> tuple[str, str]:
-    match = _PIN.fullmatch(line)
+def _read_pins(path: Path) -> dict[str, tuple[str, ...]]:
+    """By package: its pin and its hashes. Raises a RegistryError, as `requirements` says."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        reason = io_reason(error) if isinstance(error, OSError) else str(error)
+        raise RegistryError(f"the pins {path} cannot be read: {reason}") from None
+    text = "\n".join(line.partition("#")[0].strip() for line in lines).replace("\\\n", " ")
+    found = {}
+    for line in text.split("\n"):
+        pin, *hashes = re.split(r"\s+(?=--hash=)", line.strip())
+        if pin:
+            found[_package(pin, path)] = (pin, *hashes)
+            for bad in (one for one in hashes if not _HASH.fullmatch(one)):
+                raise RegistryError(
+                    f"{path}: {bad!r} of {pin} is no hash: write --hash=sha256: and 64 hex digits"
+                )
+    without = [pin for pin, *hashes in found.values() if not hashes]
+    if 0 < len(without) < len(found):
+        raise RegistryError(
+            f"{path}: {without[0]} has no hash and other pins have: give all of them one, or none"
+        )
+    return found
+
+
+def _package(pin: str, where: Path) -> str:
+    match = _PIN.fullmatch(pin)
     if match is None:
-        raise RegistryError(f"{where}: {line!r} is no pin: write name==version")
-    return distribution_key(match[1]), match[2]
+        raise RegistryError(f"{where}: {pin!r} is no pin: write name==version")
+    return distribution_key(match[1])
 
 
 def _log_of(folder: Path) -> Path:
@@ -345,6 +400,12 @@ def pip_reason(log: str) -> str:
         One line.
     """
     errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if "ERROR: " in line[:7]]
+    other = re.search(r"DO NOT MATCH THE HASHES[^\n]*\n\s+(\S+) from ([^\s#]+)", log)
+    if other:
+        return (
+            f"{other[2]} is not the file that was pinned as {other[1]}: see where pip takes it "
+            "from (pip config list), or, if you trust it, add its hash to the pins"
+        )
     missing = re.search(r"No matching distribution found for (\S+)", log)
     if missing and _UNREACHABLE.search(log):
         return "the package index cannot be reached: are you offline? pip keeps what it once had"

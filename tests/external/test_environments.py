@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -19,6 +20,7 @@ from dpaudit.cli.doctor import _environment_findings
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import (
+    HASHED,
     MARKER,
     PINS,
     Environment,
@@ -27,6 +29,7 @@ from dpaudit.external.environments import (
     existing_environments,
     find_interpreter,
     pip_reason,
+    remove_environments,
 )
 from dpaudit.external.libraries import Library, adapter_account
 from dpaudit.model.column import Column, Kind
@@ -36,6 +39,7 @@ from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import rng_of
 from samples import QUICK_ATTACKS
 from toy_library import registered, toy_index, toy_library
+from toy_library import wheel as toy_wheel
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SCHEMA = Schema(
@@ -122,6 +126,100 @@ def test_other_pins_are_another_environment(tmp_path: Path) -> None:
         _ = replace(one, pins=tmp_path / "gone.txt").requirements
     with pytest.raises(RegistryError, match="cannot name an environment"):
         _ = replace(one, name="../one").folder
+
+
+def of_pins(folder: Path, text: str) -> Environment:
+    (folder / "pins.txt").write_text(text)
+    return Environment(name="pinned", pins=folder / "pins.txt", pythons=(HERE,))
+
+
+def sha256(digit: str) -> str:
+    return f"--hash=sha256:{digit * 64}"
+
+
+def test_hashes_change_neither_pins_nor_folder(tmp_path: Path) -> None:
+    plain = of_pins(tmp_path, "a==1\nB_c==2\n")
+    folder = plain.folder
+    assert plain.hashed == ()
+    hashed = of_pins(
+        tmp_path,
+        f"# both\na==1 \\\n    {sha256('0')}  # why\n"
+        f"B_c==2 \\\n    {sha256('1')} \\\n    {sha256('2')}\n",
+    )
+    assert hashed.requirements == ("a==1", "B_c==2")
+    assert hashed.folder == folder
+    assert hashed.hashed == (f"a==1 {sha256('0')}", f"B_c==2 {sha256('1')} {sha256('2')}")
+    other = hashed.with_release("b-c", "3")
+    assert other.requirements == ("a==1", "b-c==3")
+    assert other.hashed == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"a==1 {sha256('0')}\nb==2\n", "b==2 has no hash and other pins have: give all of them"),
+        (f"b==2\na==1 {sha256('0')}\n", "b==2 has no hash and other pins have"),
+        (f"a==1 {sha256('0')}0\n", "0' of a==1 is no hash: write --hash=sha256: and 64 hex"),
+        (f"a==1 {sha256('g')}\n", "of a==1 is no hash"),
+        ("a==1 --hash=md5:0\n", "'--hash=md5:0' of a==1 is no hash"),
+        (f"a==1 {sha256('0')} x\n", "x' of a==1 is no hash"),
+        (f"a==1\n{sha256('0')}\n", "' is no pin: write name==version"),
+        (f"a {sha256('0')}\n", "'a' is no pin"),
+    ],
+)
+def test_slips_in_hashes(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(RegistryError, match=re.escape(said)) as error:
+        _ = of_pins(tmp_path, text).requirements
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.ci
+def test_pip_checks_the_hashes(home: Path, tmp_path: Path) -> None:
+    wheel = home / "index" / "toylib-1.0-py3-none-any.whl"
+    good = f"--hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"
+    wrong = of_pins(tmp_path, f"toylib==1.0 {sha256('0')}\n")
+    with pytest.raises(RegistryError) as said:
+        create_environment(wrong)
+    assert str(said.value).startswith(
+        f"environment pinned cannot be made: {wheel.as_uri()} is not the file that was pinned as "
+        "toylib==1.0: see where pip takes it from (pip config list), or, if you trust it, add its"
+    )
+    assert "\n" not in str(said.value)
+    assert not wrong.folder.exists()
+    of_release = create_environment(wrong.with_release("toylib", "1.1"))
+    assert of_release.packages["toylib"] == "1.1"
+    built = create_environment(of_pins(tmp_path, f"toylib==1.0 \\\n {sha256('0')} \\\n {good}\n"))
+    assert built.folder == wrong.folder
+    assert (built.folder / PINS).read_text() == "toylib==1.0\n"
+    assert (built.folder / HASHED).read_text() == f"toylib==1.0 {sha256('0')} {good}\n"
+
+
+def test_a_local_build_goes_before_the_file_of_an_index(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pip knows the hash of the latter, and of no file in a folder."""
+    public, local = (toy_wheel(tmp_path, "toytorch", version, "") for version in ("1.0", "1.0+cpu"))
+    (tmp_path / "local").mkdir()
+    local = local.rename(tmp_path / "local" / local.name)
+    digests = [hashlib.sha256(one.read_bytes()).hexdigest() for one in (public, local)]
+    page = tmp_path / "index.html"
+    page.write_text(f"<!DOCTYPE html><a href='{public.as_uri()}#sha256={digests[0]}'>torch</a>")
+    environment = of_pins(
+        tmp_path, "toytorch==1.0 " + " ".join(f"--hash=sha256:{one}" for one in digests)
+    )
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{page} {local.parent}")
+    assert create_environment(environment).packages["toytorch"] == "1.0+cpu"
+    assert remove_environments("pinned")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(page))
+    assert create_environment(environment).packages["toytorch"] == "1.0"
+
+
+def test_what_is_no_pin_comes_without_a_hash(home: Path, tmp_path: Path) -> None:
+    """As the CUDA libraries do that only some builds of a pinned release ask for."""
+    made = toy_wheel(home / "index", "built_for_cuda", "1.0", "", needs="toylib==1.1")
+    digest = hashlib.sha256(made.read_bytes()).hexdigest()
+    built = create_environment(of_pins(tmp_path, f"built_for_cuda==1.0 --hash=sha256:{digest}\n"))
+    assert built.packages["toylib"] == "1.1"
 
 
 @pytest.mark.ci
@@ -227,6 +325,12 @@ def test_what_pip_cannot_install_is_said(home: Path, tmp_path: Path) -> None:
         ),
         ("ERROR: No matching distribution found for a==1", "has no a==1 for this Python"),
         ("  ERROR: Failed building wheel for a\n", "a cannot be built from source here"),
+        (
+            "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you\n"
+            "    a==1 from https://index/a-1.tar.gz#sha256=0 (from -r hashes.txt (line 1)):\n"
+            "        Expected sha256 0\n",
+            "https://index/a-1.tar.gz is not the file that was pinned as a==1",
+        ),
         ("ERROR: [Errno 28] No space left on device", "no space left"),
         ("ERROR: Cannot install a==1 and b==2 because\nmore", "Cannot install a==1 and b==2"),
         ("Segmentation fault\n", "Segmentation fault"),
