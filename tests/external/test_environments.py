@@ -138,7 +138,9 @@ def test_a_library_is_audited_by_name(
     assert made.exit_code == 0, made.output
     assert made.stdout.startswith(f"toy is ready: Python {HERE}.")
     assert run("env", "create", "toy").stdout.startswith("toy is there already: ")
-    assert "  Rows of the table (ready)\n    toy:rows, toy:gone\n" in run("list", "libraries").stdout
+    assert (
+        "  Rows of the table (ready)\n    toy:rows, toy:gone\n" in run("list", "libraries").stdout
+    )
 
     result = audit_by_keywords(
         "toy:rows", table(), schema=SCHEMA, shadow_models=80, attacks=QUICK_ATTACKS[1:],
