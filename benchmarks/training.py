@@ -28,6 +28,7 @@ import torch
 from oracle import train_one
 from timing import interleaved
 
+from dpaudit.formatting import percent
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.versions import versions
@@ -217,7 +218,8 @@ def main() -> None:
         share = rate / rates["sequential"]
         print(
             f"{'peer':>10}  {rate:7.3f} models/s  {share:5.2f} times the oracle"
-            f"  ({other['peer']} {other['version']}, its accountant {accounting:.0%})"
+            f"  ({other['peer']} {other['version']}, its accountant "
+            f"{percent(round(accounting, 2))})"
         )
 
 

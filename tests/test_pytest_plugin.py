@@ -119,7 +119,7 @@ def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> 
         [
             "*VIOLATION  claimed epsilon 0.5, empirical epsilon at least*",
             "*bound     2.*",
-            "*leaks     *age*",
+            "*leak      *age*",
             "*seed      0*",
             "*report    *report.html*",
         ]

@@ -298,6 +298,24 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert len(groups) == pages.count("<table>") > 50  # a keyboard scrolls every table
 
 
+def test_code_on_the_site_has_a_contrast_of_four_and_a_half() -> None:
+    """The theme's light text, which it gives to these parts of code, has 4.47."""
+    css = (DOCS / "stylesheets" / "site.css").read_text(encoding="utf-8")
+    (block,) = re.findall(r'\[data-md-color-scheme="default"\] \{(.*?)\}', css, re.DOTALL)
+    colours = dict(re.findall(r"--md-code-hl-(\w+)-color: #(\w{6});", block))
+    assert {"comment", "generic", "operator", "punctuation", "variable"} <= set(colours)
+    background = luminance("f5f5f5")
+    for colour in colours.values():
+        assert (background + 0.05) / (luminance(colour) + 0.05) >= 4.5
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour in hexadecimal digits, as WCAG 2 defines it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return sum(w * one for w, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
 def test_every_page_is_in_the_menu() -> None:
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = re.findall(r": (\S+\.md)$", menu, re.MULTILINE)

@@ -129,6 +129,18 @@ def test_pages_use_the_words_of_the_field() -> None:
     assert found == set()
 
 
+def test_a_percent_sign_stands_after_a_space() -> None:
+    """As `formatting.percent` writes it; not as Python's own format does."""
+    found = {
+        f"{path.relative_to(ROOT)}:{number}"
+        for folder in (*CODE, "reports", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r":[.\d]*%\}", line)
+    }
+    assert found == set()
+
+
 @pytest.mark.parametrize(
     "sentence",
     [

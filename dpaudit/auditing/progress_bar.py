@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from dpaudit.auditing.controls import CONTROLS
 from dpaudit.formatting import duration
 from dpaudit.game.flight import OnProgress, TrialProgress
 from dpaudit.game.trial import Role
@@ -69,8 +70,8 @@ class ConsoleProgress:
             console=console,
             disable=quiet or not self._drawn,
         )
-        self._tasks: dict[Role, TaskID] = {}
-        self._tenths: dict[Role, int] = {}
+        self._tasks: dict[str, TaskID] = {}
+        self._tenths: dict[tuple[str, int], int] = {}
         self._totals: dict[Role, int] = {}
         self._begun: dict[Role, _Begun] = {}
 
@@ -83,29 +84,28 @@ class ConsoleProgress:
 
     def __call__(self, event: TrialProgress) -> None:
         """Shows one event."""
-        title = _TITLES.get(event.role)
-        if title is None or self._quiet:
+        named = _TITLES.get(event.role)
+        if named is None or self._quiet:
             return
-        if event.failed:
-            title = f"{title} ({event.failed} failed)"
+        if (
+            event.total > self._totals.setdefault(event.role, event.total)
+            and event.role in CONTROLS
+        ):
+            named = f"full {named}"  # a small control that does not pass is followed by a full one
+        title = f"{named} ({event.failed} failed)" if event.failed else named
         if self._drawn:
-            if event.role not in self._tasks:
+            if named not in self._tasks:
                 # Resumed trials move the bar, not the clock.
-                self._tasks[event.role] = self._bars.add_task(title, total=event.total)
+                self._tasks[named] = self._bars.add_task(title, total=event.total)
             self._bars.update(
-                self._tasks[event.role],
-                completed=event.done,
-                total=event.total,  # a control that fails is run in full
-                description=title,
+                self._tasks[named], completed=event.done, total=event.total, description=title
             )
             return
-        if event.total != self._totals.setdefault(event.role, event.total):
-            self._totals[event.role] = event.total
-            self._tenths.pop(event.role, None)
+        part = named, event.total
         begun = self._begun.setdefault(event.role, _Begun(monotonic(), event.done))
         tenth = 10 * event.done // event.total
-        if tenth > self._tenths.get(event.role, 0):
-            self._tenths[event.role] = tenth
+        if tenth > self._tenths.get(part, 0):
+            self._tenths[part] = tenth
             self._console.print(f"{title}: {event.done} of {event.total}{begun.left(event)}")
 
 

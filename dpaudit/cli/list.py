@@ -6,13 +6,16 @@ import inspect
 import warnings
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.cli.console import guarded, messages, results
-from dpaudit.formatting import labelled
+from dpaudit.formatting import labelled, wrapped
 from dpaudit.model.choices import Access, WorstCase
+
+if TYPE_CHECKING:
+    from dpaudit.external.libraries import Library
 
 
 class Group(StrEnum):
@@ -52,15 +55,24 @@ def list_registered(
         elif one is Group.ATTACKS:
             entries = _registered(ATTACKS, _attack)
         elif one is Group.LIBRARIES:
-            entries = {
-                f"{of.name}:{method}": of.account for of in libraries() for method in of.methods
-            }
+            for of in libraries():
+                output.print("\n".join(_library(of)))
+            continue
         else:
             entries = _registered(GENERATORS, _summary)
         width = max(map(len, entries), default=0) + 4
         for name, account in entries.items():
             for line in labelled(f"  {name}", account, width=width):
                 output.print(line)
+
+
+def _library(library: Library) -> list[str]:
+    """What a library is, and the name of each method below."""
+    names = ", ".join(f"{library.name}:{method}" for method in library.methods)
+    return [
+        *wrapped(library.account, first="  ", rest="  "),
+        *wrapped(names, first="    ", rest="    "),
+    ]
 
 
 def _registered(group: str, account: Callable[[object], str]) -> dict[str, str]:

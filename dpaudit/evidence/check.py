@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
 from dpaudit.auditing.controls import control_check
-from dpaudit.bounds.table import ValidBound
+from dpaudit.bounds.table import BOUNDS, ValidBound
 from dpaudit.evidence.pack import (
     KEY,
     MANIFEST,
@@ -179,6 +179,7 @@ def _compare_errors(record: AuditRecord, found: _Found) -> None:
 
 def _compare_bounds(record: AuditRecord, found: _Found) -> None:
     asked = Asked(result=record, delta=delta_of(record), confidence=record.confidence, assume=None)
+    labels = {entry.key.value: entry.label for entry in BOUNDS}
     proved = []
     for row in recomputed(asked).bounds:
         if row.reason not in (None, NoProof.COMPARED, NoProof.INVALID):
@@ -189,7 +190,7 @@ def _compare_bounds(record: AuditRecord, found: _Found) -> None:
         proved.append(row.value)
         if row.method != ValidBound.SEQUENTIAL:
             same = math.isclose(row.value, recorded, rel_tol=_CLOSE, abs_tol=_CLOSE)
-            _note(same, f"{row.method.replace('_', ' ')} bound of {row.attack}", found)
+            _note(same, f"{labels[row.method]} bound of {row.attack}", found)
     if record.game.may_stop:
         found.unknown.append("the sequential bound, which needs every bet in order")
     if record.proved is not None:

@@ -14,6 +14,7 @@ from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import CONTROL_LEVEL, RateAtThreshold, p_text
 from dpaudit.results.decide import decide
 from dpaudit.results.document import Limits
+from dpaudit.results.sentences import HEADLINE_GAP, headline
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
 LARGEST_SHARE: Final = 0.05
@@ -125,6 +126,18 @@ class Concluded(NamedTuple):
     reasons: tuple[str, ...]
 
 
+class _Decided(NamedTuple):
+    """A decision on a claim, for its headline."""
+
+    verdict: Verdict
+    claim: PrivacyClaim
+    proved: float
+    confidence: float
+    power: Power
+    probe_alarms: tuple[()] = ()
+    failed_parts: tuple[()] = ()
+
+
 def oddities(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[str]:
     """Warnings about train and hold-out, one sentence each."""
     if exchangeable is None:
@@ -198,12 +211,19 @@ def conclude(
         )
         return Concluded(ReleasedFinding.INVALID, (why,))
     if claim is not None and bound is not None:
-        power = Power(bound.max_provable, bound.detectable)
-        decision = decide(
-            bound.proved, claim, power, (), confidence=confidence, unit=SampleUnit.CANARIES
-        )
-        return Concluded(ReleasedFinding(decision.verdict.value), decision.reasons)
+        return _on_claim(claim, bound, confidence=confidence)
     return _without_claim(membership, bound, linkage, exchangeable, confidence=confidence)
+
+
+def _on_claim(claim: PrivacyClaim, bound: ReleasedBound, *, confidence: float) -> Concluded:
+    power = Power(bound.max_provable, bound.detectable)
+    verdict, reasons = decide(
+        bound.proved, claim, power, (), confidence=confidence, unit=SampleUnit.COINS
+    )
+    decided = _Decided(verdict, claim, bound.proved, confidence, power)
+    _, _, said = headline(decided).partition(HEADLINE_GAP)
+    why = reasons if verdict is Verdict.INCONCLUSIVE else ()  # else the headline says it
+    return Concluded(ReleasedFinding(verdict.value), (said, *why))
 
 
 def _without_claim(

@@ -462,7 +462,7 @@ def text_of(finding: str, reasons: Sequence[str], blocks: Sequence[Block]) -> st
     Returns:
         The text.
     """
-    lines = wrapped(finding)
+    lines = wrapped(finding, rest=_INDENT)
     for reason in reasons:
         lines += wrapped(f"{reason}.", first=_INDENT, rest=_INDENT)
     for block in blocks:

@@ -38,7 +38,7 @@ from dpaudit.report.page import Page, Step
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.report.standards import released
 from dpaudit.results.document import OPTIONAL, Document, document_schema
-from dpaudit.results.sentences import CONFIDENTIAL
+from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import Block
 from dpaudit.results.verdict import Verdict
 
@@ -118,13 +118,13 @@ class ReleasedDataResult(Document):
         if self.finding.verdict in passing:
             return
         tables = ", ".join(str(source) for source in self.sources if source is not None)
-        lines = (self.headline, *self.reasons[1:], f"tables: {tables}", f"seed: {self.seed}")
-        raise AssertionError("\n".join(map(printable, lines)))
+        rest = (*self.reasons[1:], f"tables: {tables}", f"seed: {self.seed}")
+        raise AssertionError("\n".join([self.headline, *map(printable, rest)]))
 
     @property
     def headline(self) -> str:
         """The finding in one line."""
-        return f"{self.finding.upper()}: {self.reasons[0]}"
+        return f"{self.finding.upper()}{HEADLINE_GAP}{printable(self.reasons[0])}"
 
     def to_markdown(self) -> str:
         """The report as a Markdown page."""

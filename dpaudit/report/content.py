@@ -139,12 +139,13 @@ def _reasons(result: AuditRecord) -> Iterable[Block]:
 
 def _next(result: AuditRecord) -> Step:
     step = next_step(result)
-    here = " (in the folder of this report)" if step.command.endswith(" .") else ""
+    here = step.command.endswith(" .")
     return Step(
         (
-            f"{step.why.removesuffix('.')}{here}.",
+            step.why,
             *([f"It costs {step.cost}."] if step.cost else []),
             *(f"Then {then}." for then in step.then),
+            *(["Run it in the folder of this report:"] if here else []),
         ),
         step.command or None,
     )

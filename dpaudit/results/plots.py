@@ -76,8 +76,10 @@ def plot(
     Raises:
         InputError: If the result lacks what the figure shows.
         MissingExtraError: If matplotlib is not installed.
-        SettingsError: If there is no such figure.
+        SettingsError: If there is no such figure, or its name stands where axes do.
     """
+    if isinstance(ax, str):
+        raise SettingsError(f"a figure is named by its keyword: plot(figure={ax!r})")
     name = member_named("figure", FigureName, figure)
     draw = _drawing(result, name)
     if ax is None:

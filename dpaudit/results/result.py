@@ -127,7 +127,7 @@ class AuditResult(AuditRecord):
         Raises:
             InputError: If the result lacks what the figure shows.
             MissingExtraError: If matplotlib is not installed.
-            SettingsError: If there is no such figure.
+            SettingsError: If there is no such figure, or its name stands where axes do.
         """
         from dpaudit.results.plots import plot
 

@@ -28,7 +28,6 @@ from dpaudit.results.leaks import (
     WHOLE_OUTPUT,
     Carrier,
     carrier,
-    feature,
     top_leaks,
 )
 from dpaudit.results.phrases import (
@@ -40,8 +39,6 @@ from dpaudit.results.phrases import (
 )
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import FRESH_TRIALS, Verdict
-
-_LEAKS_IN_FAILURE = 5
 
 
 def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
@@ -96,14 +93,7 @@ def failure_lines(result: AuditRecord, *, folder: Path | None = None) -> list[st
         result: The record of the audit.
         folder: Its run folder, if it is kept.
     """
-    leaks = [feature(leak) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
-    if leaks and carrier(result.leaks, result.checks) is Carrier.WHOLE_OUTPUT:
-        leaks = [WHOLE_OUTPUT]
-    named = printable(", ".join(leaks) or "none found")
-    return [
-        *summary_lines(result, folder=folder),
-        *row_lines([Row("leaks", named), Row("seed", str(result.seed))]),
-    ]
+    return [*summary_lines(result, folder=folder), *row_lines([Row("seed", str(result.seed))])]
 
 
 def attack_row(result: AuditRecord) -> Row:

@@ -61,11 +61,12 @@ class SampleUnit(StrEnum):
 
     TRIALS = "trials"
     CANARIES = "canaries"
+    COINS = "records with a coin"
     RUNS = "simulated runs"
 
     @property
     def remedy(self) -> str:
-        """What to add for a larger audit: shadow models, canaries or runs."""
+        """What to add for a larger audit, such as shadow models."""
         return "shadow models" if self is SampleUnit.TRIALS else self.value
 
 

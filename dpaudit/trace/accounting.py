@@ -12,6 +12,7 @@ import numpy as np
 from dpaudit.account import Mechanism, epsilon_from_rdp
 from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.account.moments import exact_moments
+from dpaudit.formatting import percent
 from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
@@ -299,7 +300,7 @@ def _queries(trace: Trace) -> CheckOutcome:
     return found(
         _QUERIES,
         f"{released} labels are released and {accounted} are charged: "
-        f"{1 - accounted / released:.0%} are free",
+        f"{percent(round(1 - accounted / released, 2))} are free",
         released=released,
         charged=accounted,
     )
@@ -314,7 +315,7 @@ def _exceeded(trace: Trace) -> CheckOutcome:
     return found(
         _EXCEEDED,
         f"the accountant ends at epsilon {spent:.6g} where {epsilon:g} is claimed, "
-        f"{spent / epsilon - 1:.2%} more",
+        f"{percent(round(spent / epsilon - 1, 4))} more",
         spent=spent,
         claimed=epsilon,
         excess=spent - epsilon,

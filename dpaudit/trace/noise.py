@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 
 from dpaudit.account import Mechanism, VoteTable, vote_table
 from dpaudit.account.vote_table import wrong_at
+from dpaudit.formatting import percent
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import NoiseOn
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
@@ -196,8 +197,8 @@ def _tested(trace: Trace, table: VoteTable) -> CheckOutcome:
     return found(
         _LABELS,
         f"with {cast[least]} of {table.teachers} votes for 1, {released[least]} of {times[least]} "
-        f"labels are 1 ({released[least] / times[least]:.1%}), where the accounted mechanism gives "
-        f"{expected[least]:.1%}; p = {p_values[least]:.1e}",
+        f"labels are 1 ({percent(round(released[least] / times[least], 3))}), where the accounted "
+        f"mechanism gives {percent(round(expected[least], 3))}; p = {p_values[least]:.1e}",
         votes=cast[least],
         labels=times[least],
         ones=released[least],

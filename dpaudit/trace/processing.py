@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
+from dpaudit.formatting import percent
 from dpaudit.model.column import Column, Kind, as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import Stage
@@ -99,7 +100,7 @@ def _shifted(numeric: list[Column], raw: FloatArray) -> CheckOutcome:
         return found(
             id_,
             f"{columns.size} columns with a lower bound above 0 go beyond their upper one, in "
-            f"{share:.0%} of their values, and none beyond upper + lower: "
+            f"{percent(round(share, 2))} of their values, and none beyond upper + lower: "
             f"{numeric[first].name} up to {np.nanmax(raw[:, first]):.6g} with bounds "
             f"({lower[first]:g}, {upper[first]:g})",
             columns=columns.size,
@@ -122,8 +123,8 @@ def _truncated(raw: FloatArray, values: FloatArray) -> CheckOutcome:
     shift = float(np.mean(after - before))
     return found(
         id_,
-        f"all {before.size} whole numbers are rounded down; {differs:.0%} of them are not the "
-        f"nearest, and their mean moves by {shift:.2f}",
+        f"all {before.size} whole numbers are rounded down; {percent(round(differs, 2))} of them "
+        f"are not the nearest, and their mean moves by {shift:.2f}",
         share=differs,
         mean_shift=shift,
         values=before.size,

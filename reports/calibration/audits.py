@@ -27,6 +27,7 @@ import pandas as pd
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings
+from dpaudit.formatting import percent
 from dpaudit.game.pool import workers_ended
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.source import source_digest
@@ -466,8 +467,9 @@ def problems(found: dict[str, Any], *, at_least: int = AT_LEAST) -> list[str]:
     """
     cells = rates(found)
     lines = [
-        f"{cell.rule}, {cell.where}: above the true epsilon in {cell.rate:.1%} of {cell.draws}, "
-        f"at least {cell.low:.1%} with 99 % confidence"
+        f"{cell.rule}, {cell.where}: above the true epsilon in "
+        f"{percent(round(cell.rate, 3))} of {cell.draws}, at least "
+        f"{percent(round(cell.low, 3))} with 99 % confidence"
         for cell in cells
         if cell.low > cell.nominal
     ]

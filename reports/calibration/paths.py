@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 import loky
 
 from dpaudit.bounds.guarantee import guarantee_of
+from dpaudit.formatting import percent
 from dpaudit.model.choices import Access, Multiplicity, ThresholdRule
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import (
@@ -396,8 +397,8 @@ def problems(found: dict[str, Any]) -> list[str]:
     """One line for each rate that is significantly above the nominal one."""
     cells = [rate(case) for case in found["cases"].values() if case["honest"]["audits"]]
     return [
-        f"{cell.rule}, {cell.where}: more than is true in {cell.rate:.1%} of {cell.draws}, at "
-        f"least {cell.low:.1%} with 99 % confidence"
+        f"{cell.rule}, {cell.where}: more than is true in {percent(round(cell.rate, 3))} "
+        f"of {cell.draws}, at least {percent(round(cell.low, 3))} with 99 % confidence"
         for cell in cells
         if cell.low > cell.nominal
     ]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpaudit.formatting import percent
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.usefulness.experiment import MEAN, Setting, ranking_agreement
 from dpaudit.usefulness.report import mean_interval, welch_p_value
@@ -117,7 +118,7 @@ def page(found: Rows) -> str:
         [
             name,
             *map(_mean, one.T),
-            f"{_tied(found[name]):.0%}",
+            percent(round(_tied(found[name]), 2)),
             markdown.number(np.mean(values(found[name], Setting.TRANSFER, MEAN)), 3),
         ]
         for name, one in columns.items()

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
+from dpaudit.formatting import percent
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
 from dpaudit.replaying.run import replay
@@ -87,7 +88,10 @@ def own_table(cases: Sequence[dict[str, Any]]) -> str:
 def _row(name: str, found: Mapping[str, Any]) -> tuple[object, ...]:
     claim = found["claim"]
     said = f"μ {claim['mu']:.4g}" if "mu" in claim else f"ε {claim['epsilon']:.4f}"
-    lines = [f"{line['place']} ({line['law']}, {line['share']:.0%})" for line in found["ledger"]]
+    lines = [
+        f"{line['place']} ({line['law']}, {percent(round(line['share'], 2))})"
+        for line in found["ledger"]
+    ]
     return (
         name,
         found["verdict"],

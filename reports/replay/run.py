@@ -24,6 +24,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.stats import beta
 
+from dpaudit.formatting import percent
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.run import replays_of
 from dpaudit.versions import versions
@@ -156,7 +157,7 @@ def _released_row(one: Mapping[str, Any]) -> tuple[object, ...]:
     computed = "–" if found["computed"] is None else _beside(found["computed"], found["claim"])
     widest = "–"
     for line in found["ledger"][:1]:
-        widest = f"{line['place']} ({line['law']}, {line['share']:.0%})"
+        widest = f"{line['place']} ({line['law']}, {percent(round(line['share'], 2))})"
     parted = "" if found["parting"] is None else f"; {found['parting']['place'] or 'rows'}"
     return (
         one["method"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -19,15 +20,24 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_a_control_that_is_run_again_in_full_counts_among_its_new_trials() -> None:
+def test_a_control_that_is_run_again_in_full_has_a_name_and_a_total_of_its_own() -> None:
     for terminal in (True, False):
         stream = io.StringIO()
         console = Console(file=stream, force_terminal=terminal, width=100)
         with progress_bar.ConsoleProgress(console, quiet=False) as progress:
             for done, total in ((14, 14), (20, 60), (60, 60)):
                 progress(TrialProgress(Role.NULL_CONTROL, done, total, 0))
-        assert "60/14" not in stream.getvalue()
-        assert ("60/60" if terminal else "null control: 60 of 60") in stream.getvalue()
+        plain = re.sub(r"\x1b\[[0-9?;]*[A-Za-z]", "", stream.getvalue())
+        lines = plain.splitlines()
+        if terminal:
+            assert re.match(r"null control .* 14/14 ", lines[-2])
+            assert re.match(r"full null control .* 60/60 ", lines[-1])
+        else:
+            assert [line.partition(",")[0] for line in lines] == [
+                "null control: 14 of 14",
+                "full null control: 20 of 60",
+                "full null control: 60 of 60",
+            ]
 
 
 def written(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, asked: bool | None) -> str:

@@ -17,6 +17,7 @@ from dpaudit.bounds.table import BOUNDS, Observed, entries_for
 from dpaudit.cli.console import ExitCode, FailOn, exit_code, messages, results
 from dpaudit.cli.main import app
 from dpaudit.model.choices import WorstCase
+from dpaudit.plugins.named import libraries
 from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.verdict import Verdict
 
@@ -289,6 +290,10 @@ def test_list_show_doctor() -> None:
     assert "Needs --access released." in dpaudit("list", "attacks").stdout
     cases = re.findall(r"^  (\S+)", dpaudit("list", "worst-cases").stdout, re.M)
     assert cases == list(WorstCase)
+    one_line = " ".join(listed.split())
+    for library in libraries():
+        assert one_line.count(library.summary) == 1
+        assert all(f"{library.name}:{method}" in one_line for method in library.methods)
     assert max(map(len, listed.splitlines())) <= 80
     shown = dpaudit("show", "pate-gan").stdout
     assert re.search(r"^teachers +50$", shown, re.M)

@@ -89,7 +89,7 @@ def test_the_same_release_without_coins_is_a_leak_but_no_bound() -> None:
     assert found.found
     with pytest.raises(
         AssertionError,
-        match=r"LEAK: rows of the training table can be recognised: .*\n(.*\n)*seed: 0",
+        match=r"LEAK  rows of the training table can be recognised: .*\n(.*\n)*seed: 0",
     ):
         found.assert_no_violation()
 
@@ -178,6 +178,17 @@ def test_a_claim_that_holds_is_not_refuted() -> None:
         LEAKY, SPLIT.train, SPLIT.holdout, coins=SPLIT.coins, schema=SCHEMA, epsilon=20.0
     )
     assert found.finding is ReleasedFinding.INCONCLUSIVE
+    assert found.headline.startswith("INCONCLUSIVE  claimed epsilon 20 not decided; empirical")
+    assert "more records with a coin" in found.reasons[1]
+
+
+def test_a_refuted_claim_has_the_headline_of_every_audit(
+    proved: dpaudit.ReleasedDataResult,
+) -> None:
+    headline = r"VIOLATION  claimed epsilon 1, empirical epsilon at least \S+\s+\(95 % confidence\)"
+    assert re.fullmatch(headline, proved.headline)
+    assert re.match(headline, str(proved))
+    assert len(proved.reasons) == 1
 
 
 def test_without_a_holdout_nothing_is_concluded() -> None:
@@ -314,7 +325,7 @@ def test_without_a_holdout_the_page_says_what_can_be_known_and_what_to_do_next(
     LEAKY.to_csv("my synthetic.csv", index=False)
     found = dpaudit.audit_data("my synthetic.csv", "train.csv", seed=3)
     assert found.finding is ReleasedFinding.INCONCLUSIVE
-    assert re.match(r"INCONCLUSIVE: \d+ of \d+ synthetic rows equal a training row", found.headline)
+    assert re.match(r"INCONCLUSIVE  \d+ of \d+ synthetic rows equal a training row", found.headline)
     page = found.to_html()
     header = page.partition("</header>")[0]
     assert "A hold-out is a table of real rows of the same population" in header

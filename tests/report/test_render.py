@@ -6,6 +6,7 @@ import copy
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -616,6 +617,14 @@ def test_the_one_test_of_a_selected_attack_needs_no_correction(record_of: Make) 
 def test_a_repetition_is_no_independent_evidence(record_of: Make) -> None:
     same = "gives the same numbers. It confirms this audit; independent evidence needs another"
     assert same in render_markdown(record_of())
+
+
+def test_the_next_step_says_where_to_run_what_reads_the_run(record_of: Make) -> None:
+    found = record_of(verdict="violation")
+    offers = replace(found, generator=replace(found.generator, fixes=2))
+    advice = render_markdown(offers).partition("## Next step")[2].partition("\n## ")[0]
+    assert "once fixed, removes the leak?\n" in advice
+    assert "Run it in the folder of this report:\n" in advice
 
 
 def test_an_audit_of_one_training_is_told_what_it_can_add(record_of: Make) -> None:

@@ -70,7 +70,7 @@ def test_the_page_says_what_beats_noise() -> None:
     page = study.page(found)
     [line] = [one for one in page.splitlines() if one.startswith("| marginals, 1 ")]
     assert line.split("|")[2].strip() == "1.000 (1.000 to 1.000)"
-    assert [cell.strip() for cell in line.split("|")[-3:-1]] == ["0%", "0.500"]
+    assert [cell.strip() for cell in line.split("|")[-3:-1]] == ["0 %", "0.500"]
     said = [one for one in page.splitlines() if one.startswith("- ")]
     assert len(said) == 4
     assert all("marginals, 1" in one and "pate-gan" not in one for one in said)

@@ -57,6 +57,11 @@ def test_without_axes_pyplot_has_a_new_figure(record_of: Make) -> None:
     pyplot.close("all")
 
 
+def test_a_name_in_the_place_of_axes_is_answered_with_the_keyword(record_of: Make) -> None:
+    with pytest.raises(SettingsError, match=r"by its keyword: plot\(figure='roc'\)"):
+        plot(record_of(), "roc")  # type: ignore[arg-type]
+
+
 def test_the_claim_figure_has_the_numbers_of_the_result(record_of: Make) -> None:
     ax = plot(record_of(), axes())
     thick, thin = (container.patches[0] for container in ax.containers)
