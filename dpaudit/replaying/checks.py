@@ -21,6 +21,7 @@ from dpaudit.replaying.influence import (
     answers_without,
     differs,
     has_influence,
+    ladders,
     near_answers,
     other_answers,
     repeats,
@@ -137,7 +138,21 @@ def used_lines(
             for number, site in enumerate(sorted(tried))
             if len(tried) == 1 or _move(setting, first + 1 + number, {site}, apart, found)
         }
+    for site in sorted(left - used):
+        setting.say(f"step by step: how the answers of {site} are used")
+        keys = frozenset().union(*(step.keys for step in pilot.noisy if step.site == site))
+        for _, rungs in ladders(pilot, keys):
+            orders = (Order(1, **rung._asdict()) for rung in rungs)
+            if all(_shows(setting, order, found) for order in orders):
+                used.add(site)
+                break
     return frozenset(used)
+
+
+def _shows(setting: ReplaySetting, order: Order, found: ReplayFindings) -> bool:
+    """Whether the worlds of a replay of one table differ."""
+    found.fits += 2
+    return differs(setting.play(order, alike=World.IN))
 
 
 def _move(
@@ -149,12 +164,8 @@ def _move(
 ) -> bool:
     """Whether each of some changes of the answers of some lines changes anything else."""
     setting.say(f"how the answers of {', '.join(map(str, sorted(sites)))} are used")
-    for apart in changes:
-        found.fits += 2
-        order = Order(number, nudged=frozenset(sites), apart=apart)
-        if not differs(setting.play(order, alike=World.IN)):
-            return False
-    return True
+    orders = (Order(number, nudged=frozenset(sites), apart=apart) for apart in changes)
+    return all(_shows(setting, order, found) for order in orders)
 
 
 def look_for_excuses(
@@ -358,7 +369,8 @@ class _Checks:
         Both worlds have the same table and, except for these answers, the same answers. A slight
         change shows that numbers are used. If it does not, they may be rounded, so all numbers of
         an answer are moved far up, farther in one world than in the other. No maximum, order or
-        comparison with a limit changes with that.
+        comparison with a limit changes with that. If this shows nothing either, a limit may hide
+        it, and they are moved step by step.
 
         Args:
             place: The replay to repeat.
@@ -373,12 +385,10 @@ class _Checks:
         size, nudged = NUDGE, {"nudged": one.keys}
         near = near_answers(transcript, one.keys, self._rng)
         if not any(self._moves(place, one.site, given=given, **nudged) for given in near):
-            size = _APART[0]
-            if not all(
-                self._moves(place, one.site, given=transcript.given, apart=apart, **nudged)
-                for apart in pairwise(_APART)
-            ):
+            found = self._size_that_shows(place, one)
+            if found is None:
                 return None
+            size = found
         [key, *others] = one.keys
         numbers = NoisyNumbers.together_with(transcript, key, one.site)
         if others or key not in numbers.keys:
@@ -395,6 +405,19 @@ class _Checks:
         known = self._known[one.site]
         own = {key: known[key]} if known and key in known else None
         return own if known else known
+
+    def _size_that_shows(self, place: int, one: Suspect) -> float | None:
+        """How many scales rounded answers must move to show; None if they are not numbers."""
+        transcript = self._replays[place][1].transcript
+        if all(
+            self._moves(place, one.site, given=transcript.given, apart=apart, nudged=one.keys)
+            for apart in pairwise(_APART)
+        ):
+            return _APART[0]
+        for step, rungs in ladders(transcript, one.keys):
+            if all(self._moves(place, one.site, **rung._asdict()) for rung in rungs):
+                return 2.0 * step / _width(transcript, one.keys)
+        return None
 
     def _is_share(self, place: int, one: Suspect, size: float) -> bool:
         """Whether another number makes up for a change of the costliest one of an answer."""
@@ -491,6 +514,11 @@ class _Checks:
         what = f"again: are the answers at {site} numbers"
         order = self._replays[place][0]._replace(**change)
         return differs(_again(self._setting, self._found, order, what, alike=World.IN))
+
+
+def _width(transcript: Transcript, keys: Set[Question]) -> float:
+    """The largest scale of the noise of some answers."""
+    return max(step.laws[0].width for step in transcript.noisy if step.keys & keys)
 
 
 def _again(

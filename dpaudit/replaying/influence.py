@@ -38,6 +38,38 @@ _NEAR: Final = 4
 """Redraws of answers, within a scale of the noise, at which a slight change is tried."""
 
 
+_RUNGS: Final = 6
+"""Equal steps of which each must show: code that only compares a number has fewer limits."""
+_SPANS: Final = (1.0, 4.0, 16.0, 64.0)
+"""Sizes of such steps, in units of the noise or of how far the value moves, the smaller one."""
+_AWAY: Final = 100.0
+"""How far all other noisy numbers are moved meanwhile, in scales of their noise."""
+
+
+class Change(NamedTuple):
+    """A change of a replay of one table: the same answers, but for some in one world.
+
+    Attributes:
+        given: Answers by question.
+        nudges: How far some of them are changed in world "out".
+    """
+
+    given: Mapping[Question, Any]
+    nudges: Mapping[Question, FloatArray]
+
+
+class Ladder(NamedTuple):
+    """Equal steps of some answers.
+
+    Attributes:
+        step: The size of each, with its sign.
+        rungs: The changes from one to the next.
+    """
+
+    step: float
+    rungs: Sequence[Change]
+
+
 class Suspect(NamedTuple):
     """Answers that raise the loss of a replay.
 
@@ -120,6 +152,49 @@ def near_answers(
             key: _moved(step, rng.uniform(-1.0, 1.0, step.answer.size)) for key, step in steps
         }
         yield {**transcript.given, **numbers}
+
+
+def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
+    """Steps that show numbers which are both rounded and limited, shortest first.
+
+    A slight change of such a number is rounded away, and one that is moved far up is at its limit.
+    All numbers move equally from their values before noise, and all others are far above them, then
+    far below, so that no maximum, order or comparison between noisy numbers changes. One with a
+    fixed limit changes in one step.
+
+    Args:
+        transcript: The replay.
+        keys: The questions whose answers move.
+    """
+    steps = {key: step for step in transcript.noisy for key in step.keys}
+    steps = {
+        key: one for key, one in steps.items() if np.size(transcript.given[key]) == one.answer.size
+    }
+    own = [steps[key] for key in keys & steps.keys()]
+    if len(own) < len(keys):
+        return
+    width = max(one.laws[0].width for one in own)
+    moved = max(float(np.abs(one.before.shift).max(initial=0.0)) for one in own)
+    others = {key: one for key, one in steps.items() if key not in keys}
+    values = np.concatenate([flat(transcript.given[key]) for key in steps])
+    away = {
+        key: np.rint(_AWAY * max(width, one.laws[0].width) + 2.0 * np.ptp(values)) + 1.0
+        for key, one in others.items()
+    }
+    sides = (1.0, -1.0) if others else (0.0,)
+    lengths = [span * (min(width, moved) or width) for span in _SPANS]
+    if any(one.laws[0].whole for one in own):
+        lengths = sorted({float(np.ceil(one)) for one in lengths})
+
+    def rung(side: float, start: float, length: float) -> Change:
+        far = {key: transcript.given[key] + side * by for key, by in away.items()}
+        here = {key: steps[key].before.inside + start for key in keys}
+        moves = {key: np.full(np.shape(transcript.given[key]), length) for key in keys}
+        return Change({**transcript.given, **far, **here}, moves)
+
+    for length, sign in itertools.product(lengths, (1.0, -1.0)):
+        step = sign * length
+        yield Ladder(step, [rung(side, at * step, step) for at in range(_RUNGS) for side in sides])
 
 
 def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:

@@ -107,7 +107,11 @@ class NoiseLaw(ABC):
         if self.whole:
             moved = np.rint(moved)
         value = self.sample(rng, shift.shape) + moved
-        ratio = self.log_density(value) - self.log_density(value - moved)
+        with np.errstate(invalid="ignore"):
+            ratio = self.log_density(value) - self.log_density(value - moved)
+        ratio = np.where(
+            np.isnan(ratio), -np.inf, ratio
+        )  # such as a gamma draw that is 0 by rounding
         return Drawn(value, np.asarray(np.broadcast_to(ratio, value.shape)))
 
     def widened(self, times: float, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:

@@ -60,6 +60,8 @@ _MOST_ALIKE: Final = 50
 """Questions with the same values in one replay whose answers are all tilted."""
 NUDGE: Final = 1e-5
 """A slight change of an answer, in scales of its noise."""
+_MOST_NUDGED: Final = 1000
+"""Answers of a line that are nudged: a loop that rejects such answers would never end."""
 OPPOSITE: Final = 1
 """Number of the coins that are the reverse of those of number 0."""
 
@@ -791,7 +793,8 @@ class _Match:
         for key in step.keys & self.order.nudges.keys():
             moved = self.order.nudges[key]
             return value, value + (moved if moved.shape == value.shape else 0.0)
-        if not {site, *step.keys} & self.order.nudged:
+        by_line = site in self.order.nudged and any(at <= _MOST_NUDGED for *_, at in step.keys)
+        if not by_line and not step.keys & self.order.nudged:
             return value, value
         width = step.laws[0].width
         if self.order.apart is None:

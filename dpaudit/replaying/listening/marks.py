@@ -10,6 +10,7 @@ are the same for one float.
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from functools import cached_property
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
@@ -361,15 +362,21 @@ def plain(value: Any) -> Any:
     if isinstance(value, Marked):
         return value.view(np.ndarray)
     if isinstance(value, MarkedNumber):
-        return np.asarray(float(value))
+        return value.array.view(np.ndarray).reshape(())
     return np.asarray(value)
+
+
+def as_count(value: Any) -> Any:
+    """A marked integer as Python has it, for code that asks how many; its mark ends."""
+    is_marked = isinstance(value, MarkedNumber) and value.array.dtype.kind in "iu"
+    return operator.index(value) if is_marked else value
 
 
 def unmarked(value: Any, where: Site) -> Any:
     """Removes the mark of a value: its noise and coins count as used, its answers as released."""
     if isinstance(value, MarkedNumber):
         used(value.array, where)
-        return float(value)
+        return plain(value).item()
     if isinstance(value, Marked):
         used(value, where)
         return value.view(np.ndarray)
@@ -826,6 +833,11 @@ class MarkedNumber(np.float64):
         used(self.array, site())
         return (float, (float(self),))
 
+    def __index__(self) -> int:
+        if self.array.dtype.kind not in "iu":
+            raise TypeError("'numpy.float64' object cannot be interpreted as an integer")
+        return int(self)
+
     def item(self) -> Any:
         """As for numpy's numbers."""
         return self
@@ -972,6 +984,10 @@ def _binary(name: str, *, reflected: bool = False) -> Any:
                     world.note(kind, where, other)
                 value = self.array.view(np.ndarray)[()]
                 return ufunc(other, value) if reflected else ufunc(value, other)
+        if name == "multiply" and isinstance(other, (list, tuple, str, bytes)):
+            count = as_count(self)
+            if count is not self:  # numpy's integers repeat a list
+                return other * count
         if not isinstance(other, (int, float, np.ndarray, np.generic, list)):
             return NotImplemented
         return ufunc(other, self) if reflected else ufunc(self, other)
@@ -1311,7 +1327,7 @@ def _where(condition: Any, first: Any, second: Any, *, where: Site) -> Any:
 def _bare(value: Any) -> Any:
     """A value, or a list of values, without marks; this is no use of them."""
     if isinstance(value, MarkedNumber):
-        return float(value.array.view(np.ndarray))
+        return plain(value).item()
     if isinstance(value, Marked):
         return value.view(np.ndarray)
     if isinstance(value, (list, tuple)) and any(True for _ in _flattened(value)):
@@ -1519,14 +1535,14 @@ def _bare_out(kwargs: Any) -> Any:
 
 def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
     if name in ("negative", "positive"):
-        return _scaled(inputs[0], -1.0 if name == "negative" else 1.0, where, out)
+        return _scaled(inputs[0], _unit(inputs[0], -1 if name == "negative" else 1), where, out)
     if len(inputs) != 2:
         return NotImplemented
     first, second = inputs
     if name in ("add", "subtract"):
         if name == "subtract":
             second = (
-                _array(_scaled(second, -1.0, where, None))
+                _array(_scaled(second, _unit(second, -1), where, None))
                 if isinstance(second, Marked)
                 else -np.asarray(second)
             )
@@ -1553,6 +1569,11 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
             return tossed(first, *_whole_limit(second, name), where)
         return _compared(first, second, _COMPARED[name], where)
     return NotImplemented
+
+
+def _unit(marked: Any, sign: int) -> Any:
+    """1 or -1 as a factor that leaves whole numbers whole."""
+    return sign if marked.dtype.kind == "i" else float(sign)
 
 
 def divided(first: Any, second: Any, out: Any, where: Site) -> Any:

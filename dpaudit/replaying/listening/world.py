@@ -9,6 +9,7 @@ differ, it restarts the fit, and that line becomes a question.
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import pickle
 import struct
@@ -283,10 +284,10 @@ class ListeningWorld:
         None if the draw has the same size in both worlds.
         """
         own, other = self.counted
-        first = size if isinstance(size, (int, np.integer)) else (size[0] if size else None)
-        if own == other or first is None or int(first) not in (own, other):
+        first = _first_of(size)
+        if own == other or first is None or first not in (own, other):
             return None
-        reply = self.ask("rows", where, size=int(first))
+        reply = self.ask("rows", where, size=first)
         return reply["place"] if reply["shared"] else None
 
     def record_of(self, where: Site) -> int:
@@ -303,7 +304,7 @@ class ListeningWorld:
         -1 if both worlds have all records and some of their coins are "out"; None if the draws are
         not one per record.
         """
-        first = size if isinstance(size, (int, np.integer)) else (size[0] if size else None)
+        first = _first_of(size)
         own, other = self.counted
         if self.own_rows and own == other and first == own:
             return -1
@@ -445,6 +446,16 @@ SEVERAL = 3
 """Values (such as rows) that a line combines with each answer if noise cannot protect them."""
 _FLOATS = (float, np.float64)
 _FLOAT = struct.Struct("=d")
+
+
+def _first_of(size: Any) -> Optional[int]:
+    """The length of the first axis of a draw; None for a single one."""
+    if size is None:
+        return None
+    try:
+        return operator.index(size)
+    except TypeError:
+        return operator.index(size[0]) if len(size) else None
 
 
 def digest(values: Tuple[Any, ...]) -> str:

@@ -350,6 +350,7 @@ class _Heard:
         if not world.hears:
             return super().choice(a, size, replace, p, **extra)  # type: ignore[misc]
         where = site()
+        a = marks.as_count(a)
         if p is None:
             return self._picked(where, a, size, replace, extra)
         p = np.asarray(marks.unmarked(p, where), dtype=float)
@@ -413,6 +414,7 @@ class _Heard:
         plain = _plain_draw("integers")
         if not world.hears or rest or more:
             return plain(self, low, high, size, *rest, **more)
+        low, high = marks.as_count(low), marks.as_count(high)
         first, count = (0, low) if high is None else (low, high)
         own, other = world.counted
         of_records = isinstance(count, (int, np.integer)) and own != other
@@ -448,7 +450,7 @@ class _Heard:
         if not marks.world.hears:
             extra = {} if self.dpaudit_plain is PlainState else {"axis": axis}
             return super().permutation(x, **extra)  # type: ignore[misc]
-        where = site()
+        where, x = site(), marks.as_count(x)
         length = int(x) if isinstance(x, (int, np.integer)) else np.shape(x)[axis]
         order = self._order(where, length)
         return (
@@ -496,7 +498,7 @@ _NUMBERS = (float, int, np.number, np.ndarray)
 def _longer(size: Any, world: Any) -> Any:
     """The size of a draw in the world with one more record."""
     most = max(world.counted)
-    return most if isinstance(size, (int, np.integer)) else (most, *size[1:])
+    return (most, *size[1:]) if isinstance(size, (tuple, list)) else most
 
 
 def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenerator) -> Any:

@@ -1,0 +1,63 @@
+"""Noisy numbers that are rounded and limited: used as numbers, and only compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import dpaudit
+import listened_limited
+from dpaudit.replaying.record import ReplayRecord
+from dpaudit.results.verdict import Verdict
+
+pytestmark = pytest.mark.usefixtures("worlds")
+
+SCHEMA = dpaudit.Schema.from_document(listened_limited.SCHEMA)
+
+
+def replayed(name: str, scale: float = 1.0, **given: Any) -> ReplayRecord:
+    generator: Any = getattr(listened_limited, name)(scale)
+    settings = {"target": "row:39", "epsilon": 1.0, "replays": 6, **given}
+    return dpaudit.replay(generator, listened_limited.table(), schema=SCHEMA, **settings)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("RoundedMean", marks=pytest.mark.ci),
+        "MeanOfFloat",
+        pytest.param("RoundedCounts", marks=pytest.mark.ci),
+        "AsLength",
+        pytest.param("AsRange", marks=pytest.mark.ci),
+        pytest.param("AsSize", marks=pytest.mark.ci),
+        "WholeCounts",
+    ],
+)
+def test_too_little_noise_shows_though_numbers_are_rounded_and_limited(name: str) -> None:
+    honest = replayed(name)
+    assert honest.verdict is Verdict.CONSISTENT, str(honest)
+    assert honest.computed == pytest.approx(1.0, abs=0.02)
+    found = replayed(name, 0.2)
+    assert found.verdict is Verdict.VIOLATION, str(found)
+    assert found.proved == pytest.approx(5.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NoisyMax",
+        pytest.param("SparseVector", marks=pytest.mark.ci),
+        pytest.param("SecondLargest", marks=pytest.mark.ci),
+    ],
+)
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.ci)])
+def test_numbers_that_are_only_compared_accuse_nobody(name: str, seed: int) -> None:
+    record = replayed(name, seed=seed)
+    assert record.verdict is not Verdict.VIOLATION, str(record)
+    assert record.proved == 0.0
+
+
+def test_a_loop_that_rejects_what_is_out_of_range_ends() -> None:
+    record = replayed("DrawnAgain", replays=2)
+    assert record.verdict is not Verdict.VIOLATION, str(record)

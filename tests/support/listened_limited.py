@@ -1,0 +1,174 @@
+"""Generators whose noisy numbers are rounded and limited, and whose code reads them as floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+RECORDS = 40
+
+
+def table() -> pd.DataFrame:
+    """Numbers from 0 to 1, of which the last one is above all thresholds."""
+    data = pd.DataFrame({"x": np.random.default_rng(0).uniform(size=RECORDS)})
+    data.loc[RECORDS - 1, "x"] = 0.99
+    return data
+
+
+SCHEMA = {"columns": [{"name": "x", "kind": "continuous", "lower": 0, "upper": 1}]}
+
+
+class Released:
+    """A model whose rows are given, again and again."""
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        """The rows."""
+        return pd.DataFrame({"x": np.clip(np.resize(np.asarray(self.rows, dtype=float), n), 0, 1)})
+
+
+class Limited:
+    """Releases a number with noise of some scale, for a claim of epsilon 1."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        """Draws the noise."""
+        return Released(self.released(data["x"].to_numpy(), np.random.default_rng(seed)))
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """Rows."""
+        raise NotImplementedError
+
+    def laplace(self, value: Any, rng: Any, size: Any = None) -> Any:
+        """With Laplace noise."""
+        return value + rng.laplace(0.0, self.scale, size)
+
+    def geometric(self, value: Any, rng: Any) -> Any:
+        """With two-sided geometric noise."""
+        stop = 1.0 - np.exp(-1.0 / self.scale)
+        return value + rng.geometric(stop) - rng.geometric(stop)
+
+
+class RoundedMean(Limited):
+    """To two digits, limited by numpy."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """As above."""
+        return np.clip(round(self.laplace(x.sum(), rng) / RECORDS, 2), 0, 1)
+
+
+class MeanOfFloat(Limited):
+    """To two digits, limited by comparisons that replay does not see."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """As above."""
+        return min(max(round(float(self.laplace(x.sum(), rng) / RECORDS), 2), 0.0), 1.0)
+
+
+class RoundedCounts(Limited):
+    """Whole counts, each limited by itself."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """As above."""
+        counts = np.histogram(x, bins=4, range=(0, 1))[0]
+        return [round(self.laplace(count, rng)) / RECORDS for count in counts]
+
+
+class AsLength(Limited):
+    """A noisy integer as the length of a list, limited by the number of rows."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """As above."""
+        return [0.75] * self.geometric(np.sum(x > 0.5), rng) + [0.25] * RECORDS
+
+
+class AsRange(Limited):
+    """The same, counted by a loop."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """As above."""
+        above = [0.75 for _ in range(self.geometric(np.sum(x > 0.5), rng))]
+        return above + [0.25] * RECORDS
+
+
+class AsSize(Limited):
+    """The same, as the size of draws."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """As above."""
+        count = max(self.geometric(np.sum(x > 0.5), rng), 1)
+        coins = np.random.default_rng(0)
+        drawn = coins.random(count) + coins.choice(count, size=count) + coins.permutation(count)
+        return np.concatenate([drawn / (4 * RECORDS) + 0.5, np.zeros(RECORDS)])
+
+
+class WholeCounts(Limited):
+    """An array of counts that stays whole, as slices need it."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """As above."""
+        counts, stop = np.histogram(x, bins=4, range=(0, 1))[0], 1.0 - np.exp(-1.0 / self.scale)
+        noisy = counts + rng.geometric(stop, 4) - rng.geometric(stop, 4)
+        return np.repeat(np.arange(4) / 4, np.maximum(noisy, 0))
+
+
+class Secret(Limited):
+    """Noisy numbers that are not released themselves, each rounded, limited and read as a float."""
+
+    def read(self, value: Any, rng: Any, scale: float) -> float:
+        """One such number."""
+        return float(np.clip(round(float(value + rng.laplace(0.0, scale))), -5, 60))
+
+    def above(self, x: Any, number: int) -> list[float]:
+        """Counts that the last record raises, all of them."""
+        return [float(np.sum(x >= limit)) for limit in np.linspace(0.0, 0.9, number)]
+
+
+class NoisyMax(Secret):
+    """Report noisy max: scores that a record raises alike."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """The place of the largest."""
+        scores = [
+            self.read(count + 2.0 * at, rng, self.scale)
+            for at, count in enumerate(self.above(x, 10))
+        ]
+        return scores.index(max(scores)) / 10
+
+
+class SparseVector(Secret):
+    """Counts compared with one noisy threshold, up to the first below it."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """The place of the first."""
+        threshold = self.read(25.0, rng, 2.0 * self.scale)
+        for at, count in enumerate(self.above(x, 100)):
+            if self.read(count, rng, 4.0 * self.scale) < threshold:
+                return at / 100
+        return 1.0
+
+
+class SecondLargest(Secret):
+    """The gap between the two largest of counts that all have the same."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """The gap."""
+        found = sorted(self.read(count, rng, self.scale) for count in self.above(x, 10))
+        return (found[-1] - found[-2]) / 60
+
+
+class DrawnAgain(Secret):
+    """Draws again until the number is in range; twice the noise is enough."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """The number."""
+        while True:
+            found = self.read(np.sum(x > 0.5), rng, 2.0 * self.scale)
+            if 0 <= found <= RECORDS:
+                return found / RECORDS
