@@ -138,7 +138,18 @@ def used_lines(
             for number, site in enumerate(sorted(tried))
             if len(tried) == 1 or _move(setting, first + 1 + number, {site}, apart, found)
         }
-    for site in sorted(left - used):
+    return frozenset(used)
+
+
+def limited_lines(
+    setting: ReplaySetting, pilot: Transcript, found: ReplayFindings
+) -> frozenset[Site]:
+    """Lines whose answers are used as numbers, which rounding and a limit have hidden so far.
+
+    They are moved step by step; this takes more fits than `used_lines`.
+    """
+    used: set[Site] = set()
+    for site in sorted({one.site for one in losses(pilot) if one.how is How.ASSUMED}):
         setting.say(f"step by step: how the answers of {site} are used")
         keys = frozenset().union(*(step.keys for step in pilot.noisy if step.site == site))
         for _, rungs in ladders(pilot, keys):
@@ -325,6 +336,7 @@ class _Checks:
         self._setting, self._found, self._rng = setting, found, rng
         self._replays = replays
         self._known: dict[Site, Places | None] = {}
+        self._without_steps: set[Site] = set()
 
     def influential(self, place: int, every: Sequence[Suspect]) -> Iterator[Suspect]:
         """The answers of a replay with which anything changes, as soon as each one shows.
@@ -414,9 +426,11 @@ class _Checks:
             for apart in pairwise(_APART)
         ):
             return _APART[0]
-        for step, rungs in ladders(transcript, one.keys):
-            if all(self._moves(place, one.site, **rung._asdict()) for rung in rungs):
-                return 2.0 * step / _width(transcript, one.keys)
+        if one.site not in self._without_steps:
+            for step, rungs in ladders(transcript, one.keys):
+                if all(self._moves(place, one.site, **rung._asdict()) for rung in rungs):
+                    return 2.0 * step / _width(transcript, one.keys)
+            self._without_steps.add(one.site)
         return None
 
     def _is_share(self, place: int, one: Suspect, size: float) -> bool:

@@ -34,7 +34,14 @@ from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import FloatArray, World
 from dpaudit.plugins.samplers import check_sampler
 from dpaudit.replaying import local_world
-from dpaudit.replaying.checks import look_for_excuses, piloted, resting, retried, used_lines
+from dpaudit.replaying.checks import (
+    limited_lines,
+    look_for_excuses,
+    piloted,
+    resting,
+    retried,
+    used_lines,
+)
 from dpaudit.replaying.conclusion import MEANING, concluded, decide, parting_found
 from dpaudit.replaying.features import MovedFeature, moved_features
 from dpaudit.replaying.findings import (
@@ -337,6 +344,10 @@ def _replayed(setting: ReplaySetting, replays: int, started: float) -> ReplayRec
             bool(found.retried) and judge(shown=ShownAnswers(questions_of(counted))).above
         )
         found.open_use = not found.redrawn and judge(all_released=True).above
+    if found.open_use:
+        found.used |= limited_lines(setting, found.pilot, found)
+        judged = judge()
+        found.open_use = not judged.above
     found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
     if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
