@@ -42,7 +42,7 @@ def test_a_law_that_follows_a_secret_coin_is_a_mixture_and_no_violation(
         pytest.param("OneByOne", marks=pytest.mark.ci),
         pytest.param("ByScipy", marks=pytest.mark.ci),
         pytest.param("OfLogarithms", marks=pytest.mark.ci),
-        "BoxMuller",
+        pytest.param("BoxMuller", marks=pytest.mark.ci),
     ],
 )
 def test_noise_that_code_makes_of_uniform_draws_is_followed(name: str) -> None:

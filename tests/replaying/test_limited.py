@@ -31,7 +31,7 @@ def replayed(name: str, scale: float = 1.0, **given: Any) -> ReplayRecord:
         "AsLength",
         pytest.param("AsRange", marks=pytest.mark.ci),
         pytest.param("AsSize", marks=pytest.mark.ci),
-        "WholeCounts",
+        pytest.param("WholeCounts", marks=pytest.mark.ci),
     ],
 )
 def test_too_little_noise_shows_though_numbers_are_rounded_and_limited(name: str) -> None:

@@ -56,7 +56,7 @@ def test_a_patient_without_visits_leaves_nothing_to_compare() -> None:
     assert (record.proved, record.computed) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("name", list(LEAKS))
+@pytest.mark.parametrize("name", ["association", pytest.param("busiest", marks=pytest.mark.ci)])
 def test_leaks_that_only_keys_show_are_found_and_their_honest_twins_are_not(name: str) -> None:
     assert replayed(LEAKS[name]()).verdict is Verdict.VIOLATION
     assert replayed(LEAKS[name](honest=True)).verdict is Verdict.CONSISTENT
@@ -65,7 +65,7 @@ def test_leaks_that_only_keys_show_are_found_and_their_honest_twins_are_not(name
 @pytest.mark.parametrize(
     ("generator", "kept"),
     [
-        (CountedByCoin(VISITS), 1),
+        pytest.param(CountedByCoin(VISITS), 1, marks=pytest.mark.ci),
         pytest.param(CountedByTurns(VISITS), 1, marks=pytest.mark.ci),
         (CountedByPatient(VISITS), VISITS),
         pytest.param(CountedByOneAfterAnother(VISITS), VISITS, marks=pytest.mark.ci),

@@ -167,7 +167,11 @@ def test_answers_that_are_released_all_the_same_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("Redrawn", marks=pytest.mark.ci), "RedrawnByCoins", "RedrawnNoise"]
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.ci) for name in ("Redrawn", "RedrawnByCoins")),
+        "RedrawnNoise",
+    ],
 )
 def test_draws_that_are_rejected_and_made_again_are_no_evidence(name: str) -> None:
     """How often a draw was rejected, and what it was, is not released."""
