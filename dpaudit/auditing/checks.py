@@ -97,7 +97,9 @@ def order_detail(scores: str, passed: bool, p_value: float) -> str:
     """The evidence of a drift with the order of trials, and its meaning."""
     what = "do not drift" if passed else "drift"
     shows = "no sign that models influence" if passed else "models influence"
-    return f"{scores} {what} with the order of the trials (p = {p_value:.2g}): {shows} one another"
+    return (
+        f"{scores} {what} with the order of the trainings (p = {p_value:.2g}): {shows} one another"
+    )
 
 
 class Replay(NamedTuple):
@@ -155,6 +157,6 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
     detail = (
         "models trained together are those that fit gives on their own tables"
         if together
-        else "one trial was run twice and gave the same table: the trainings can be repeated"
+        else "one training was repeated and gave the same table, so this run can be repeated"
     )
     return Check(name, True, detail, Consequence.NOTED)

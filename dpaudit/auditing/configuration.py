@@ -166,8 +166,8 @@ _BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     ),
     "fail-on": (
         {"enum": ["violation", "inconclusive", "never"]},
-        "What gives a non-zero exit code: violation (also leaks and invalid runs), "
-        "inconclusive (also these), never (nothing).",
+        "What gives a non-zero exit code: violation (with leaks and invalid runs), "
+        "inconclusive (all of these), never (nothing).",
     ),
     "samplers": (
         {"type": "array", "items": SAMPLER_SCHEMA},

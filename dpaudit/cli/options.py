@@ -271,8 +271,8 @@ FailOnVerdict = Annotated[
     option(
         "--fail-on",
         metavar="VERDICT",
-        help="What gives a non-zero exit code: violation (also leaks and invalid runs), "
-        "inconclusive (also these), never (nothing).",
+        help="What gives a non-zero exit code: violation (with leaks and invalid runs), "
+        "inconclusive (all of these), never (nothing).",
         panel=Panel.OUTPUT,
     ),
 ]
@@ -343,7 +343,7 @@ SETTINGS: dict[str, Any] = {
             metavar="RECORD",
             help="Record to attack: exposing (default; holds the most column extremes and unique "
             "values), farthest, vulnerable (found by small trial attacks), row:N (from 0), "
-            "record:FILE; of units also unit:VALUE.",
+            "record:FILE; with --unit also unit:VALUE.",
             shown=False,
             panel=Panel.ATTACK,
         ),
@@ -367,7 +367,8 @@ SETTINGS: dict[str, Any] = {
         option(
             "--attack",
             metavar="NAME[,K=V]",
-            help="Attack to run; repeatable. Default: groundhog, query-target and form.",
+            help="Attack to run (`dpaudit list attacks`); repeatable. Default: groundhog, "
+            "query-target and form.",
             shown=False,
             panel=Panel.ATTACK,
         ),

@@ -27,7 +27,7 @@ Target = Annotated[
     typer.Option(
         metavar="RECORD",
         help="Record to leave out: exposing (default; holds the most column extremes and unique "
-        "values), farthest, row:N (from 0), record:FILE; of units also "
+        "values), farthest, row:N (from 0), record:FILE; with --unit also "
         "unit:VALUE.",
         show_default=False,
     ),
@@ -94,7 +94,7 @@ def replay(
 ) -> None:
     """Computes the exact privacy loss of unmodified Python code, line by line.
 
-    Fits the generator with and without one record, some 28 times in all, and gives both fits the
+    Fits the generator with and without one record, about 28 times in all, and gives both fits the
     same noisy answers.
     """
     del help_all  # its callback has answered

@@ -255,8 +255,8 @@ def _without_claim(
         what = f"{noun} of the training table can be recognised" if rows else REVEALED
         proof = (
             (
-                f"epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)}"
-                f"{f' and delta {bound.delta:g}' if bound.delta else ''}",
+                f"epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)} "
+                f"confidence{f' and delta {bound.delta:g}' if bound.delta else ''}",
             )
             if bound is not None and bound.proved > 0.0
             else ()

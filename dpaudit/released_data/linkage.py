@@ -276,10 +276,14 @@ def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) 
         )
     rare = [one.column for one in outliers.columns if one.repeated.proved]
     if rare:
-        yield f"values that only one training row has are repeated: {listed(rare, 5)}"
+        named = listed(rare, 5)
+        yield f"the synthetic table repeats values that only one training row has: {named}"
     secrets = list(dict.fromkeys(one.secret for one in inference if one.right.proved))
     if secrets:
-        yield f"values of training rows can be guessed from their others: {listed(secrets, 5)}"
+        yield (
+            "values can be guessed from the rest of the row more often in training than in "
+            f"hold-out rows: {listed(secrets, 5)}"
+        )
 
 
 class DistanceQuantiles(NamedTuple):

@@ -73,8 +73,9 @@ def result_block(found: tuple[BarPair, ...], noun: str) -> Block:
     return Block(
         title="Result",
         picture=Picture.RELEASED,
-        caption=f"Where training {noun} exceed hold-out {noun}, the synthetic table reveals who "
-        "was in the training table; equal bars are due to chance or to the whole population.",
+        caption=f"A longer bar for training {noun} than for hold-out {noun} points to a leak; the "
+        "sections below say which differences exceed chance. Equal bars are due to chance or to "
+        "the whole population.",
         table=ReportTable(
             (noun.capitalize(), "training", "hold-out"),
             tuple(
@@ -154,8 +155,8 @@ def lead(
     noun, one = ("rows", "a row was") if unit is None else ("units", f"the rows of a {unit} were")
     if bound is not None and bound.proved > 0.0:
         yield (
-            f"For some {noun} and outputs, the procedure that produced this table lets an attacker "
-            f"change the odds that {one} in the training table by a factor of at least "
+            "Some outputs of the procedure that produced this table change the odds that "
+            f"{one} in the training table by a factor of at least "
             f"{rounded_down(math.exp(bound.proved))} ({percent(confidence)} confidence)."
         )
     yield from (f"{reason[:1].upper()}{reason[1:]}." for reason in reasons)

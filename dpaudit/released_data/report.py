@@ -67,12 +67,14 @@ def membership_block(found: MembershipOutcome, *, confidence: float, noun: str) 
     return Block(
         title=f"Recognising training {noun}",
         paragraphs=(
-            f'The attack "{found.attack}" was chosen on {found.fitted:,} {noun} and scored once on '
-            f"{found.scored:,} others: AUC {auc_text(found.auc)}, p {p_text(found.p_value)}.",
-            f"The limits in this table hold jointly at {percent(confidence)} confidence. Those in "
-            f'later tables ("at least") hold jointly at {percent(linkage_confidence(confidence))}, '
-            f"because they share the {percent(1.0 - confidence)} chance of a false leak with the "
-            f"test above: {percent(1.0 - linkage_confidence(confidence))} for them, "
+            f'The attack "{found.attack}" was chosen on {found.fitted:,} {noun}, which also set '
+            f"the thresholds, and scored once on {found.scored:,} others: AUC "
+            f"{auc_text(found.auc)}, p {p_text(found.p_value)}.",
+            f"The limits in the table below hold jointly at {percent(confidence)} confidence. "
+            'Those in later tables ("at least") hold jointly at '
+            f"{percent(linkage_confidence(confidence))}, because they share the "
+            f"{percent(1.0 - confidence)} chance of a false leak with the test above: "
+            f"{percent(1.0 - linkage_confidence(confidence))} for them, "
             f"{percent(membership_level(confidence))} for its p-value.",
             *_controls(found, noun),
             *([_SHARED.format(noun=noun)] if shared else []),
@@ -119,7 +121,7 @@ def not_tested_block(
         return (Block(title="Not tested", paragraphs=said),)
     items = [] if not_a_bound is None else [_sentence(not_a_bound)]
     if anonymeter is None:
-        items.append(f"{ANONYMETER}: --anonymeter, after dpaudit env create anonymeter.")
+        items.append(f"{ANONYMETER}: run dpaudit env create anonymeter, then add --anonymeter.")
     return (Block(title="Not tested", items=tuple(items)),) if items else ()
 
 
@@ -133,7 +135,7 @@ def _proved(bound: ReleasedBound, confidence: float, unit: str | None) -> Iterat
     yield (
         "Assumed: each coin was fair, and the producer of the table saw neither coins nor "
         f"hold-out. The upper limit for this many {noun} is {rounded_down(bound.max_provable)}. "
-        "Bound and test hold at their confidence separately."
+        "The bound and the membership test each hold at their own confidence, not jointly."
     )
 
 
@@ -148,7 +150,7 @@ def riskiest_block(rows: Sequence[RiskyRow], *, compared: int, noun: str) -> Blo
             f"rate 5 %). {numbers} from 0, the clearest first: {named}.",
             f"A copied row may be missing: this list leaves out the {compared // 5:,} of "
             f"{compared:,} {noun} on which its attack was chosen, and copies that chance explains. "
-            "The part Copies counts every copied row.",
+            "The section Copies counts every copied row.",
         ),
     )
 
@@ -170,7 +172,9 @@ def _copies(found: Copies, confidence: str) -> Block:
     findings = [_named(one) for one in (found.exact, *found.near)]
     findings += [_named(one, ", two rows or more") for one in found.several or ()]
     wider = (
-        " A wider distance also finds copies that chance explains, so its bound may be smaller."
+        " The distance of a near copy was set on one half of the hold-out and is tested on the "
+        "other. A wider distance also finds copies that chance explains, so its bound may be "
+        "smaller."
         if found.near
         else ""
     )
@@ -287,8 +291,8 @@ def _inference(found: tuple[Inference, ...]) -> Block:
                 "training. The last column is a lower bound on the training rows whose value is "
                 "revealed because they were trained on."
                 if compared
-                else " Above: by over two standard errors. It may reflect the population as well "
-                "as the training; only a hold-out shows which."
+                else " Above baseline: by more than two standard errors. It may reflect the "
+                "population as well as the training; only a hold-out shows which."
             )
             + cut,
         ),
@@ -332,15 +336,16 @@ def _panel(found: DistancePanel, *, proved: bool) -> Block:
         ""
         if found.nearer_to_train is None
         else f" {_share(found.nearer_to_train)} of synthetic rows are nearer to a training row "
-        "than to a hold-out row."
+        "than to a hold-out row. As many training as hold-out rows, drawn at random, are compared "
+        "here, so the share of identical ones may differ from Copies."
     )
     said = "pass" if found.passes else "fail"
-    but = ", although leaks are proved above" if proved and found.passes else ""
+    but = " (leaks are proved above)" if proved and found.passes else ""
     return Block(
         title="Distance to the closest record",
         paragraphs=(
             "Many privacy panels judge a table by the distance of its rows to the closest real "
-            f"row. By their test this table would {said}{but}, which decides nothing here: "
+            f"row. By their test this table would {said}. That decides nothing here{but}: "
             "averages and low quantiles over all synthetic rows hardly change when a few rows are "
             "copied, so a table that would pass may still leak. The ratio is that of the closest "
             f"to the second closest distance.{share}",

@@ -245,6 +245,6 @@ def _warnings(
     shared = int(np.isin(keys["holdout"], keys["train"]).sum())
     if shared:
         yield (
-            f"{shared:,} of {len(keys['holdout']):,} hold-out rows are also in train; leave them "
-            "there, as the split did"
+            f"{shared:,} of {len(keys['holdout']):,} hold-out rows are also in train; keep them "
+            "in both tables, as the split made them"
         )

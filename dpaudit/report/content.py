@@ -275,7 +275,7 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
         title=title,
         paragraphs=(_carried(result), *_elsewhere(result), *rest),
         table=ReportTable(
-            ("Feature", "AUC lost without it", *(("AUC of it alone",) if alone else ())),
+            ("Feature", "AUC lost if shuffled", *(("AUC alone",) if alone else ())),
             tuple(
                 (
                     group.name,
@@ -311,8 +311,8 @@ def _carried(result: AuditRecord) -> str:
         Carrier.WHOLE_OUTPUT: f"The leak is in {WHOLE_OUTPUT}."
         if violation
         else f"On {WHOLE_OUTPUT}{not_proved}.",
-        Carrier.MANY: f"{_capital(MANY)}{not_proved}. Without any one of them the attack loses "
-        "little; the best ones alone come first.",
+        Carrier.MANY: f"{_capital(MANY)}{not_proved}. Shuffling the values of any one of them "
+        "lowers the AUC little; those with the largest AUC alone come first.",
         Carrier.FEATURES: f"Leaking features: {names}."
         if violation
         else f"The attack relies most on: {names}{not_proved}.",

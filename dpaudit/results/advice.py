@@ -140,13 +140,13 @@ def _without_fixes(result: AuditRecord) -> NextStep:
     """Advice for a generator without fixes: explain could try only the order of rows."""
     if result.data.source == IN_MEMORY:
         return NextStep(
-            "Find out why: dpaudit.replay(generator, table) names the lines of Python code that "
-            "the loss comes from, in some 28 fits.",
+            "Find the cause: dpaudit.replay(generator, table) fits the generator about 28 times "
+            "and names the lines of Python code where the privacy loss arises.",
             "",
         )
     return NextStep(
-        "Find out why: a replay names the lines of Python code that the loss comes from, in some "
-        "28 fits.",
+        "Find the cause: a replay fits the generator about 28 times and names the lines of Python "
+        "code where the privacy loss arises.",
         result.replay or "",
     )
 

@@ -50,6 +50,11 @@ PROVES_NOTHING: Final = (
 )
 CONFIDENTIAL: Final = "This report points at single rows of the table: treat it as confidential."
 JUDGED_BEFORE: Final = "Its shadow models were judged before, so its bound proves nothing"
+COINS_GUESSED: Final = (
+    "For each model, a fair coin decided whether it was trained with the target; under epsilon-DP "
+    "a guess of that coin is right with probability at most e^epsilon / (1 + e^epsilon). "
+)
+"""Why right guesses bound epsilon."""
 WITHHELD: Final = "withheld"
 """Stands for a bound above the claim that proves no violation."""
 EXPOSES_NOTHING: Final = "no record alone has an extreme or unique value, so the farthest"
@@ -242,9 +247,10 @@ def compared_bound(result: AuditRecord) -> tuple[str, ...]:
     too = f", is corrected for {corrected} attacks too," if corrected > 1 else ""
     guessed = guesses(result, entry)
     weighed = "" if guessed is None else f" ({guessed})"
+    coins = COINS_GUESSED if entry.key is ValidBound.FAIR_COIN else ""
     return (
         f"{_capital(entry.label)} {entry.short}{weighed}, {CLOPPER_PEARSON.label} "
-        f"{CLOPPER_PEARSON.short}. The Clopper-Pearson bound is the one that other audits "
+        f"{CLOPPER_PEARSON.short}. {coins}The Clopper-Pearson bound is the one that other audits "
         f"report. It is computed from the errors of the deciding attack at its threshold (FNR "
         f"{counts.false_negatives}/{counts.n_in}, FPR {counts.false_positives}/{counts.n_out})"
         f"{too} and holds at {percent(round(1.0 - error, 12))} confidence. It does not decide: "
@@ -510,7 +516,7 @@ def leaks_elsewhere(result: AuditRecord) -> bool:
 
 
 def same_tables(target: TargetOfAudit) -> str:
-    """That the target may show rarely or never, and which record changes the table; else empty.
+    """That the target may rarely or never change the output, and which record does; else empty.
 
     It is what a few models showed: a leak in some fits only can escape it.
     """
@@ -520,8 +526,8 @@ def same_tables(target: TargetOfAudit) -> str:
     place = "" if target.rows_of_unit is None else "the unit of "
     record = "the target" if target.row is None else f"{place}row {target.row}"
     text = (
-        f"{record} may show rarely or never: with each of {same.seeds} seeds both worlds gave the "
-        "same table"
+        f"{record} may rarely or never change the synthetic table: with each of {same.seeds} "
+        "seeds, training with it and without it gave the same one"
     )
     if same.other is not None:
         return f"{text}; row {same.other} changes it (--target row:{same.other})"

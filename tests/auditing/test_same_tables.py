@@ -191,7 +191,8 @@ def test_of_a_generator_that_ignores_its_data_no_record_is_proposed(
     assert found in (SameTables(seeds=2, compared=19), SameTables(seeds=2, compared=20))
     target = TargetOfAudit(choice="row:5", row=PLAIN, same_tables=found)
     assert in_words(target) == (
-        "row 5 may show rarely or never: with each of 2 seeds both worlds gave the same table; "
+        "row 5 may rarely or never change the synthetic table: with each of 2 seeds, "
+        "training with it and without it gave the same one; "
         f"{found.compared} other records together do not change it either"
     )
 
@@ -211,7 +212,8 @@ def test_no_record_is_proposed_that_was_not_seen_to_change_the_table(
     assert found == SameTables(seeds=2)
     target = TargetOfAudit(choice="row:5", row=None, same_tables=found)
     assert in_words(target) == (
-        "the target may show rarely or never: with each of 2 seeds both worlds gave the same table"
+        "the target may rarely or never change the synthetic table: with each of 2 seeds, "
+        "training with it and without it gave the same one"
     )
 
 
@@ -293,7 +295,8 @@ def test_an_audit_says_so_before_its_trials_and_in_its_result(
     words += ["--target", "row:5", "--shadow-models", "100", "--attack", QUICK_ATTACKS[0]]
     done = CliRunner().invoke(app, [*words, "--out", "run"])
     said = (
-        "row 5 may show rarely or never: with each of 2 seeds both worlds gave the same table; "
+        "row 5 may rarely or never change the synthetic table: with each of 2 seeds, "
+        "training with it and without it gave the same one; "
         "row 23 changes it (--target row:23)"
     )
     assert f"warning: {said}" in " ".join(done.stderr.split())
@@ -301,9 +304,11 @@ def test_an_audit_says_so_before_its_trials_and_in_its_result(
     document = json.loads(Path("run/result.json").read_text())
     jsonschema.validate(document, result_schema())
     assert document["target"]["same_tables"] == {"seeds": 2, "compared": 0, "other": RICHEST}
-    assert "row 5 may show rarely or never" in Path("run/report.md").read_text()
+    assert (
+        "row 5 may rarely or never change the synthetic table" in Path("run/report.md").read_text()
+    )
     quiet = CliRunner().invoke(app, [*words, "--out", "run", "-q"])
-    assert "may show rarely or never" not in quiet.stderr
+    assert "may rarely or never change the synthetic table" not in quiet.stderr
 
 
 @pytest.mark.ci
@@ -316,7 +321,7 @@ def test_the_comparison_changes_no_number_of_an_audit(
     }
     looked = audit_by_keywords(reads_highest_income, table, **settings)
     assert looked.target.same_tables == SameTables(seeds=2, other=RICHEST)
-    assert "may show rarely or never" in render_markdown(looked)
+    assert "may rarely or never change the synthetic table" in render_markdown(looked)
     monkeypatch.setattr(same_tables, "FEWEST_MODELS", 1000)
     blind = audit_by_keywords(reads_highest_income, table, **settings)
     assert blind.target.same_tables is None

@@ -300,7 +300,7 @@ def test_reports_say_the_same_and_print_no_record(proved: dpaudit.ReleasedDataRe
     for text in (str(found), found.to_markdown(), found.to_html()):
         assert "VIOLATION" in text
         assert "Riskiest rows" in text
-        assert re.search(r"psilon is at least [0-9.]+ at 95 %", text)
+        assert re.search(r"psilon is at least [0-9.]+ at 95 % confidence", text)
         for value in LEAKY.x0[:50]:
             assert str(value)[:7] not in text
     assert max(map(len, str(found).splitlines())) <= 80

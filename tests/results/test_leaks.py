@@ -84,7 +84,7 @@ def test_summary_and_reports_say_what_the_reason_says(record_of: Make) -> None:
 
 def test_separation_stands_beside_importance_where_it_is_known(record_of: Make) -> None:
     text = render_markdown(record_of(leaks=documents(leak("A", 0.21, 0.48))))
-    assert "| Feature | AUC lost without it | AUC of it alone |" in text
+    assert "| Feature | AUC lost if shuffled | AUC alone |" in text
     assert "| max(A) | 0.21 | 0.980 |" in text
     unknown = documents(leak("A", 0.21, None))
     assert "separation" not in unknown[0]

@@ -189,6 +189,7 @@ def test_the_clopper_pearson_bound_stands_next_to_the_one_that_decides(record_of
     assert "guesses: 97 of 98 right, abstains on 142 (fair coin)" in facts(weighed)
     [said] = compared_bound(weighed)
     assert "Fair coin weighs each guess (97 of 98 right, abstains on 142)" in said
+    assert "right with probability at most e^epsilon / (1 + e^epsilon). The Clopper" in said
     assert "is corrected for 3 attacks too, and holds at 95 % confidence" in said
     assert headline(coins).startswith("CONSISTENT")
     [said] = compared_bound(coins)
