@@ -46,8 +46,8 @@ _AWAY: Final = 100.0
 """How far all other noisy numbers are moved meanwhile, in scales of their noise."""
 
 
-class Change(NamedTuple):
-    """A change of a replay of one table: the same answers, but for some in one world.
+class Rung(NamedTuple):
+    """A change of a replay of one table: equal answers, but for some that are a step apart.
 
     Attributes:
         given: Answers by question.
@@ -67,7 +67,7 @@ class Ladder(NamedTuple):
     """
 
     step: float
-    rungs: Sequence[Change]
+    rungs: Sequence[Rung]
 
 
 class Suspect(NamedTuple):
@@ -186,11 +186,11 @@ def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
     if any(one.laws[0].whole for one in own):
         lengths = sorted({float(np.ceil(one)) for one in lengths})
 
-    def rung(side: float, start: float, length: float) -> Change:
+    def rung(side: float, start: float, length: float) -> Rung:
         far = {key: transcript.given[key] + side * by for key, by in away.items()}
         here = {key: steps[key].before.inside + start for key in keys}
         moves = {key: np.full(np.shape(transcript.given[key]), length) for key in keys}
-        return Change({**transcript.given, **far, **here}, moves)
+        return Rung({**transcript.given, **far, **here}, moves)
 
     for length, sign in itertools.product(lengths, (1.0, -1.0)):
         step = sign * length
