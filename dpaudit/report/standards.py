@@ -149,7 +149,7 @@ def standards(clauses: tuple[Clause, ...]) -> Block:
         title="Standards",
         folded=True,
         paragraphs=(
-            "Where a review under a standard finds its answers. This report is evidence for one "
+            "Which section answers which clause of a standard. This report is evidence for one "
             "part of such a review; it certifies nothing.",
         ),
         table=ReportTable(("Clause", "Asks for", "Section of this report"), clauses),
