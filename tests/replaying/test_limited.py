@@ -61,3 +61,10 @@ def test_numbers_that_are_only_compared_accuse_nobody(name: str, seed: int) -> N
 def test_a_loop_that_rejects_what_is_out_of_range_ends() -> None:
     record = replayed("DrawnAgain", replays=2)
     assert record.verdict is not Verdict.VIOLATION, str(record)
+
+
+def test_noise_of_two_generators_with_one_seed_is_no_noise_of_two() -> None:
+    record = replayed("SameSeed", replays=2)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "noise that another generator with the same seed drew" in str(record.reasons)
+    assert replayed("OwnSeeds", replays=2).verdict is Verdict.CONSISTENT

@@ -172,3 +172,26 @@ class DrawnAgain(Secret):
             found = self.read(np.sum(x > 0.5), rng, 2.0 * self.scale)
             if 0 <= found <= RECORDS:
                 return found / RECORDS
+
+
+class SameSeed(Limited):
+    """Two counts, whose generators have the same seed and so the same noise."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        """Draws the noise of each count with a generator of its own."""
+        counts = np.histogram(data["x"], bins=2, range=(0, 1))[0][::-1]
+        noisy = [count + self.generator(seed, at).laplace() for at, count in enumerate(counts)]
+        return Released(np.array(noisy) / (2 * RECORDS))
+
+    def generator(self, seed: int, at: int) -> Any:
+        """One with the same stream for every count."""
+        del at
+        return np.random.default_rng(seed)
+
+
+class OwnSeeds(SameSeed):
+    """The same with a stream for each count."""
+
+    def generator(self, seed: int, at: int) -> Any:
+        """One with a stream of its own."""
+        return np.random.default_rng([seed, at])

@@ -396,7 +396,9 @@ def used(value: Any, where: Site) -> None:
     elif isinstance(value, NoiseArray):
         for part in value.parts:
             world.use_noise(part.ids, where, "number")
-        world.note("draw", where, value.shape)  # from here on it is a coin
+        # from here on it is a coin, whose law must not depend on the data
+        laws = [(one.factor * one.scale, one.shape, one.other) for one in value.parts]
+        world.note("draw", where, value.shape, *(np.array(field) for law in laws for field in law))
     elif isinstance(value, CurveArray):
         for source in value.sources:
             _note_read(source.state)

@@ -33,6 +33,19 @@ class WorldsPart(SystemExit):
     """The coordinator has ended this fit; no library catches this among errors of its own."""
 
 
+class Start:
+    """Where a stream of random numbers begins.
+
+    Attributes:
+        fit: Number of the fit in which its seed was set.
+        seed: What the seed was, as text; None if it is not known.
+        drawn: A digest of what was drawn since.
+    """
+
+    def __init__(self, fit: int, seed: Optional[str]) -> None:
+        self.fit, self.seed, self.drawn = fit, seed, 0
+
+
 class ListeningWorld:
     """The state of a world's process.
 
@@ -94,6 +107,7 @@ class ListeningWorld:
         self.recent: Deque[Any] = deque(maxlen=_RECENT)
         self.curved: Dict[Any, Any] = {}
         self.curve_ids: Dict[Any, Any] = {}
+        self._starts: Dict[Any, Start] = {}
         self.quiet = threading.local()
 
     # -- the fit ---------------------------------------------------------------------------------
@@ -121,6 +135,7 @@ class ListeningWorld:
             self._drawn_at, self._told = [], set()
             self.recent.clear()
             self.curved, self.curve_ids = {}, {}
+            self._starts = {}
             for beginning in self.beginnings:
                 beginning()
             self.active = True
@@ -173,6 +188,20 @@ class ListeningWorld:
             self.active = False
             raise WorldsPart("dpaudit has ended this fit")
         return reply
+
+    def drew(self, start: Start, what: Any, where: Site) -> None:
+        """Reports noise that another generator drew, too, because it had the same seed.
+
+        Args:
+            start: What the generator was seeded with, and has drawn since.
+            what: What it draws now.
+            where: The line that draws.
+        """
+        if start.seed is None or start.fit != self.fit:
+            return
+        start.drawn = hash((start.drawn, what))
+        if self._starts.setdefault((start.seed, start.drawn), start) is not start:
+            self.tell("reused", where, "noise that another generator with the same seed drew")
 
     def note(self, kind: str, where: Site, *values: Any, **more: Any) -> None:
         """Notes a value that is equal as long as the worlds are; `more` is passed on unchanged."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import marks
 from ..channel import Site, site
-from ..world import PlainGenerator, PlainState
+from ..world import PlainGenerator, PlainState, Start
 
 
 def install(library: Any) -> None:
@@ -190,10 +190,15 @@ class _Heard:
 
     dpaudit_plain: Any = None
     _dpaudit_seed: Tuple[int, Optional[str]] = (0, None)
+    _dpaudit_start = Start(0, None)
 
-    def dpaudit_seeded(self, seed: Optional[str]) -> None:
-        """Remembers the seed and the fit in which it was set."""
-        self._dpaudit_seed = (marks.world.fit if marks.world.active else 0, seed)
+    def dpaudit_seeded(self, seed: Optional[str], *, is_new: bool = True) -> None:
+        """Remembers the seed and the fit in which it was set; `is_new` if a stream begins here."""
+        fit = marks.world.fit if marks.world.active else 0
+        self._dpaudit_seed = (fit, seed)
+        self._dpaudit_start = Start(
+            fit, f"{type(self).__name__} {seed}" if is_new and seed else None
+        )
 
     @property
     def dpaudit_seed(self) -> Optional[str]:
@@ -212,6 +217,7 @@ class _Heard:
         if size is None:
             full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
             size = full if full else None
+        world.drew(self._dpaudit_start, (law, tuple(np.atleast_1d(size).tolist())), where)
         if world.is_located(where, loc, scale):
             value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
             return value if size is not None else float(value)
@@ -564,7 +570,7 @@ class HeardGenerator(_Heard, PlainGenerator):
         sequence = getattr(bit_generator, "seed_seq", None) or getattr(
             bit_generator, "_seed_seq", None
         )
-        self.dpaudit_seeded(_seed_text(sequence))
+        self.dpaudit_seeded(_seed_text(sequence), is_new=False)  # others may share its numbers
 
     def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Any:
         """As numpy's, the same in both worlds."""
