@@ -32,6 +32,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions
+from dpaudit_generators.marginals import Marginals
 from dpaudit_generators.pate_gan import PateGan
 from reports.calibration import honest
 from reports.calibration.cells import Cell, simulated
@@ -53,7 +54,7 @@ class Size(NamedTuple):
 
 
 FULL = Size(audits=30, shadow_models=200)
-DEFAULTS = Size(audits=150, shadow_models=100)
+DEFAULTS = Size(audits=160, shadow_models=100)
 """Of `DEFAULT_CASES` alone."""
 QUICK = Size(audits=1, shadow_models=20, cases=1)
 
@@ -153,7 +154,7 @@ def _counts(
         generator=honest.Counts(claim=claim, mechanism=draw),
         truth=claim,
         settings={"attacks": (honest.ReleasedMean(),)} | settings,
-        reveals=draw is not honest.nothing,
+        reveals=draw not in (honest.nothing, honest.constant),
     )
 
 
@@ -181,7 +182,7 @@ def _cases() -> Iterator[Case]:
         yield _counts("sequential", mechanism, sequential=True)
     yield from _one_run()
     yield from _many_records()
-    yield from _failures()
+    yield from _failures("failures in one world", attacks=(honest.ReleasedMean(),))
     yield from _fitted_claims()
     tenth = _claim(1.0, 0.1)
     yield _counts("delta 0.1", "Gaussian count", truth=tenth)
@@ -190,29 +191,41 @@ def _cases() -> Iterator[Case]:
 
 
 def _default_attacks() -> Iterator[Case]:
-    built_in = audit_settings().game.attacks
+    attacks = {"attacks": audit_settings().game.attacks}
     for mechanism in MECHANISMS:
-        yield _counts(DEFAULT_ATTACKS, mechanism, attacks=built_in)
-    claim = _claim(1.0, 1e-5)
+        yield _counts(DEFAULT_ATTACKS, mechanism, **attacks)
     yield Case(
         path=DEFAULT_ATTACKS,
-        mechanism="reference PATE-GAN",
-        generator=PateGan(
-            schema=honest.LABELLED_SCHEMA,
-            epsilon=claim.epsilon,
-            delta=claim.delta,
-            teachers=4,
-            rounds=4,
-            teacher_steps=2,
-            student_steps=2,
-            generator_steps=2,
-            batch=16,
-        ),
-        truth=claim,
-        settings={"attacks": built_in, "epsilon": claim.epsilon, "delta": claim.delta},
-        table=honest.labelled_table,
-        schema=honest.LABELLED_SCHEMA,
+        mechanism="constant output",
+        generator=honest.Counts(claim=_claim(), mechanism=honest.constant),
+        truth=_claim(),
+        settings=attacks,
+        reveals=False,
     )
+    yield from _failures(DEFAULT_ATTACKS, **attacks)
+    claim = _claim(1.0, 1e-5)
+    budget: dict[str, Any] = {"epsilon": claim.epsilon, "delta": claim.delta}
+    pate_gan = PateGan(
+        schema=honest.LABELLED_SCHEMA,
+        **budget,
+        teachers=4,
+        rounds=4,
+        teacher_steps=2,
+        student_steps=2,
+        generator_steps=2,
+        batch=16,
+    )
+    marginals = Marginals(schema=honest.LABELLED_SCHEMA, **budget)
+    for name, generator in (("reference PATE-GAN", pate_gan), ("noisy marginals", marginals)):
+        yield Case(
+            path=DEFAULT_ATTACKS,
+            mechanism=name,
+            generator=generator,
+            truth=claim,
+            settings=attacks | budget,
+            table=honest.labelled_table,
+            schema=honest.LABELLED_SCHEMA,
+        )
 
 
 def _mass(path: str, truth: dpaudit.PrivacyClaim, **settings: Any) -> Case:
@@ -263,7 +276,7 @@ def _many_records() -> Iterator[Case]:
         )
 
 
-def _failures() -> Iterator[Case]:
+def _failures(path: str, **settings: Any) -> Iterator[Case]:
     for name, how in (
         ("randomised response by exception", {}),
         ("randomised response by a missing row", {"by_rows": True}),
@@ -271,11 +284,11 @@ def _failures() -> Iterator[Case]:
         ("a rare missing row", {"rare": True, "by_rows": True}),
     ):
         yield Case(
-            path="failures in one world",
+            path=path,
             mechanism=name,
             generator=honest.Fails(claim=_claim(), **how),
             truth=_claim(),
-            settings={"attacks": (honest.ReleasedMean(),)},
+            settings=settings,
         )
 
 

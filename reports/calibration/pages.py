@@ -32,8 +32,8 @@ runs these parts:
 - `rules`: each rule alone ([results/rules.json](results/rules.json), the same bytes every time;
   about half an hour on one core).
 - `audits`: whole audits of honest generators (`results/audits.json`; about 90 minutes on one core).
-- `defaults`: a thousand more with all defaults (`results/defaults.json`; about an hour on one
-  core).
+- `defaults`: two thousand more with all defaults (`results/defaults.json`; about three hours on
+  one core).
 - `pages`: the pictures and this page.
 
 `paths`, `audits` and `defaults` go on where they were stopped.
