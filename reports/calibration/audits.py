@@ -4,8 +4,8 @@ Every path of an audit, each with several mechanisms of `honest`, through `dpaud
 controls, features, attacks, thresholds, bounds, checks, verdict, reports. An audit flags falsely if
 the bound that it proves exceeds the true epsilon, whatever its verdict makes of that.
 
-Results are written after every few audits, and those that are there are not run again unless code
-has changed since.
+Results are written after every few audits, and those that are there are not run again, whatever the
+code is now; the page says which code made them.
 """
 
 from __future__ import annotations
@@ -335,8 +335,9 @@ def measure(
     found = _stored(out, size, cases)
     tasks = list(_tasks(found, size))
     with mapped(min(jobs or loky.cpu_count(), len(tasks)), run_task) as run:
+        code = code_digest("audits.py", "honest.py")
         for task, audited in zip(tasks, run(tasks), strict=True):
-            _add(found["cases"][task.case], audited)
+            _add(found["cases"][task.case], audited, code)
             write_json(out, found)
             done = sum(len(case["bounds"]) for case in found["cases"].values())
             print(
@@ -348,7 +349,7 @@ def measure(
 
 
 def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
-    """The results so far; none if other code made them."""
+    """The results so far; none of audits of another size."""
     chosen: list[Case] = []
     per_path: dict[str, int] = {}
     for case in cases:
@@ -357,7 +358,6 @@ def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
             chosen.append(case)
     found: dict[str, Any] = {
         "versions": versions(),
-        "code": code_digest("audits.py", "honest.py"),
         "nominal": NOMINAL,
         "shadow_models": size.shadow_models,
         "cases": {
@@ -367,6 +367,7 @@ def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
                 "true_epsilon": case.true_epsilon,
                 "delta": case.truth.delta,
                 "above": 0,
+                "codes": [],
                 "verdicts": {},
                 "bounds": [],
             }
@@ -375,12 +376,9 @@ def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
     }
     if out.is_file():
         earlier = json.loads(out.read_text(encoding="utf-8"))
-        same = all(
-            earlier.get(key) == found[key]
-            for key in ("versions", "code", "nominal", "shadow_models")
-        )
-        if same and earlier["cases"].keys() == found["cases"].keys():
-            return dict(earlier)
+        if all(earlier.get(key) == found[key] for key in ("nominal", "shadow_models")):
+            known = earlier["cases"]
+            found["cases"] = {name: known.get(name, new) for name, new in found["cases"].items()}
     return found
 
 
@@ -436,7 +434,9 @@ def run_task(task: Task) -> list[Audited]:
         return [CASES[task.case].run(number, task.size) for number in task.numbers]
 
 
-def _add(case: dict[str, Any], audited: Iterable[Audited]) -> None:
+def _add(case: dict[str, Any], audited: Iterable[Audited], code: str) -> None:
+    if code not in case["codes"]:
+        case["codes"].append(code)
     for one in audited:
         case["bounds"].append(round(one.bound, 4))
         case["above"] += one.above

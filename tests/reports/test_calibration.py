@@ -293,6 +293,8 @@ def test_a_quick_run_of_whole_audits_has_every_path_and_goes_on(
     }
     counts = {name: len(case["bounds"]) for name, case in found["cases"].items()}
     assert counts == dict.fromkeys(counts, 1)
+    [code] = {code for case in found["cases"].values() for code in case["codes"]}
+    assert f"code of digest `{code}`" in "".join(pages.whole(found))
     assert "| every path | all of them |" in "".join(pages.whole(found))
     assert audits.problems(found) == [f"{sum(counts.values())} audits: at least 1000 show anything"]
     monkeypatch.setattr(dpaudit, "audit", None)  # nothing is left to run
