@@ -4,8 +4,8 @@ Every path of an audit, each with several mechanisms of `honest`, through `dpaud
 controls, features, attacks, thresholds, bounds, checks, verdict, reports. An audit flags falsely if
 the bound that it proves exceeds the true epsilon, whatever its verdict makes of that.
 
-Results are written after every few audits, and those that are there are not run again unless code
-has changed since.
+Results are written after every few audits, and those that are there are not run again, whatever the
+code is now; the page says which code made them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions
+from dpaudit_generators.marginals import Marginals
 from dpaudit_generators.pate_gan import PateGan
 from reports.calibration import honest
 from reports.calibration.cells import Cell, simulated
@@ -54,7 +55,7 @@ class Size(NamedTuple):
 
 
 FULL = Size(audits=30, shadow_models=200)
-DEFAULTS = Size(audits=150, shadow_models=100)
+DEFAULTS = Size(audits=160, shadow_models=100)
 """Of `DEFAULT_CASES` alone."""
 QUICK = Size(audits=1, shadow_models=20, cases=1)
 
@@ -154,7 +155,7 @@ def _counts(
         generator=honest.Counts(claim=claim, mechanism=draw),
         truth=claim,
         settings={"attacks": (honest.ReleasedMean(),)} | settings,
-        reveals=draw is not honest.nothing,
+        reveals=draw not in (honest.nothing, honest.constant),
     )
 
 
@@ -182,7 +183,7 @@ def _cases() -> Iterator[Case]:
         yield _counts("sequential", mechanism, sequential=True)
     yield from _one_run()
     yield from _many_records()
-    yield from _failures()
+    yield from _failures("failures in one world", attacks=(honest.ReleasedMean(),))
     yield from _fitted_claims()
     tenth = _claim(1.0, 0.1)
     yield _counts("delta 0.1", "Gaussian count", truth=tenth)
@@ -191,29 +192,41 @@ def _cases() -> Iterator[Case]:
 
 
 def _default_attacks() -> Iterator[Case]:
-    built_in = audit_settings().game.attacks
+    attacks = {"attacks": audit_settings().game.attacks}
     for mechanism in MECHANISMS:
-        yield _counts(DEFAULT_ATTACKS, mechanism, attacks=built_in)
-    claim = _claim(1.0, 1e-5)
+        yield _counts(DEFAULT_ATTACKS, mechanism, **attacks)
     yield Case(
         path=DEFAULT_ATTACKS,
-        mechanism="reference PATE-GAN",
-        generator=PateGan(
-            schema=honest.LABELLED_SCHEMA,
-            epsilon=claim.epsilon,
-            delta=claim.delta,
-            teachers=4,
-            rounds=4,
-            teacher_steps=2,
-            student_steps=2,
-            generator_steps=2,
-            batch=16,
-        ),
-        truth=claim,
-        settings={"attacks": built_in, "epsilon": claim.epsilon, "delta": claim.delta},
-        table=honest.labelled_table,
-        schema=honest.LABELLED_SCHEMA,
+        mechanism="constant output",
+        generator=honest.Counts(claim=_claim(), mechanism=honest.constant),
+        truth=_claim(),
+        settings=attacks,
+        reveals=False,
     )
+    yield from _failures(DEFAULT_ATTACKS, **attacks)
+    claim = _claim(1.0, 1e-5)
+    budget: dict[str, Any] = {"epsilon": claim.epsilon, "delta": claim.delta}
+    pate_gan = PateGan(
+        schema=honest.LABELLED_SCHEMA,
+        **budget,
+        teachers=4,
+        rounds=4,
+        teacher_steps=2,
+        student_steps=2,
+        generator_steps=2,
+        batch=16,
+    )
+    marginals = Marginals(schema=honest.LABELLED_SCHEMA, **budget)
+    for name, generator in (("reference PATE-GAN", pate_gan), ("noisy marginals", marginals)):
+        yield Case(
+            path=DEFAULT_ATTACKS,
+            mechanism=name,
+            generator=generator,
+            truth=claim,
+            settings=attacks | budget,
+            table=honest.labelled_table,
+            schema=honest.LABELLED_SCHEMA,
+        )
 
 
 def _mass(path: str, truth: dpaudit.PrivacyClaim, **settings: Any) -> Case:
@@ -264,7 +277,7 @@ def _many_records() -> Iterator[Case]:
         )
 
 
-def _failures() -> Iterator[Case]:
+def _failures(path: str, **settings: Any) -> Iterator[Case]:
     for name, how in (
         ("randomised response by exception", {}),
         ("randomised response by a missing row", {"by_rows": True}),
@@ -272,11 +285,11 @@ def _failures() -> Iterator[Case]:
         ("a rare missing row", {"rare": True, "by_rows": True}),
     ):
         yield Case(
-            path="failures in one world",
+            path=path,
             mechanism=name,
             generator=honest.Fails(claim=_claim(), **how),
             truth=_claim(),
-            settings={"attacks": (honest.ReleasedMean(),)},
+            settings=settings,
         )
 
 
@@ -323,8 +336,9 @@ def measure(
     found = _stored(out, size, cases)
     tasks = list(_tasks(found, size))
     with mapped(min(jobs or loky.cpu_count(), len(tasks)), run_task) as run:
+        code = code_digest("audits.py", "honest.py")
         for task, audited in zip(tasks, run(tasks), strict=True):
-            _add(found["cases"][task.case], audited)
+            _add(found["cases"][task.case], audited, code)
             write_json(out, found)
             done = sum(len(case["bounds"]) for case in found["cases"].values())
             print(
@@ -336,7 +350,7 @@ def measure(
 
 
 def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
-    """The results so far; none if other code made them."""
+    """The results so far; none of audits of another size."""
     chosen: list[Case] = []
     per_path: dict[str, int] = {}
     for case in cases:
@@ -345,7 +359,6 @@ def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
             chosen.append(case)
     found: dict[str, Any] = {
         "versions": versions(),
-        "code": code_digest("audits.py", "honest.py"),
         "nominal": NOMINAL,
         "shadow_models": size.shadow_models,
         "cases": {
@@ -355,6 +368,7 @@ def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
                 "true_epsilon": case.true_epsilon,
                 "delta": case.truth.delta,
                 "above": 0,
+                "codes": [],
                 "verdicts": {},
                 "bounds": [],
             }
@@ -363,12 +377,9 @@ def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
     }
     if out.is_file():
         earlier = json.loads(out.read_text(encoding="utf-8"))
-        same = all(
-            earlier.get(key) == found[key]
-            for key in ("versions", "code", "nominal", "shadow_models")
-        )
-        if same and earlier["cases"].keys() == found["cases"].keys():
-            return dict(earlier)
+        if all(earlier.get(key) == found[key] for key in ("nominal", "shadow_models")):
+            known = earlier["cases"]
+            found["cases"] = {name: known.get(name, new) for name, new in found["cases"].items()}
     return found
 
 
@@ -424,7 +435,9 @@ def run_task(task: Task) -> list[Audited]:
         return [CASES[task.case].run(number, task.size) for number in task.numbers]
 
 
-def _add(case: dict[str, Any], audited: Iterable[Audited]) -> None:
+def _add(case: dict[str, Any], audited: Iterable[Audited], code: str) -> None:
+    if code not in case["codes"]:
+        case["codes"].append(code)
     for one in audited:
         case["bounds"].append(round(one.bound, 4))
         case["above"] += one.above

@@ -128,6 +128,12 @@ def nothing(count: float, claim: PrivacyClaim, rng: np.random.Generator) -> floa
     return float(rng.normal())
 
 
+def constant(count: float, claim: PrivacyClaim, rng: np.random.Generator) -> float:
+    """The same number always."""
+    del count, claim, rng
+    return 0.0
+
+
 @cache
 def gaussian_shift(epsilon: float, delta: float) -> float:
     """Shift of a unit normal at which it is exactly (epsilon, delta)-private (Balle and Wang)."""

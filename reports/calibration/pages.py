@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reports.calibration.audits import rates
@@ -32,8 +32,8 @@ runs these parts:
 - `rules`: each rule alone ([results/rules.json](results/rules.json), the same bytes every time;
   about half an hour on one core).
 - `audits`: whole audits of honest generators (`results/audits.json`; about 90 minutes on one core).
-- `defaults`: a thousand more with all defaults (`results/defaults.json`; about an hour on one
-  core).
+- `defaults`: two thousand more with all defaults (`results/defaults.json`; about three hours on
+  one core).
 - `pages`: the pictures and this page.
 
 `paths`, `audits` and `defaults` go on where they were stopped.
@@ -105,7 +105,7 @@ verdict. The generators keep their claims exactly, so that no smaller ε or δ h
 null is 0), and the attacks read off what is released, except on the path with the default ones.
 Audits in two worlds have {models} shadow models. The bound may exceed the true ε in {nominal:g} %
 of audits; it did in {above} of {audits}, so with 99 % confidence in {low} to {high}.
-They were run with code of digest `{code}`.
+They were run with code of digest {codes}.
 """
 
 DEFAULTS = """\
@@ -115,7 +115,7 @@ DEFAULTS = """\
 attacks, the target that the table exposes most, and which attack, scorer and bound to trust chosen
 on the fitting part. The generators keep their claims exactly, as above. The bound may exceed the
 true ε in {nominal:g} % of audits; it did in {above} of {audits}, so with 99 % confidence in {low}
-to {high}. They were run with code of digest `{code}`.
+to {high}. They were run with code of digest {codes}.
 """
 
 
@@ -193,9 +193,14 @@ def worst(cells: Sequence[Record]) -> str:
     return table(heads, lines)
 
 
+def _listed(codes: Iterable[str]) -> str:
+    """Digests of code, each once."""
+    return ", ".join(f"`{code}`" for code in dict.fromkeys(codes))
+
+
 def _paths(found: Record) -> str:
     counted = [case[part] for case in found["cases"].values() for part in ("honest", "leaking")]
-    codes = dict.fromkeys(counts["code"] for counts in counted if counts["audits"])
+    codes = [counts["code"] for counts in counted if counts["audits"]]
     return PATHS.format(
         models=MODELS,
         records=RECORDS,
@@ -204,7 +209,7 @@ def _paths(found: Record) -> str:
         leaking=FULL.leaking,
         headline=headline(found),
         table=every_path(found),
-        codes=", ".join(f"`{code}`" for code in codes),
+        codes=_listed(codes),
         left=_left(found),
     )
 
@@ -293,7 +298,7 @@ def whole(audited: Record, about: str = WHOLE) -> list[str]:
             low=_percent(total.low),
             high=_percent(total.high),
             models=audited["shadow_models"],
-            code=audited["code"],
+            codes=_listed(code for case in audited["cases"].values() for code in case["codes"]),
         ),
         f"Verdicts: {shown}.\n",
         table(

@@ -7,8 +7,8 @@ claim and of leaks that are to be caught (about two hours on one core; what was 
 NAME` runs one path, `--again` anew). `rules` puts each rule alone, ours and those of other tools,
 to mechanisms of known epsilon (about half an hour on one core). `audits` runs more than a thousand
 whole audits of honest generators (about 90 minutes on one core; what was run is kept, and the same
-command goes on); `defaults` runs a thousand more, all with the default attacks (about an hour on
-one core). `pages` draws the pictures and writes README.md. The same numbers every time: every
+command goes on); `defaults` runs two thousand more, all with the default attacks (about three hours
+on one core). `pages` draws the pictures and writes README.md. The same numbers every time: every
 random stream is derived from its name. Our rules are called from the package; those of other tools
 are written again in `peers`.
 """
