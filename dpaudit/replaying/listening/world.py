@@ -33,7 +33,7 @@ class WorldsPart(SystemExit):
     """The coordinator has ended this fit; no library catches this among errors of its own."""
 
 
-class Start:
+class SeededStream:
     """Where a stream of random numbers begins.
 
     Attributes:
@@ -107,7 +107,7 @@ class ListeningWorld:
         self.recent: Deque[Any] = deque(maxlen=_RECENT)
         self.curved: Dict[Any, Any] = {}
         self.curve_ids: Dict[Any, Any] = {}
-        self._starts: Dict[Any, Start] = {}
+        self._starts: Dict[Any, SeededStream] = {}
         self.quiet = threading.local()
 
     # -- the fit ---------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class ListeningWorld:
             raise WorldsPart("dpaudit has ended this fit")
         return reply
 
-    def drew(self, start: Start, what: Any, where: Site) -> None:
+    def drew(self, start: SeededStream, what: Any, where: Site) -> None:
         """Reports noise that another generator drew, too, because it had the same seed.
 
         Args:

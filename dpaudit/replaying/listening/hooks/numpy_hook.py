@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import marks
 from ..channel import Site, site
-from ..world import PlainGenerator, PlainState, Start
+from ..world import PlainGenerator, PlainState, SeededStream
 
 
 def install(library: Any) -> None:
@@ -190,13 +190,13 @@ class _Heard:
 
     dpaudit_plain: Any = None
     _dpaudit_seed: Tuple[int, Optional[str]] = (0, None)
-    _dpaudit_start = Start(0, None)
+    _dpaudit_start = SeededStream(0, None)
 
     def dpaudit_seeded(self, seed: Optional[str], *, is_new: bool = True) -> None:
         """Remembers the seed and the fit in which it was set; `is_new` if a stream begins here."""
         fit = marks.world.fit if marks.world.active else 0
         self._dpaudit_seed = (fit, seed)
-        self._dpaudit_start = Start(
+        self._dpaudit_start = SeededStream(
             fit, f"{type(self).__name__} {seed}" if is_new and seed else None
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import marks
 from ..channel import site
-from ..world import Start
+from ..world import SeededStream
 from .numpy_hook import single_coin
 
 _Plain = plain_random.Random
@@ -22,7 +22,7 @@ class HeardRandom(_Plain):
     """`random.Random`, intercepted; other methods build on `random()` and `getrandbits`."""
 
     _dpaudit_seed: Any = (0, None)
-    _dpaudit_start = Start(0, None)
+    _dpaudit_start = SeededStream(0, None)
 
     @property
     def dpaudit_seed(self) -> Any:
@@ -36,7 +36,7 @@ class HeardRandom(_Plain):
         given = args[0] if args else kwargs.get("a")
         fit = marks.world.fit if marks.world.active else 0
         self._dpaudit_seed = (fit, None if given is None else repr(given)[:200])
-        self._dpaudit_start = Start(*self._dpaudit_seed)
+        self._dpaudit_start = SeededStream(*self._dpaudit_seed)
 
     def random(self) -> Any:
         """A coin."""
