@@ -5,6 +5,7 @@ Each repeats a replay with one change and asks whether anything else changes wit
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import pairwise
@@ -15,7 +16,7 @@ import numpy as np
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.as_numbers import NoisyNumbers, Places
 from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, proved_by, questions_of
-from dpaudit.replaying.guarantee import replay_guarantee
+from dpaudit.replaying.guarantee import ReplayGuarantee, replay_guarantee
 from dpaudit.replaying.influence import (
     Suspect,
     answers_without,
@@ -63,7 +64,9 @@ _MOST_ELEMENTS: Final = 12
 _MANY_ROWS: Final = 50_000
 """Enough synthetic rows to show a small influence that a few rounded rows hide."""
 _OTHER_COINS: Final = 2
-"""Number of redraws of the coins to see whether the released answers depend on them."""
+"""Redraws of the coins to see whether what is released depends on them, if nothing is refuted."""
+_MOST_COINS: Final = 60
+"""The most redraws of them; a large claim asks for more, and then nothing is refuted."""
 
 
 def piloted(
@@ -179,11 +182,24 @@ def _move(
     return all(_shows(setting, order, found) for order in orders)
 
 
+def redraws_of_coins(guarantee: ReplayGuarantee, confidence: float) -> float:
+    """Redraws in which coins that could excuse a difference would change something.
+
+    Args:
+        guarantee: The claim's.
+        confidence: Probability with which they do.
+    """
+    chance = guarantee.rarest_excuse
+    return math.inf if chance <= 0 else math.ceil(math.log(1.0 - confidence) / math.log1p(-chance))
+
+
 def look_for_excuses(
     setting: ReplaySetting,
     order: Order,
     transcript: Transcript,
     found: ReplayFindings,
+    *,
+    redraws: float = _OTHER_COINS,
 ) -> None:
     """Checks whether randomness other than noise may excuse the findings of this replay.
 
@@ -192,6 +208,13 @@ def look_for_excuses(
     the same, coins hide nothing there, and no randomness has been missed. Noise whose use was not
     observed must change nothing, because it may be added to an answer after replay lost sight of
     both.
+
+    Args:
+        setting: The common inputs.
+        order: The replay.
+        transcript: What happened in it.
+        found: What is known so far; changed.
+        redraws: How often coins are drawn again.
     """
     changes = [order._replace(seed=2000 + order.number)]
     # Noise whose use was not observed is drawn with the coins, and is never public.
@@ -199,9 +222,8 @@ def look_for_excuses(
     if secret is None and not setting.public_coins:
         secret = transcript.coin_before or transcript.draw_before
     if secret is not None:
-        changes += [
-            order._replace(coins=coins) for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS))
-        ]
+        random = range(2, 2 + int(min(redraws, _MOST_COINS)))
+        changes += [order._replace(coins=coins) for coins in (OPPOSITE, *random)]
     for changed in changes:
         what = f"again, with {'other coins' if changed.coins else 'another seed'}"
         if same_steps(transcript, _again(setting, found, changed, what).transcript):
@@ -211,6 +233,8 @@ def look_for_excuses(
         else:
             found.unheard = True
         return
+    if redraws > _MOST_COINS:
+        found.coins_untried = secret
     lost = frozenset(one.site for one in transcript.unfollowed if one.unseen)
     if lost:
         for at in range(_FITS_OF_LOST):

@@ -297,6 +297,12 @@ def doubts(
             f"what is released depends on coins ({found.coins_matter}) that may be secret"
             f"{'; if they are public, the loss exceeds the claim' if above else ''}"
         )
+    if found.coins_untried is not None:
+        yield (
+            f"coins ({found.coins_untried}) that may be secret changed nothing when they were "
+            "drawn again, but rarer ones could excuse a loss above so large a claim; if they are "
+            "public, it is exceeded"
+        )
     unknown = [
         one
         for transcript in (found.pilot, *counted)

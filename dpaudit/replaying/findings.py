@@ -35,6 +35,7 @@ class ReplayFindings:
     control: str | None = None
     used: frozenset[Site] = frozenset()
     coins_matter: Site | None = None
+    coins_untried: Site | None = None
     unheard: bool = False
     fixed: tuple[Site, ...] = ()
     once_drawn: str | None = None

@@ -74,6 +74,15 @@ class ReplayGuarantee(ABC):
         """
 
     @property
+    @abstractmethod
+    def rarest_excuse(self) -> float:
+        """The smallest probability with which coins must decide to excuse a sure difference.
+
+        If one world does with probability 1 - p what the other does only when coins fall otherwise,
+        with probability p, a claim of (ε, δ) asks for 1 - p <= e^ε p + δ.
+        """
+
+    @property
     def points(self) -> tuple[float, ...]:
         """The epsilons at which it may be tested."""
         return (0.0, *np.geomspace(0.05, 60.0, 40))
@@ -111,6 +120,11 @@ class EpsilonReplays(ReplayGuarantee):
         return epsilon if divergence > self.delta else 0.0
 
     @property
+    def rarest_excuse(self) -> float:
+        """(1 - δ) / (1 + e^ε)."""
+        return (1.0 - self.delta) / (1.0 + math.exp(min(self.claimed, 700.0)))
+
+    @property
     def points(self) -> tuple[float, ...]:
         """Bounded at all epsilons at once."""
         return (self.claimed,)
@@ -136,6 +150,14 @@ class _AtOneEpsilon(ReplayGuarantee):
         above = mean_exceeds(values, mean, confidence=confidence).sum(axis=1)
         found = (allowed <= 0) | (2 * above >= values.shape[1])
         return [at for at, one in zip(points, found, strict=True) if one]
+
+    @property
+    def rarest_excuse(self) -> float:
+        """The largest of what its points ask for."""
+        return max(
+            (1.0 - self.allowed(one, self.claimed)) / (1.0 + math.exp(min(one, 700.0)))
+            for one in self.points
+        )
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from dpaudit.replaying.checks import (
     limited_lines,
     look_for_excuses,
     piloted,
+    redraws_of_coins,
     resting,
     retried,
     used_lines,
@@ -350,10 +351,12 @@ def _replayed(setting: ReplaySetting, replays: int, started: float) -> ReplayRec
         found.open_use = not judged.above
     found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
     if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):
+        redraws = redraws_of_coins(guarantee, confidence)
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
         for place in largest[: _CHECKED if judged.above else 1]:
             if found.coins_matter is None and found.loose is None and not found.unheard:
-                look_for_excuses(setting, orders[place], counted[place], found)
+                more = {"redraws": redraws} if judged.above and place == largest[0] else {}
+                look_for_excuses(setting, orders[place], counted[place], found, **more)
     above, parted = judged.above, parting_found(found.pilot, counted)
     decide(setting, found, counted, above=above, parted=parted)
     if found.verdict is Verdict.VIOLATION and not found.fixed:

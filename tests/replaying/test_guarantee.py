@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit.model.currencies import CurveClaim, CurvePoint
+from dpaudit.replaying.checks import redraws_of_coins
 from dpaudit.replaying.guarantee import (
     ConcentratedReplays,
     CurveReplays,
@@ -51,3 +52,21 @@ def test_half_of_the_groups_decide() -> None:
             groups = Replays(np.array(losses), np.zeros((len(losses), 20)))
             found = guarantee.promising([1.0], groups, 0.5, confidence=0.95)
             assert found == [1.0] * promising
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "chance"),
+    [
+        (EpsilonReplays(1.0, 0.0), 0.26894),
+        (EpsilonReplays(1.0, 0.1), 0.24205),
+        (GaussianReplays(1.0), 0.30854),
+        (ConcentratedReplays(0.5), 0.22798),  # of its curve, which is an upper bound
+    ],
+)
+def test_coins_are_drawn_again_until_one_that_excuses_a_difference_would_show(
+    guarantee: ReplayGuarantee, chance: float
+) -> None:
+    """Randomised response lies with that probability; for mu it is the standard normal's."""
+    assert guarantee.rarest_excuse == pytest.approx(chance, abs=1e-4)
+    tries = redraws_of_coins(guarantee, 0.95)
+    assert (1.0 - chance) ** tries <= 0.05 < (1.0 - chance) ** (tries - 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,11 +20,13 @@ SCHEMA = dpaudit.Schema.from_document(
 )
 
 
-def replayed(name: str, scale: float, replays: int = 4) -> ReplayRecord:
+def replayed(name: str, scale: float, replays: int = 4, **given: Any) -> ReplayRecord:
     table = pd.DataFrame(np.random.default_rng(3).random((40, 2)), columns=["a", "x"])
     table.loc[39] = [1.0, 0.0]
     generator = getattr(listened_training, name)(scale)
-    return dpaudit.replay(generator, table, schema=SCHEMA, replays=replays, target="row:39")
+    return dpaudit.replay(
+        generator, table, schema=SCHEMA, replays=replays, target="row:39", **given
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +71,7 @@ def test_what_happens_only_if_coins_draw_this_record_is_tried() -> None:
 def test_noise_by_inversion_is_followed() -> None:
     honest = replayed("ByInversion", 2.0)
     assert honest.verdict is Verdict.CONSISTENT, str(honest)
-    record = replayed("ByInversion", 0.6, replays=10)
+    record = replayed("ByInversion", 0.6, replays=10, public_coins=True)
     assert record.verdict is Verdict.VIOLATION, str(record)
     assert record.ledger[0].law == "gaussian"
 

@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from listened import Counting, shares
@@ -145,3 +146,42 @@ class PartlyUsed(ByInversion):
     def train(self, counts: Any) -> Any:
         noisy = counts + self.rng.laplace(scale=self.scale, size=len(counts))
         return shares(np.concatenate([noisy[:2], noisy[:2]]))
+
+
+class ToldBit:
+    """Whether a record is there, by randomised response; rows are drawn by the answer."""
+
+    def __init__(self, epsilon: float) -> None:
+        self.lies = 1.0 / (1.0 + math.exp(epsilon))
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> ToldBit:
+        """Answers."""
+        there = len(data) > 39
+        self.answer = there ^ self.lie(np.random.default_rng(seed))
+        return self
+
+    def lie(self, rng: Any) -> bool:
+        """A coin that seldom falls."""
+        raise NotImplementedError
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        """Rows."""
+        weights = [0.2, 0.8] if self.answer else [0.8, 0.2]
+        drawn = np.random.default_rng(seed).choice(2, n, p=weights)
+        return pd.DataFrame({"a": drawn, "x": 0.5})
+
+
+class ToldByChoice(ToldBit):
+    """With a weighted choice."""
+
+    def lie(self, rng: Any) -> bool:
+        """As above."""
+        return bool(rng.choice(2, p=[1.0 - self.lies, self.lies]))
+
+
+class ToldByGeometric(ToldBit):
+    """With a geometric draw."""
+
+    def lie(self, rng: Any) -> bool:
+        """As above."""
+        return bool(rng.geometric(1.0 - self.lies) > 1)
