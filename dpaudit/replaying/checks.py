@@ -18,6 +18,7 @@ from dpaudit.replaying.as_numbers import NoisyNumbers, Places
 from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, proved_by, questions_of
 from dpaudit.replaying.guarantee import ReplayGuarantee, replay_guarantee
 from dpaudit.replaying.influence import (
+    Rung,
     Suspect,
     answers_without,
     differs,
@@ -155,12 +156,21 @@ def limited_lines(
     for site in sorted({one.site for one in losses(pilot) if one.how is How.ASSUMED}):
         setting.say(f"step by step: how the answers of {site} are used")
         keys = frozenset().union(*(step.keys for step in pilot.noisy if step.site == site))
-        for _, rungs in ladders(pilot, keys):
-            orders = (Order(1, **rung._asdict()) for rung in rungs)
-            if all(_shows(setting, order, found) for order in orders):
-                used.add(site)
-                break
+
+        def shows(rung: Rung) -> bool:
+            return _shows(setting, Order(1, **rung._asdict()), found)
+
+        if _size_of_steps(pilot, keys, shows) is not None:
+            used.add(site)
     return frozenset(used)
+
+
+def _size_of_steps(
+    transcript: Transcript, keys: Set[Question], shows: Callable[[Rung], bool]
+) -> float | None:
+    """The size of the first steps of some answers that all show; None if there are none."""
+    every = ladders(transcript, keys)
+    return next((one.size for one in every if all(map(shows, one.rungs))), None)
 
 
 def _shows(setting: ReplaySetting, order: Order, found: ReplayFindings) -> bool:
@@ -450,12 +460,16 @@ class _Checks:
             for apart in pairwise(_APART)
         ):
             return _APART[0]
-        if one.site not in self._without_steps:
-            for step, rungs in ladders(transcript, one.keys):
-                if all(self._moves(place, one.site, **rung._asdict()) for rung in rungs):
-                    return 2.0 * step / _width(transcript, one.keys)
+        if one.site in self._without_steps:
+            return None
+
+        def shows(rung: Rung) -> bool:
+            return self._moves(place, one.site, **rung._asdict())
+
+        size = _size_of_steps(transcript, one.keys, shows)
+        if size is None:
             self._without_steps.add(one.site)
-        return None
+        return None if size is None else 2.0 * size
 
     def _is_share(self, place: int, one: Suspect, size: float) -> bool:
         """Whether another number makes up for a change of the costliest one of an answer."""
@@ -552,11 +566,6 @@ class _Checks:
         what = f"again: are the answers at {site} numbers"
         order = self._replays[place][0]._replace(**change)
         return differs(_again(self._setting, self._found, order, what, alike=World.IN))
-
-
-def _width(transcript: Transcript, keys: Set[Question]) -> float:
-    """The largest scale of the noise of some answers."""
-    return max(step.laws[0].width for step in transcript.noisy if step.keys & keys)
 
 
 def _again(

@@ -62,11 +62,11 @@ class Ladder(NamedTuple):
     """Equal steps of some answers.
 
     Attributes:
-        step: The size of each, with its sign.
+        size: How far each goes, in the largest scale of their noise, with its sign.
         rungs: The changes from one to the next.
     """
 
-    step: float
+    size: float
     rungs: Sequence[Rung]
 
 
@@ -194,7 +194,8 @@ def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
 
     for length, sign in itertools.product(lengths, (1.0, -1.0)):
         step = sign * length
-        yield Ladder(step, [rung(side, at * step, step) for at in range(_RUNGS) for side in sides])
+        rungs = [rung(side, at * step, step) for at in range(_RUNGS) for side in sides]
+        yield Ladder(step / width, rungs)
 
 
 def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:
