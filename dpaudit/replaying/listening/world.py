@@ -39,11 +39,12 @@ class SeededStream:
     Attributes:
         fit: Number of the fit in which its seed was set.
         seed: What the seed was, as text; None if it is not known.
+        name: The same for all streams with the same numbers; None if others may share its state.
         drawn: A digest of what was drawn since.
     """
 
-    def __init__(self, fit: int, seed: Optional[str]) -> None:
-        self.fit, self.seed, self.drawn = fit, seed, 0
+    def __init__(self, fit: int, seed: Optional[str], name: Optional[str]) -> None:
+        self.fit, self.seed, self.name, self.drawn = fit, seed, name, 0
 
 
 class ListeningWorld:
@@ -197,10 +198,10 @@ class ListeningWorld:
             what: What it draws now.
             where: The line that draws.
         """
-        if start.seed is None or start.fit != self.fit:
+        if start.name is None or start.fit != self.fit:
             return
         start.drawn = hash((start.drawn, what))
-        if self._starts.setdefault((start.seed, start.drawn), start) is not start:
+        if self._starts.setdefault((start.name, start.drawn), start) is not start:
             self.tell("reused", where, "noise that another generator with the same seed drew")
 
     def note(self, kind: str, where: Site, *values: Any, **more: Any) -> None:

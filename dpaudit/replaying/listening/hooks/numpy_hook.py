@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Optional
 
 import numpy as np
 
@@ -185,26 +185,28 @@ _WORDS = 2**16
 _WITHOUT_DATA = ("randint", "random_integers", "tomaxint", "bytes")
 
 
-class _Heard:
-    """The common part of both classes: every draw is intercepted."""
+class Seeded:
+    """A generator of random numbers that knows its seed."""
 
-    dpaudit_plain: Any = None
-    _dpaudit_seed: Tuple[int, Optional[str]] = (0, None)
-    _dpaudit_start = SeededStream(0, None)
+    dpaudit_start = SeededStream(0, None, None)
 
     def dpaudit_seeded(self, seed: Optional[str], *, is_new: bool = True) -> None:
         """Remembers the seed and the fit in which it was set; `is_new` if a stream begins here."""
         fit = marks.world.fit if marks.world.active else 0
-        self._dpaudit_seed = (fit, seed)
-        self._dpaudit_start = SeededStream(
-            fit, f"{type(self).__name__} {seed}" if is_new and seed else None
-        )
+        name = f"{type(self).__name__} {seed}" if is_new and seed else None
+        self.dpaudit_start = SeededStream(fit, seed, name)
 
     @property
     def dpaudit_seed(self) -> Optional[str]:
         """The seed that was set in this fit; None if it was set in another one."""
-        fit, seed = self._dpaudit_seed
-        return seed if fit == marks.world.fit else None
+        start = self.dpaudit_start
+        return start.seed if start.fit == marks.world.fit else None
+
+
+class _Heard(Seeded):
+    """The common part of both classes: every draw is intercepted."""
+
+    dpaudit_plain: Any = None
 
     def _stream(self, where: Site, size: Any) -> Any:
         return marks.world.stream(where, size, self.dpaudit_plain)
@@ -217,7 +219,7 @@ class _Heard:
         if size is None:
             full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
             size = full if full else None
-        world.drew(self._dpaudit_start, (law, tuple(np.atleast_1d(size).tolist())), where)
+        world.drew(self.dpaudit_start, (law, tuple(np.atleast_1d(size).tolist())), where)
         if world.is_located(where, loc, scale):
             value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
             return value if size is not None else float(value)

@@ -11,32 +11,20 @@ import numpy as np
 
 from .. import marks
 from ..channel import site
-from ..world import SeededStream
-from .numpy_hook import single_coin
+from .numpy_hook import Seeded, single_coin
 
 _Plain = plain_random.Random
 _NUMBERS = (float, int)
 
 
-class HeardRandom(_Plain):
+class HeardRandom(Seeded, _Plain):
     """`random.Random`, intercepted; other methods build on `random()` and `getrandbits`."""
-
-    _dpaudit_seed: Any = (0, None)
-    _dpaudit_start = SeededStream(0, None)
-
-    @property
-    def dpaudit_seed(self) -> Any:
-        """The seed that was set in this fit; None if it was set in another one."""
-        fit, seed = self._dpaudit_seed
-        return seed if fit == marks.world.fit else None
 
     def seed(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
         """As Python's; remembers its seed."""
         super().seed(*args, **kwargs)
         given = args[0] if args else kwargs.get("a")
-        fit = marks.world.fit if marks.world.active else 0
-        self._dpaudit_seed = (fit, None if given is None else repr(given)[:200])
-        self._dpaudit_start = SeededStream(*self._dpaudit_seed)
+        self.dpaudit_seeded(None if given is None else repr(given)[:200])
 
     def random(self) -> Any:
         """A coin."""
@@ -103,7 +91,7 @@ class HeardRandom(_Plain):
     def _located(self, law: str, loc: Any, scale: Any, draw: Any) -> Any:
         where, world = site(), marks.world
         loc, scale = (marks.unmarked(one, where) for one in (loc, scale))
-        world.drew(self._dpaudit_start, law, where)
+        world.drew(self.dpaudit_start, law, where)
         drawn = float(draw(world.stream(where, None)) * scale)
         if world.is_located(where, loc, scale):
             return drawn + loc
