@@ -10,6 +10,7 @@ import numpy as np
 
 from dpaudit.formatting import percent
 from dpaudit.game.target import Target
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.samplers import text_of
 from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, shared
 from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, ReplayGuarantee, replay_guarantee
@@ -63,8 +64,11 @@ def decide(
     if found.verdict is not Verdict.CONSISTENT:
         return
     cost = _cost_above(setting, found)
-    if cost is None:
-        found.reasons += tuple(outcomes_above(found, replay_guarantee(setting.spec.claim)))
+    rare = tuple(outcomes_above(found, replay_guarantee(setting.spec.claim)))
+    if rare and _is_one_above(setting, found):
+        found.verdict, found.reasons = Verdict.INCONCLUSIVE, rare
+    elif cost is None:
+        found.reasons += rare
     else:
         ratios = shifts_across(found.pilot, used=found.used)
         found.verdict = Verdict.INCONCLUSIVE
@@ -100,14 +104,27 @@ def outcomes_above(found: ReplayFindings, claim: ReplayGuarantee) -> Iterator[st
             )
 
 
+def _is_one_above(setting: ReplaySetting, found: ReplayFindings) -> bool:
+    """Whether an outcome of a single choice, made once, would cost more than the claim."""
+    limit = _ROUNDED * replay_guarantee(setting.spec.claim).claimed
+    return any(
+        one.toss is None and one.largest > limit * len(one.log_probability.inside)
+        for one in found.pilot.choices
+    )
+
+
 def _cost_above(setting: ReplaySetting, found: ReplayFindings) -> float | None:
-    """What the pilot's noise alone costs, if that is more than the claim."""
-    claim = setting.spec.claim
-    noise_alone = replace(found.pilot, choices=[])  # of several choices only a limit is known
-    known = losses(noise_alone, used=found.used)
-    if any(one.how is How.SELECTED and abs(one.value) >= EXACT for one in known):
+    """What the pilot's steps cost, if that is more than the claim."""
+    claim, pilot = setting.spec.claim, found.pilot
+    # of several choices or selections only a limit is known
+    is_exact = isinstance(claim, PrivacyClaim) and claim.delta > 0
+    pilot = pilot if is_exact else replace(pilot, choices=[])
+    chosen = {key for one in pilot.choices for key in one.keys}
+    known = losses(pilot, used=found.used)
+    selected = [one for one in known if one.how is How.SELECTED and not one.keys & chosen]
+    if any(abs(one.value) >= EXACT for one in selected):
         return None
-    cost = computed(noise_alone, known, claim).value
+    cost = computed(pilot, known, claim).value
     above = cost is not None and cost > _ROUNDED * replay_guarantee(claim).claimed
     return cost if above else None
 
@@ -146,7 +163,7 @@ def _verdict(
             )
         if found.once_drawn is not None:
             return Verdict.INCONCLUSIVE, (found.once_drawn,)
-        if found.open_use or found.redrawn:
+        if found.open_use or found.redrawn or _lost(found.pilot, *counted):
             return Verdict.INCONCLUSIVE, found.doubts
         mixed = next((one.site for one in found.pilot.unfollowed if one.mixed), None)
         rare = f"a rare leak where noisy answers are combined with data ({mixed}) is not ruled out"
@@ -205,6 +222,12 @@ def _nothing_compared(
         )
         return f"{heard}, and {parted.meaning}: run a black-box audit (`dpaudit audit`)"
     return None
+
+
+def _lost(*transcripts: Transcript) -> bool:
+    """Whether a draw could not be followed that may hide a loss."""
+    every = [one for transcript in transcripts for one in transcript.unfollowed]
+    return any(not (one.unseen or one.mixed or one.public_coins) for one in every)
 
 
 def _moves(transcript: Transcript) -> bool:

@@ -28,6 +28,7 @@ from dpaudit.replaying.transcript import NoisyStep, Site, Toss, Transcript
 _STEP: Final = 1e-3
 """Grid width of privacy losses for composing steps of several laws."""
 _MOST_COMPOSED: Final = 500.0
+_MOST_TABLES: Final = 100
 """Above this, e^epsilon is too large a number for dp-accounting."""
 _COMPOSED: Final = ("gaussian", "discrete gaussian", "laplace", "discrete laplace")
 """Laws whose released answers can be composed at a delta above 0."""
@@ -351,8 +352,9 @@ def computed(transcript: Transcript, found: Sequence[StepLoss], claim: Claim) ->
 def _computed_epsilon(
     transcript: Transcript, found: Sequence[StepLoss], lines: Sequence[LedgerLine], delta: float
 ) -> Computed:
+    tables = _tables(transcript) if delta > 0 else Counter()
     for one in lines:
-        if one.mu is None and one.epsilon is None:
+        if one.mu is None and one.epsilon is None and not (tables and one.law == CHOICE):
             return Computed(None, f"the largest loss of a step at {one.place} is not known")
         is_moved = one.counts_as != How.SELECTED and one.l1 > 0
         if delta > 0 and is_moved and one.law not in _COMPOSED:
@@ -364,14 +366,35 @@ def _computed_epsilon(
         value = _computed_mixtures(transcript, found, delta)
         note = "one coin of the record decides Gaussian and other steps" if value is None else None
         return Computed(value, note)
-    epsilons = [one.epsilon for one in lines if one.mu is None and one.epsilon]
+    epsilons = [
+        one.epsilon
+        for one in lines
+        if one.mu is None and one.epsilon and not (tables and one.law == CHOICE)
+    ]
     if delta > 0 and max(epsilons, default=0.0) > _MOST_COMPOSED:
         return Computed(None, "a step costs more than accountants compose")
-    if not epsilons:
+    if not (epsilons or tables):
         return Computed(gaussian_epsilon(mu, delta))
     if delta == 0:
         return Computed(float(sum(epsilons)))
-    return Computed(_composed(mu, transcript, found, delta))
+    return Computed(_composed(mu, transcript, found, delta, tables))
+
+
+def _tables(transcript: Transcript) -> Counter[tuple[bytes, bytes]]:
+    """How often each pair of tables of probabilities was drawn from; empty if there are too many.
+
+    A coin below its limit is drawn from a table of two.
+    """
+    found: Counter[tuple[bytes, bytes]] = Counter()
+    for step in transcript.choices:
+        if next(iter(step.keys))[0] == "coin":
+            limits = [one for one in zip(*step.table, strict=True) if one[0] != one[1]]
+            pairs = [tuple(np.array([one, 1 - one]) for one in both) for both in limits]
+            found.update((inside.tobytes(), outside.tobytes()) for inside, outside in pairs)
+        else:
+            inside, outside = (np.ascontiguousarray(one) for one in step.table)
+            found[inside.tobytes(), outside.tobytes()] += len(step.log_probability.inside)
+    return found if len(found) <= _MOST_TABLES else Counter()
 
 
 def _computed_mixtures(
@@ -410,33 +433,40 @@ def _computed_mixtures(
     return float(whole.get_epsilon_for_delta(delta))
 
 
-def _composed(mu: float, transcript: Transcript, found: Sequence[StepLoss], delta: float) -> float:
-    """Epsilon at delta of Gaussian, Laplace and other steps together."""
+def _composed(
+    mu: float,
+    transcript: Transcript,
+    found: Sequence[StepLoss],
+    delta: float,
+    tables: Counter[tuple[bytes, bytes]],
+) -> float:
+    """Epsilon at delta of Gaussian, Laplace and other steps together, and of draws from tables."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    parts = (
-        []
-        if mu == 0
-        else [pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=_STEP)]
-    )
+    step_size = max(_STEP / (1 + tables.total()), _STEP / 100)  # each draw is rounded up
+    interval = {"value_discretization_interval": step_size}
+    parts = [] if mu == 0 else [pld.from_gaussian_mechanism(1.0 / mu, **interval)]
+    for pair, times in tables.items():
+        logs = [
+            {at: math.log(one) for at, one in enumerate(np.frombuffer(table)) if one > 0}
+            for table in pair
+        ]
+        known = pld.from_two_probability_mass_functions(*logs, **interval, symmetric=False)
+        parts.append(known.self_compose(times))
+    in_tables = {key for one in transcript.choices for key in one.keys} if tables else set()
     selected = {one.site for one in found if one.how is How.SELECTED}
     for step in transcript.noisy:
         if step.site in selected or isinstance(step.laws[0], Gaussian | DiscreteGaussian):
             continue
         for one in np.abs(_largest(step)):
             if one > 0:
-                parts.append(
-                    pld.from_laplace_mechanism(
-                        1.0 / float(one), value_discretization_interval=_STEP
-                    )
-                )
+                parts.append(pld.from_laplace_mechanism(1.0 / float(one), **interval))
     parts += [
-        pld.from_privacy_parameters(
-            _pure(_most(one)),
-            value_discretization_interval=_STEP,
-        )
+        pld.from_privacy_parameters(_pure(_most(one)), **interval)
         for one in found
-        if one.how is How.SELECTED and (one.largest or abs(one.value)) > 1e-12
+        if one.how is How.SELECTED
+        and (one.largest or abs(one.value)) > 1e-12
+        and not one.keys & in_tables
     ]
     whole = parts[0]
     for part in parts[1:]:

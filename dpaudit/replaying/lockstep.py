@@ -633,9 +633,11 @@ class _Match:
     def _compare_coins(self) -> None:
         """Compares the coins apart from other notes: each line has its own, so order is free."""
         tossed: list[list[tuple[Site, str]]] = []
+        laws: list[Counter[Site]] = []
         for world in WORLDS:
             sites = self.sides[world].sites
             every = [note for note in self._notes[world] if note[0] == "draw"]
+            laws.append(Counter(sites[note[1]] for note in every if (note[3] or {}).get("law")))
             tossed.append([(sites[note[1]], note[2]) for note in every])
             self._notes[world] = [note for note in self._notes[world] if note[0] != "draw"]
         first = next((site for side in tossed for site, _ in side), None)
@@ -644,6 +646,9 @@ class _Match:
             apart = set(tossed[0]) ^ set(tossed[1])
             self.transcript.uncoupled = self.transcript.uncoupled or min(apart, default=(first,))[0]
             self._depends()
+            for site in sorted({site for site, _ in apart}):
+                if laws[0][site] and laws[0][site] == laws[1][site]:
+                    self._unfollowed(site, "noise that is used by itself, with a scale from data")
 
     def _sites(self, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> tuple[Site, Site]:
         return Site(*inside["site"]), Site(*outside["site"])
@@ -677,7 +682,7 @@ class _Match:
             self.transcript.first_coin = site
         if kind == "parameters":
             self._first_draw = self._first_draw or site
-        if kind in ("choose", "coin", "located"):
+        if kind in ("choose", "coin", "located") and "noise" not in more:
             self.transcript.follows_coins = True
         for number in flat(more.get("ids", ())).tolist() if self._gone else ():
             if number in self._gone:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -372,6 +372,27 @@ def as_count(value: Any) -> Any:
     return operator.index(value) if is_marked else value
 
 
+def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that takes marked integers as Python has them, in slices, lists and dicts, too."""
+
+    @wraps(function)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        more = {name: _as_counts(value) for name, value in kwargs.items()}
+        return function(*map(_as_counts, args), **more)
+
+    return counted
+
+
+def _as_counts(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(_as_counts(one) for one in value)
+    if type(value) is dict:
+        return {key: _as_counts(one) for key, one in value.items()}
+    if isinstance(value, slice):
+        return slice(*map(as_count, (value.start, value.stop, value.step)))
+    return as_count(value)
+
+
 def unmarked(value: Any, where: Site) -> Any:
     """Removes the mark of a value: its noise and coins count as used, its answers as released."""
     if isinstance(value, MarkedNumber):
@@ -398,7 +419,8 @@ def used(value: Any, where: Site) -> None:
             world.use_noise(part.ids, where, "number")
         # from here on it is a coin, whose law must not depend on the data
         laws = [(one.factor * one.scale, one.shape, one.other) for one in value.parts]
-        world.note("draw", where, value.shape, *(np.array(field) for law in laws for field in law))
+        fields = (np.array(field) for law in laws for field in law)
+        world.note("draw", where, value.shape, *fields, law=True)
     elif isinstance(value, CurveArray):
         for source in value.sources:
             _note_read(source.state)
@@ -449,15 +471,13 @@ class Marked(np.ndarray):
     # array methods that bypass the two above
 
     def __getitem__(self, key: Any) -> Any:
+        if not self.is_marked:
+            return self.view(np.ndarray)[key]
+        is_number = not isinstance(self.view(np.ndarray)[key], np.ndarray)
         if isinstance(self, CoinArray) and isinstance(key, (int, np.integer)):
             key = (key, ...)  # a view: information about a coin is shared by all its views
-        found = self.view(np.ndarray)[key]
-        if not self.is_marked:
-            return found
         moved = self._changed(lambda one: np.asarray(one)[key])
-        return (
-            _number(moved) if np.ndim(found) == 0 and not isinstance(found, np.ndarray) else moved
-        )
+        return _number(moved) if is_number else moved
 
     def __setitem__(self, key: Any, value: Any) -> None:
         where = site()
@@ -813,10 +833,20 @@ def _retyped(marked: Any, dtype: Any) -> Any:
 class MarkedNumber(np.float64):
     """A marked float: it behaves as an array without dimensions.
 
-    It subclasses numpy's float, because `numpy.float64 + other` defers only to subclasses.
+    It subclasses numpy's float, because `numpy.float64 + other` defers only to subclasses. An
+    integer calls itself one.
     """
 
     array: Any
+
+    @property
+    def __class__(self) -> Any:
+        return np.int64 if self.array.dtype.kind in "iu" else type(self)
+
+    @property
+    def dtype(self) -> Any:
+        """As numpy's numbers have it."""
+        return self.array.dtype
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """As for arrays."""
@@ -1285,6 +1315,10 @@ class Blank(np.ndarray):
             super().__setitem__(key, unmarked(value, site()) if world.hears else value)
         else:  # rows of zeros are plain: noise in them is found by its numbers
             self.view(np.ndarray)[key] = value
+
+    def __array_wrap__(self, array: Any, *_: Any) -> Any:
+        """A number where a plain array gives one."""
+        return array if array.ndim else array[()]
 
     def __reduce__(self) -> Any:
         return self.view(np.ndarray).__reduce__()

@@ -21,6 +21,7 @@ from ..world import ListeningWorld
 HOOKED: dict[str, str] = {
     "math": "math_hook",
     "numpy": "numpy_hook",
+    "pandas": "pandas_hook",
     "random": "random_hook",
     "secrets": "random_hook",
     "scipy.stats": "scipy_hook",

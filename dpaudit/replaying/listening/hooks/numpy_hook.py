@@ -34,6 +34,8 @@ def install(library: Any) -> None:
         setattr(library, name, _keeping(getattr(library, name)))
     for name in ("zeros", "empty", "zeros_like", "empty_like"):
         setattr(library, name, _blank(getattr(library, name)))
+    for name in ("arange", "full", "linspace"):
+        setattr(library, name, marks.counting(getattr(library, name)))
     for name in ("sum", "mean", "max", "min", "amax", "amin", "argmax", "argmin", "argsort"):
         setattr(library, name, _taking_lists(getattr(library, name)))
 
@@ -93,6 +95,8 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
             wanted = kwargs.get("dtype", args[0] if args else None)
             found = value if wanted is None else value.astype(wanted)
             copies = convert.__name__ == "array" and kwargs.get("copy", True) is True
+            more = (1,) * (kwargs.get("ndmin", 0) - np.ndim(found))
+            found = found.reshape(more + np.shape(found)) if more else found
             return found.copy() if copies else found
         return convert(value, *args, **kwargs)
 
@@ -219,7 +223,7 @@ class _Heard(Seeded):
         if size is None:
             full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
             size = full if full else None
-        world.drew(self.dpaudit_start, (law, tuple(np.atleast_1d(size).tolist())), where)
+        world.drew(self.dpaudit_start, _shape_of(law, size), where)
         if world.is_located(where, loc, scale):
             value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
             return value if size is not None else float(value)
@@ -291,6 +295,7 @@ class _Heard(Seeded):
         p = marks.unmarked(p, where)
         if size is None and np.ndim(p):
             size = np.shape(p)
+        marks.world.drew(self.dpaudit_start, _shape_of("geometric", size), where)
         drawn = self._stream(where, size).geometric(p, size=size)
         return marks.noise(drawn, "geometric", where, shape=p, seed=self.dpaudit_seed)
 
@@ -493,6 +498,11 @@ class _Heard(Seeded):
 
     def __reduce__(self) -> Any:
         return super().__reduce__()
+
+
+def _shape_of(law: str, size: Any) -> Any:
+    """What a draw takes from its generator."""
+    return law, tuple(np.atleast_1d(1 if size is None else size).tolist())
 
 
 def _bare(value: Any) -> Any:
