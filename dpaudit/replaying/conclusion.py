@@ -80,9 +80,18 @@ def decide(
                 if ratios
                 else ""
             )
-            + ("" if found.doubts else ": ask for more replays (--replays)"),
+            + _advice(found, public_coins=public_coins),
             *found.reasons[1:],
         )
+
+
+def _advice(found: ReplayFindings, *, public_coins: bool) -> str:
+    """What may explain a cost above the claim that is not proved, or could prove it."""
+    if found.doubts:
+        return ""
+    if found.pilot.coin_before is not None and found.coins_matter is None and not public_coins:
+        return f"; coins ({found.pilot.coin_before}) may hide it, as noise made of them does"
+    return ": ask for more replays (--replays)"
 
 
 def outcomes_above(found: ReplayFindings, claim: ReplayGuarantee) -> Iterator[str]:
@@ -202,7 +211,8 @@ def _nothing_compared(
 ) -> str | None:
     """Why there is no answer whose noise could be weighed; None if there is one."""
     shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
-    if parted is None and not found.heard and not found.pilot.follows_coins:
+    is_lost = _lost(found.pilot, *counted)
+    if parted is None and not (found.heard or found.pilot.follows_coins or is_lost):
         return (
             "no noise was observed, and with the same coins this record changed nothing; other "
             "coins may show more: run a black-box audit (`dpaudit audit`)"

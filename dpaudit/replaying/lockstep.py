@@ -643,12 +643,14 @@ class _Match:
         first = next((site for side in tossed for site, _ in side), None)
         self.transcript.first_coin = self.transcript.first_coin or first
         if tossed[0] != tossed[1]:
-            apart = set(tossed[0]) ^ set(tossed[1])
-            self.transcript.uncoupled = self.transcript.uncoupled or min(apart, default=(first,))[0]
+            apart = {site for site, _ in set(tossed[0]) ^ set(tossed[1])}
+            scaled = {site for site in apart if laws[0][site] == laws[1][site] > 0}
+            for site in sorted(scaled):
+                self._unfollowed(site, "noise that is used by itself, with a scale from data")
+            if apart != scaled or not apart:
+                one = min(apart - scaled, default=first)
+                self.transcript.uncoupled = self.transcript.uncoupled or one
             self._depends()
-            for site in sorted({site for site, _ in apart}):
-                if laws[0][site] and laws[0][site] == laws[1][site]:
-                    self._unfollowed(site, "noise that is used by itself, with a scale from data")
 
     def _sites(self, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> tuple[Site, Site]:
         return Site(*inside["site"]), Site(*outside["site"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import json
 import os
 import struct
@@ -130,6 +131,21 @@ def site() -> Site:
         outer = frame
         frame = frame.f_back
     return (outer.f_code.co_filename, outer.f_lineno, outer.f_code.co_name)
+
+
+_IN_PLACE = 13
+"""The first operator in place among those of Python's one instruction for operators."""
+
+
+def is_operator() -> bool:
+    """Whether that line is at an operator, as in `a + b`, not at `a += b` or a call of `sum`."""
+    frame: Any = sys._getframe(1)
+    where = site()
+    while (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) != where:
+        frame = frame.f_back
+    code, at = frame.f_code.co_code, frame.f_lasti
+    name = dis.opname[code[at]]
+    return code[at + 1] < _IN_PLACE if name == "BINARY_OP" else name.startswith("BINARY_")
 
 
 def _passed_over(file: str) -> bool:

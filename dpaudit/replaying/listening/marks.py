@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from . import curves
-from .channel import Site, site
+from .channel import Site, is_operator, site
 from .world import SEVERAL, ListeningWorld
 
 _COMPARED = {"less": "<", "less_equal": "<", "greater": ">", "greater_equal": ">"}
@@ -1722,8 +1722,8 @@ def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
             return _derived(known, other, out, where)
         return _shifted(known, other, out, where)
     noise_, data = (first, second) if isinstance(first, NoiseArray) else (second, first)
-    # `sum` of noise shares begins with 0 + noise
-    if type(data) in (int, float) and world.are_zero(where, data):
+    # `sum` of noise shares begins with 0 + noise, and a count may be 0
+    if type(data) in (int, float) and not is_operator() and world.are_zero(where, data):
         return _shaped(noise_, noise_)
     data = plain(data)
     if data.dtype.kind not in "fiub":
