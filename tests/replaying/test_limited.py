@@ -63,8 +63,45 @@ def test_a_loop_that_rejects_what_is_out_of_range_ends() -> None:
     assert record.verdict is not Verdict.VIOLATION, str(record)
 
 
-def test_noise_of_two_generators_with_one_seed_is_no_noise_of_two() -> None:
-    record = replayed("SameSeed", replays=2)
+@pytest.mark.parametrize("name", ["AsPythonHasThem", "AsNumpyHasThem"])
+def test_marked_numbers_behave_as_those_of_python_and_numpy(name: str) -> None:
+    record = replayed(name, replays=2)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.computed == pytest.approx(1.0, abs=0.02)
+
+
+def test_a_count_of_0_plus_noise_is_an_answer() -> None:
+    assert replayed("EmptyCells").verdict is Verdict.CONSISTENT
+    found = replayed("EmptyCells", 0.3)
+    assert found.verdict is Verdict.VIOLATION, str(found)
+    assert found.proved == pytest.approx(1 / 0.3)
+
+
+def test_noise_whose_scale_follows_the_record_and_is_only_compared_is_not_followed() -> None:
+    record = replayed("Race", replays=2, epsilon=0.1)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "used by itself, with a scale from data" in str(record.reasons)
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.ci)])
+def test_rows_of_noise_that_is_not_followed_are_not_within_the_claim(seed: int) -> None:
+    record = replayed("RowsOfUnknownNoise", seed=seed, delta=1e-5)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "coins" in str(record.reasons)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("SameSeed", {}),
+        pytest.param("GeometricOfOneSeed", {}, marks=pytest.mark.ci),
+        pytest.param("TensorsOfOneSeed", {"delta": 1e-5}, marks=pytest.mark.ci),
+    ],
+)
+def test_noise_of_two_generators_with_one_seed_is_no_noise_of_two(
+    name: str, given: dict[str, Any]
+) -> None:
+    record = replayed(name, replays=2, **given)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
     assert "noise that another generator with the same seed drew" in str(record.reasons)
     assert replayed("OwnSeeds", replays=2).verdict is Verdict.CONSISTENT

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 RECORDS = 40
 
@@ -195,3 +197,92 @@ class OwnSeeds(SameSeed):
     def generator(self, seed: int, at: int) -> Any:
         """One with a stream of its own."""
         return np.random.default_rng([seed, at])
+
+
+class AsPythonHasThem(Limited):
+    """A noisy integer where numpy, pandas and Python expect one of their own."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """Rows that it counts; raises AssertionError if anything is not as it is elsewhere."""
+        count = min(max(self.geometric(np.sum(x > 0.9), rng), 0), 30)
+        table = pd.DataFrame({"place": range(50), "times": [count] * 50})
+        assert isinstance(count, (int, np.integer))
+        assert len(table.head(count)) == len(table.iloc[:count]) == len(table.tail(count))
+        assert np.arange(50)[np.arange(count)].tolist() == list(range(count))
+        assert np.arange(50)[np.full(2, count)].tolist() == [count, count]
+        assert len(table.index.repeat(table["times"])) == 50 * count
+        assert pd.Series({"one": count}).astype(str).tolist() == [str(count)]
+        return np.resize([count / 30], len(x))
+
+
+class AsNumpyHasThem(Limited):
+    """Zeros, uniform draws and answers where code uses them as numpy's own."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """A noisy share; raises an error if anything is not as it is elsewhere."""
+        weights = np.zeros(3)
+        weights[1] = 0.5
+        assert {weights.max(): 1} == {0.5: 1}
+        assert json.dumps([weights.max(), weights.sum()]) == "[0.5, 0.5]"
+        drawn = rng.random(3)
+        assert {max(drawn): 1} and f"{min(drawn):.2f}"
+        assert json.dumps([round(one, 2) for one in drawn])
+        noisy = self.laplace(np.array([np.sum(x > 0.9)]), rng, 1)
+        assert np.array(noisy, ndmin=2).shape == (1, 1)
+        return np.resize(np.clip(noisy / 30, 0, 1), len(x))
+
+
+class EmptyCells(Limited):
+    """Counts one after the other, of which one is 0 with and without the record."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """The noisy shares."""
+        cells = [x[x > 0.9], x[x > 5], x[x < 0.5]]
+        noisy = [max(len(cell) + rng.laplace(0.0, self.scale), 0.0) for cell in cells]
+        return [(one + 0.1) / (sum(noisy) + 1.0) for one in noisy]
+
+
+class Race(Limited):
+    """The first of two exponential times, whose means follow the record."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """Which one was first."""
+        rates = np.array([1.0, np.exp(np.sum(x > 0.9))])
+        return [float(np.argmin(rng.exponential(size=2) / rates))] * len(x)
+
+
+class RowsOfUnknownNoise(Limited):
+    """Rows drawn from noisy shares, whose noise comes from a table of probabilities."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """Rows."""
+        steps = np.arange(-40, 41)
+        chances = np.exp(-np.abs(steps) / self.scale)
+        noise = stats.rv_discrete(values=(steps, chances / chances.sum()))
+        counts = np.array([np.sum(x > 0.9), np.sum(x < 0.3), np.sum((x >= 0.3) & (x <= 0.9))])
+        noisy = np.maximum(counts + noise.rvs(size=3, random_state=rng), 0) + 1e-9
+        return rng.choice([0.95, 0.2, 0.6], len(x), p=noisy / noisy.sum())
+
+
+class GeometricOfOneSeed(SameSeed):
+    """Integers with the same noise."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        """Draws the noise of each count with a generator of its own."""
+        counts = np.histogram(data["x"], bins=2, range=(0, 1))[0][::-1]
+        noisy = [self.geometric(one, self.generator(seed, at)) for at, one in enumerate(counts)]
+        return Released(np.array(noisy) / (2 * RECORDS))
+
+
+class TensorsOfOneSeed(Limited):
+    """Two counts with Gaussian noise of a torch generator that begins anew for each."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        """Draws the noise."""
+        import torch
+
+        noisy = []
+        for count in np.histogram(data["x"], bins=2, range=(0, 1))[0][::-1]:
+            torch.manual_seed(seed)
+            noisy.append(float(count + torch.normal(0.0, 6.0, (1,))[0]) / (2 * RECORDS))
+        return Released(noisy)

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import marks
 from ..channel import Site, site
+from ..world import SeededStream
 from . import torch_coins
 
 _SUMS = {
@@ -144,6 +145,8 @@ class TensorAnswers(NamedTuple):
 
 torch: Any
 _plain: dict[str, Callable[..., Any]] = {}
+_start = SeededStream(0, None, None)
+"""Where the numbers of torch's own generator begin."""
 
 
 def install(library: Any) -> None:
@@ -157,6 +160,8 @@ def install(library: Any) -> None:
     def manual_seed(seed: Any) -> Any:
         if not marks.world.active:
             return seeded(seed)
+        global _start
+        _start = SeededStream(marks.world.fit, repr(seed), f"torch {seed}")
         seeds["count"] += 1  # equal in both worlds, whatever the code requests
         return seeded((marks.world.seed + seeds["count"]) % 2**63)
 
@@ -253,7 +258,10 @@ def _noise(
     law: str = "gaussian",
     *,
     device: Any = None,
+    generator: Any = None,
 ) -> Any:
+    if generator is None:
+        marks.world.drew(_start, (law, shape), where)
     drawn = getattr(marks.world.stream(where, shape), _STREAMS[law])(size=shape)
     content = np.asarray(drawn * scale)
     made = marks.noise(content, law, where, scale=scale)
@@ -283,7 +291,8 @@ def _answering(tensor: Any, answers: TensorAnswers) -> Any:
 
 def _randn(*size: Any, **kwargs: Any) -> Any:
     shape = _shape(kwargs.get("size", size) if "size" in kwargs else size)
-    return _noise(shape, site(), 1.0, kwargs.get("dtype"), device=kwargs.get("device"))
+    more = {name: kwargs.get(name) for name in ("device", "generator")}
+    return _noise(shape, site(), 1.0, kwargs.get("dtype"), **more)
 
 
 def _randn_like(like: Any, **kwargs: Any) -> Any:
@@ -298,7 +307,8 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) ->
     like = next((one for one in (mean, std) if isinstance(one, torch.Tensor)), None)
     dtype = kwargs.get("dtype") or (None if like is None else like.dtype)
     device = kwargs.get("device") or (None if like is None else like.device)
-    found = _around(_noise(shape, where, scale, dtype, device=device), loc, where)
+    made = _noise(shape, where, scale, dtype, device=device, generator=kwargs.get("generator"))
+    found = _around(made, loc, where)
     out = kwargs.get("out")
     if out is None:
         return found
