@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpaudit.replaying.laws import FloatArray, Gumbel, IntArray, NoiseLaw
 from dpaudit.replaying.mixtures import log_mixed
-from dpaudit.replaying.ratios import RatioGroup, directions, limits, log_direction
+from dpaudit.replaying.ratios import RatioGroup, determined, directions, limits, log_direction
 from dpaudit.replaying.sums import settled, shown
 from dpaudit.replaying.transcript import (
     AnswerSelection,
@@ -197,7 +197,8 @@ def _with_releases(transcript: Transcript, used: Set[Site]) -> Transcript:
         for step in transcript.noisy
         if step.site in used
     ]
-    return replace(transcript, released=[*transcript.released, *known, shown(transcript)])
+    known += [shown(transcript), determined(transcript)]
+    return replace(transcript, released=[*transcript.released, *known])
 
 
 def shifts_across(

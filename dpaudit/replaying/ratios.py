@@ -1,7 +1,8 @@
 """Noisy answers released only as ratios: a noisy sum over a noisy count, a normalised histogram.
 
 Ratios determine the answers up to one common factor and no further. So the loss is that of the
-answers' direction: their joint density at s times the answers, integrated over s.
+answers' direction: their joint density at s times the answers, integrated over s. If numbers are
+added before the division (`count / (total + 1)`), enough ratios determine the answers themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from dpaudit.replaying.laws import FloatArray, Gaussian, Laplace, Logistic, NoiseLaw
+from dpaudit.replaying.laws import FloatArray, Gaussian, IntArray, Laplace, Logistic, NoiseLaw
 from dpaudit.replaying.sums import Expansion, LinearForm
 from dpaudit.replaying.transcript import AnswerSelection, ComparedSide, Transcript, flat, numbers_of
 
@@ -27,6 +28,8 @@ _FALL: Final = 45.0
 _ROUNDS: Final = 12
 _BISECTIONS: Final = 30
 _NEAR: Final = 1e-9
+_FAR: Final = 1e-3
+"""What is added counts as the shift of the answers if it is near one, and as none if it is far."""
 _MOST_ANSWERS: Final = 200
 _MOST_DIVIDED: Final = 2000
 """With more answers in a group, or more ratios in all, the loss is not computed."""
@@ -40,11 +43,13 @@ class RatioGroup(NamedTuple):
         made: Numbers of the sums that contain any of them.
         shift: What is added to each answer before it is divided; None if the ratios determine less
             or more than the direction, so that the loss is unknown.
+        are_known: Whether the ratios determine the answers themselves.
     """
 
     numbers: tuple[int, ...]
     made: frozenset[int]
     shift: FloatArray | None
+    are_known: bool = False
 
 
 def directions(transcript: Transcript) -> Iterator[RatioGroup]:
@@ -81,11 +86,26 @@ def directions(transcript: Transcript) -> Iterator[RatioGroup]:
     for group in of_group:
         numbers = _numbers(group)
         alone = all(seen[number] == 1 for number in numbers)
+        shift, misfit = _shift(group, numbers)
         yield RatioGroup(
             numbers,
             frozenset(forms.made_of(numbers)),
-            _shift(group, numbers) if alone else None,
+            shift if alone and misfit <= _NEAR else None,
+            are_known=shift is not None and misfit > _FAR,
         )
+
+
+def determined(transcript: Transcript) -> IntArray:
+    """Numbers of the answers that their ratios determine.
+
+    The functions of n answers are M v + o, known up to a common factor s. If M has rank n, another
+    solution moves v by a multiple of the solution of M x = o, so there is none if x does not exist.
+
+    Args:
+        transcript: One replay.
+    """
+    known = [number for one in directions(transcript) if one.are_known for number in one.numbers]
+    return np.asarray(known, dtype=np.int64)
 
 
 def _elements(side: ComparedSide) -> Iterator[tuple[int, float, float]]:
@@ -127,10 +147,13 @@ def _numbers(group: Sequence[LinearForm]) -> tuple[int, ...]:
     return tuple(sorted({number for form in group for number, _ in form.factors}))
 
 
-def _shift(group: Sequence[LinearForm], numbers: Sequence[int]) -> FloatArray | None:
-    """The one shift of the answers that accounts for what the functions add; else None."""
+def _shift(group: Sequence[LinearForm], numbers: Sequence[int]) -> tuple[FloatArray | None, float]:
+    """The shift of the answers that accounts best for what the functions add, and what is left.
+
+    None if there are too many answers or too few functions of them.
+    """
     if len(numbers) > _MOST_ANSWERS:
-        return None
+        return None, np.inf
     lone = {form.factors[0][0]: form.offset / form.factors[0][1] for form in group if form.is_lone}
     offsets = np.asarray([form.offset for form in group])
     if len(lone) == len(numbers):
@@ -142,11 +165,11 @@ def _shift(group: Sequence[LinearForm], numbers: Sequence[int]) -> FloatArray | 
             for number, by in form.factors:
                 matrix[row, numbers.index(number)] = by
         if np.linalg.matrix_rank(matrix) < len(numbers):
-            return None
+            return None, np.inf
         shift = np.linalg.lstsq(matrix, offsets, rcond=None)[0]
         reached = matrix @ shift
     size = 1.0 + float(np.max(np.abs(offsets)))
-    return shift if np.max(np.abs(reached - offsets)) <= _NEAR * size else None
+    return shift, float(np.max(np.abs(reached - offsets))) / size
 
 
 def limits(

@@ -17,7 +17,7 @@ import listened_ratios
 from dpaudit.replaying import laws
 from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.loss import How, losses
-from dpaudit.replaying.ratios import log_direction
+from dpaudit.replaying.ratios import determined, log_direction
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.transcript import (
     AnswerSelection,
@@ -153,10 +153,10 @@ def test_one_released_answer_of_a_ratio_releases_both() -> None:
     assert loss(half) == loss(whole)
 
 
-def test_ratios_with_and_without_an_offset_are_not_one_direction() -> None:
+def test_ratios_with_and_without_an_offset_determine_the_answers() -> None:
     one = step([5, 9], [4, 8], [5.5, 8.5])
     both = [Quotient(side(0), side(1)), Quotient(side(0), side(1, offset=1.0))]
-    assert loss(Transcript(noisy=[one], quotients=both))[0] == {How.ASSUMED}
+    assert loss(Transcript(noisy=[one], quotients=both))[0] == {How.RELEASED}
     shifted = Transcript(noisy=[one], quotients=both[1:])
     moved = Transcript(
         noisy=[step([5, 10], [4, 9], [5.5, 9.5])], quotients=[Quotient(side(0), side(1))]
@@ -229,3 +229,24 @@ def test_what_the_sum_and_the_count_would_cost_is_no_finding() -> None:
     assert record.verdict is Verdict.INCONCLUSIVE
     assert "released only as ratios" in record.reasons[0]
     assert replayed("MeanAndCount", 0.32).verdict is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize(
+    ("count", "added", "known"),
+    [(3, 1.0, [0, 1, 2]), (3, 0.0, []), (3, 1e-6, []), (2, 1.0, [])],
+)
+def test_ratios_determine_answers_only_with_a_number_added_to_a_sum_of_them(
+    count: int, added: float, known: list[int]
+) -> None:
+    numbers, one, none = np.arange(3), np.ones(3), np.zeros(3)
+    total = Derived(
+        ids=np.array([3]),
+        parents=tuple((np.array([at]), ONE) for at in range(3)),
+        offset=np.zeros(1),
+        noise=(),
+        value=ONE,
+    )
+    bottom = ComparedSide(np.full(count, 3), one[:count], np.full(count, added))
+    top = ComparedSide(numbers[:count], one[:count], none[:count])
+    transcript = Transcript(derived=[total], quotients=[Quotient(top, bottom)])
+    assert determined(transcript).tolist() == known
