@@ -220,6 +220,7 @@ def test_features_are_those_of_plain_loops(seed: int) -> None:
         assert found[one] == pytest.approx(value, abs=1e-7), one
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.ci) for n in (1, 2))])
 def test_agreement_and_mixtures_are_those_of_plain_loops(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -86,6 +86,7 @@ def rows_invented(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
     return correlated(200).sample(n_rows, replace=True, random_state=seed)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("generator", "leaks"),
     [(rows_drawn, True), pytest.param(rows_invented, False, marks=pytest.mark.ci)],

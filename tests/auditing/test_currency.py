@@ -164,6 +164,7 @@ def test_sequential_audits_stop_at_a_gross_leak_of_any_claim(
     ]
 
 
+@pytest.mark.ci
 def test_at_the_cap_a_sequential_audit_of_mu_has_both_bounds(table: pd.DataFrame) -> None:
     result = audit_by_keywords("null", table, target=39, mu=0.5, sequential=True, **FAST)
     assert result.verdict in (dpaudit.Verdict.CONSISTENT, dpaudit.Verdict.INCONCLUSIVE)

@@ -260,6 +260,7 @@ def test_a_worker_gets_and_gives_the_tables(tmp_path: Path) -> None:
     assert result.failures == dict.fromkeys(World, 0)
 
 
+@pytest.mark.ci
 def test_results_name_the_tables_and_the_unit(tmp_path: Path) -> None:
     spec = spec_of()
     result = run_audit(spec, tmp_path / "run", jobs=1)

@@ -161,6 +161,7 @@ def test_what_they_see_is_kept_and_depends_neither_on_jobs_nor_on_a_resume(
             probed(spec, tmp_path / "one")
 
 
+@pytest.mark.ci
 def test_nothing_that_they_print_or_see_of_the_table_is_kept_but_in_the_log(
     table: pd.DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -218,6 +219,7 @@ def test_they_stop_once_they_have_trained_their_share(table: pd.DataFrame) -> No
     assert 12 <= found.fits <= 24
 
 
+@pytest.mark.ci
 def test_an_errand_over_its_time_is_stopped(tmp_path: Path) -> None:
     def sleeps() -> str:
         time.sleep(600)

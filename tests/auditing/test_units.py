@@ -123,6 +123,7 @@ def test_a_claim_per_unit_of_laplace_counts_is_kept_and_one_per_row_is_not(rows:
         assert found.claim.unit == "patient"
 
 
+@pytest.mark.ci
 @K_ROWS
 def test_a_claim_per_unit_of_gaussian_counts_is_kept_and_one_per_row_is_not(rows: int) -> None:
     noise = {"mu": 0.8}

@@ -125,6 +125,7 @@ def test_little_is_set_aside_for_a_small_delta_and_nothing_for_none() -> None:
     assert one_run_in_turn_p_value([1, 1], epsilon=1.0, delta=0.5, confidence=0.95) == 1.0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("canaries", "claim", "delta"),
     [

@@ -238,6 +238,7 @@ def test_an_interrupt_is_one_line_that_says_how_to_go_on(
     assert ended.stderr.splitlines()[-1] == "interrupted: run the same command again"
 
 
+@pytest.mark.ci
 def test_a_closed_terminal_stops_a_run_as_a_polite_kill_does(folder: Path) -> None:
     (folder / "g.py").write_text(
         f"{HEAD}\nclass G(Honest):\n  def fit(self, data, *, seed):\n"
@@ -322,6 +323,7 @@ def test_a_run_folder_that_disappears_is_one_line(folder: Path, program: Program
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("limit", [16, pytest.param(28, marks=pytest.mark.ci)])
 def test_too_few_open_files_are_one_line(folder: Path, limit: int) -> None:
     import resource

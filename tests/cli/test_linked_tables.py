@@ -34,6 +34,7 @@ def invoke(*words: str) -> Result:
     return CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
 
 
+@pytest.mark.ci
 def test_tables_and_links_are_given_as_often_as_there_are_any() -> None:
     done = invoke(*AUDIT, *LINK)
     assert done.exit_code in (ExitCode.VIOLATION, ExitCode.INCONCLUSIVE), done.output

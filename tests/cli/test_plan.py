@@ -318,6 +318,7 @@ def test_the_cost_includes_the_controls() -> None:
     assert planned("--epsilon", "1")["seconds"] is None
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("delta", [pytest.param("0", marks=pytest.mark.ci), "1e-5"])
 def test_a_one_run_audit_is_planned_by_its_canaries(delta: str) -> None:

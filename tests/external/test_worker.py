@@ -166,6 +166,7 @@ def test_an_audit_is_the_same_for_any_number_of_workers(file: Path, tmp_path: Pa
     assert json.dumps(found[0]["attacks"]) == json.dumps(found[1]["attacks"])
 
 
+@pytest.mark.ci
 def test_check_worker_says_what_holds(file: Path, tmp_path: Path) -> None:
     data, schema = tmp_path / "table.csv", tmp_path / "schema.json"
     table().to_csv(data, index=False)

@@ -80,6 +80,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Frontier, Path, lis
     return result, out, said
 
 
+@pytest.mark.ci
 def test_rows_are_caught_and_useful_and_noise_is_neither(
     found: tuple[Frontier, Path, list[str]],
 ) -> None:
@@ -102,6 +103,7 @@ def test_rows_are_caught_and_useful_and_noise_is_neither(
     assert found[0].verdict is Verdict.VIOLATION
 
 
+@pytest.mark.ci
 def test_a_failure_loses_nothing_else(found: tuple[Frontier, Path, list[str]]) -> None:
     result, _, said = found
     poor, rich = result.points[4:]
@@ -113,12 +115,14 @@ def test_a_failure_loses_nothing_else(found: tuple[Frontier, Path, list[str]]) -
     assert all(f"{number} of 6" in " ".join(said) for number in range(1, 7))
 
 
+@pytest.mark.ci
 def test_the_cost_is_said_before_anything_else(found: tuple[Frontier, Path, list[str]]) -> None:
     first = found[2][0]
     assert first.startswith("to run: 6 points with 240 shadow models, 1 at once, about")
     assert "18 tables for classifiers" in first
 
 
+@pytest.mark.ci
 def test_the_same_call_resumes_and_trains_nothing(
     found: tuple[Frontier, Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +141,7 @@ def test_the_same_call_resumes_and_trains_nothing(
     assert not any("to run" in words for words in said)  # no cost: nothing is left
 
 
+@pytest.mark.ci
 def test_another_experiment_in_the_same_folder_is_refused(
     found: tuple[Frontier, Path, list[str]],
 ) -> None:
@@ -175,6 +180,7 @@ def test_an_interrupted_measurement_goes_on_where_it_was(
     assert seen == [0, 1, 1, 2]
 
 
+@pytest.mark.ci
 def test_the_document_fits_its_schema_and_reads_back(
     found: tuple[Frontier, Path, list[str]],
 ) -> None:
@@ -187,6 +193,7 @@ def test_the_document_fits_its_schema_and_reads_back(
     assert from_document(Frontier, document) == result
 
 
+@pytest.mark.ci
 def test_the_folder_keeps_digests_and_no_records(found: tuple[Frontier, Path, list[str]]) -> None:
     _, out, _ = found
     stored = json.loads((out / "noise.json").read_text())["specification"]
@@ -194,6 +201,7 @@ def test_the_folder_keeps_digests_and_no_records(found: tuple[Frontier, Path, li
     assert (out / "salt").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.ci
 def test_lines_fit_a_terminal_and_say_what_matters(
     found: tuple[Frontier, Path, list[str]],
 ) -> None:
@@ -210,6 +218,7 @@ def test_lines_fit_a_terminal_and_say_what_matters(
     assert "flagged with probability at most 26 %" in text  # 1 - .95 ** 6
 
 
+@pytest.mark.ci
 def test_methods_of_one_library_keep_their_names(
     found: tuple[Frontier, Path, list[str]],
 ) -> None:
@@ -230,6 +239,7 @@ def test_methods_of_one_library_keep_their_names(
     assert "Mean AUROC of 1 classifier trained" in " ".join(lines)
 
 
+@pytest.mark.ci
 def test_the_picture_has_every_point_at_its_place(
     found: tuple[Frontier, Path, list[str]],
 ) -> None:
@@ -251,6 +261,7 @@ def test_the_picture_has_every_point_at_its_place(
     assert draw_frontier(found[0]) == draw_frontier(found[0])
 
 
+@pytest.mark.ci
 def test_a_page_has_the_picture_the_failures_and_the_command(
     found: tuple[Frontier, Path, list[str]],
 ) -> None:
@@ -267,6 +278,7 @@ def test_a_page_has_the_picture_the_failures_and_the_command(
         assert "too little budget" in page
 
 
+@pytest.mark.ci
 def test_a_bound_that_proves_nothing_is_withheld(found: tuple[Frontier, Path, list[str]]) -> None:
     point = next(one for one in found[0].points if one.audit and one.utility)
     assert point.audit
@@ -285,6 +297,7 @@ def test_a_bound_that_proves_nothing_is_withheld(found: tuple[Frontier, Path, li
     assert len(more) == len(rings) + 1
 
 
+@pytest.mark.ci
 def test_a_point_whose_audit_failed_is_shown_as_such(
     found: tuple[Frontier, Path, list[str]],
 ) -> None:
@@ -296,6 +309,7 @@ def test_a_point_whose_audit_failed_is_shown_as_such(
     assert broken.verdict is Verdict.INVALID
 
 
+@pytest.mark.ci
 def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) -> None:
     settings = FrontierSettings(
         generators=("marginals,bins=8",),

@@ -100,6 +100,7 @@ def test_progress_counts_trials(tmp_path: Path) -> None:
     assert [p.done for p in seen] == list(range(len(TRIALS) + 1))
 
 
+@pytest.mark.ci
 def test_a_trial_that_fails_or_kills_takes_no_other_with_it(tmp_path: Path) -> None:
     refused, killer = TRIALS[2], TRIALS[9]
     generator = Picky(refuses=seed_of(refused), kills=seed_of(killer))

@@ -292,6 +292,7 @@ def test_what_generators_write_goes_to_the_log(
         assert log.count(line) == 3
 
 
+@pytest.mark.ci
 def test_torch_imported_by_a_worker_is_seeded_from_its_first_draw(tmp_path: Path) -> None:
     trial = TRIALS[0]
     again = trial._replace(role=Role.REPLAY)

@@ -21,7 +21,12 @@ def replayed(generator: Any, **given: Any) -> ReplayRecord:
 
 
 @pytest.mark.parametrize(
-    "name", ["SignByBranch", pytest.param("SignByChoice", marks=pytest.mark.ci), "ScaleByCoin"]
+    "name",
+    [
+        pytest.param("SignByBranch", marks=pytest.mark.ci),
+        pytest.param("SignByChoice", marks=pytest.mark.ci),
+        "ScaleByCoin",
+    ],
 )
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.ci)])
 def test_a_law_that_follows_a_secret_coin_is_a_mixture_and_no_violation(

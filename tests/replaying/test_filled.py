@@ -23,7 +23,7 @@ def replayed(name: str, factor: float, replays: int = 10) -> ReplayRecord:
 @pytest.mark.parametrize(
     "name",
     [
-        "RowsForTorch",
+        pytest.param("RowsForTorch", marks=pytest.mark.ci),
         pytest.param("WithNoise", marks=pytest.mark.ci),
         pytest.param("MirroredByHand", marks=pytest.mark.ci),
         *(pytest.param(name, marks=pytest.mark.ci) for name in ("WithAnswers", "RowByRow")),

@@ -62,6 +62,7 @@ def test_leaks_that_only_keys_show_are_found_and_their_honest_twins_are_not(name
     assert replayed(LEAKS[name](honest=True)).verdict is Verdict.CONSISTENT
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("generator", "kept"),
     [

@@ -28,7 +28,7 @@ def replayed(name: str, **given: Any) -> ReplayRecord:
         pytest.param("ByPartition", marks=pytest.mark.ci),
         pytest.param("ByTuples", marks=pytest.mark.ci),
         pytest.param("InPandas", marks=pytest.mark.ci),
-        "EqualToLargest",
+        pytest.param("EqualToLargest", marks=pytest.mark.ci),
     ],
 )
 def test_a_selection_that_is_not_followed_is_no_violation(name: str) -> None:
@@ -193,6 +193,7 @@ def test_draws_that_are_all_shown_are_evidence() -> None:
     assert record.verdict is Verdict.VIOLATION, str(record)
 
 
+@pytest.mark.ci
 def test_rejected_draws_do_not_excuse_other_answers() -> None:
     record = replayed("RedrawnNextToTooLittle", replays=6)
     assert record.verdict is Verdict.VIOLATION, str(record)

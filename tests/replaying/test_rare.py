@@ -53,6 +53,7 @@ def test_a_rare_winner_is_drawn(law: str) -> None:
         assert record.proved <= 1 / SCALE + 1e-9
 
 
+@pytest.mark.ci
 def test_winners_that_are_too_rare_for_a_number_accuse_nobody() -> None:
     record = dpaudit.replay(
         Winner("gumbel", 0.03), TABLE, schema=SCHEMA, epsilon=40.0, target="row:0", replays=4

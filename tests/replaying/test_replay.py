@@ -388,6 +388,7 @@ def test_every_kind_of_torchs_noise_is_heard_at_its_line() -> None:
             assert line.scale == pytest.approx(1.0)
 
 
+@pytest.mark.ci
 def test_more_noise_on_a_noisy_tensor_counts() -> None:
     record = replayed("GaussianSharesInTorch", replays=1, epsilon=None, delta=None, mu=1.0)
     assert record.verdict is Verdict.CONSISTENT, str(record)

@@ -27,7 +27,7 @@ def replayed(name: str, factor: float, replays: int = 20) -> ReplayRecord:
 @pytest.mark.parametrize(
     "name",
     [
-        "Symmetric",
+        pytest.param("Symmetric", marks=pytest.mark.ci),
         pytest.param("Mirrored", marks=pytest.mark.ci),
         pytest.param("OneForAll", marks=pytest.mark.ci),
         pytest.param("SymmetricAfter", marks=pytest.mark.ci),

@@ -51,6 +51,7 @@ def test_a_patient_of_one_row_costs_what_a_row_costs() -> None:
     assert record.proved == pytest.approx(1.0)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("generator", "kept", "rows"),
     [

@@ -80,6 +80,7 @@ def test_the_statistic_of_a_leak_is_larger_with_the_target(leak: Leak) -> None:
         assert larger > (0.97 if leak.certainty is Certainty.SURE else 0.6)
 
 
+@pytest.mark.ci
 def test_who_sees_the_statistic_proves_no_twin_and_what_is_sure() -> None:
     leaks = {leak.name: leak for leak in planted_c.LEAKS}
     highest = provable(Shown(1.0, 0.0), 400)

@@ -55,6 +55,7 @@ def test_each_model_has_all_rows_of_a_unit_or_none() -> None:
     assert not np.isin(view.others["patient"], np.concatenate(attacked)).any()
 
 
+@pytest.mark.ci
 def test_a_leak_over_ten_rows_is_proved_with_eight_models(tmp_path: Path) -> None:
     given: dict[str, Any] = {"schema": SCHEMA, "jobs": 1, **FEW}
     leaky = audit_by_keywords(Suppressed(), visits(), out=tmp_path, **given)

@@ -91,6 +91,7 @@ def test_mean_age(
     assert ages.max() <= table["Age"].max()
 
 
+@pytest.mark.ci
 def test_ages_of_updated_are_spread_out(generated: Generated) -> None:
     ages = generated(Models("updated", 8))["Age"]
     # Measured on some models: 8.6 to 13.5, and 46 to 61 distinct values. Another may be outside.
