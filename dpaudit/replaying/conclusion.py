@@ -125,13 +125,12 @@ def _is_one_above(setting: ReplaySetting, found: ReplayFindings) -> bool:
 def _cost_above(setting: ReplaySetting, found: ReplayFindings) -> float | None:
     """What the pilot's steps cost, if that is more than the claim."""
     claim, pilot = setting.spec.claim, found.pilot
-    # of several choices or selections only a limit is known
     is_exact = isinstance(claim, PrivacyClaim) and claim.delta > 0
-    pilot = pilot if is_exact else replace(pilot, choices=[])
-    chosen = {key for one in pilot.choices for key in one.keys}
+    if not is_exact:
+        pilot = replace(pilot, choices=[])  # of several choices only a limit is known
     known = losses(pilot, used=found.used)
-    selected = [one for one in known if one.how is How.SELECTED and not one.keys & chosen]
-    if any(abs(one.value) >= EXACT for one in selected):
+    selected = [one for one in known if one.how is How.SELECTED and abs(one.value) >= EXACT]
+    if any(not one.tables or one.toss is not None for one in selected):
         return None
     cost = computed(pilot, known, claim).value
     above = cost is not None and cost > _ROUNDED * replay_guarantee(claim).claimed

@@ -352,9 +352,11 @@ def computed(transcript: Transcript, found: Sequence[StepLoss], claim: Claim) ->
 def _computed_epsilon(
     transcript: Transcript, found: Sequence[StepLoss], lines: Sequence[LedgerLine], delta: float
 ) -> Computed:
-    tables = _tables(transcript) if delta > 0 else Counter()
+    tables = _tables(found) if delta > 0 else Counter()
+    unknown = {str(one.site) for one in found if one.how is not How.SELECTED or not one.tables}
+    lines = tuple(one for one in lines if not tables or one.place in unknown)
     for one in lines:
-        if one.mu is None and one.epsilon is None and not (tables and one.law == CHOICE):
+        if one.mu is None and one.epsilon is None:
             return Computed(None, f"the largest loss of a step at {one.place} is not known")
         is_moved = one.counts_as != How.SELECTED and one.l1 > 0
         if delta > 0 and is_moved and one.law not in _COMPOSED:
@@ -366,11 +368,7 @@ def _computed_epsilon(
         value = _computed_mixtures(transcript, found, delta)
         note = "one coin of the record decides Gaussian and other steps" if value is None else None
         return Computed(value, note)
-    epsilons = [
-        one.epsilon
-        for one in lines
-        if one.mu is None and one.epsilon and not (tables and one.law == CHOICE)
-    ]
+    epsilons = [one.epsilon for one in lines if one.mu is None and one.epsilon]
     if delta > 0 and max(epsilons, default=0.0) > _MOST_COMPOSED:
         return Computed(None, "a step costs more than accountants compose")
     if not (epsilons or tables):
@@ -380,21 +378,14 @@ def _computed_epsilon(
     return Computed(_composed(mu, transcript, found, delta, tables))
 
 
-def _tables(transcript: Transcript) -> Counter[tuple[bytes, bytes]]:
-    """How often each pair of tables of probabilities was drawn from; empty if there are too many.
-
-    A coin below its limit is drawn from a table of two.
-    """
-    found: Counter[tuple[bytes, bytes]] = Counter()
-    for step in transcript.choices:
-        if next(iter(step.keys))[0] == "coin":
-            limits = [one for one in zip(*step.table, strict=True) if one[0] != one[1]]
-            pairs = [tuple(np.array([one, 1 - one]) for one in both) for both in limits]
-            found.update((inside.tobytes(), outside.tobytes()) for inside, outside in pairs)
-        else:
-            inside, outside = (np.ascontiguousarray(one) for one in step.table)
-            found[inside.tobytes(), outside.tobytes()] += len(step.log_probability.inside)
-    return found if len(found) <= _MOST_TABLES else Counter()
+def _tables(found: Sequence[StepLoss]) -> Counter[tuple[bytes, bytes]]:
+    """How often each pair of tables of probabilities was drawn from; empty if they are many."""
+    every = Counter(
+        (np.asarray(pair.inside, float).tobytes(), np.asarray(pair.outside, float).tobytes())
+        for one in found
+        for pair in one.tables
+    )
+    return every if len(every) <= _MOST_TABLES else Counter()
 
 
 def _computed_mixtures(
@@ -453,7 +444,6 @@ def _composed(
         ]
         known = pld.from_two_probability_mass_functions(*logs, **interval, symmetric=False)
         parts.append(known.self_compose(times))
-    in_tables = {key for one in transcript.choices for key in one.keys} if tables else set()
     selected = {one.site for one in found if one.how is How.SELECTED}
     for step in transcript.noisy:
         if step.site in selected or isinstance(step.laws[0], Gaussian | DiscreteGaussian):
@@ -466,7 +456,7 @@ def _composed(
         for one in found
         if one.how is How.SELECTED
         and (one.largest or abs(one.value)) > 1e-12
-        and not one.keys & in_tables
+        and not (tables and one.tables)
     ]
     whole = parts[0]
     for part in parts[1:]:

@@ -29,6 +29,7 @@ from dpaudit.replaying.sums import settled, shown
 from dpaudit.replaying.transcript import (
     AnswerSelection,
     NoisyStep,
+    Pair,
     Question,
     Site,
     Toss,
@@ -65,6 +66,8 @@ class StepLoss(NamedTuple):
             earlier steps that depend on the same coin.
         keys: The questions that its answers answer.
         is_value: Whether a selection releases the number that it selects: the largest of some.
+        tables: The probabilities of all outcomes in each world, for each of the independent draws
+            of a selection; empty if they are not known.
     """
 
     site: Site
@@ -74,6 +77,7 @@ class StepLoss(NamedTuple):
     toss: int | None = None
     keys: frozenset[Question] = frozenset()
     is_value: bool = False
+    tables: tuple[Pair, ...] = ()
 
 
 class ShownAnswers(NamedTuple):
@@ -147,6 +151,7 @@ def losses(
             one.largest,
             one.toss,
             one.keys,
+            tables=one.tables,
         )
         for one in transcript.choices
     ]
@@ -522,7 +527,8 @@ def _largest(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
         most = float(np.nanmax(np.abs(np.subtract(every[0], every[1])))) if few else None
     site = elements[int(first.ids[0])]
     assert site is not None
-    return StepLoss(site.site, How.SELECTED, logs[0] - logs[1], most)
+    tables = (Pair(*(np.exp(np.asarray(one)) for one in every)),) if few else ()
+    return StepLoss(site.site, How.SELECTED, logs[0] - logs[1], most, tables=tables)
 
 
 def _largest_value(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
@@ -663,13 +669,20 @@ def _thresholds(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
     ):
         return None
     logs = [_log_thresholds(group, centre, elements, world) for world in (0, 1)]
-    if logs[0] is None or logs[1] is None:
+    inside, outside = logs
+    if inside is None or outside is None:
         return None
     first = elements[group.numbers[0] if centre is None else centre]
     assert first is not None
     leaf = next((elements[one] for one in group.numbers if one != centre), first)
     assert leaf is not None
-    return StepLoss(leaf.site, How.SELECTED, logs[0] - logs[1])
+    loss = StepLoss(leaf.site, How.SELECTED, inside - outside)
+    if len(group.selections) > 1:
+        return loss
+    table = Pair(*(np.array([np.exp(one), -np.expm1(one)]) for one in (inside, outside)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = float(np.nanmax(np.abs(np.log(table.inside) - np.log(table.outside))))
+    return loss._replace(largest=most, tables=(table,))
 
 
 def _log_thresholds(

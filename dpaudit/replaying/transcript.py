@@ -129,6 +129,15 @@ class ChoiceStep:
     toss: int | None = None
     keys: frozenset[Question] = frozenset()
 
+    @property
+    def tables(self) -> tuple[Pair, ...]:
+        """The probabilities of all outcomes of each draw: of two for a coin."""
+        if next(iter(self.keys))[0] != "coin":
+            return (self.table,) * len(self.log_probability.inside)
+        both = zip(self.table.inside, self.table.outside, strict=True)
+        each = [[np.array([one, 1.0 - one]) for one in pair] for pair in both if pair[0] != pair[1]]
+        return tuple(Pair(*pair) for pair in each)
+
 
 class ComparedSide(NamedTuple):
     """One side of a comparison of answers: `factor * answer + offset`.
