@@ -20,7 +20,7 @@ from dpaudit.replaying.ledger import CHOICE, Computed, computed, ledger
 from dpaudit.replaying.lockstep import (
     same,
 )
-from dpaudit.replaying.loss import How, StepLoss, losses, shifts_across
+from dpaudit.replaying.loss import How, StepLoss, largest_ratio, losses, shifts_across
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
 from dpaudit.replaying.setting import ReplaySetting, streams
 from dpaudit.replaying.sums import settled
@@ -117,8 +117,8 @@ def _is_one_above(setting: ReplaySetting, found: ReplayFindings) -> bool:
     """Whether an outcome of a single choice, made once, would cost more than the claim."""
     limit = _ROUNDED * replay_guarantee(setting.spec.claim).claimed
     return any(
-        one.toss is None and one.largest > limit * len(one.log_probability.inside)
-        for one in found.pilot.choices
+        one.toss is None and any(largest_ratio(table) > limit for table in one.tables)
+        for one in losses(found.pilot, used=found.used)
     )
 
 

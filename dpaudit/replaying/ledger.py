@@ -92,7 +92,7 @@ def ledger(transcript: Transcript, found: Sequence[StepLoss]) -> tuple[LedgerLin
         ways[loss.site].append(loss)
     tosses = transcript.tosses
     lines = [_noisy_line(site, own, ways[site], tosses) for site, own in steps.items()]
-    chosen = {one.site for one in transcript.choices} - set(steps)
+    chosen = {one.site for one in found if one.tables} - set(steps)
     lines += [_choice_line(site, ways[site], tosses) for site in chosen]
     total = sum(weight for _, weight in lines)
     return tuple(

@@ -458,6 +458,8 @@ class _Match:
         coins = 0 if order.coins == OPPOSITE else order.coins
         self._coins = rng(f"asked coins/{coins}", order.number)
         self._notes: dict[World, list[list[Any]]] = {world: [] for world in WORLDS}
+        self._known_coins: dict[int, int] = {}
+        self._count_of_coins = 0
         self._next = 0
         self._answers: dict[int, tuple[int, int]] = {}
         self._used: dict[int, int] = {}
@@ -1028,7 +1030,7 @@ class _Match:
         for one in sides:
             share = (one["limit"] - one["low"]) / (one["high"] - one["low"])
             below.append(np.clip(flat(share), 0.0, 1.0))
-        key = self._question("coin", site)
+        key, coin = self._question("coin", site), self._coin(inside)
         if same(below[0], below[1]):  # a coin without data, which is no answer
             return ({"under": self._tossed(below[0]).astype(np.uint8)},) * 2
         under = self._given(key, len(below[0]))
@@ -1050,9 +1052,20 @@ class _Match:
                 table=Pair(below[0], below[1]),
                 toss=self._toss,
                 keys=frozenset({key}),
+                coin=coin,
+                under=under,
             )
         )
         return ({"under": under.astype(np.uint8)},) * 2
+
+    def _coin(self, said: Mapping[str, Any]) -> int | None:
+        """The number of a single coin, the same as long as it is compared again."""
+        if np.size(said["low"]) != 1:
+            return None
+        if np.all(said["low"] == 0) and np.all(said["high"] == 1):
+            self._count_of_coins += 1
+            self._known_coins[said["name"]] = self._count_of_coins
+        return self._known_coins.get(said["name"])
 
     def _tossed(self, below: FloatArray) -> NDArray[np.bool_]:
         """The side on which coins fall that have the same chance in both worlds."""

@@ -28,6 +28,7 @@ from dpaudit.replaying.ratios import RatioGroup, determined, directions, limits,
 from dpaudit.replaying.sums import settled, shown
 from dpaudit.replaying.transcript import (
     AnswerSelection,
+    ChoiceStep,
     NoisyStep,
     Pair,
     Question,
@@ -143,18 +144,7 @@ def losses(
         One entry for each step that counts, and for each group of answers that are selected from.
     """
     transcript = _with_releases(transcript, used)
-    found = [
-        StepLoss(
-            one.site,
-            How.SELECTED,
-            float(np.sum(one.log_probability.shift)),
-            one.largest,
-            one.toss,
-            one.keys,
-            tables=one.tables,
-        )
-        for one in transcript.choices
-    ]
+    found = list(_of_choices(transcript.choices))
     elements = _Elements(transcript)
     reduced = set(np.concatenate([np.zeros(0, dtype=int), *transcript.reduced]).tolist())
     counted: dict[int, How] = {}
@@ -187,6 +177,46 @@ def losses(
     if influence is not None:
         found = [influence.limited(one) for one in found]
     return _mixed(found, transcript.tosses)
+
+
+def _of_choices(choices: Sequence[ChoiceStep]) -> Iterator[StepLoss]:
+    """The losses of choices; all comparisons of one coin are one choice."""
+    each: dict[object, list[ChoiceStep]] = defaultdict(list)
+    for at, one in enumerate(choices):
+        each[("alone", at) if one.coin is None else one.coin].append(one)
+    for steps in each.values():
+        loss = sum(float(np.sum(one.log_probability.shift)) for one in steps)
+        keys = frozenset(key for one in steps for key in one.keys)
+        first, largest, tables = steps[0], steps[0].largest, steps[0].tables
+        if len(steps) > 1:
+            tables = (_of_coin(steps),)
+            largest = largest_ratio(tables[0])
+        yield StepLoss(first.site, How.SELECTED, loss, largest, first.toss, keys, tables=tables)
+
+
+def _of_coin(steps: Sequence[ChoiceStep]) -> Pair:
+    """The probabilities of where a coin lies that is compared several times.
+
+    It leaves the intervals that it was found not to lie in, and lies in the last one.
+    """
+    sides: list[FloatArray] = []
+    for world in (0, 1):
+        left, chances = 1.0, []
+        for one in steps:
+            assert one.under is not None
+            below = float(one.table[world][0])
+            taken = below if one.under[0] else 1.0 - below
+            chances.append(left * (1.0 - taken))
+            left *= taken
+        sides.append(np.array([*chances, left]))
+    return Pair(*sides)
+
+
+def largest_ratio(table: Pair) -> float:
+    """The logarithm of the largest ratio of the probabilities of an outcome."""
+    inside, outside = (one[(table.inside > 0) | (table.outside > 0)] for one in table)
+    with np.errstate(divide="ignore"):
+        return float(np.max(np.abs(np.log(inside) - np.log(outside)), initial=0.0))
 
 
 def _with_releases(transcript: Transcript, used: Set[Site]) -> Transcript:

@@ -120,6 +120,8 @@ class ChoiceStep:
         table: Probabilities of all places in each world; for coins, of each being below its limit.
         toss: As in `NoisyStep`.
         keys: As in `NoisyStep`.
+        coin: The number of a single coin, which may be compared again.
+        under: Which coins fell below their limits; None for places.
     """
 
     site: Site
@@ -128,11 +130,13 @@ class ChoiceStep:
     table: Pair
     toss: int | None = None
     keys: frozenset[Question] = frozenset()
+    coin: int | None = None
+    under: NDArray[np.bool_] | None = None
 
     @property
     def tables(self) -> tuple[Pair, ...]:
         """The probabilities of all outcomes of each draw: of two for a coin."""
-        if next(iter(self.keys))[0] != "coin":
+        if self.under is None:
             return (self.table,) * len(self.log_probability.inside)
         both = zip(self.table.inside, self.table.outside, strict=True)
         each = [[np.array([one, 1.0 - one]) for one in pair] for pair in both if pair[0] != pair[1]]

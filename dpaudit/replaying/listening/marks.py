@@ -2143,7 +2143,8 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
     if where[:2] in world.asked:
         low, high = (np.broadcast_to(one, shape) for one in (state.low, state.high))
         value = np.broadcast_to(state.value, shape)
-        reply = world.ask("coin", where, low=low, high=high, limit=limit, value=value)
+        name = state.low.__array_interface__["data"][0]
+        reply = world.ask("coin", where, low=low, high=high, limit=limit, value=value, name=name)
         under = np.asarray(reply["under"], dtype=bool).reshape(shape)
         if shape == marked.shape and state.low.flags.writeable:
             share = (value - low) / (high - low)  # position in the interval, equal in both worlds
