@@ -133,9 +133,10 @@ def used_lines(
         if np.any(step.differs) and any(step.keys & one.keys for one in seen)
     }
     used: set[Site] = set()
-    for first, apart in ((500, (None,)), (600, tuple(pairwise(_APART)))):
+    far = tuple(pairwise(_APART)) if _is_pure(setting) else ()
+    for first, apart in ((500, (None,)), (600, far)):
         tried = left - used
-        if not tried or not _move(setting, first, tried, apart, found):
+        if not (tried and apart) or not _move(setting, first, tried, apart, found):
             continue
         used |= {
             site
@@ -143,6 +144,11 @@ def used_lines(
             if len(tried) == 1 or _move(setting, first + 1 + number, {site}, apart, found)
         }
     return frozenset(used)
+
+
+def _is_pure(setting: ReplaySetting) -> bool:
+    """Whether the rarest numbers count; with a delta, code may never show one that is far off."""
+    return replay_guarantee(setting.spec.claim).is_pure
 
 
 def limited_lines(
@@ -390,7 +396,8 @@ class _Checks:
                 what = "again, with more rows"
                 played = _again(self._setting, self._found, same_answers, what, rows=rows)
             asked = tuple(left)
-            ways = (other_answers(played.transcript, one.keys, self._rng) for one in asked)
+            pure, transcript = _is_pure(self._setting), played.transcript
+            ways = (other_answers(transcript, one.keys, self._rng, pure=pure) for one in asked)
             for answers in zip(*ways, strict=True):
                 before = len(left)
                 for one, given in zip(asked, answers, strict=True):
@@ -432,7 +439,7 @@ class _Checks:
         near = near_answers(transcript, one.keys, self._rng)
         if not any(self._moves(place, one.site, given=given, **nudged) for given in near):
             found = self._size_that_shows(place, one)
-            if found is None:
+            if found is None or not self._shows_here(place, one, found):
                 return None
             size = found
         [key, *others] = one.keys
@@ -455,7 +462,7 @@ class _Checks:
     def _size_that_shows(self, place: int, one: Suspect) -> float | None:
         """How many scales rounded answers must move to show; None if they are not numbers."""
         transcript = self._replays[place][1].transcript
-        if all(
+        if _is_pure(self._setting) and all(
             self._moves(place, one.site, given=transcript.given, apart=apart, nudged=one.keys)
             for apart in pairwise(_APART)
         ):
@@ -470,6 +477,22 @@ class _Checks:
         if size is None:
             self._without_steps.add(one.site)
         return None if size is None else 2.0 * size
+
+    def _shows_here(self, place: int, one: Suspect, size: float) -> bool:
+        """Whether rounded answers show where they are, if one beyond a limit would show less."""
+        transcript = self._replays[place][1].transcript
+        steps = [(key, step) for step in transcript.noisy for key in step.keys & one.keys]
+        if all(step.laws[0].even_tails for _, step in steps):
+            return True
+        moves = [
+            {key: np.full(step.answer.shape, far * step.laws[0].width) for key, step in steps}
+            for far in (size, -size)
+        ]
+        return any(
+            self._moves(place, one.site, given=given, nudges=each)
+            for given in near_answers(transcript, one.keys, self._rng)
+            for each in moves
+        )
 
     def _is_share(self, place: int, one: Suspect, size: float) -> bool:
         """Whether another number makes up for a change of the costliest one of an answer."""

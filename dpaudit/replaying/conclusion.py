@@ -13,7 +13,7 @@ from dpaudit.game.target import Target
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.samplers import text_of
 from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, shared
-from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, ReplayGuarantee, replay_guarantee
+from dpaudit.replaying.guarantee import EXACT, ReplayGuarantee, replay_guarantee
 from dpaudit.replaying.judge import detectable
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.ledger import CHOICE, Computed, computed, ledger
@@ -101,7 +101,7 @@ def outcomes_above(found: ReplayFindings, claim: ReplayGuarantee) -> Iterator[st
         found: What is known, with the pilot.
         claim: The claim.
     """
-    if not isinstance(claim, EpsilonReplays) or claim.delta > 0:  # delta may cover rare outcomes
+    if not claim.is_pure:  # delta may cover rare outcomes
         return
     limit = _ROUNDED * claim.claimed
     for line in ledger(found.pilot, losses(found.pilot, used=found.used)):
@@ -303,9 +303,9 @@ def _doubts_of_answers(found: ReplayFindings, counted: Sequence[Transcript]) -> 
         )
     if found.coarse:
         yield (
-            f"the answers at {', '.join(map(str, found.coarse))} only select what follows, or few "
-            "of them are used, which replay does not follow; if all are released, the loss exceeds "
-            "the claim"
+            f"the answers at {', '.join(map(str, found.coarse))} only select what follows, lie "
+            "beyond a limit, or few of them are used, which replay does not follow; if all are "
+            "released, the loss exceeds the claim"
         )
 
 

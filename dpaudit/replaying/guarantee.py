@@ -43,6 +43,11 @@ class ReplayGuarantee(ABC):
     claimed: float
     """The claimed level."""
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether the rarest outcome counts, because the claim has no delta."""
+        return False
+
     @abstractmethod
     def proved(self, replays: Replays, *, at: float, confidence: float) -> float:
         """The lower limit on the level.
@@ -99,6 +104,11 @@ class EpsilonReplays(ReplayGuarantee):
 
     claimed: float
     delta: float
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether δ is 0."""
+        return self.delta == 0
 
     def proved(self, replays: Replays, *, at: float, confidence: float) -> float:
         """`dpaudit.bounds.replays.replayed_epsilon`."""

@@ -66,6 +66,8 @@ class NoiseLaw(ABC):
     """Whether it has integer values only."""
     symmetric: ClassVar[bool] = False
     """Whether the law is continuous and symmetric about 0."""
+    even_tails: ClassVar[bool] = False
+    """Whether a number beyond a limit shows as much as the number itself: exponential tails."""
 
     scale: FloatArray
 
@@ -165,6 +167,7 @@ class Laplace(NoiseLaw):
 
     name = "laplace"
     symmetric = True
+    even_tails = True
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         return np.asarray(-np.abs(noise) / self.scale - np.log(2 * self.scale))
@@ -439,6 +442,7 @@ class DiscreteLaplace(_Tabulated):
     """P(k) in proportion to exp(-|k| / scale): the two-sided geometric law."""
 
     name = "discrete laplace"
+    even_tails = True
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         value = -np.abs(noise) / self.scale + np.log(np.tanh(0.5 / self.scale))
@@ -501,6 +505,7 @@ class Geometric(NoiseLaw):
 
     name = "geometric"
     whole = True
+    even_tails = True
     shape: FloatArray
     sign: float = 1.0
 

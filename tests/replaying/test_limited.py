@@ -77,6 +77,27 @@ def test_a_count_of_0_plus_noise_is_an_answer() -> None:
     assert found.proved == pytest.approx(1 / 0.3)
 
 
+@pytest.mark.parametrize(
+    ("name", "scale", "given"),
+    [
+        ("BetweenLimits", 1.0, {"epsilon": 1.2, "delta": 1e-5, "seed": 1}),
+        pytest.param(*("BetweenLimits", 1.0, {"epsilon": 1.2, "seed": 1}), marks=pytest.mark.ci),
+        ("NeverThatFar", 0.5, {"delta": 1e-5}),
+    ],
+)
+def test_what_a_limit_or_rounding_hides_accuses_nobody(
+    name: str, scale: float, given: dict[str, Any]
+) -> None:
+    record = replayed(name, scale, **given)
+    assert record.verdict is not Verdict.VIOLATION, str(record)
+    assert record.proved <= 1.15
+
+
+def test_a_limit_on_one_side_hides_no_violation() -> None:
+    record = replayed("AboveALimit", delta=1e-5)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+
+
 def test_noise_whose_scale_follows_the_record_and_is_only_compared_is_not_followed() -> None:
     record = replayed("Race", replays=2, epsilon=0.1)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)

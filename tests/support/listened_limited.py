@@ -286,3 +286,29 @@ class TensorsOfOneSeed(Limited):
             torch.manual_seed(seed)  # noqa: TID251 - what this class is about
             noisy.append(float(count + torch.normal(0.0, 6.0, (1,))[0]) / (2 * RECORDS))
         return Released(noisy)
+
+
+class BetweenLimits(Limited):
+    """A count of 0 or 1 with Gaussian noise, cut off at both: epsilon 1.148 by its three parts."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """The number."""
+        return np.clip(min(np.sum(x == 0.99), 1) + rng.normal(0.0, self.scale), 0.0, 1.0)
+
+
+class AboveALimit(Limited):
+    """The same, cut off at 0 alone: the loss above has no limit."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """The number."""
+        noisy = min(np.sum(x == 0.99), 1) + rng.normal(0.0, self.scale)
+        return max(float(noisy), 0.0) / 50
+
+
+class NeverThatFar(Limited):
+    """A number that differs from a constant only where the noise never is."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """The constant."""
+        noisy = min(np.sum(x == 0.99), 20) + rng.laplace(0.0, self.scale)
+        return float(np.rint(noisy / 100)) / 10 + 0.5
