@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
+import random
 from typing import Any
 
 import numpy as np
@@ -312,3 +315,52 @@ class NeverThatFar(Limited):
         """The constant."""
         noisy = min(np.sum(x == 0.99), 20) + rng.laplace(0.0, self.scale)
         return float(np.rint(noisy / 100)) / 10 + 0.5
+
+
+class SavedState(SameSeed):
+    """A generator whose state is saved and set again between the counts, as its methods name it."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        """Draws the noise."""
+        low, high = np.histogram(data["x"], bins=2, range=(0, 1))[0]
+        get, put, draw = self.generator(seed, 0)
+        state = get()
+        first = high + draw()
+        put(state)
+        return Released(np.array([first, low + draw()]) / (2 * RECORDS))
+
+    def generator(self, seed: int, at: int) -> Any:
+        """How its state is read, how it is set, and noise."""
+        del at
+        rng = np.random.default_rng(seed)
+        bits = rng.bit_generator
+        return lambda: bits.state, lambda state: setattr(bits, "state", state), rng.laplace
+
+
+class SavedInNumpy(SavedState):
+    """numpy's own generator."""
+
+    def generator(self, seed: int, at: int) -> Any:
+        """As above."""
+        rng = np.random.RandomState(seed)
+        return rng.get_state, rng.set_state, rng.laplace
+
+
+class SavedInPython(SavedState):
+    """Python's."""
+
+    def generator(self, seed: int, at: int) -> Any:
+        """As above."""
+        rng = random.Random(seed)
+        return rng.getstate, rng.setstate, lambda: rng.expovariate(1.0) - rng.expovariate(1.0)
+
+
+class Copied(Limited):
+    """A generator that goes through pickle, copies and a copied object of its own."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """A share."""
+        rng = copy.deepcopy(pickle.loads(pickle.dumps(rng)))
+        for made in (np.random.RandomState(5), np.random.MT19937(5), np.random.PCG64(5)):
+            assert type(pickle.loads(pickle.dumps(made))) is type(made)
+        return [float(np.clip(self.laplace(np.sum(x > 0.9), rng) / 30, 0, 1))]

@@ -8,6 +8,7 @@ differ, it restarts the fit, and that line becomes a question.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import operator
 import os
@@ -45,6 +46,22 @@ class SeededStream:
 
     def __init__(self, fit: int, seed: Optional[str], name: Optional[str]) -> None:
         self.fit, self.seed, self.name, self.drawn = fit, seed, name, 0
+
+    def saved(self, state: Any) -> Any:
+        """Remembers where the stream is when its state is saved; returns the state."""
+        _saved[id(state)] = (state, copy.copy(self))
+        return state
+
+    @classmethod
+    def restored(cls, fit: int, state: Any) -> "SeededStream":
+        """The stream that goes on from a state: where that was saved, if it was."""
+        if id(state) in _saved:
+            return copy.copy(_saved[id(state)][1])
+        return cls(fit, None, f"the state {digest((state,))}")
+
+
+_saved: Dict[int, Tuple[Any, SeededStream]] = {}
+"""The states of generators that this fit has saved, by their place in memory."""
 
 
 class ListeningWorld:
@@ -137,6 +154,7 @@ class ListeningWorld:
             self.recent.clear()
             self.curved, self.curve_ids = {}, {}
             self._starts = {}
+            _saved.clear()
             for beginning in self.beginnings:
                 beginning()
             self.active = True
@@ -191,7 +209,7 @@ class ListeningWorld:
         return reply
 
     def drew(self, start: SeededStream, what: Any, where: Site) -> None:
-        """Reports noise that another generator drew, too, because it had the same seed.
+        """Reports noise that was drawn before, from the same seed or state.
 
         Args:
             start: What the generator was seeded with, and has drawn since.
@@ -202,7 +220,7 @@ class ListeningWorld:
             return
         start.drawn = hash((start.drawn, what))
         if self._starts.setdefault((start.name, start.drawn), start) is not start:
-            self.tell("reused", where, "noise that another generator with the same seed drew")
+            self.tell("reused", where, "noise that was drawn before from the same seed or state")
 
     def note(self, kind: str, where: Site, *values: Any, **more: Any) -> None:
         """Notes a value that is equal as long as the worlds are; `more` is passed on unchanged."""

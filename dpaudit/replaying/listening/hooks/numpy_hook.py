@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 from typing import Any, Callable, Optional
@@ -20,8 +21,11 @@ def install(library: Any) -> None:
     random.Generator = random._generator.Generator = HeardGenerator
     random.RandomState = legacy.RandomState = HeardState
     random.default_rng = random._generator.default_rng = default_rng
+    pickled = random._pickle
+    pickled.Generator, pickled.RandomState = HeardGenerator, HeardState
     for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
-        setattr(random, name, _heard_bits(getattr(random, name)))
+        pickled.BitGenerators[name] = _heard_bits(getattr(random, name))
+        setattr(random, name, pickled.BitGenerators[name])
     legacy._rand = everywhere
     for name in dir(everywhere):
         if not name.startswith("_") and hasattr(random, name) and callable(getattr(random, name)):
@@ -53,7 +57,29 @@ def _heard_bits(plain: Any) -> Any:
         words = np.asarray(drawn, dtype=np.uint64) >> np.uint64(64 - bits)
         return marks.whole_coin(words if size is not None else int(words), 2**bits, where)
 
-    names = {"random_raw": random_raw, "__module__": plain.__module__, "__doc__": plain.__doc__}
+    def state(self: Any) -> Any:
+        found = plain.state.__get__(self)
+        return (
+            found if self.dpaudit_owner is None else self.dpaudit_owner.dpaudit_start.saved(found)
+        )
+
+    def set_state(self: Any, value: Any) -> None:
+        plain.state.__set__(self, value)
+        if self.dpaudit_owner is not None:
+            self.dpaudit_owner.dpaudit_restored(value)
+
+    def reduced(self: Any) -> Any:
+        make, _, *state = plain.__reduce__(self)
+        return (make, (plain.__name__,), *state)  # a name, because the class is not numpy's
+
+    names = {
+        "random_raw": random_raw,
+        "__reduce__": reduced,
+        "state": property(state, set_state),
+        "dpaudit_owner": None,
+        "__module__": plain.__module__,
+        "__doc__": plain.__doc__,
+    }
     return type(plain.__name__, (plain,), names)
 
 
@@ -199,6 +225,11 @@ class Seeded:
         fit = marks.world.fit if marks.world.active else 0
         name = f"{type(self).__name__} {seed}" if is_new and seed else None
         self.dpaudit_start = SeededStream(fit, seed, name)
+
+    def dpaudit_restored(self, state: Any) -> None:
+        """Goes on from a state that was saved, or that the code has made."""
+        fit = marks.world.fit if marks.world.active else 0
+        self.dpaudit_start = SeededStream.restored(fit, state)
 
     @property
     def dpaudit_seed(self) -> Optional[str]:
@@ -497,7 +528,17 @@ class _Heard(Seeded):
             x[:] = [x[place] for place in order]
 
     def __reduce__(self) -> Any:
-        return super().__reduce__()
+        return _copied, (super().__reduce__(), copy.copy(self.dpaudit_start))
+
+
+def _copied(reduced: Any, start: SeededStream) -> Any:
+    """A generator from what pickle keeps of it: a copy, which draws the same numbers."""
+    make, given, *state = reduced
+    made = make(*given)
+    if state and state[0] is not None:
+        made.__setstate__(state[0])
+    made.dpaudit_start = start
+    return made
 
 
 def _shape_of(law: str, size: Any) -> Any:
@@ -583,6 +624,8 @@ class HeardGenerator(_Heard, PlainGenerator):
             bit_generator, "_seed_seq", None
         )
         self.dpaudit_seeded(_seed_text(sequence), is_new=False)  # others may share its numbers
+        if hasattr(self.bit_generator, "dpaudit_owner"):
+            self.bit_generator.dpaudit_owner = self
 
     def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Any:
         """As numpy's, the same in both worlds."""
@@ -610,6 +653,15 @@ class HeardState(_Heard, PlainState):
         """As numpy's; remembers its seed."""
         super().seed(seed)
         self.dpaudit_seeded(_seed_text(seed))
+
+    def get_state(self, legacy: bool = True) -> Any:
+        """As numpy's."""
+        return self.dpaudit_start.saved(super().get_state(legacy))
+
+    def set_state(self, state: Any) -> None:
+        """As numpy's."""
+        super().set_state(state)
+        self.dpaudit_restored(state)
 
     def random_sample(self, size: Any = None) -> Any:
         """As numpy's."""

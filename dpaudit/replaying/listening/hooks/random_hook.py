@@ -26,6 +26,15 @@ class HeardRandom(Seeded, _Plain):
         given = args[0] if args else kwargs.get("a")
         self.dpaudit_seeded(None if given is None else repr(given)[:200])
 
+    def getstate(self) -> Any:
+        """As Python's."""
+        return self.dpaudit_start.saved(super().getstate())
+
+    def setstate(self, state: Any) -> None:
+        """As Python's."""
+        super().setstate(state)
+        self.dpaudit_restored(state)
+
     def random(self) -> Any:
         """A coin."""
         if not marks.world.hears:

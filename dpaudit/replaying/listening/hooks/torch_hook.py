@@ -165,13 +165,25 @@ def install(library: Any) -> None:
         seeds["count"] += 1  # equal in both worlds, whatever the code requests
         return seeded((marks.world.seed + seeds["count"]) % 2**63)
 
+    get_state, set_state = library.get_rng_state, library.set_rng_state
+
+    def get_rng_state() -> Any:
+        return _start.saved(get_state())
+
+    def set_rng_state(new_state: Any) -> None:
+        global _start
+        set_state(new_state)
+        _start = SeededStream.restored(marks.world.fit, new_state)
+
     def begin() -> None:
         seeds["count"] = 0
         seeded(marks.world.seed % 2**63)
 
     begin()
     marks.world.beginnings.append(begin)
-    library.manual_seed = library.random.manual_seed = manual_seed
+    for owner in (library, library.random):
+        owner.manual_seed = manual_seed
+        owner.get_rng_state, owner.set_rng_state = get_rng_state, set_rng_state
     for name in ("randn", "randn_like", "normal", "rand", "rand_like", "randperm", "bernoulli"):
         _plain[name] = getattr(library, name)
         setattr(library, name, _heard(globals()[f"_{name}"], _plain[name]))
