@@ -63,7 +63,13 @@ def test_a_loop_that_rejects_what_is_out_of_range_ends() -> None:
     assert record.verdict is not Verdict.VIOLATION, str(record)
 
 
-@pytest.mark.parametrize("name", ["AsPythonHasThem", "AsNumpyHasThem", "Copied"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("AsPythonHasThem", "AsNumpyHasThem", "Copied"),
+        pytest.param("ItemsOfTorch", marks=pytest.mark.ci),
+    ],
+)
 def test_marked_numbers_behave_as_those_of_python_and_numpy(name: str) -> None:
     record = replayed(name, replays=2)
     assert record.verdict is Verdict.CONSISTENT, str(record)
@@ -117,6 +123,7 @@ def test_rows_of_noise_that_is_not_followed_are_not_within_the_claim(seed: int) 
         ("SameSeed", {}),
         pytest.param("GeometricOfOneSeed", {}, marks=pytest.mark.ci),
         ("SavedState", {}),
+        pytest.param("ScipyOfOneSeed", {}, marks=pytest.mark.ci),
         pytest.param("SavedInNumpy", {}, marks=pytest.mark.ci),
         pytest.param("SavedInPython", {}, marks=pytest.mark.ci),
         pytest.param("TensorsOfOneSeed", {"delta": 1e-5}, marks=pytest.mark.ci),

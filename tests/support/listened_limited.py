@@ -364,3 +364,27 @@ class Copied(Limited):
         for made in (np.random.RandomState(5), np.random.MT19937(5), np.random.PCG64(5)):
             assert type(pickle.loads(pickle.dumps(made))) is type(made)
         return [float(np.clip(self.laplace(np.sum(x > 0.9), rng) / 30, 0, 1))]
+
+
+class ScipyOfOneSeed(SameSeed):
+    """Two counts, whose noise scipy draws from one integer."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        """Draws the noise."""
+        counts = np.histogram(data["x"], bins=2, range=(0, 1))[0][::-1]
+        noisy = [count + stats.laplace.rvs(random_state=seed) for count in counts]
+        return Released(np.array(noisy) / (2 * RECORDS))
+
+
+class ItemsOfTorch(Limited):
+    """Noise that leaves torch as a number, a list and an array before anything is added."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """Three counts."""
+        import torch
+
+        law = torch.distributions.Laplace(torch.zeros(2), torch.ones(2))
+        one, two, three = law.sample()[0].item(), law.sample().tolist(), law.sample().numpy()
+        counts = [np.sum(x > 0.9), np.sum(x < 0.2), np.sum((x >= 0.2) & (x <= 0.9))]
+        noisy = [counts[0] + one, counts[1] + two[0], *(counts[2] + three)[:1]]
+        return [float(np.clip(value / RECORDS, 0, 1)) for value in noisy]

@@ -254,7 +254,7 @@ class _Heard(Seeded):
         if size is None:
             full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
             size = full if full else None
-        world.drew(self.dpaudit_start, _shape_of(law, size), where)
+        world.drew(self.dpaudit_start, shape_of(law, size), where)
         if world.is_located(where, loc, scale):
             value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
             return value if size is not None else float(value)
@@ -326,7 +326,7 @@ class _Heard(Seeded):
         p = marks.unmarked(p, where)
         if size is None and np.ndim(p):
             size = np.shape(p)
-        marks.world.drew(self.dpaudit_start, _shape_of("geometric", size), where)
+        marks.world.drew(self.dpaudit_start, shape_of("geometric", size), where)
         drawn = self._stream(where, size).geometric(p, size=size)
         return marks.noise(drawn, "geometric", where, shape=p, seed=self.dpaudit_seed)
 
@@ -541,7 +541,7 @@ def _copied(reduced: Any, start: SeededStream) -> Any:
     return made
 
 
-def _shape_of(law: str, size: Any) -> Any:
+def shape_of(law: str, size: Any) -> Any:
     """What a draw takes from its generator."""
     return law, tuple(np.atleast_1d(1 if size is None else size).tolist())
 

@@ -13,7 +13,9 @@ import numpy as np
 
 from .. import marks
 from ..channel import site
+from ..world import SeededStream
 from . import steps
+from .numpy_hook import shape_of
 
 _SHAPED: Dict[str, Tuple[str, Callable[[Any], Tuple[Any, Any]]]] = {
     "gamma": ("gamma", lambda a: (1.0, a)),
@@ -80,7 +82,9 @@ def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
             factor, shape = parameters(marks.unmarked(own[0], site()))
             scale = scale * factor
         state = kwargs.get("random_state")
-        seed = _seed(self.random_state if state is None else state)
+        start = _start(self.random_state if state is None else state)
+        seed = start.seed if start.fit == marks.world.fit else None
+        marks.world.drew(start, shape_of(law or self.name, size), site())
         if self.name != "gumbel_l":
             return steps.added(loc, law, scale=scale, shape=shape, size=size, seed=seed)
         return -steps.added(-1 * loc, law, scale=scale, size=size, seed=seed)
@@ -88,7 +92,8 @@ def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
     return heard
 
 
-def _seed(state: Any) -> Any:
+def _start(state: Any) -> SeededStream:
+    """Where the numbers of a random state begin: anew for an integer."""
     if isinstance(state, (int, np.integer)):
-        return repr(int(state))
-    return getattr(state, "dpaudit_seed", None)
+        return SeededStream(marks.world.fit, repr(int(state)), f"HeardState {int(state)}")
+    return getattr(state, "dpaudit_start", SeededStream(0, None, None))

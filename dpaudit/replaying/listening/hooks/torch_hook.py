@@ -535,6 +535,13 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
         return joined
     noise = next((one for one in args if isinstance(one, NoiseTensor) and _is_marked(one)), None)
     known = next((one for one in args if isinstance(one, AnswerTensor) and _is_marked(one)), None)
+    if (
+        name in ("item", "tolist", "numpy")
+        and len(args) == 1
+        and (noise is not None or name == "item")
+    ):
+        values = _numpy_marked(marked[0])
+        return values if name == "numpy" else getattr(values, name)()
     found = _added_up(name, function, args, bare, options, where)
     if found is not NotImplemented:
         return found
