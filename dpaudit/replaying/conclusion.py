@@ -324,7 +324,14 @@ def doubts(
             f"the record's own coins at {found.loose} decide more than whether it is in a "
             "sub-sample, so what they hide is not followed"
         )
-    if found.coins_matter is not None:
+    alone = {site for one in (found.pilot, *counted) for site in one.alone}
+    if found.coins_matter in alone:
+        yield (
+            f"what is released depends on noise ({found.coins_matter}) that replay lost sight of "
+            "before anything was added to it, because rounding, a limit or float() makes it a "
+            "plain number; what it hides is not known"
+        )
+    elif found.coins_matter is not None:
         yield (
             f"what is released depends on coins ({found.coins_matter}) that may be secret"
             f"{'; if they are public, the loss exceeds the claim' if above else ''}"

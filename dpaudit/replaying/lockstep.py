@@ -642,6 +642,7 @@ class _Match:
             laws.append(Counter(sites[note[1]] for note in every if (note[3] or {}).get("law")))
             tossed.append([(sites[note[1]], note[2]) for note in every])
             self._notes[world] = [note for note in self._notes[world] if note[0] != "draw"]
+        self.transcript.alone |= {*laws[0], *laws[1]}
         first = next((site for side in tossed for site, _ in side), None)
         self.transcript.first_coin = self.transcript.first_coin or first
         if tossed[0] != tossed[1]:

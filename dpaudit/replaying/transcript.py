@@ -284,6 +284,7 @@ class Transcript:
     Attributes:
         noisy: Noise that was added, in order.
         choices: Choices whose probabilities differ.
+        alone: Lines whose noise was used as a number before anything was added to it.
         selections: Uses of answers that reveal less than their values.
         derived: Answers made from others.
         quotients: Answers divided by others.
@@ -305,6 +306,7 @@ class Transcript:
 
     noisy: list[NoisyStep] = field(default_factory=list)
     choices: list[ChoiceStep] = field(default_factory=list)
+    alone: set[Site] = field(default_factory=set)
     selections: list[AnswerSelection] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)
     quotients: list[Quotient] = field(default_factory=list)

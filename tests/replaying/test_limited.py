@@ -136,3 +136,9 @@ def test_noise_of_two_generators_with_one_seed_is_no_noise_of_two(
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
     assert "noise that was drawn before from the same seed or state" in str(record.reasons)
     assert replayed("OwnSeeds", replays=2).verdict is Verdict.CONSISTENT
+
+
+def test_noise_that_replay_loses_sight_of_is_named_as_noise() -> None:
+    record = replayed("RoundedNoise", replays=2, epsilon=0.1)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "depends on noise (listened_limited.py" in str(record.reasons)

@@ -388,3 +388,11 @@ class ItemsOfTorch(Limited):
         counts = [np.sum(x > 0.9), np.sum(x < 0.2), np.sum((x >= 0.2) & (x <= 0.9))]
         noisy = [counts[0] + one, counts[1] + two[0], *(counts[2] + three)[:1]]
         return [float(np.clip(value / RECORDS, 0, 1)) for value in noisy]
+
+
+class RoundedNoise(Limited):
+    """Noise that is rounded before anything is added to it."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """A count."""
+        return [(np.sum(x > 0.9) + np.round(rng.laplace(0.0, self.scale))) / 30]
