@@ -39,6 +39,10 @@ MEANING: Final = {
     PartKind.REUSED: "noise is used a second time, so that a difference of two answers has none",
     PartKind.FAILURE: "the generator fails in only one world",
 }
+_LOST_SIGHT: Final = (
+    "lost sight of noise ({}) before anything was added to it, because rounding, a limit or "
+    "float() makes it a plain number"
+)
 _SURE: Final = frozenset({PartKind.OPERANDS, PartKind.REUSED})
 """Divergences that are visible in the released output.
 
@@ -224,11 +228,12 @@ def _nothing_compared(
         )
     if parted is not None and not found.heard and not shown:
         lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
-        heard = (
-            "no noise was observed"
-            if lost is None
-            else f"the noise of {lost.site} cannot be followed"
-        )
+        alone = min((site for one in (found.pilot, *counted) for site in one.alone), default=None)
+        heard = "no noise was observed"
+        if lost is not None:
+            heard = f"the noise of {lost.site} cannot be followed"
+        elif alone is not None:
+            heard = f"replay {_LOST_SIGHT.format(alone)}"
         return f"{heard}, and {parted.meaning}: run a black-box audit (`dpaudit audit`)"
     return None
 
@@ -327,9 +332,8 @@ def doubts(
     alone = {site for one in (found.pilot, *counted) for site in one.alone}
     if found.coins_matter in alone:
         yield (
-            f"what is released depends on noise ({found.coins_matter}) that replay lost sight of "
-            "before anything was added to it, because rounding, a limit or float() makes it a "
-            "plain number; what it hides is not known"
+            f"replay {_LOST_SIGHT.format(found.coins_matter)}; what is released depends on it, and "
+            "what it hides is not known"
         )
     elif found.coins_matter is not None:
         yield (

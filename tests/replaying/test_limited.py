@@ -141,4 +141,4 @@ def test_noise_of_two_generators_with_one_seed_is_no_noise_of_two(
 def test_noise_that_replay_loses_sight_of_is_named_as_noise() -> None:
     record = replayed("RoundedNoise", replays=2, epsilon=0.1)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-    assert "depends on noise (listened_limited.py" in str(record.reasons)
+    assert "lost sight of noise (listened_limited.py" in str(record.reasons)
