@@ -142,3 +142,13 @@ def test_noise_that_replay_loses_sight_of_is_named_as_noise() -> None:
     record = replayed("RoundedNoise", replays=2, epsilon=0.1)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
     assert "lost sight of noise (listened_limited.py" in str(record.reasons)
+
+
+@pytest.mark.parametrize(
+    "name", ["ShuffledBatches", pytest.param("ShuffledInPython", marks=pytest.mark.ci)]
+)
+def test_a_secret_order_of_the_records_may_protect(name: str) -> None:
+    record = replayed(name)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "depends on coins" in str(record.reasons)
+    assert replayed(name, public_coins=True).verdict is Verdict.VIOLATION

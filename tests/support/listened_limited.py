@@ -396,3 +396,27 @@ class RoundedNoise(Limited):
     def released(self, x: Any, rng: Any) -> Any:
         """A count."""
         return [(np.sum(x > 0.9) + np.round(rng.laplace(0.0, self.scale))) / 30]
+
+
+class ShuffledBatches(Limited):
+    """Noisy sums of three batches of a secret permutation of the records."""
+
+    def released(self, x: Any, rng: Any) -> Any:
+        """The sums."""
+        order = self.shuffled(len(x), rng)
+        sums = [np.sum(x[order[at::3]] > 0.5) for at in range(3)]
+        return np.clip(self.laplace(np.array(sums), rng, 3) / RECORDS, 0, 1)
+
+    def shuffled(self, length: int, rng: Any) -> Any:
+        """The permutation."""
+        return rng.permutation(length)
+
+
+class ShuffledInPython(ShuffledBatches):
+    """The same with a list."""
+
+    def shuffled(self, length: int, rng: Any) -> Any:
+        """As above."""
+        order = list(range(length))
+        random.Random(int(rng.integers(1000))).shuffle(order)
+        return np.array(order)

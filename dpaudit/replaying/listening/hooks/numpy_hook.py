@@ -504,8 +504,8 @@ class _Heard(Seeded):
     def _order(self, where: Site, length: int) -> Any:
         world = marks.world
         place = world.rows_shared(where, length)
+        world.note("draw", where, "permutation", None if place is not None else length)
         if place is None:
-            world.note("draw", where, "permutation", length)
             stream = self._stream(where, length)
             return world.other_way(stream.permutation(length), lambda: stream.permutation(length))
         stream = self._stream(where, length)

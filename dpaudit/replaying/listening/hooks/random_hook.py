@@ -136,14 +136,14 @@ class HeardRandom(Seeded, _Plain):
             return
         where = site()
         place = marks.world.rows_shared(where, len(x))
+        marks.world.note("draw", where, "permutation", None if place is not None else len(x))
         stream = marks.world.stream(where, len(x))
-        if place is None:
-            order = stream.permutation(len(x))
-        else:
-            order = stream.permutation(max(marks.world.counted))
-            if marks.world.counted[0] < marks.world.counted[1]:
-                order = order[order != place]
-                order = order - (order > place)
+        length = len(x) if place is None else max(marks.world.counted)
+        drawn = stream.permutation(length)
+        order = marks.world.other_way(drawn, lambda: stream.permutation(length))
+        if place is not None and marks.world.counted[0] < marks.world.counted[1]:
+            order = order[order != place]
+            order = order - (order > place)
         x[:] = [x[at] for at in order]
 
 
