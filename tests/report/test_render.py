@@ -272,7 +272,7 @@ def test_an_invalid_audit_proves_nothing(record_of: Make) -> None:
 
 def test_violation_names_the_leak(record_of: Make) -> None:
     words = Outline(render_html(record_of())).words
-    assert "Leaking features: max(STDs_number); rows equal to the target (Age)." in words
+    assert "Leaking features: maximum (STDs_number); rows equal to the target (Age)." in words
 
 
 def test_a_report_says_where_the_models_went_and_which_row_was_attacked(
