@@ -72,6 +72,10 @@ from dpaudit.results.structure import MOST_ROWS, Block, Level, Picture, ReportTa
 from dpaudit.results.verdict import Verdict
 
 _LONGEST_ERROR = 300
+_FEATURES_CHOSEN = (
+    "The features were chosen on the scored models, on which the table measures them, so its "
+    "numbers are optimistic. The bound does not use them."
+)
 _SALT = (
     "The salt of the digest stays in the run folder; without it the digest confirms no guess of a "
     "row."
@@ -273,7 +277,7 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
     )
     yield Block(
         title=title,
-        paragraphs=(_carried(result), *_elsewhere(result), *rest),
+        paragraphs=(_carried(result), *_elsewhere(result), *rest, _FEATURES_CHOSEN),
         table=ReportTable(
             ("Feature", "AUC lost if shuffled", *(("AUC alone",) if alone else ())),
             tuple(
@@ -362,7 +366,11 @@ def _multiplicity(result: AuditRecord) -> str:
     rule, hypotheses = result.multiplicity.rule, result.multiplicity.hypotheses
     turns = result.game.turns
     if hypotheses > 1:
-        corrected = f"They are corrected for {hypotheses} attacks (Bonferroni)."
+        corrected = (
+            f"The bounds are corrected for {hypotheses} attacks (Bonferroni). The "
+            "deciding attack has the largest one on the scored models, so its AUC and error rates "
+            "are optimistic."
+        )
     elif turns:
         corrected = (
             "One attack, chosen before each batch, bets on it. All bets make one test, which needs "

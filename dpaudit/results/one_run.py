@@ -9,7 +9,7 @@ from typing import Literal
 from dpaudit.bounds.table import Observed
 from dpaudit.formatting import auc_text, rounded_down
 from dpaudit.results.document import OPTIONAL, NonNegative, Positive, Probability, Whole
-from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored, each_a_unit
+from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored, chosen_among, each_a_unit
 from dpaudit.results.structure import Block, ReportTable
 
 
@@ -98,6 +98,7 @@ class OneRunOutcome(GameOutcome):
         return (
             f"{audit.attack}: AUC {auc_text(audit.auc)}, {self.correct} of {self.guesses} guesses "
             f"right, {self.canaries} canaries in one training"
+            f"{chosen_among(len(self.attacks), 'canaries')}"
         )
 
     def models(self, audit: Scored) -> tuple[str, str]:
@@ -112,6 +113,7 @@ class OneRunOutcome(GameOutcome):
         """Guesses and the bound of each attack."""
         if self.correct is None:
             return
+        chosen = chosen_among(len(self.attacks), "canaries")
         rows = [
             (
                 "Canaries",
@@ -125,7 +127,11 @@ class OneRunOutcome(GameOutcome):
                 "the most confident ones; the bound accounts for the choice of their number",
             ),
             ("Guessed right", str(self.correct), "half of the guesses by chance"),
-            ("AUC", auc_text(audit.auc), "of the scores of all canaries; 0.5 is chance"),
+            (
+                "AUC",
+                auc_text(audit.auc),
+                f"of the scores of all canaries; 0.5 is chance{chosen}",
+            ),
             *(
                 (f"Bound, {one.name}", rounded_down(one.bound), f"AUC {auc_text(one.auc)}")
                 for one in self.attacks

@@ -125,3 +125,18 @@ def test_a_leak_in_other_columns_than_the_target_was_chosen_for_is_explained(
     stands_out = f"The target was chosen because it stands out in age; {why}."
     assert (stands_out in render_markdown(record)) == elsewhere
     assert (why in " ".join(" ".join(summary_lines(record)).split())) == elsewhere
+
+
+def test_features_that_were_chosen_on_the_scored_models_are_called_optimistic(
+    record_of: Make,
+) -> None:
+    text = render_markdown(record_of(leaks=documents(leak("A", 0.21, 0.48))))
+    assert "chosen on the scored models, on which the table measures them, so its numbers" in text
+
+
+def test_an_attack_that_was_chosen_by_its_bound_is_called_optimistic(record_of: Make) -> None:
+    record = record_of(multiplicity={"rule": "bonferroni", "hypotheses": 2})
+    said = "The deciding attack has the largest one on the scored models, so its AUC and error"
+    assert f"corrected for 2 attacks (Bonferroni). {said}" in render_markdown(record)
+    one = record_of(attacks=[to_document(record.attacks[0])])
+    assert "so optimistic" not in " ".join(summary_lines(one))
