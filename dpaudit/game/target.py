@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import TargetError
+from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.model.column import Column, as_numbers
 from dpaudit.model.encoding import encode
@@ -91,8 +92,10 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         record = fitting(record, schema, source=f"target {rest}")
         same = _equal_rows(record, data, schema)
         return Target(choice, tuple(same[:1].tolist()), record)
+    named = (EXPOSING, FARTHEST, VULNERABLE)
     raise TargetError(
-        f"target {choice!r} is not one of {EXPOSING}, {FARTHEST}, {VULNERABLE}, row:N, record:FILE"
+        f"target {choice!r} is not one of {', '.join(named)}, row:N, record:FILE"
+        f"{did_you_mean(choice, named)}"
     )
 
 
@@ -135,7 +138,7 @@ def choose_unit(choice: str, data: pd.DataFrame, schema: Schema, unit: Unit) -> 
         return _unit_of(choice, int(same[0]), data, owners)
     raise TargetError(
         f"target {choice!r} is not one of {EXPOSING}, {FARTHEST}, unit:VALUE, row:N (the unit of "
-        "that row), as the audit is of units"
+        f"that row), as the audit is of units{did_you_mean(choice, (EXPOSING, FARTHEST))}"
     )
 
 

@@ -20,7 +20,7 @@ from dpaudit.formatting import (
     score_text,
 )
 from dpaudit.game.store import LOG_FILE
-from dpaudit.model.choices import Access
+from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE, Access
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.report.figures import draw
@@ -744,8 +744,14 @@ def _reproduce(result: AuditRecord) -> Step:
     choice, row = result.target.choice, result.target.row
     chosen = row is not None and choice != f"row:{row}"
     what = "row" if result.target.rows_of_unit is None else "the unit of row"
-    target = (f"The target {choice!r} is {what} {row} of this table.",) if chosen else ()
-    return Step((*same, *target, *in_memory(result.data.source)), result.reproduce)
+    said = (
+        f"--target {choice} chose {target(result)}."
+        if choice in (EXPOSING, FARTHEST, VULNERABLE)
+        else f"The target {choice!r} is {what} {row} of this table."
+    )
+    return Step(
+        (*same, *([said] if chosen else []), *in_memory(result.data.source)), result.reproduce
+    )
 
 
 def _passed(passed: bool) -> str:
