@@ -74,6 +74,11 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
             the row does not exist, or the file does not hold exactly one record.
         DataError: If the record does not fit the schema.
     """
+    if choice == VULNERABLE:
+        raise TargetError(
+            f"target {choice!r} is found by small trial attacks, which only `dpaudit audit` of "
+            f"single rows makes: give {EXPOSING}, {FARTHEST}, row:N or record:FILE"
+        )
     if schema.unit is not None:
         return choose_unit(choice, data, schema, schema.unit)
     if choice == EXPOSING:

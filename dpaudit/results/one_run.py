@@ -98,8 +98,14 @@ class OneRunOutcome(GameOutcome):
         return (
             f"{audit.attack}: AUC {auc_text(audit.auc)}, {self.correct} of {self.guesses} guesses "
             f"right, {self.canaries} canaries in one training"
-            f"{chosen_among(len(self.attacks), 'canaries')}"
+            f"{self._chosen}"
         )
+
+    @property
+    def _chosen(self) -> str:
+        """That the deciding attack was chosen by its bound; empty if no attack has one above 0."""
+        attacks = len(self.attacks) if any(one.bound for one in self.attacks) else 0
+        return chosen_among(attacks, "canaries")
 
     def models(self, audit: Scored) -> tuple[str, str]:
         """The one training."""
@@ -113,7 +119,6 @@ class OneRunOutcome(GameOutcome):
         """Guesses and the bound of each attack."""
         if self.correct is None:
             return
-        chosen = chosen_among(len(self.attacks), "canaries")
         rows = [
             (
                 "Canaries",
@@ -130,7 +135,7 @@ class OneRunOutcome(GameOutcome):
             (
                 "AUC",
                 auc_text(audit.auc),
-                f"of the scores of all canaries; 0.5 is chance{chosen}",
+                f"of the scores of all canaries; 0.5 is chance{self._chosen}",
             ),
             *(
                 (f"Bound, {one.name}", rounded_down(one.bound), f"AUC {auc_text(one.auc)}")
