@@ -93,7 +93,7 @@ def test_a_shortcut_fails_the_suite_by_name_shows_in_the_baseline_and_can_be_dra
         [
             "REGRESSION: the AUC of the attack has risen from * since the baseline*",
             "VIOLATION  claimed epsilon 1, empirical epsilon at least *",
-            "leak      max(age)*",
+            "leak      maximum (age)*",
             "report    *after*report.html",
         ]
     )

@@ -70,7 +70,7 @@ def demo(
     again = shlex.join(["dpaudit", "compare", *(str(out / toy.name) for toy in _TOYS)])
     compared = comparison_page(compare(found, reproduce=again))
     write_asked(page, page_html(compared), option="out")
-    own = "dpaudit audit my_generator.py:Gan --data table.csv --epsilon 1 --delta 1e-5"
+    own = "dpaudit audit my.py:Gan --data t.csv --epsilon 1 --delta 1e-5"
     rows = [Row("both", str(page), whole=True), Row("next", own, whole=True)]
     output.print("\n".join(row_lines(rows)))
     if open_report and sys.stdout.isatty():

@@ -24,6 +24,7 @@ from dpaudit.cli.exits import FailOn
 from dpaudit.cli.panels import Panel, option, registered_generators
 from dpaudit.errors import InputError
 from dpaudit.model.choices import (
+    CHOICES_OF_TARGET,
     Access,
     Effort,
     EngineName,
@@ -341,9 +342,8 @@ SETTINGS: dict[str, Any] = {
         str,
         option(
             metavar="RECORD",
-            help="Record to attack: exposing (default; holds the most column extremes and unique "
-            "values), farthest, vulnerable (found by small trial attacks), row:N (from 0), "
-            "record:FILE; with --unit also unit:VALUE.",
+            help=f"Record to attack: {CHOICES_OF_TARGET}, vulnerable (the record that small trial "
+            "attacks find easiest), row:N (from 0), record:FILE; with --unit also unit:VALUE.",
             shown=False,
             panel=Panel.ATTACK,
         ),

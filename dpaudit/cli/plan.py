@@ -128,7 +128,13 @@ def plan(
         raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
     if seconds_per_model is not None and not seconds_per_model > 0:
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
-    if generator is None or (data is None and not _makes_table(settings)):
+    has_table = data is not None or _makes_table(settings)
+    if generator is not None and not has_table and not time_one:
+        raise SettingsError(
+            f"what generator {generator!r} claims depends on its table: give `data` or "
+            "`worst_case`, or plan by the claim without GENERATOR"
+        )
+    if generator is None or not has_table:
         if time_one:
             raise SettingsError("--time-one needs a GENERATOR with `data` or `worst_case`")
         subject = _claimed(settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -89,7 +90,7 @@ def probe(
         on_progress=progress_of(line, quiet=quiet),
     )
     write_pages(probe_page(report), html=html, markdown=markdown)
-    show(report, json=json, quiet=quiet, text=options.spelled)
+    show(report, json=json, quiet=quiet, text=partial(options.spelled, options=("fits",)))
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)
     if not report.ran:

@@ -10,6 +10,7 @@ from dpaudit.cli import options
 from dpaudit.cli.audit import Table
 from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
+from dpaudit.model.choices import CHOICES_OF_TARGET
 
 PublicCoins: TypeAlias = Annotated[
     bool,
@@ -26,9 +27,8 @@ Target = Annotated[
     str,
     typer.Option(
         metavar="RECORD",
-        help="Record to leave out: exposing (default; holds the most column extremes and unique "
-        "values), farthest, row:N (from 0), record:FILE; with --unit also "
-        "unit:VALUE.",
+        help=f"Record to leave out: {CHOICES_OF_TARGET}, row:N (from 0), record:FILE; with --unit "
+        "also unit:VALUE.",
         show_default=False,
     ),
 ]

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import TargetError
+from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.model.column import Column, as_numbers
 from dpaudit.model.encoding import encode
@@ -73,6 +74,11 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
             the row does not exist, or the file does not hold exactly one record.
         DataError: If the record does not fit the schema.
     """
+    if choice == VULNERABLE:
+        raise TargetError(
+            f"target {choice!r} is found by small trial attacks, which only `dpaudit audit` of "
+            f"single rows makes: give {EXPOSING}, {FARTHEST}, row:N or record:FILE"
+        )
     if schema.unit is not None:
         return choose_unit(choice, data, schema, schema.unit)
     if choice == EXPOSING:
@@ -91,8 +97,10 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         record = fitting(record, schema, source=f"target {rest}")
         same = _equal_rows(record, data, schema)
         return Target(choice, tuple(same[:1].tolist()), record)
+    named = (EXPOSING, FARTHEST, VULNERABLE)
     raise TargetError(
-        f"target {choice!r} is not one of {EXPOSING}, {FARTHEST}, {VULNERABLE}, row:N, record:FILE"
+        f"target {choice!r} is not one of {', '.join(named)}, row:N, record:FILE"
+        f"{did_you_mean(choice, named)}"
     )
 
 
@@ -135,7 +143,7 @@ def choose_unit(choice: str, data: pd.DataFrame, schema: Schema, unit: Unit) -> 
         return _unit_of(choice, int(same[0]), data, owners)
     raise TargetError(
         f"target {choice!r} is not one of {EXPOSING}, {FARTHEST}, unit:VALUE, row:N (the unit of "
-        "that row), as the audit is of units"
+        f"that row), as the audit is of units{did_you_mean(choice, (EXPOSING, FARTHEST))}"
     )
 
 

@@ -17,6 +17,11 @@ FARTHEST: Final = "farthest"
 """The record with the largest mean distance to its nearest neighbours."""
 VULNERABLE: Final = "vulnerable"
 """The record that small attacks find easiest; needs extra trainings."""
+CHOICES_OF_TARGET: Final = (
+    f"{EXPOSING} (default; the record with the most column extremes and unique values), "
+    f"{FARTHEST} (the record farthest from its nearest neighbours)"
+)
+"""The choices of a target that need no trainings, as help says them."""
 CLEAR_MAJORITY: Final = 0.8
 """Share of a PATE ensemble's teachers that agree on a record that is not contested."""
 

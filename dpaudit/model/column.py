@@ -221,10 +221,13 @@ class Column:
         if not isinstance(entry, Mapping) or "name" not in entry:
             raise SchemaError(f'column number {position}: needs an object with a "name"')
         name = str(entry["name"])
-        known = {"name", "kind", "lower", "upper", "categories", "missing"}
-        unknown = sorted(set(entry) - known)
+        known = ("name", "kind", "lower", "upper", "categories", "missing")
+        unknown = sorted(map(str, set(entry) - set(known)))
         if unknown:
-            raise SchemaError(f"column {name!r}: unknown keys {', '.join(unknown)}")
+            raise SchemaError(
+                f"column {name!r}: unknown keys {', '.join(unknown)}; a column has "
+                f"{', '.join(known)}"
+            )
         try:
             kind = Kind(str(entry.get("kind")))
         except ValueError:

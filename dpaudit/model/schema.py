@@ -88,7 +88,8 @@ class Schema:
             The inferred schema.
 
         Raises:
-            SchemaError: If a column is constant or cannot be described; names every such column.
+            SchemaError: If a column is constant or cannot be described (names every such column),
+                or the table has a single row.
         """
         return Schema(columns=infer_columns(data), label=label, inferred=True)
 
@@ -332,6 +333,10 @@ def _infer(data: pd.DataFrame, kinds: Mapping[str, Kind | None]) -> tuple[Column
     if data.columns.has_duplicates:
         repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
         raise SchemaError(f"column names repeat: {', '.join(repeated)}; rename them")
+    if len(data) == 1:
+        raise SchemaError(
+            "a single row shows no bounds or categories: give more rows, or a public schema"
+        )
     for name in data.columns:
         if not isinstance(name, str):
             raise SchemaError(

@@ -21,6 +21,7 @@ world, restated for the neighbours of the game.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -204,6 +205,13 @@ class GameView:
         return values
 
 
+_SHORT: Final = re.compile(r"^(?:min|max)\b|\b(?:smallest|largest)(?= in |$)")
+_LONG: Final = {
+    "min": "minimum",
+    "max": "maximum",
+    "smallest": "smallest value",
+    "largest": "largest value",
+}
 THE_TRIAL: Final = "the trial itself"
 """Stands for a column in features of how a trial ended and of what it cost."""
 
@@ -215,7 +223,9 @@ class FeatureName(NamedTuple):
     feature: str
 
     def __str__(self) -> str:
-        return f"{self.feature}({self.column})"
+        """The feature for people: "maximum (Age)", "rows equal to the target (Age & Sex)"."""
+        spelled = _SHORT.sub(lambda short: _LONG[short[0]], self.feature)
+        return f"{spelled} ({self.column})"
 
 
 class Scorer(Protocol):

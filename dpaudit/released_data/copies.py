@@ -28,8 +28,6 @@ _SHARES: Final = (0.001, 0.01, 0.1)
 """Shares of the hold-out's first half within each threshold of a near copy."""
 _FEWEST: Final = 5
 """Smallest number of hold-out records within a threshold."""
-MOST_ROWS: Final = 10
-"""Largest number of rows that are listed."""
 _PERMUTATIONS: Final = 999
 _SURE: Final = 1e-9
 """Largest probability that all examined outermost records are in one table."""
@@ -175,8 +173,8 @@ class Copies(NamedTuple):
         exact: Records equal to a synthetic record in every value; of units, those with such a row.
         near: Records with a synthetic record nearby, a finding for each threshold.
         synthetic: Synthetic records that equal a train record.
-        riskiest: Rows of the train table, from 0, that have an exact copy: those farthest from all
-            hold-out records first, because they are least likely by chance.
+        riskiest: All compared rows of the train table, from 0, that have an exact copy: those
+            farthest from all hold-out records first, because they are least likely by chance.
         several: Units of which two rows or more have copies, exact and near as above;
             null where rows are compared.
     """
@@ -275,7 +273,7 @@ def find_copies(
         copied: The records with copies; of units, those of which any row has one.
         several: The units of which two rows or more have copies; None where rows are compared.
         synthetic_copied: Whether each synthetic record [m] equals a train one.
-        riskiest: Rows of copied train records, the riskiest first.
+        riskiest: Rows of the train table with an exact copy, the riskiest first.
         rng: Halves the hold-out.
         confidence: Probability that all limits hold, in (0, 1).
 
@@ -291,7 +289,7 @@ def find_copies(
         exact,
         tuple(near),
         _hits(synthetic_copied),
-        tuple(riskiest[:MOST_ROWS]),
+        tuple(riskiest),
         None if several is None else _compared(several, rng, confidence=each),
     )
 

@@ -246,12 +246,15 @@ def _panel(
 def _lone_first(
     train: pd.DataFrame, rows: IntArray, holdout: Encoded | None, schema: Schema
 ) -> IntArray:
-    """Some rows of the train table, those farthest from all hold-out records first."""
-    rows = rows[:_MOST_ASKED]
-    if holdout is None or not len(rows):
+    """These rows of the train table, those farthest from all hold-out records first.
+
+    Of very many only some are ordered; the others follow in their order.
+    """
+    some, others = rows[:_MOST_ASKED], rows[_MOST_ASKED:]
+    if holdout is None or not len(some):
         return rows
-    apart = nearest(encoded(train.iloc[rows], schema), holdout, neighbours=1).distances[:, 0]
-    return rows[np.argsort(-apart, kind="stable")]
+    apart = nearest(encoded(train.iloc[some], schema), holdout, neighbours=1).distances[:, 0]
+    return np.concatenate([some[np.argsort(-apart, kind="stable")], others])
 
 
 def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:

@@ -43,6 +43,7 @@ _SHARED: Final = (
     "False positive rates on one line have the same threshold: the hold-out {noun} that set it are "
     "too few, or their scores too alike, to separate them."
 )
+_COPIED_ROWS: Final = "the output of --json, as linkage.copies.riskiest"
 NO_HOLDOUT: Final = "Without a hold-out, nothing shows how many there would be by chance."
 ANONYMETER: Final = "Singling out, linkability and inference by anonymeter"
 
@@ -142,15 +143,16 @@ def _proved(bound: ReleasedBound, confidence: float, unit: str | None) -> Iterat
 def riskiest_block(rows: Sequence[RiskyRow], *, compared: int, noun: str) -> Block:
     """The rows of the train table that stand out, or the first rows of units that do."""
     named = listed([one.row for one in rows], _ROWS_NAMED)
+    all_in = " All are in the output of --json, as riskiest." if len(rows) > _ROWS_NAMED else ""
     numbers = "Row numbers" if noun == "rows" else "Their first rows, numbered"
     return Block(
         title=f"Riskiest {noun}",
         paragraphs=(
             f"An attacker recognises {len(rows):,} training {noun}, copied or not (false discovery "
-            f"rate 5 %). {numbers} from 0, the clearest first: {named}.",
+            f"rate 5 %). {numbers} from 0, the clearest first: {named}.{all_in}",
             f"A copied row may be missing: this list leaves out the {compared // 5:,} of "
             f"{compared:,} {noun} on which its attack was chosen, and copies that chance explains. "
-            "The section Copies counts every copied row.",
+            "The section Copies counts every copied row that is compared.",
         ),
     )
 
@@ -205,15 +207,16 @@ def _named(one: CopyFinding, several: str = "") -> tuple[str, Excess]:
 
 
 def _copied_rows(found: Copies) -> Iterator[str]:
-    """The rows that are named: where they stand, and of how many."""
-    if not found.riskiest:
+    """The rows that are named: where they stand, of how many, and where the others are."""
+    shown, copied = found.riskiest[:MOST_ROWS], len(found.riskiest)
+    if not shown:
         return
-    copied = found.exact.records.train.found
-    of = f"the first {len(found.riskiest)} of {copied:,}"
+    cut = copied > len(shown)
     order = "the least likely by chance first" if found.exact.records.holdout else "in their order"
+    rest = f" {len(shown)} of {copied:,} are shown; all are in {_COPIED_ROWS}." if cut else ""
     yield (
-        f"Copied training rows, {of if copied > len(found.riskiest) else 'all of them'}, {order} "
-        f"(row 0 is the first below the header): {', '.join(map(str, found.riskiest))}."
+        f"Copied training rows, {order} (row 0 is the first below the header): "
+        f"{', '.join(map(str, shown))}.{rest}"
     )
 
 
@@ -259,7 +262,9 @@ def _outliers(found: Outliers) -> Block:
 
 def _cut(number: int, what: str) -> str:
     """The note that a table shows only its first rows, if it does."""
-    return f" (the first {MOST_ROWS} of {number:,} {what})" if number > MOST_ROWS else ""
+    if number <= MOST_ROWS:
+        return ""
+    return f" (the first {MOST_ROWS} of {number:,} {what}; the output of --json has all)"
 
 
 def _inference(found: tuple[Inference, ...]) -> Block:
@@ -267,7 +272,8 @@ def _inference(found: tuple[Inference, ...]) -> Block:
     key = _p_value if compared else _loss
     shown = sorted(found, key=key)[:MOST_ROWS]
     order = "smallest p-values" if compared else "largest gains"
-    cut = f" Shown: the {MOST_ROWS} {order} of {len(found)}." if len(found) > MOST_ROWS else ""
+    more = f" Shown: the {MOST_ROWS} {order} of {len(found)}; the output of --json has all."
+    cut = more if len(found) > MOST_ROWS else ""
     rows = [
         (
             _short(one.secret, _NAME),

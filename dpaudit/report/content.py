@@ -20,7 +20,7 @@ from dpaudit.formatting import (
     score_text,
 )
 from dpaudit.game.store import LOG_FILE
-from dpaudit.model.choices import Access
+from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE, Access
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.report.figures import draw
@@ -72,6 +72,10 @@ from dpaudit.results.structure import MOST_ROWS, Block, Level, Picture, ReportTa
 from dpaudit.results.verdict import Verdict
 
 _LONGEST_ERROR = 300
+_FEATURES_CHOSEN = (
+    "The features were chosen on the scored models, on which the table measures them, so its "
+    "numbers are optimistic. The bound does not use them."
+)
 _SALT = (
     "The salt of the digest stays in the run folder; without it the digest confirms no guess of a "
     "row."
@@ -273,7 +277,7 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
     )
     yield Block(
         title=title,
-        paragraphs=(_carried(result), *_elsewhere(result), *rest),
+        paragraphs=(_carried(result), *_elsewhere(result), *rest, _FEATURES_CHOSEN),
         table=ReportTable(
             ("Feature", "AUC lost if shuffled", *(("AUC alone",) if alone else ())),
             tuple(
@@ -362,7 +366,11 @@ def _multiplicity(result: AuditRecord) -> str:
     rule, hypotheses = result.multiplicity.rule, result.multiplicity.hypotheses
     turns = result.game.turns
     if hypotheses > 1:
-        corrected = f"They are corrected for {hypotheses} attacks (Bonferroni)."
+        corrected = (
+            f"The bounds are corrected for {hypotheses} attacks (Bonferroni). The "
+            "deciding attack has the largest one on the scored models, so its AUC and error rates "
+            "are optimistic."
+        )
     elif turns:
         corrected = (
             "One attack, chosen before each batch, bets on it. All bets make one test, which needs "
@@ -736,8 +744,14 @@ def _reproduce(result: AuditRecord) -> Step:
     choice, row = result.target.choice, result.target.row
     chosen = row is not None and choice != f"row:{row}"
     what = "row" if result.target.rows_of_unit is None else "the unit of row"
-    target = (f"The target {choice!r} is {what} {row} of this table.",) if chosen else ()
-    return Step((*same, *target, *in_memory(result.data.source)), result.reproduce)
+    said = (
+        f"--target {choice} chose {target(result)}."
+        if choice in (EXPOSING, FARTHEST, VULNERABLE)
+        else f"The target {choice!r} is {what} {row} of this table."
+    )
+    return Step(
+        (*same, *([said] if chosen else []), *in_memory(result.data.source)), result.reproduce
+    )
 
 
 def _passed(passed: bool) -> str:

@@ -76,6 +76,11 @@ class Scored(Protocol):
         ...
 
 
+def chosen_among(attacks: int, scored: str) -> str:
+    """That an AUC is that of the best of several attacks; empty if there was no choice."""
+    return f"; best of {attacks} attacks on the same {scored}, so optimistic" if attacks > 1 else ""
+
+
 class Evidence(NamedTuple):
     """What a bound of one attack is computed from.
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import listed
-from dpaudit.plugins.protocols import THE_TRIAL
+from dpaudit.plugins.protocols import THE_TRIAL, FeatureName
 from dpaudit.results.record import Leak
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check
 
@@ -93,13 +93,8 @@ def leaks_in(leaks: Sequence[Leak], columns: Sequence[str]) -> bool:
 
 
 def feature(leak: Leak) -> str:
-    """A feature's name: "max(Age)", or "rows equal to the target (Age & Sex)"."""
-    return _in_words(leak.feature, leak.column)
-
-
-def _in_words(feature: str, columns: str) -> str:
-    gap = " " if " " in feature else ""
-    return f"{feature}{gap}({columns})"
+    """A feature's name for people: "maximum (Age)", "rows equal to the target (Age & Sex)"."""
+    return str(FeatureName(leak.column, leak.feature))
 
 
 class LeakGroup(NamedTuple):
@@ -159,4 +154,4 @@ def _group_name(group: Sequence[Leak]) -> str:
     if first.feature.startswith(_SHARE):
         return f"{first.column}, {len(group)} categories"
     columns = listed([leak.column for leak in group], LEAKS_NAMED)
-    return _in_words(first.feature, columns)
+    return str(FeatureName(columns, first.feature))

@@ -9,7 +9,7 @@ from typing import Literal
 from dpaudit.bounds.table import Observed
 from dpaudit.formatting import auc_text, rounded_down
 from dpaudit.results.document import OPTIONAL, NonNegative, Positive, Probability, Whole
-from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored, each_a_unit
+from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored, chosen_among, each_a_unit
 from dpaudit.results.structure import Block, ReportTable
 
 
@@ -98,7 +98,14 @@ class OneRunOutcome(GameOutcome):
         return (
             f"{audit.attack}: AUC {auc_text(audit.auc)}, {self.correct} of {self.guesses} guesses "
             f"right, {self.canaries} canaries in one training"
+            f"{self._chosen}"
         )
+
+    @property
+    def _chosen(self) -> str:
+        """That the deciding attack was chosen by its bound; empty if no attack has one above 0."""
+        attacks = len(self.attacks) if any(one.bound for one in self.attacks) else 0
+        return chosen_among(attacks, "canaries")
 
     def models(self, audit: Scored) -> tuple[str, str]:
         """The one training."""
@@ -125,7 +132,11 @@ class OneRunOutcome(GameOutcome):
                 "the most confident ones; the bound accounts for the choice of their number",
             ),
             ("Guessed right", str(self.correct), "half of the guesses by chance"),
-            ("AUC", auc_text(audit.auc), "of the scores of all canaries; 0.5 is chance"),
+            (
+                "AUC",
+                auc_text(audit.auc),
+                f"of the scores of all canaries; 0.5 is chance{self._chosen}",
+            ),
             *(
                 (f"Bound, {one.name}", rounded_down(one.bound), f"AUC {auc_text(one.auc)}")
                 for one in self.attacks

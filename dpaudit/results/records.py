@@ -9,7 +9,7 @@ from typing import Literal
 from dpaudit.formatting import auc_text, clipped, printable
 from dpaudit.plugins.protocols import World
 from dpaudit.results.document import OPTIONAL, Whole
-from dpaudit.results.game import GameOutcome, GameWords, Scored, each_a_unit
+from dpaudit.results.game import GameOutcome, GameWords, Scored, chosen_among, each_a_unit
 from dpaudit.results.structure import MOST_ROWS, Block, ReportTable, left_out
 
 
@@ -88,6 +88,7 @@ class RecordsOutcome(GameOutcome):
         return (
             f"{clipped(printable(audit.attack), 20)}: AUC {auc_text(audit.auc)}, "
             f"{right} of {made} guesses right, {len(self.each)} records"
+            f"{chosen_among(len(audit.attacks), 'models')}"
         )
 
     def models(self, audit: Scored) -> tuple[str, str]:

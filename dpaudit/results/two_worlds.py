@@ -10,7 +10,7 @@ from dpaudit.bounds.table import Observed, ValidBound
 from dpaudit.formatting import auc_text, clipped, printable
 from dpaudit.plugins.protocols import World
 from dpaudit.results.document import OPTIONAL, Positive, Whole
-from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored
+from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored, chosen_among
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +101,7 @@ class TwoWorldsOutcome(GameOutcome):
             f"{clipped(printable(audit.attack), 20)}: AUC {auc_text(audit.auc)}, "
             f"FNR {counts.false_negatives}/{counts.n_in}, "
             f"FPR {counts.false_positives}/{counts.n_out}{by}"
+            f"{chosen_among(len(audit.attacks), 'models')}"
         )
 
     def parts(self, audit: Scored) -> str | None:

@@ -46,6 +46,8 @@ def test_both_toys_are_audited_and_shown_side_by_side(
     toys = ("laplace-histogram", "copycat")
     assert asked == [(name, demo.MODELS, tmp_path / name) for name in toys]
     assert all(f"report    {tmp_path / name}" in ended.stdout for name in toys)
+    [command] = [line for line in ended.stdout.splitlines() if line.startswith("next")]
+    assert len(command) <= 80
     assert (tmp_path / "compare.html").is_file()
 
 

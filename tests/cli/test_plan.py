@@ -138,6 +138,12 @@ def test_plan_needs_a_claim() -> None:
     assert "plan needs a claim" in dpaudit("plan").stderr
 
 
+def test_a_generator_is_not_ignored_where_its_table_is_missing() -> None:
+    done = dpaudit("plan", "nope", "--epsilon", "1")
+    assert done.exit_code == ExitCode.USAGE
+    assert "give --data or --worst-case, or plan by the claim without GENERATOR" in done.stderr
+
+
 @pytest.mark.usefixtures("few_rows")
 def test_plan_follows_what_the_attacker_sees(few_rows: None) -> None:
     named = "gaussian-marginals", "--worst-case", "mst"

@@ -168,6 +168,8 @@ def test_a_replacement_that_equals_the_target_is_refused() -> None:
         ("row:1_0", "give a row number"),
         ("row:" + "9" * 5000, "give a row number"),
         ("farest", "not one of exposing, farthest, vulnerable, row:N, record:FILE"),
+        ("vulnerable", "which only `dpaudit audit` of single rows makes: give exposing, farthest"),
+        ("exposin", "record:FILE (did you mean 'exposing'?)"),
         ("", "not one of exposing"),
         ("record:", "not one of exposing"),
         ("record", "not one of exposing"),

@@ -132,6 +132,11 @@ def test_all_constant_columns_are_named_in_one_error() -> None:
     assert "drop it" in message
 
 
+def test_nothing_is_inferred_from_a_single_row() -> None:
+    with pytest.raises(SchemaError, match=r"a single row shows no bounds .*: give more rows"):
+        Schema.infer(pd.DataFrame({"a": [1], "b": ["x"]}))
+
+
 @pytest.mark.parametrize(
     ("values", "says"),
     [
@@ -287,7 +292,7 @@ def entry(**parts: object) -> dict:
         ({"columns": [1]}, "column number 0"),
         ({"columns": [{"kind": "integer"}]}, "column number 0"),
         ({"columns": [entry(kind="int")]}, "kind must be one of continuous, integer"),
-        ({"columns": [entry(uper=1)]}, "unknown keys uper"),
+        ({"columns": [entry(uper=1)]}, "unknown keys uper; a column has name, kind, lower"),
         ({"columns": [entry(lower="0")]}, "`lower` must be a number"),
         ({"columns": [entry(upper=True)]}, "`upper` must be a number"),
         ({"columns": [entry(missing="no")]}, "`missing` must be true or false"),

@@ -441,6 +441,13 @@ def test_wrong_input_exits_2_in_one_line() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_too_few_fits_are_named_as_the_option() -> None:
+    words = ("--epsilon", "8", "--only", "range-follows-record", "--fits", "8")
+    said = " ".join(dpaudit(f"{TOYS}:RangeOfData", *words).stdout.split())
+    assert "raise --fits, or probe at a smaller --epsilon" in said
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_generator_that_always_raises_was_not_probed() -> None:
     done = dpaudit(f"{TOYS}:Raises")
     assert done.exit_code == ExitCode.INCONCLUSIVE

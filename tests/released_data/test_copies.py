@@ -3,7 +3,6 @@ import pytest
 
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.released_data.copies import (
-    MOST_ROWS,
     ClosestDistances,
     Copied,
     Copies,
@@ -53,7 +52,7 @@ def test_copied_records_are_proved_and_counted() -> None:
     assert copies.proved
     assert copies.exact.records.train.found == copies.synthetic.found == 40
     assert 30 <= (copies.exact.records.at_least or 0) <= 40
-    assert copies.riskiest == tuple(range(MOST_ROWS))
+    assert copies.riskiest == tuple(range(100))
 
 
 def test_records_that_are_only_shaken_are_near_copies() -> None:

@@ -86,7 +86,11 @@ def test_without_a_holdout_everything_is_counted_and_nothing_proved() -> None:
     assert found.copies.exact.records.train.found == 300
     blocks = by_title(found)
     assert NO_HOLDOUT in blocks["Copies"].paragraphs[0]
-    assert "the first 10 of 300, in their order (row 0 is the" in blocks["Copies"].paragraphs[1]
+    assert len(set(found.copies.riskiest)) == 300
+    named = blocks["Copies"].paragraphs[1]
+    assert "Copied training rows, in their order (row 0 is the first below the header)" in named
+    assert "10 of 300 are shown; all are in the output of --json, as linkage.copies.ri" in named
+    assert named.count(",") == 11  # of the ten rows, and of two clauses
     assert NO_HOLDOUT in blocks["Rare"].paragraphs[0]
     for block in blocks.values():
         assert block.table is not None
@@ -126,10 +130,9 @@ def test_the_report_says_what_was_found() -> None:
         "30 of 600 synthetic rows equal a training row; 30 of 600 training rows that"
         in (blocks["Copies"].paragraphs[0])
     )
-    assert (
-        "the first 10 of 30, the least likely by chance first (row 0 is the"
-        in (blocks["Copies"].paragraphs[1])
-    )
+    named = blocks["Copies"].paragraphs[1]
+    assert "Copied training rows, the least likely by chance first (row 0 is the" in named
+    assert "10 of 30 are shown; all are in the output of --json" in named
     assert blocks["Guessing"].table is not None
     assert blocks["Guessing"].table.header[3:] == ("train", "hold-out", "at least")
     for block in blocks.values():

@@ -272,7 +272,7 @@ def test_an_invalid_audit_proves_nothing(record_of: Make) -> None:
 
 def test_violation_names_the_leak(record_of: Make) -> None:
     words = Outline(render_html(record_of())).words
-    assert "Leaking features: max(STDs_number); rows equal to the target (Age)." in words
+    assert "Leaking features: maximum (STDs_number); rows equal to the target (Age)." in words
 
 
 def test_a_report_says_where_the_models_went_and_which_row_was_attacked(
@@ -285,7 +285,7 @@ def test_a_report_says_where_the_models_went_and_which_row_was_attacked(
     )
     assert "| Digest of its source | 4d2a |" in text
     chosen = render_markdown(record_of(target={"choice": "farthest", "row": 6}))
-    assert "The target 'farthest' is row 6 of this table." in chosen
+    assert "--target farthest chose row 6, the farthest record." in chosen
     assert "treat it as confidential" in chosen
     named = render_markdown(record_of(target={"choice": "row:6", "row": 6}))
     assert "is row 6 of this table" not in named

@@ -140,7 +140,8 @@ def test_it_is_shown_in_a_few_lines(record_of: Make, never_run: AuditRecord) -> 
     assert repr(result).splitlines() == [
         "<AuditResult",
         "  VIOLATION  claimed epsilon 1, empirical epsilon at least 3.21 (95 % confidence)",
-        "  attack    groundhog: AUC 0.981, FNR 3/120, FPR 1/120; 160 models trained it",
+        "  attack    groundhog: AUC 0.981, FNR 3/120, FPR 1/120; 160 models trained it;",
+        "            best of 2 attacks on the same models, so optimistic",
         "  report    run/report.html>",
     ]
     assert repr(AuditResult.of(never_run, folder=None)).splitlines() == [

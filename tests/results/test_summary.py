@@ -31,8 +31,9 @@ def test_summary_of_a_violation(record_of: Make) -> None:
         "          teachers",
         "bound     3.21 (exact), Clopper-Pearson 2.58; at most 4.38 with 400 models",
         "method    exact tests both counts at once, Clopper-Pearson bounds each rate",
-        "attack    groundhog: AUC 0.981, FNR 3/120, FPR 1/120; 160 models trained it",
-        "leak      max(STDs_number); rows equal to the target (Age)",
+        "attack    groundhog: AUC 0.981, FNR 3/120, FPR 1/120; 160 models trained it;",
+        "          best of 2 attacks on the same models, so optimistic",
+        "leak      maximum (STDs_number); rows equal to the target (Age)",
         "power     detects epsilon 1.76 with 80 % power",
         "checks    null and positive control passed, 1 of 1 checks",
         "failed    1 in, 0 out: RuntimeError: unlucky; tracebacks: workers.log, if `out`",
@@ -261,7 +262,7 @@ def test_a_failing_test_has_everything_to_repeat_the_audit(
     lines = failure_lines(record_of())
     assert lines[: len(summary_lines(record_of()))] == summary_lines(record_of())
     assert [line for line in lines if line.startswith("leak")] == [
-        "leak      max(STDs_number); rows equal to the target (Age)"
+        "leak      maximum (STDs_number); rows equal to the target (Age)"
     ]
     assert lines[-1] == "seed      0"
     assert not [line for line in failure_lines(never_run) if line.startswith("leak")]

@@ -105,7 +105,9 @@ def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
         assert "One training, many canaries" in text
         assert "assumes a Gaussian trade-off curve" in text
         assert "ROC curve" not in text
-    assert "100 canaries in one training" in " ".join(str(result).split())
+    chosen = f"best of {len(CANARY_ATTACKS)} attacks on the same canaries, so optimistic"
+    assert f"100 canaries in one training; {chosen}" in " ".join(str(result).split())
+    assert f"0.5 is chance; {chosen}" in render_markdown(result)
     assert "--one-run --canaries 100" in document["reproduce"]
 
     bounded = CliRunner().invoke(app, ["bounds", str(tmp_path), "--json"])
