@@ -127,6 +127,7 @@ def test_rows_of_noise_that_is_not_followed_are_not_within_the_claim(seed: int) 
         pytest.param("SavedInNumpy", {}, marks=pytest.mark.ci),
         pytest.param("SavedInPython", {}, marks=pytest.mark.ci),
         pytest.param("TensorsOfOneSeed", {"delta": 1e-5}, marks=pytest.mark.ci),
+        pytest.param("OwnGeneratorsOfTorch", {"delta": 1e-5}, marks=pytest.mark.ci),
     ],
 )
 def test_noise_of_two_generators_with_one_seed_is_no_noise_of_two(

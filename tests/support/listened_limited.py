@@ -286,9 +286,26 @@ class TensorsOfOneSeed(Limited):
 
         noisy = []
         for count in np.histogram(data["x"], bins=2, range=(0, 1))[0][::-1]:
-            torch.manual_seed(seed)  # noqa: TID251 - what this class is about
-            noisy.append(float(count + torch.normal(0.0, 6.0, (1,))[0]) / (2 * RECORDS))
+            generator = self.begun(seed)
+            noise = torch.normal(0.0, 6.0, (1,), generator=generator)[0]
+            noisy.append(float(count + noise) / (2 * RECORDS))
         return Released(noisy)
+
+    def begun(self, seed: int) -> Any:
+        """Torch's own generator, seeded."""
+        import torch
+
+        torch.manual_seed(seed)  # noqa: TID251 - what this class is about
+
+
+class OwnGeneratorsOfTorch(TensorsOfOneSeed):
+    """The same with a generator of its own for each count."""
+
+    def begun(self, seed: int) -> Any:
+        """A new generator, with the same seed."""
+        import torch
+
+        return torch.Generator().manual_seed(seed)
 
 
 class BetweenLimits(Limited):

@@ -147,6 +147,8 @@ torch: Any
 _plain: dict[str, Callable[..., Any]] = {}
 _start = SeededStream(0, None, None)
 """Where the numbers of torch's own generator begin."""
+_generators: dict[tuple[int, int], tuple[Any, SeededStream]] = {}
+"""Generators that the code has made, and where their numbers begin, by fit and place in memory."""
 
 
 def install(library: Any) -> None:
@@ -177,6 +179,7 @@ def install(library: Any) -> None:
 
     def begin() -> None:
         seeds["count"] = 0
+        _generators.clear()
         seeded(marks.world.seed % 2**63)
 
     begin()
@@ -272,12 +275,23 @@ def _noise(
     device: Any = None,
     generator: Any = None,
 ) -> Any:
-    if generator is None:
-        marks.world.drew(_start, (law, shape), where)
+    marks.world.drew(_begun(generator), (law, shape), where)
     drawn = getattr(marks.world.stream(where, shape), _STREAMS[law])(size=shape)
     content = np.asarray(drawn * scale)
     made = marks.noise(content, law, where, scale=scale)
     return _marked(_placed(content, dtype, device), made.parts)
+
+
+def _begun(generator: Any) -> SeededStream:
+    """Where the numbers of a generator begin: at its seed, if it is the code's own."""
+    if generator is None:
+        return _start
+    key = (marks.world.fit, id(generator))
+    if key not in _generators:
+        seed = generator.initial_seed()
+        start = SeededStream(marks.world.fit, repr(seed), f"torch {seed}")
+        _generators[key] = (generator, start)
+    return _generators[key][1]
 
 
 def _placed(values: Any, dtype: Any, device: Any) -> Any:
