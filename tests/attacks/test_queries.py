@@ -196,7 +196,7 @@ def test_absolute_queries_by_hand() -> None:
     ]
     found = counted(AbsoluteQueries(), game, rows)
     shown = product(["2", "3", "missing"], ["'a'", "'b'", "missing"])
-    assert [str(name) for name in found] == [f"rows equal to ({n}, {c})(n & c)" for n, c in shown]
+    assert [str(name) for name in found] == [f"rows equal to ({n}, {c}) (n & c)" for n, c in shown]
     assert list(found.values()) == [0, 2, 0, 0, 0, 1, 0, 0, 1]
 
 

@@ -66,16 +66,16 @@ def test_rows_are_counted_that_equal_any_of_the_unit() -> None:
     values = values_of_table(table, PEOPLE)[None]
     found = named(TargetQueries(), of_unit(unit), values)
     any_of, appear, pairs = OF_UNITS
-    assert found[f"{any_of}(job)"] == [3.0]
-    assert found[f"{appear}(job)"] == [3.0]
-    assert found[f"{pairs}(job)"] == [1 * 2 + 2 * 1]
+    assert found[f"{any_of} (job)"] == [3.0]
+    assert found[f"{appear} (job)"] == [3.0]
+    assert found[f"{pairs} (job)"] == [1 * 2 + 2 * 1]
     assert found[f"{any_of}(job & paid)"] == [3.0]
     assert found[f"{appear}(job & income & age & paid)"] == [2.0]  # the third has no equal
     assert found[f"{any_of}(any values)"] == [4.0]
     follow = "rows that follow each other as in the unit"
-    assert found[f"{follow}(job)"] == [1.0]  # clerk then cook, the first two
+    assert found[f"{follow} (job)"] == [1.0]  # clerk then cook, the first two
     assert found[f"{follow}(job & income & age & paid)"] == [1.0]
-    assert found["values near the unit's sum(age)"] == [0.0]  # 100
+    assert found["values near the unit's sum (age)"] == [0.0]  # 100
     assert found["values near the unit's sum(income)"] == [0.0]  # 30
     near = values.copy()
     near[0, :2, 1] = 28.0
@@ -85,7 +85,7 @@ def test_rows_are_counted_that_equal_any_of_the_unit() -> None:
 def test_a_large_unit_has_fewer_subsets_and_every_column() -> None:
     unit = of_unit(people(80).iloc[:40])
     names = [str(name) for name in TargetQueries(max_queries=64).feature_names(unit)]
-    assert f"{OF_UNITS[0]}(age)" in names
+    assert f"{OF_UNITS[0]} (age)" in names
     assert len([name for name in names if name.startswith(OF_UNITS[0])]) == 6  # 4 columns and 2
 
 
@@ -105,7 +105,7 @@ def test_form_averages_what_depends_on_the_target_alone() -> None:
     alone = [named(TableForm(), of_unit(rows.iloc[[n]])) for n in range(3)]
     for name, values in together.items():
         np.testing.assert_allclose(values, np.mean([one[name] for one in alone], axis=0), atol=1e-9)
-    differ = "values below the target's(age)"
+    differ = "values below the target's (age)"
     assert alone[0][differ] != alone[1][differ]
 
 
