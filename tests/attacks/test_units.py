@@ -69,17 +69,17 @@ def test_rows_are_counted_that_equal_any_of_the_unit() -> None:
     assert found[f"{any_of} (job)"] == [3.0]
     assert found[f"{appear} (job)"] == [3.0]
     assert found[f"{pairs} (job)"] == [1 * 2 + 2 * 1]
-    assert found[f"{any_of}(job & paid)"] == [3.0]
-    assert found[f"{appear}(job & income & age & paid)"] == [2.0]  # the third has no equal
-    assert found[f"{any_of}(any values)"] == [4.0]
+    assert found[f"{any_of} (job & paid)"] == [3.0]
+    assert found[f"{appear} (job & income & age & paid)"] == [2.0]  # the third has no equal
+    assert found[f"{any_of} (any values)"] == [4.0]
     follow = "rows that follow each other as in the unit"
     assert found[f"{follow} (job)"] == [1.0]  # clerk then cook, the first two
-    assert found[f"{follow}(job & income & age & paid)"] == [1.0]
+    assert found[f"{follow} (job & income & age & paid)"] == [1.0]
     assert found["values near the unit's sum (age)"] == [0.0]  # 100
-    assert found["values near the unit's sum(income)"] == [0.0]  # 30
+    assert found["values near the unit's sum (income)"] == [0.0]  # 30
     near = values.copy()
     near[0, :2, 1] = 28.0
-    assert named(TargetQueries(), of_unit(unit), near)["values near the unit's sum(income)"] == [2]
+    assert named(TargetQueries(), of_unit(unit), near)["values near the unit's sum (income)"] == [2]
 
 
 def test_a_large_unit_has_fewer_subsets_and_every_column() -> None:
