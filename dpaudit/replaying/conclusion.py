@@ -16,7 +16,7 @@ from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, shared
 from dpaudit.replaying.guarantee import EXACT, ReplayGuarantee, replay_guarantee
 from dpaudit.replaying.judge import detectable
 from dpaudit.replaying.laws import FloatArray
-from dpaudit.replaying.ledger import CHOICE, Computed, computed, ledger
+from dpaudit.replaying.ledger import CHOICE, Computed, chance_of_one_world, computed, ledger
 from dpaudit.replaying.lockstep import (
     same,
 )
@@ -76,9 +76,10 @@ def decide(
     else:
         ratios = shifts_across(found.pilot, used=found.used)
         found.verdict = Verdict.INCONCLUSIVE
+        price = f"{setting.spec.claim.quantity} {cost:.3g}"
+        price = "without limit" if np.isinf(cost) else price
         found.reasons = (
-            f"the observed steps cost {setting.spec.claim.quantity} {cost:.3g}, more than the "
-            "claim, which is not proved"
+            f"the observed steps cost {price}, more than the claim, which is not proved"
             + (
                 "; some noisy answers are released only as ratios, which cost less"
                 if ratios
@@ -129,13 +130,15 @@ def _is_one_above(setting: ReplaySetting, found: ReplayFindings) -> bool:
 def _cost_above(setting: ReplaySetting, found: ReplayFindings) -> float | None:
     """What the pilot's steps cost, if that is more than the claim."""
     claim, pilot = setting.spec.claim, found.pilot
-    is_exact = isinstance(claim, PrivacyClaim) and claim.delta > 0
-    if not is_exact:
+    delta = claim.delta if isinstance(claim, PrivacyClaim) else 0.0
+    if not delta:
         pilot = replace(pilot, choices=[])  # of several choices only a limit is known
     known = losses(pilot, used=found.used)
     selected = [one for one in known if one.how is How.SELECTED and abs(one.value) >= EXACT]
     if any(not one.tables or one.toss is not None for one in selected):
         return None
+    if delta and chance_of_one_world(known) > delta:
+        return np.inf
     cost = computed(pilot, known, claim).value
     above = cost is not None and cost > _ROUNDED * replay_guarantee(claim).claimed
     return cost if above else None

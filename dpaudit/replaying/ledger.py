@@ -353,6 +353,8 @@ def _computed_epsilon(
     transcript: Transcript, found: Sequence[StepLoss], lines: Sequence[LedgerLine], delta: float
 ) -> Computed:
     tables = _tables(found) if delta > 0 else Counter()
+    if chance_of_one_world(found) > delta > 0:
+        return Computed(None, "an outcome that only one world has costs without limit")
     unknown = {str(one.site) for one in found if one.how is not How.SELECTED or not one.tables}
     lines = tuple(one for one in lines if not tables or one.place in unknown)
     for one in lines:
@@ -376,6 +378,19 @@ def _computed_epsilon(
     if delta == 0:
         return Computed(float(sum(epsilons)))
     return Computed(_composed(mu, transcript, found, delta, tables))
+
+
+def chance_of_one_world(found: Sequence[StepLoss]) -> float:
+    """The probability of an outcome that the other world does not have, in a choice of some steps.
+
+    Args:
+        found: The losses of the steps.
+    """
+    left = np.ones(2)  # probability that no such outcome is drawn, in each world
+    for one in found:
+        for inside, outside in one.tables:
+            left *= 1.0 - np.array([inside[outside == 0].sum(), outside[inside == 0].sum()])
+    return float(np.max(1.0 - left))
 
 
 def _tables(found: Sequence[StepLoss]) -> Counter[tuple[bytes, bytes]]:

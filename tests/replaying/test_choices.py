@@ -13,7 +13,7 @@ from scipy.stats import norm
 import dpaudit
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.replaying.ledger import computed
+from dpaudit.replaying.ledger import chance_of_one_world, computed
 from dpaudit.replaying.loss import How, StepLoss, largest_ratio, losses
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.transcript import ChoiceStep, Pair, Site, Transcript
@@ -149,3 +149,19 @@ def test_a_step_whose_outcomes_are_not_known_counts_by_its_limit() -> None:
     found = [*losses(transcript), StepLoss(HERE, How.SELECTED, 0.5, 0.7)]
     both = computed(transcript, found, PrivacyClaim(epsilon=1.0, delta=1e-5)).value
     assert both == pytest.approx(math.log((0.3 - 1e-5) / 0.1) + 0.7, abs=1e-2)
+
+
+@pytest.mark.parametrize(("share", "above"), [(1.0, True), (2e-5, True), (5e-6, False)])
+def test_an_outcome_of_one_world_costs_without_limit_unless_delta_covers_it(
+    share: float, above: bool
+) -> None:
+    table = Pair(np.array([1.0 - share, share]), np.array([1.0, 0.0]))
+    step = ChoiceStep(
+        site=HERE, log_probability=Pair(*(np.zeros(1),) * 2), largest=math.inf, table=table
+    )
+    transcript = Transcript(choices=[step])
+    found = losses(transcript)
+    assert chance_of_one_world(found) == pytest.approx(share)
+    cost = computed(transcript, found, PrivacyClaim(epsilon=1.0, delta=1e-5))
+    assert (cost.value is None) == above
+    assert above == ("only one world has" in str(cost.note))
