@@ -342,8 +342,8 @@ SETTINGS: dict[str, Any] = {
         str,
         option(
             metavar="RECORD",
-            help=f"Record to attack: {CHOICES_OF_TARGET}, vulnerable (the record that small trial "
-            "attacks find easiest), row:N (from 0), record:FILE; with --unit also unit:VALUE.",
+            help=f"Record to attack: {CHOICES_OF_TARGET}, vulnerable (found by small trial "
+            "attacks), row:N (from 0), record:FILE; with --unit also unit:VALUE.",
             shown=False,
             panel=Panel.ATTACK,
         ),
