@@ -18,8 +18,8 @@ FARTHEST: Final = "farthest"
 VULNERABLE: Final = "vulnerable"
 """The record that small attacks find easiest; needs extra trainings."""
 CHOICES_OF_TARGET: Final = (
-    f"{EXPOSING} (default; the record with the most column extremes and unique values), "
-    f"{FARTHEST} (the record farthest from its nearest neighbours)"
+    f"{EXPOSING} (default; most column extremes and unique values), "
+    f"{FARTHEST} (from its nearest neighbours)"
 )
 """The choices of a target that need no trainings, as help says them."""
 CLEAR_MAJORITY: Final = 0.8
