@@ -50,7 +50,7 @@ def default_audits() -> str:
     total = rates(found)[-1]
     above = sum(case["above"] for case in found["cases"].values())
     return (
-        f"Of {total.draws} default audits ({found['shadow_models']} shadow models) of "
+        f"Of {total.draws:,} default audits ({found['shadow_models']} shadow models) of "
         f"{len(found['cases'])} generators at exactly their claim, the reference PATE-GAN among "
         f"them, {above} proved more than is true: with 99 % confidence, "
         f"{100 * total.low:.2g} to {100 * total.high:.2g} % do.\n"
