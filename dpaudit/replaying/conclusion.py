@@ -24,7 +24,7 @@ from dpaudit.replaying.loss import How, StepLoss, largest_ratio, losses, shifts_
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
 from dpaudit.replaying.setting import ReplaySetting, streams
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import NoisyStep, PartKind, Transcript
+from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import today
 
@@ -231,7 +231,7 @@ def _nothing_compared(
         )
     if parted is not None and not found.heard and not shown:
         lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
-        alone = min((site for one in (found.pilot, *counted) for site in one.alone), default=None)
+        alone = min(_alone(found, counted), default=None)
         heard = "no noise was observed"
         if lost is not None:
             heard = f"the noise of {lost.site} cannot be followed"
@@ -239,6 +239,11 @@ def _nothing_compared(
             heard = f"replay {_LOST_SIGHT.format(alone)}"
         return f"{heard}, and {parted.meaning}: run a black-box audit (`dpaudit audit`)"
     return None
+
+
+def _alone(found: ReplayFindings, counted: Sequence[Transcript]) -> set[Site]:
+    """Lines whose noise was used as a number before anything was added to it."""
+    return {site for one in (found.pilot, *counted) for site in one.alone}
 
 
 def _lost(*transcripts: Transcript) -> bool:
@@ -332,8 +337,7 @@ def doubts(
             f"the record's own coins at {found.loose} decide more than whether it is in a "
             "sub-sample, so what they hide is not followed"
         )
-    alone = {site for one in (found.pilot, *counted) for site in one.alone}
-    if found.coins_matter in alone:
+    if found.coins_matter in _alone(found, counted):
         yield (
             f"replay {_LOST_SIGHT.format(found.coins_matter)}; what is released depends on it, and "
             "what it hides is not known"

@@ -28,8 +28,9 @@ from dpaudit.replaying.transcript import NoisyStep, Site, Toss, Transcript
 _STEP: Final = 1e-3
 """Grid width of privacy losses for composing steps of several laws."""
 _MOST_COMPOSED: Final = 500.0
-_MOST_TABLES: Final = 100
 """Above this, e^epsilon is too large a number for dp-accounting."""
+_MOST_TABLES: Final = 100
+"""With more tables of probabilities, draws count by their largest ratios."""
 _COMPOSED: Final = ("gaussian", "discrete gaussian", "laplace", "discrete laplace")
 """Laws whose released answers can be composed at a delta above 0."""
 

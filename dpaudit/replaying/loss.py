@@ -143,12 +143,12 @@ def losses(
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
     """
-    transcript = _with_releases(transcript, used)
+    transcript, ratios = _with_releases(transcript, used)
     found = list(_of_choices(transcript.choices))
     elements = _Elements(transcript)
     reduced = set(np.concatenate([np.zeros(0, dtype=int), *transcript.reduced]).tolist())
     counted: dict[int, How] = {}
-    for direction in directions(transcript):
+    for direction in ratios:
         if elements.released(np.asarray(direction.numbers)).all():
             continue
         loss = _of_direction(direction, elements)
@@ -219,9 +219,22 @@ def largest_ratio(table: Pair) -> float:
         return float(np.max(np.abs(np.log(inside) - np.log(outside)), initial=0.0))
 
 
-def _with_releases(transcript: Transcript, used: Set[Site]) -> Transcript:
-    """A transcript with sums in place of their parts, and all answers that count as released."""
+class _Released(NamedTuple):
+    """A transcript with sums in place of their parts, and all answers that count as released.
+
+    Attributes:
+        transcript: The transcript.
+        ratios: Its groups of answers that are divided by one another.
+    """
+
+    transcript: Transcript
+    ratios: Sequence[RatioGroup]
+
+
+def _with_releases(transcript: Transcript, used: Set[Site]) -> _Released:
+    """Finds the answers of a transcript that count as released, on these lines or as they are."""
     transcript = settled(transcript)
+    ratios = list(directions(transcript))
     others = [*transcript.summed, *transcript.divided, *transcript.reduced]
     others += [one.ids.astype(int) for one in transcript.selections if one.how == "value"]
     known: list[IntArray] = [
@@ -232,8 +245,8 @@ def _with_releases(transcript: Transcript, used: Set[Site]) -> Transcript:
         for step in transcript.noisy
         if step.site in used
     ]
-    known += [shown(transcript), determined(transcript)]
-    return replace(transcript, released=[*transcript.released, *known])
+    known += [shown(transcript), determined(ratios)]
+    return _Released(replace(transcript, released=[*transcript.released, *known]), ratios)
 
 
 def shifts_across(
@@ -251,11 +264,11 @@ def shifts_across(
     Returns:
         The move from world "out" to world "in", by the first answer number of each step.
     """
-    transcript = _with_releases(transcript, used)
+    transcript, ratios = _with_releases(transcript, used)
     elements = _Elements(transcript)
     shifts = {step.first: step.before.shift for step in transcript.noisy}
     found: dict[int, FloatArray] = {}
-    for direction in directions(transcript):
+    for direction in ratios:
         if direction.shift is None or _of_direction(direction, elements) is None:
             continue
         own = [one for one in map(elements.__getitem__, direction.numbers) if one is not None]
@@ -710,9 +723,7 @@ def _thresholds(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
     if len(group.selections) > 1:
         return loss
     table = Pair(*(np.array([np.exp(one), -np.expm1(one)]) for one in (inside, outside)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        most = float(np.nanmax(np.abs(np.log(table.inside) - np.log(table.outside))))
-    return loss._replace(largest=most, tables=(table,))
+    return loss._replace(largest=largest_ratio(table), tables=(table,))
 
 
 def _log_thresholds(

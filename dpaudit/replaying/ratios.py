@@ -8,7 +8,7 @@ added before the division (`count / (total + 1)`), enough ratios determine the a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -95,16 +95,16 @@ def directions(transcript: Transcript) -> Iterator[RatioGroup]:
         )
 
 
-def determined(transcript: Transcript) -> IntArray:
+def determined(groups: Iterable[RatioGroup]) -> IntArray:
     """Numbers of the answers that their ratios determine.
 
     The functions of n answers are M v + o, known up to a common factor s. If M has rank n, another
     solution moves v by a multiple of the solution of M x = o, so there is none if x does not exist.
 
     Args:
-        transcript: One replay.
+        groups: Groups of answers that are divided by one another.
     """
-    known = [number for one in directions(transcript) if one.are_known for number in one.numbers]
+    known = [number for one in groups if one.are_known for number in one.numbers]
     return np.asarray(known, dtype=np.int64)
 
 

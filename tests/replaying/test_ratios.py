@@ -17,7 +17,7 @@ import listened_ratios
 from dpaudit.replaying import laws
 from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.loss import How, losses
-from dpaudit.replaying.ratios import determined, log_direction
+from dpaudit.replaying.ratios import determined, directions, log_direction
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.transcript import (
     AnswerSelection,
@@ -249,4 +249,4 @@ def test_ratios_determine_answers_only_with_a_number_added_to_a_sum_of_them(
     bottom = ComparedSide(np.full(count, 3), one[:count], np.full(count, added))
     top = ComparedSide(numbers[:count], one[:count], none[:count])
     transcript = Transcript(derived=[total], quotients=[Quotient(top, bottom)])
-    assert determined(transcript).tolist() == known
+    assert determined(directions(transcript)).tolist() == known

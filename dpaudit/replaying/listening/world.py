@@ -47,21 +47,9 @@ class SeededStream:
     def __init__(self, fit: int, seed: Optional[str], name: Optional[str]) -> None:
         self.fit, self.seed, self.name, self.drawn = fit, seed, name, 0
 
-    def saved(self, state: Any) -> Any:
-        """Remembers where the stream is when its state is saved; returns the state."""
-        _saved[id(state)] = (state, copy.copy(self))
-        return state
-
-    @classmethod
-    def restored(cls, fit: int, state: Any) -> "SeededStream":
-        """The stream that goes on from a state: where that was saved, if it was."""
-        if id(state) in _saved:
-            return copy.copy(_saved[id(state)][1])
-        return cls(fit, None, f"the state {digest((state,))}")
-
-
-_saved: Dict[int, Tuple[Any, SeededStream]] = {}
-"""The states of generators that this fit has saved, by their place in memory."""
+    def seed_in(self, fit: int) -> Optional[str]:
+        """The seed, if it was set in this fit."""
+        return self.seed if self.fit == fit else None
 
 
 class ListeningWorld:
@@ -126,6 +114,7 @@ class ListeningWorld:
         self.curved: Dict[Any, Any] = {}
         self.curve_ids: Dict[Any, Any] = {}
         self._starts: Dict[Any, SeededStream] = {}
+        self._saved: Dict[int, Tuple[Any, SeededStream]] = {}
         self.quiet = threading.local()
 
     # -- the fit ---------------------------------------------------------------------------------
@@ -154,7 +143,7 @@ class ListeningWorld:
             self.recent.clear()
             self.curved, self.curve_ids = {}, {}
             self._starts = {}
-            _saved.clear()
+            self._saved = {}
             for beginning in self.beginnings:
                 beginning()
             self.active = True
@@ -208,17 +197,35 @@ class ListeningWorld:
             raise WorldsPart("dpaudit has ended this fit")
         return reply
 
-    def drew(self, start: SeededStream, what: Any, where: Site) -> None:
+    @property
+    def fit_of_seeds(self) -> int:
+        """Number of the fit to which a seed that is set now belongs; 0 outside of one."""
+        return self.fit if self.active else 0
+
+    def saved(self, start: SeededStream, state: Any) -> Any:
+        """Remembers where a stream is when the state of its generator is saved; returns it."""
+        self._saved[id(state)] = (state, copy.copy(start))  # held, so that its place stays its own
+        return state
+
+    def restored(self, state: Any) -> SeededStream:
+        """The stream that goes on from a state: where that was saved, if it was."""
+        if id(state) in self._saved:
+            return copy.copy(self._saved[id(state)][1])
+        return SeededStream(self.fit_of_seeds, None, f"the state {digest((state,))}")
+
+    def drew(self, start: SeededStream, law: str, size: Any, where: Site) -> None:
         """Reports noise that was drawn before, from the same seed or state.
 
         Args:
             start: What the generator was seeded with, and has drawn since.
-            what: What it draws now.
+            law: The law of what it draws now.
+            size: Its size, as numpy takes it.
             where: The line that draws.
         """
         if start.name is None or start.fit != self.fit:
             return
-        start.drawn = hash((start.drawn, what))
+        shape = tuple(np.atleast_1d(1 if size is None else size).tolist())
+        start.drawn = hash((start.drawn, law, shape))
         if self._starts.setdefault((start.name, start.drawn), start) is not start:
             self.tell("reused", where, "noise that was drawn before from the same seed or state")
 

@@ -58,10 +58,8 @@ def _heard_bits(plain: Any) -> Any:
         return marks.whole_coin(words if size is not None else int(words), 2**bits, where)
 
     def state(self: Any) -> Any:
-        found = plain.state.__get__(self)
-        return (
-            found if self.dpaudit_owner is None else self.dpaudit_owner.dpaudit_start.saved(found)
-        )
+        found, owner = plain.state.__get__(self), self.dpaudit_owner
+        return found if owner is None else marks.world.saved(owner.dpaudit_start, found)
 
     def set_state(self: Any, value: Any) -> None:
         plain.state.__set__(self, value)
@@ -222,20 +220,18 @@ class Seeded:
 
     def dpaudit_seeded(self, seed: Optional[str], *, is_new: bool = True) -> None:
         """Remembers the seed and the fit in which it was set; `is_new` if a stream begins here."""
-        fit = marks.world.fit if marks.world.active else 0
+        fit = marks.world.fit_of_seeds
         name = f"{type(self).__name__} {seed}" if is_new and seed else None
         self.dpaudit_start = SeededStream(fit, seed, name)
 
     def dpaudit_restored(self, state: Any) -> None:
         """Goes on from a state that was saved, or that the code has made."""
-        fit = marks.world.fit if marks.world.active else 0
-        self.dpaudit_start = SeededStream.restored(fit, state)
+        self.dpaudit_start = marks.world.restored(state)
 
     @property
     def dpaudit_seed(self) -> Optional[str]:
         """The seed that was set in this fit; None if it was set in another one."""
-        start = self.dpaudit_start
-        return start.seed if start.fit == marks.world.fit else None
+        return self.dpaudit_start.seed_in(marks.world.fit)
 
 
 class _Heard(Seeded):
@@ -254,7 +250,7 @@ class _Heard(Seeded):
         if size is None:
             full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
             size = full if full else None
-        world.drew(self.dpaudit_start, shape_of(law, size), where)
+        world.drew(self.dpaudit_start, law, size, where)
         if world.is_located(where, loc, scale):
             value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
             return value if size is not None else float(value)
@@ -326,7 +322,7 @@ class _Heard(Seeded):
         p = marks.unmarked(p, where)
         if size is None and np.ndim(p):
             size = np.shape(p)
-        marks.world.drew(self.dpaudit_start, shape_of("geometric", size), where)
+        marks.world.drew(self.dpaudit_start, "geometric", size, where)
         drawn = self._stream(where, size).geometric(p, size=size)
         return marks.noise(drawn, "geometric", where, shape=p, seed=self.dpaudit_seed)
 
@@ -541,11 +537,6 @@ def _copied(reduced: Any, start: SeededStream) -> Any:
     return made
 
 
-def shape_of(law: str, size: Any) -> Any:
-    """What a draw takes from its generator."""
-    return law, tuple(np.atleast_1d(1 if size is None else size).tolist())
-
-
 def _bare(value: Any) -> Any:
     """A parameter as a number or an array: a series would align by its index."""
     return value if isinstance(value, _NUMBERS) else np.asarray(value)
@@ -656,7 +647,7 @@ class HeardState(_Heard, PlainState):
 
     def get_state(self, legacy: bool = True) -> Any:
         """As numpy's."""
-        return self.dpaudit_start.saved(super().get_state(legacy))
+        return marks.world.saved(self.dpaudit_start, super().get_state(legacy))
 
     def set_state(self, state: Any) -> None:
         """As numpy's."""

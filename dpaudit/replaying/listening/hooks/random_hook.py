@@ -28,7 +28,7 @@ class HeardRandom(Seeded, _Plain):
 
     def getstate(self) -> Any:
         """As Python's."""
-        return self.dpaudit_start.saved(super().getstate())
+        return marks.world.saved(self.dpaudit_start, super().getstate())
 
     def setstate(self, state: Any) -> None:
         """As Python's."""
@@ -100,7 +100,7 @@ class HeardRandom(Seeded, _Plain):
     def _located(self, law: str, loc: Any, scale: Any, draw: Any) -> Any:
         where, world = site(), marks.world
         loc, scale = (marks.unmarked(one, where) for one in (loc, scale))
-        world.drew(self.dpaudit_start, law, where)
+        world.drew(self.dpaudit_start, law, None, where)
         drawn = float(draw(world.stream(where, None)) * scale)
         if world.is_located(where, loc, scale):
             return drawn + loc

@@ -15,7 +15,6 @@ from .. import marks
 from ..channel import site
 from ..world import SeededStream
 from . import steps
-from .numpy_hook import shape_of
 
 _SHAPED: Dict[str, Tuple[str, Callable[[Any], Tuple[Any, Any]]]] = {
     "gamma": ("gamma", lambda a: (1.0, a)),
@@ -83,8 +82,8 @@ def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
             scale = scale * factor
         state = kwargs.get("random_state")
         start = _start(self.random_state if state is None else state)
-        seed = start.seed if start.fit == marks.world.fit else None
-        marks.world.drew(start, shape_of(law or self.name, size), site())
+        seed = start.seed_in(marks.world.fit)
+        marks.world.drew(start, law or self.name, size, site())
         if self.name != "gumbel_l":
             return steps.added(loc, law, scale=scale, shape=shape, size=size, seed=seed)
         return -steps.added(-1 * loc, law, scale=scale, size=size, seed=seed)

@@ -147,8 +147,8 @@ torch: Any
 _plain: dict[str, Callable[..., Any]] = {}
 _start = SeededStream(0, None, None)
 """Where the numbers of torch's own generator begin."""
-_generators: dict[tuple[int, int], tuple[Any, SeededStream]] = {}
-"""Generators that the code has made, and where their numbers begin, by fit and place in memory."""
+_generators: dict[int, tuple[Any, SeededStream]] = {}
+"""Generators that this fit has used, and where their numbers begin, by place in memory."""
 
 
 def install(library: Any) -> None:
@@ -170,12 +170,12 @@ def install(library: Any) -> None:
     get_state, set_state = library.get_rng_state, library.set_rng_state
 
     def get_rng_state() -> Any:
-        return _start.saved(get_state())
+        return marks.world.saved(_start, get_state())
 
     def set_rng_state(new_state: Any) -> None:
         global _start
         set_state(new_state)
-        _start = SeededStream.restored(marks.world.fit, new_state)
+        _start = marks.world.restored(new_state)
 
     def begin() -> None:
         seeds["count"] = 0
@@ -275,7 +275,7 @@ def _noise(
     device: Any = None,
     generator: Any = None,
 ) -> Any:
-    marks.world.drew(_begun(generator), (law, shape), where)
+    marks.world.drew(_begun(generator), law, shape, where)
     drawn = getattr(marks.world.stream(where, shape), _STREAMS[law])(size=shape)
     content = np.asarray(drawn * scale)
     made = marks.noise(content, law, where, scale=scale)
@@ -286,12 +286,11 @@ def _begun(generator: Any) -> SeededStream:
     """Where the numbers of a generator begin: at its seed, if it is the code's own."""
     if generator is None:
         return _start
-    key = (marks.world.fit, id(generator))
-    if key not in _generators:
+    if id(generator) not in _generators:
         seed = generator.initial_seed()
         start = SeededStream(marks.world.fit, repr(seed), f"torch {seed}")
-        _generators[key] = (generator, start)
-    return _generators[key][1]
+        _generators[id(generator)] = (generator, start)
+    return _generators[id(generator)][1]
 
 
 def _placed(values: Any, dtype: Any, device: Any) -> Any:
