@@ -356,7 +356,7 @@ def _computed_epsilon(
     tables = _tables(found) if delta > 0 else Counter()
     if chance_of_one_world(found) > delta > 0:
         return Computed(None, "an outcome that only one world has costs without limit")
-    unknown = {str(one.site) for one in found if one.how is not How.SELECTED or not one.tables}
+    unknown = {str(one.site) for one in found if not _has_tables(one)}
     lines = tuple(one for one in lines if not tables or one.place in unknown)
     for one in lines:
         if one.mu is None and one.epsilon is None:
@@ -388,17 +388,22 @@ def chance_of_one_world(found: Sequence[StepLoss]) -> float:
         found: The losses of the steps.
     """
     left = np.ones(2)  # probability that no such outcome is drawn, in each world
-    for one in found:
+    for one in filter(_has_tables, found):
         for inside, outside in one.tables:
             left *= 1.0 - np.array([inside[outside == 0].sum(), outside[inside == 0].sum()])
     return float(np.max(1.0 - left))
+
+
+def _has_tables(loss: StepLoss) -> bool:
+    """Whether a step is drawn from known tables, whatever coins of the record's own decide."""
+    return bool(loss.tables) and loss.toss is None
 
 
 def _tables(found: Sequence[StepLoss]) -> Counter[tuple[bytes, bytes]]:
     """How often each pair of tables of probabilities was drawn from; empty if they are many."""
     every = Counter(
         (np.asarray(pair.inside, float).tobytes(), np.asarray(pair.outside, float).tobytes())
-        for one in found
+        for one in filter(_has_tables, found)
         for pair in one.tables
     )
     return every if len(every) <= _MOST_TABLES else Counter()
@@ -472,7 +477,7 @@ def _composed(
         for one in found
         if one.how is How.SELECTED
         and (one.largest or abs(one.value)) > 1e-12
-        and not (tables and one.tables)
+        and not (tables and _has_tables(one))
     ]
     whole = parts[0]
     for part in parts[1:]:

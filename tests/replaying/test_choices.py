@@ -16,7 +16,7 @@ from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.replaying.ledger import chance_of_one_world, computed
 from dpaudit.replaying.loss import How, StepLoss, largest_ratio, losses
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.replaying.transcript import ChoiceStep, Pair, Site, Transcript
+from dpaudit.replaying.transcript import ChoiceStep, Pair, Site, Toss, Transcript
 from dpaudit.results.verdict import Verdict
 
 HERE = Site("code.py", 1, "f")
@@ -165,3 +165,11 @@ def test_an_outcome_of_one_world_costs_without_limit_unless_delta_covers_it(
     cost = computed(transcript, found, PrivacyClaim(epsilon=1.0, delta=1e-5))
     assert (cost.value is None) == above
     assert above == ("only one world has" in str(cost.note))
+
+
+def test_a_choice_that_a_coin_of_the_record_decides_is_a_mixture() -> None:
+    step = ChoiceStep(**{**vars(coin(0.3, 0.1, under=True, number=None)), "toss": 0})
+    transcript = Transcript(choices=[step], tosses=[Toss(HERE, 0.1, inside=True)])
+    found = losses(transcript)
+    cost = computed(transcript, found, PrivacyClaim(epsilon=1.0, delta=1e-5)).value
+    assert cost == pytest.approx(math.log(1.0 + 0.1 * (0.3 / 0.1 - 1.0)))
