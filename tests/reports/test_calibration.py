@@ -102,7 +102,7 @@ def test_the_pages_say_what_was_measured(committed: dict[str, Any]) -> None:
     assert pages.every_path(simulated) in docs
     above = sum(case["above"] for case in defaults["cases"].values())
     run = sum(len(case["bounds"]) for case in defaults["cases"].values())
-    assert f"Of {run} default audits" in docs
+    assert f"Of {run:,} default audits" in docs
     assert f"{above} proved more than is true" in docs
 
 
