@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Nor do audits need more workers than they ask for: each costs more to start than it trains.
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
+# Where no bytecode is to be written next to sources, it goes to a folder of pytest's: the programs
+# that tests start would otherwise compile the same modules each time.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    folder = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(folder))
 
 import hypothesis
 import pytest

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from dpaudit.formatting import percent
 from dpaudit.game.target import Target
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.samplers import text_of
 from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, shared
 from dpaudit.replaying.guarantee import EXACT, ReplayGuarantee, replay_guarantee
+from dpaudit.replaying.influence import same_steps
 from dpaudit.replaying.judge import detectable
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.ledger import CHOICE, Computed, chance_of_one_world, computed, ledger
@@ -67,17 +70,18 @@ def decide(
     )
     if found.verdict is not Verdict.CONSISTENT:
         return
-    cost = _cost_above(setting, found)
-    rare = tuple(outcomes_above(found, replay_guarantee(setting.spec.claim)))
-    if rare and _is_one_above(setting, found):
+    claim, ways = setting.spec.claim, _each_way(found.pilot, counted)
+    guarantee, each = replay_guarantee(claim), [way.transcript for way in ways]
+    cost = _cost_above(ways, claim, used=found.used)
+    rare = tuple(outcomes_above(each, guarantee, used=found.used))
+    if rare and _is_one_above(each, guarantee, used=found.used):
         found.verdict, found.reasons = Verdict.INCONCLUSIVE, rare
     elif cost is None:
         found.reasons += rare
     else:
         ratios = shifts_across(found.pilot, used=found.used)
         found.verdict = Verdict.INCONCLUSIVE
-        price = f"{setting.spec.claim.quantity} {cost:.3g}"
-        price = "without limit" if np.isinf(cost) else price
+        price = "without limit" if math.isinf(cost) else f"{claim.quantity} {cost:.3g}"
         found.reasons = (
             f"the observed steps cost {price}, more than the claim, which is not proved"
             + (
@@ -99,49 +103,94 @@ def _advice(found: ReplayFindings, *, public_coins: bool) -> str:
     return ": ask for more replays (--replays)"
 
 
-def outcomes_above(found: ReplayFindings, claim: ReplayGuarantee) -> Iterator[str]:
+class _Way(NamedTuple):
+    """What code did in some replays.
+
+    Attributes:
+        transcript: One of these replays.
+        weight: Together, how likely they are, over how likely they were drawn.
+    """
+
+    transcript: Transcript
+    weight: float
+
+
+def _each_way(pilot: Transcript, counted: Sequence[Transcript]) -> list[_Way]:
+    """What code did in replays that ended: what it does next may follow answers and coins."""
+    ways: list[_Way] = []
+    for one in (pilot, *counted):
+        if one.parting is not None:
+            continue
+        weight = math.exp(min(one.log_weight, 0.0))
+        alike = (at for at, way in enumerate(ways) if same_steps(one, way.transcript))
+        if (at := next(alike, None)) is None:
+            ways.append(_Way(settled(one), weight))
+        else:
+            ways[at] = ways[at]._replace(weight=ways[at].weight + weight)
+    return ways
+
+
+def outcomes_above(
+    each: Iterable[Transcript], claim: ReplayGuarantee, *, used: Set[Site] = frozenset()
+) -> Iterator[str]:
     """Choices of which outcomes that were not drawn would cost more than a claim without delta.
 
     Args:
-        found: What is known, with the pilot.
+        each: The replays.
         claim: The claim.
+        used: As in `losses`.
     """
     if not claim.is_pure:  # delta may cover rare outcomes
         return
-    limit = _ROUNDED * claim.claimed
-    for line in ledger(found.pilot, losses(found.pilot, used=found.used)):
-        if line.law == CHOICE and (line.epsilon is None or line.epsilon > limit):
-            cost = "without limit" if line.epsilon is None else f"{line.epsilon:.3g} in all"
+    most: dict[str, float] = {}
+    for one in each:
+        for line in ledger(one, losses(one, used=used)):
+            if line.law == CHOICE:
+                cost = math.inf if line.epsilon is None else line.epsilon
+                most[line.place] = max(cost, most.get(line.place, 0.0))
+    for place, cost in most.items():
+        if cost > _ROUNDED * claim.claimed:
+            said = "without limit" if math.isinf(cost) else f"{cost:.3g} in all"
             yield (
-                f"outcomes at {line.place} that were not drawn would cost more than the claim "
-                f"({cost}): ask for more replays (--replays)"
+                f"outcomes at {place} that were not drawn would cost more than the claim "
+                f"({said}): ask for more replays (--replays)"
             )
 
 
-def _is_one_above(setting: ReplaySetting, found: ReplayFindings) -> bool:
+def _is_one_above(each: Iterable[Transcript], claim: ReplayGuarantee, *, used: Set[Site]) -> bool:
     """Whether an outcome of a single choice, made once, would cost more than the claim."""
-    limit = _ROUNDED * replay_guarantee(setting.spec.claim).claimed
     return any(
-        one.toss is None and any(largest_ratio(table) > limit for table in one.tables)
-        for one in losses(found.pilot, used=found.used)
+        step.toss is None
+        and any(largest_ratio(table) > _ROUNDED * claim.claimed for table in step.tables)
+        for one in each
+        for step in losses(one, used=used)
     )
 
 
-def _cost_above(setting: ReplaySetting, found: ReplayFindings) -> float | None:
-    """What the pilot's steps cost, if that is more than the claim."""
-    claim, pilot = setting.spec.claim, found.pilot
+def _cost_above(ways: Sequence[_Way], claim: Claim, *, used: Set[Site]) -> float | None:
+    """What the steps of replays cost, if that is more than the claim.
+
+    Together such replays must be more likely than delta, which may cover rare ones.
+    """
     delta = claim.delta if isinstance(claim, PrivacyClaim) else 0.0
+    limit = _ROUNDED * replay_guarantee(claim).claimed
+    costs = [(_cost(one.transcript, claim, delta, used), one.weight) for one in ways]
+    above = [one for one in costs if one[0] is not None and one[0] > limit]
+    share = sum(weight for _, weight in above) / max(sum(weight for _, weight in costs), 1.0)
+    return max(cost for cost, _ in above if cost) if share > delta else None
+
+
+def _cost(transcript: Transcript, claim: Claim, delta: float, used: Set[Site]) -> float | None:
+    """What the steps of one replay cost; None if it is not known."""
     if not delta:
-        pilot = replace(pilot, choices=[])  # of several choices only a limit is known
-    known = losses(pilot, used=found.used)
+        transcript = replace(transcript, choices=[])  # of several choices only a limit is known
+    known = losses(transcript, used=used)
     selected = [one for one in known if one.how is How.SELECTED and abs(one.value) >= EXACT]
     if any(not one.tables or one.toss is not None for one in selected):
         return None
     if delta and chance_of_one_world(known) > delta:
-        return np.inf
-    cost = computed(pilot, known, claim).value
-    above = cost is not None and cost > _ROUNDED * replay_guarantee(claim).claimed
-    return cost if above else None
+        return math.inf
+    return computed(transcript, known, claim).value
 
 
 def _verdict(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import numpy as np
@@ -173,3 +174,36 @@ def test_a_choice_that_a_coin_of_the_record_decides_is_a_mixture() -> None:
     found = losses(transcript)
     cost = computed(transcript, found, PrivacyClaim(epsilon=1.0, delta=1e-5)).value
     assert cost == pytest.approx(math.log(1.0 + 0.1 * (0.3 / 0.1 - 1.0)))
+
+
+class PermuteAndFlip:
+    """Permute-and-flip (McKenna and Sheldon 2020) over two classes of records, 2 to 0 or 2 to 1.
+
+    The second one is asked only where it comes first.
+    """
+
+    def __init__(self, epsilon: float = 1.0) -> None:
+        self.epsilon = epsilon
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        rng = random.Random(seed)
+        votes = [2, int((data["x"] > 0.9).any())]
+        order = [0, 1]
+        rng.shuffle(order)
+        for place in order:
+            if rng.random() <= math.exp(self.epsilon * (votes[place] - 2)):
+                return Released(float(place))
+        return Released(0.0)
+
+
+@pytest.mark.parametrize(("epsilon", "verdict"), [(1.0, Verdict.CONSISTENT), (3.0, None)])
+def test_a_choice_that_only_some_replays_make_costs_what_it_costs(
+    epsilon: float, verdict: Verdict | None
+) -> None:
+    found = dpaudit.replay(
+        PermuteAndFlip(epsilon), table(), schema=SCHEMA, target="row:39", replays=6, epsilon=1.0
+    )
+    if verdict is None:
+        assert found.verdict is not Verdict.CONSISTENT
+    else:
+        assert found.verdict is verdict

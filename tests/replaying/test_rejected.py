@@ -10,7 +10,6 @@ import pytest
 
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.replaying.conclusion import outcomes_above
-from dpaudit.replaying.findings import ReplayFindings
 from dpaudit.replaying.guarantee import replay_guarantee
 from dpaudit.replaying.influence import (
     AskedAgain,
@@ -66,7 +65,7 @@ def test_outcomes_that_were_not_drawn_are_named_if_they_cost_more_than_the_claim
     epsilon: float, delta: float, said: int
 ) -> None:
     claim = replay_guarantee(PrivacyClaim(epsilon=epsilon, delta=delta))
-    found = list(outcomes_above(ReplayFindings(drawn(0, 1, 0, 2, 0)), claim))
+    found = list(outcomes_above([drawn(0, 1, 0, 2, 0)], claim))
     assert len(found) == said
     assert all("outcomes at code.py:1 that were not drawn" in one for one in found)
     assert all("(1 in all)" in one for one in found)
