@@ -92,8 +92,10 @@ def test_for_a_large_claim_coins_that_change_nothing_may_still_hide_a_loss() -> 
 
 @pytest.mark.parametrize("name", ["ToldByChoice", "ToldByGeometric"])
 @pytest.mark.parametrize("epsilon", [1.0, pytest.param(4.0, marks=pytest.mark.ci)])
-def test_coins_that_seldom_matter_excuse_what_they_hide(name: str, epsilon: float) -> None:
-    for seed in range(3):
-        record = replayed(getattr(listened_coins, name)(epsilon), seed=seed, epsilon=epsilon)
-        assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-        assert record.proved == 0.0
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.ci) for one in (1, 2))])
+def test_coins_that_seldom_matter_excuse_what_they_hide(
+    name: str, epsilon: float, seed: int
+) -> None:
+    record = replayed(getattr(listened_coins, name)(epsilon), seed=seed, epsilon=epsilon)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert record.proved == 0.0

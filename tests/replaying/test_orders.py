@@ -188,6 +188,7 @@ def test_questions_of_other_sizes_at_one_line_are_no_repeats_of_one_another() ->
     assert "may be rejected" in str(record)  # it was tried to ask once less, and sizes parted
 
 
+@pytest.mark.ci
 def test_draws_that_are_all_shown_are_evidence() -> None:
     record = replayed("DrawnOften", replays=6)
     assert record.verdict is Verdict.VIOLATION, str(record)
