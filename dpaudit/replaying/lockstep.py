@@ -151,6 +151,7 @@ class Order(NamedTuple):
         draws_record: Whether the target is among the records of every draw of records.
         along: The aim of the tilt for answers that are released only as ratios, or multiplied by
             what depends on the data.
+        public_seeds: Draws of generators with these seeds are known numbers, and no noise.
     """
 
     number: int
@@ -170,6 +171,7 @@ class Order(NamedTuple):
     rows: tuple[int, ...] = ()
     draws_record: bool = False
     along: Mapping[Question, Aim] = {}
+    public_seeds: frozenset[str] = frozenset()
 
     @property
     def is_nudged(self) -> bool:
@@ -363,6 +365,7 @@ class Worlds:
                     "redrawn": sorted({one[:2] for one in order.redrawn if world is World.OUT}),
                     "kept": order.kept,
                     "falls": list(order.falls),
+                    "public_seeds": sorted(order.public_seeds),
                 }
             )
             control.receive()

@@ -310,7 +310,9 @@ def _size(line: LedgerLine) -> float:
     return cost
 
 
-def _replayed(setting: ReplaySetting, replays: int, started: float) -> ReplayRecord:
+def _replayed(
+    setting: ReplaySetting, replays: int, started: float, *, fits: int = 0
+) -> ReplayRecord:
     spec = setting.spec
     guarantee = replay_guarantee(spec.claim)
     confidence = spec.settings.confidence
@@ -322,9 +324,15 @@ def _replayed(setting: ReplaySetting, replays: int, started: float) -> ReplayRec
     found = piloted(setting)
     found.control = _control_said(control)
     again = setting.play(Order(2, kept=found.kept, draws_record=True))
-    found.fits += 4
+    found.fits += fits + 4
     found.seconds.append(again.transcript.seconds)
-    found.fixed = _fixed(found.pilot, settled(again.transcript))
+    fixed = _fixed(found.pilot, settled(again.transcript))
+    if fixed:
+        public = setting._replace(public_seeds=setting.public_seeds | {seed for _, seed in fixed})
+        if _has_other_noise(public.play(Order(2, kept=found.kept)).transcript):
+            return _replayed(public, replays, started, fits=found.fits + 2)
+        found.fits += 2
+    found.fixed = tuple(dict.fromkeys(site for site, _ in fixed))
     found.once_drawn = _once_drawn(found.pilot, again.transcript)
     found.used = used_lines(setting, found.pilot, found)
     plan = draw_plan(
@@ -508,8 +516,8 @@ def _differ(played: Played) -> bool:
     return first is not None and second is not None and not first.equals(second)
 
 
-def _fixed(first: Transcript, second: Transcript) -> tuple[Site, ...]:
-    """Lines whose noise has the same seed in two fits that got different seeds."""
+def _fixed(first: Transcript, second: Transcript) -> list[tuple[Site, str]]:
+    """Lines whose noise has the same seed in two fits that got different seeds, and that seed."""
     seeds = [
         {
             (step.site, step.seed)
@@ -518,4 +526,15 @@ def _fixed(first: Transcript, second: Transcript) -> tuple[Site, ...]:
         }
         for one in (first, second)
     ]
-    return tuple(dict.fromkeys(site for site, _ in seeds[0] & seeds[1]))
+    return sorted(seeds[0] & seeds[1])
+
+
+def _has_other_noise(bare: Transcript) -> bool:
+    """Whether noise covers the record in a replay in which draws of fixed seeds are no noise.
+
+    Public numbers may come from a fixed seed: weights to start from, a projection, an offset.
+    Rows that are drawn with the record's probabilities cover nothing; a single choice may.
+    """
+    moved = any(np.any(one.before.shift != 0) for one in bare.noisy)
+    chosen = any(np.size(one.log_probability.inside) == 1 for one in bare.choices)
+    return (moved or chosen) and bare.parting is None

@@ -40,6 +40,7 @@ class ReplaySetting(NamedTuple):
         samplers: As in `run.replay`.
         hand_over: As in `run.replay`.
         say: Called with a line before each replay.
+        public_seeds: As in `lockstep.Order`.
     """
 
     worlds: Worlds
@@ -48,6 +49,7 @@ class ReplaySetting(NamedTuple):
     samplers: Sequence[Mapping[str, Any]] = ()
     hand_over: bool = False
     say: Callable[[str], None] = _nothing
+    public_seeds: frozenset[str] = frozenset()
 
     @property
     def rows(self) -> int:
@@ -75,4 +77,5 @@ class ReplaySetting(NamedTuple):
         if order.rows:
             rng = self.worlds.rng("other records", order.number)
             tables[World.OUT] = with_other_rows(tables[World.OUT], order.rows, rng)
+        order = order._replace(public_seeds=self.public_seeds)
         return self.worlds.play(tables, rows=rows or self.rows, order=order, places=self.places)

@@ -258,6 +258,14 @@ def test_a_seed_in_the_code_is_a_violation() -> None:
     assert "no limit" in record.headline
 
 
+def test_public_numbers_of_a_fixed_seed_are_no_noise() -> None:
+    record = replayed("PublicOffset")
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.proved == pytest.approx(1.0)
+    assert record.fixed_seeds == ()
+    assert replayed("PublicOffset", epsilon=0.5).verdict is Verdict.VIOLATION
+
+
 def test_a_scale_that_follows_the_number_of_records_is_shown() -> None:
     record = replayed("ScaleByRows", replays=1)
     [line] = record.ledger

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 
@@ -402,6 +404,16 @@ class FixedSeed(Counting):
 
     def train(self, counts: Any) -> Any:
         return shares(counts + np.random.default_rng(7).laplace(0.0, 1.0, size=CELLS))
+
+
+class PublicOffset(Counting):
+    """Counts start from public numbers of a fixed seed; their noise is drawn by another one."""
+
+    def train(self, counts: Any) -> Any:
+        public = np.random.default_rng(7)
+        prior, cells = public.normal(size=CELLS), public.choice(CELLS, p=np.full(CELLS, 1 / CELLS))
+        start = random.Random(7).gauss(0.0, 1.0) + float(stats.norm.rvs(random_state=7)) + cells
+        return shares(counts + prior + start + self.rng.laplace(0.0, 1.0, size=CELLS))
 
 
 class ScaleByRows(Counting):

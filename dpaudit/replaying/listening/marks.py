@@ -24,7 +24,6 @@ from .world import SEVERAL, ListeningWorld
 _COMPARED = {"less": "<", "less_equal": "<", "greater": ">", "greater_equal": ">"}
 _MOST_VALUES = 2**1000
 """Integers with more values than this stay unmarked: floats cannot hold their limits."""
-_MIRRORED = {"<": ">", ">": "<"}
 _STRUCTURAL = {
     "concatenate",
     "stack",
@@ -113,6 +112,8 @@ def noise(
         other: Third parameter, likewise.
         seed: What seeded the generator, if known.
     """
+    if seed in world.public_seeds:
+        return values
     content = np.asarray(values)
     ids = world.noise_ids(content.shape, where)
     full = [
@@ -1603,7 +1604,7 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
             first, second, name = second, first, _MIRRORED_NAMES[name]
         if _is_whole(first) and not isinstance(second, Marked):
             return tossed(first, *_whole_limit(second, name), where)
-        return _compared(first, second, _COMPARED[name], where)
+        return _compared(first, second, name, where)
     return NotImplemented
 
 
@@ -2082,10 +2083,11 @@ def ordered(marked: Any, where: Site) -> Any:
     return order
 
 
-def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
-    """`first < second` or `first > second`, where at least one is marked."""
+def _compared(first: Any, second: Any, name: str, where: Site) -> Any:
+    """A comparison, named as numpy does, of which at least one side is marked."""
     if not isinstance(first, Marked):
-        first, second, sign = second, first, _MIRRORED[sign]
+        first, second, name = second, first, _MIRRORED_NAMES[name]
+    sign, compare = _COMPARED[name], getattr(np, name)
     if isinstance(first, NoiseArray) or isinstance(second, NoiseArray):
         return NotImplemented
     if isinstance(first, CoinArray):
@@ -2101,8 +2103,8 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
         first = _array(_shifted(first, moved, None, where, use="comparison"))
         second = np.zeros(())
         if not isinstance(first, Marked):
-            return first < second if sign == "<" else first > second
-    bare = plain(first) < plain(second) if sign == "<" else plain(first) > plain(second)
+            return compare(first, second)
+    bare = compare(plain(first), plain(second))
     sides: List[Any] = []
     for one in (first, second):
         if isinstance(one, Marked):

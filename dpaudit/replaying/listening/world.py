@@ -62,6 +62,7 @@ class ListeningWorld:
         opposite: Whether every coin is reversed.
         fit: Number of the fit: a generator's seed counts only in the fit that set it.
         asked: Lines whose notes are questions.
+        public_seeds: Draws of generators with these seeds are known numbers, and no noise.
         counted: Number of records of this world's table, and of the other's.
         own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
         kept: The outcome of comparing the target's own coin that puts the target into a
@@ -87,6 +88,7 @@ class ListeningWorld:
         self._mixing: Set[Tuple[str, int, str]] = set()
         self.draws_record = False
         self._redrawn: Set[Tuple[str, int]] = set()
+        self.public_seeds: Set[str] = set()
         self.counted: Tuple[int, int] = (0, 0)
         self.kept: Optional[bool] = None
         self._record_seed = 0
@@ -129,6 +131,7 @@ class ListeningWorld:
             self.counted = tuple(message["rows"])
             self.draws_record = message["draws_record"]
             self._redrawn = {(file, line) for file, line in message["redrawn"]}
+            self.public_seeds = set(message["public_seeds"])
             self.kept, self._falls = message["kept"], message["falls"]
             self._record_seed, self.own_rows = message["record_seed"], message["own_rows"]
             self._loops = {(file, line) for file, line in message["loops"]}

@@ -233,6 +233,12 @@ class Seeded:
         """The seed that was set in this fit; None if it was set in another one."""
         return self.dpaudit_start.seed_in(marks.world.fit)
 
+    @property
+    def dpaudit_hears(self) -> bool:
+        """Whether a draw made now is intercepted, because nobody outside knows its seed."""
+        world = marks.world
+        return bool(world.hears) and self.dpaudit_seed not in world.public_seeds
+
 
 class _Heard(Seeded):
     """The common part of both classes: every draw is intercepted."""
@@ -265,58 +271,58 @@ class _Heard(Seeded):
         return marks.answer(loc, (made if size is not None else made.array).parts, where)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().laplace(loc, scale, size)  # type: ignore[misc]
         return self._noise("laplace", loc, scale, size, 1.0, lambda rng, n: rng.laplace(size=n))
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().normal(loc, scale, size)  # type: ignore[misc]
         return self._noise("gaussian", loc, scale, size, 1.0, lambda rng, n: rng.normal(size=n))
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        if not marks.world.hears or out is not None:
+        if not self.dpaudit_hears or out is not None:
             extra = {} if self.dpaudit_plain is PlainState else {"dtype": dtype, "out": out}
             return super().standard_normal(size, **extra)  # type: ignore[misc]
         found = self._noise("gaussian", 0.0, 1.0, size, 1.0, lambda rng, n: rng.normal(size=n))
         return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().gumbel(loc, scale, size)  # type: ignore[misc]
         return self._noise("gumbel", loc, scale, size, 1.0, lambda rng, n: rng.gumbel(size=n))
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().logistic(loc, scale, size)  # type: ignore[misc]
         return self._noise("logistic", loc, scale, size, 1.0, lambda rng, n: rng.logistic(size=n))
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().exponential(scale, size)  # type: ignore[misc]
         return self._noise(
             "exponential", 0.0, scale, size, 1.0, lambda rng, n: rng.exponential(size=n)
         )
 
     def standard_exponential(self, size: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().standard_exponential(size, *args, **kwargs)  # type: ignore[misc]
         return self.exponential(1.0, size)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().gamma(shape, scale, size)  # type: ignore[misc]
         return self._noise(
             "gamma", 0.0, scale, size, shape, lambda rng, n: rng.gamma(shape, size=n)
         )
 
     def standard_gamma(self, shape: Any, size: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().standard_gamma(shape, size, *args, **kwargs)  # type: ignore[misc]
         return self.gamma(shape, 1.0, size)
 
     def geometric(self, p: Any, size: Any = None) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().geometric(p, size)  # type: ignore[misc]
         where = site()
         p = marks.unmarked(p, where)
@@ -327,7 +333,7 @@ class _Heard(Seeded):
         return marks.noise(drawn, "geometric", where, shape=p, seed=self.dpaudit_seed)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().uniform(low, high, size)  # type: ignore[misc]
         where = site()
         if size is None:
@@ -340,7 +346,7 @@ class _Heard(Seeded):
         return found * np.subtract(high, low) + low
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        if not marks.world.hears or out is not None:
+        if not self.dpaudit_hears or out is not None:
             if self.dpaudit_plain is PlainState:  # whose `random` calls `random_sample`
                 plain: Any = PlainState.random_sample
                 return plain(self, size)
@@ -360,7 +366,7 @@ class _Heard(Seeded):
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         """As numpy's; with one trial, a coin."""
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().binomial(n, p, size)  # type: ignore[misc]
         where = site()
         n, p = marks.unmarked(n, where), marks.unmarked(p, where)
@@ -387,7 +393,7 @@ class _Heard(Seeded):
     ) -> Any:
         world = marks.world
         extra = {} if self.dpaudit_plain is PlainState else {"axis": axis, "shuffle": shuffle}
-        if not world.hears:
+        if not self.dpaudit_hears:
             return super().choice(a, size, replace, p, **extra)  # type: ignore[misc]
         where = site()
         a = marks.as_count(a)
@@ -452,7 +458,7 @@ class _Heard(Seeded):
         """As numpy's; with one number per record, a selection of records."""
         world = marks.world
         plain = _plain_draw("integers")
-        if not world.hears or rest or more:
+        if not self.dpaudit_hears or rest or more:
             return plain(self, low, high, size, *rest, **more)
         low, high = marks.as_count(low), marks.as_count(high)
         first, count = (0, low) if high is None else (low, high)
@@ -472,7 +478,7 @@ class _Heard(Seeded):
     ) -> Any:
         """As numpy's; one vector is noise, its covariance made of independent draws."""
         world = marks.world
-        if not world.hears or size is not None or np.size(mean) > marks.MOST_DRAWS:
+        if not self.dpaudit_hears or size is not None or np.size(mean) > marks.MOST_DRAWS:
             plain = _plain_draw("multivariate_normal")
             return plain(self, mean, cov, size, *args, **kwargs)
         where = site()
@@ -487,7 +493,7 @@ class _Heard(Seeded):
         return made if world.is_nothing(where, mean) else marks.answer(mean, made.parts, where)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             extra = {} if self.dpaudit_plain is PlainState else {"axis": axis}
             return super().permutation(x, **extra)  # type: ignore[misc]
         where, x = site(), marks.as_count(x)
@@ -513,7 +519,7 @@ class _Heard(Seeded):
         return order
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             extra = {} if self.dpaudit_plain is PlainState else {"axis": axis}
             super().shuffle(x, **extra)  # type: ignore[misc]
             return
@@ -576,7 +582,7 @@ def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: 
 
 def _plain_draw(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return getattr(super(type(self).__mro__[_base(type(self))], self), name)(
                 *args, **kwargs
             )
@@ -620,7 +626,7 @@ class HeardGenerator(_Heard, PlainGenerator):
 
     def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Any:
         """As numpy's, the same in both worlds."""
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().permuted(x, axis=axis, out=out)
         where = site()
         marks.world.note("draw", where, "permuted", np.shape(x))

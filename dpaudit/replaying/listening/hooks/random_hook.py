@@ -37,13 +37,13 @@ class HeardRandom(Seeded, _Plain):
 
     def random(self) -> Any:
         """A coin."""
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().random()
         return single_coin(site(), lambda stream: stream.random())
 
     def getrandbits(self, k: int) -> Any:
         """A coin of 2**k values."""
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().getrandbits(k)
         where = site()
         marks.world.note("parameters", where, "bits", k)
@@ -54,7 +54,7 @@ class HeardRandom(Seeded, _Plain):
         return marks.whole_coin(drawn >> (8 * size - k), 2**k, where)
 
     def _randbelow(self, n: int) -> Any:
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return int(super()._randbelow(n))  # type: ignore[misc]
         where = site()
         marks.world.note("parameters", where, "below", n)
@@ -65,7 +65,7 @@ class HeardRandom(Seeded, _Plain):
 
     def uniform(self, a: Any, b: Any) -> Any:
         """A coin, scaled."""
-        if marks.world.hears and type(a) in _NUMBERS and type(b) in _NUMBERS:
+        if self.dpaudit_hears and type(a) in _NUMBERS and type(b) in _NUMBERS:
             where = site()
             drawn = marks.world.stream(where, None).random()
             return marks.coin(drawn, where, low=a, high=b)
@@ -73,27 +73,28 @@ class HeardRandom(Seeded, _Plain):
 
     def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
         """Gaussian noise."""
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().gauss(mu, sigma)
         return self._located("gaussian", mu, sigma, lambda rng: rng.normal())
 
     def normalvariate(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
         """Gaussian noise."""
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().normalvariate(mu, sigma)
         return self._located("gaussian", mu, sigma, lambda rng: rng.normal())
 
     def expovariate(self, lambd: Any = 1.0) -> Any:
         """Exponential noise."""
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().expovariate(lambd)
         return self._located("exponential", 0.0, 1.0 / lambd, lambda rng: rng.exponential())
 
     def gammavariate(self, alpha: Any, beta: Any) -> Any:
         """Gamma noise."""
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             return super().gammavariate(alpha, beta)
         where = site()
+        marks.world.drew(self.dpaudit_start, "gamma", None, where)
         drawn = float(marks.world.stream(where, None).gamma(alpha) * beta)
         return marks.noise(drawn, "gamma", where, scale=beta, shape=alpha, seed=self.dpaudit_seed)
 
@@ -113,7 +114,7 @@ class HeardRandom(Seeded, _Plain):
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
     ) -> Any:
         """Draws with known probabilities."""
-        if not marks.world.hears or (weights is None and cum_weights is None):
+        if not self.dpaudit_hears or (weights is None and cum_weights is None):
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         where = site()
         if weights is None:
@@ -131,7 +132,7 @@ class HeardRandom(Seeded, _Plain):
 
     def shuffle(self, x: Any) -> None:  # type: ignore[override]
         """Puts the common records in the same order in both worlds."""
-        if not marks.world.hears:
+        if not self.dpaudit_hears:
             super().shuffle(x)
             return
         where = site()

@@ -112,7 +112,7 @@ def added(
     noise = marks.noise(
         drawn if full else drawn[()], law, where, scale=scale, shape=shape, other=other, seed=seed
     )
-    if isinstance(value, (marks.Marked, marks.MarkedNumber)):
+    if seed in world.public_seeds or isinstance(value, (marks.Marked, marks.MarkedNumber)):
         return value + noise
     if world.are_zero(where, value):
         return noise
