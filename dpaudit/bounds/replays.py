@@ -90,7 +90,10 @@ def hockey_stick(
         log_weights: log P(y) - log Q(y) of each; shape (..., n).
         epsilon: One epsilon, or several: a shape that broadcasts with (..., n).
     """
-    share = -np.expm1(np.minimum(epsilon - np.asarray(losses), 0.0))
+    with np.errstate(invalid="ignore"):
+        excess = np.asarray(losses) - epsilon
+    excess = np.where(np.isnan(excess), np.inf, excess)  # both without limit: delta counts whole
+    share = -np.expm1(np.minimum(-excess, 0.0))
     return np.asarray(share * np.exp(np.minimum(log_weights, 700.0)))
 
 

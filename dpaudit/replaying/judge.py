@@ -302,7 +302,9 @@ def _simulated(
             aim = Aim(np.full(count, step.before.shift[at]), (both[0].scale, both[1].scale))
             moved = aim.moved(law, base=world)
             noise = aim.drawn(law, base=world, tilt=tilt, rng=rng)
-            found += law.log_density(noise.value) - other.log_density(noise.value + moved)
+            with np.errstate(invalid="ignore"):
+                loss = law.log_density(noise.value) - other.log_density(noise.value + moved)
+            found += np.where(np.isnan(loss), 0.0, loss)  # moved beyond both: its weight is 0
             weights += noise.log_weights
     return Replays(found, weights)
 

@@ -375,13 +375,52 @@ class Logistic(NoiseLaw):
         return np.asarray(rng.logistic(size=shape) * self.scale)
 
 
+class _OneSided(NoiseLaw):
+    """A law on one side of 0: of two values before noise, one has answers that the other has not.
+
+    Attributes:
+        sign: -1 if the noise lies below 0.
+    """
+
+    sign: float
+
+    @abstractmethod
+    def _below(self, reach: FloatArray, rng: np.random.Generator) -> Drawn:
+        """Sizes of noise that the other world lacks, up to this one, and their log probability."""
+
+    def drawn(
+        self,
+        shift: FloatArray,
+        tilt: float,
+        rng: np.random.Generator,
+        *,
+        wider: FloatArray | float = 1.0,
+    ) -> Drawn:
+        """Draws what is impossible in the other world, where there is such noise."""
+        made = super().drawn(shift, tilt, rng, wider=wider)
+        reach = np.maximum(-self.sign * shift, 0.0)
+        if tilt == 0 or not np.any(reach):
+            return made
+        alone = self._below(reach, rng)
+        return Drawn(
+            np.where(reach > 0, self.sign * alone.value, made.value),
+            np.where(reach > 0, alone.log_weights, made.log_weights),
+        )
+
+
 @dataclass(frozen=True)
-class Gamma(NoiseLaw):
+class Gamma(_OneSided):
     """The gamma law, on one side of 0; shape 1 is the exponential law."""
 
     name = "gamma"
     shape: FloatArray
     sign: float = 1.0
+
+    def _below(self, reach: FloatArray, rng: np.random.Generator) -> Drawn:
+        share = special.gammainc(self.shape, reach / self.scale)
+        sizes = special.gammaincinv(self.shape, rng.random(reach.shape) * share) * self.scale
+        with np.errstate(divide="ignore"):
+            return Drawn(np.asarray(sizes), np.log(share))
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         z = self.sign * noise / self.scale
@@ -500,7 +539,7 @@ def _whole(scale: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Geometric(NoiseLaw):
+class Geometric(_OneSided):
     """The geometric law on 1, 2, ... with success probability `shape`, on one side of 0."""
 
     name = "geometric"
@@ -508,6 +547,13 @@ class Geometric(NoiseLaw):
     even_tails = True
     shape: FloatArray
     sign: float = 1.0
+
+    def _below(self, reach: FloatArray, rng: np.random.Generator) -> Drawn:
+        fails = np.log1p(-self.shape)
+        share = -np.expm1(np.floor(reach) * fails)
+        sizes = np.ceil(np.log1p(-rng.random(reach.shape) * share) / fails)
+        with np.errstate(divide="ignore"):
+            return Drawn(np.maximum(sizes, 1.0), np.log(share))
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         k = self.sign * noise

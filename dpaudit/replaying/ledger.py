@@ -239,14 +239,13 @@ def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64
         return np.where((ratio == 0) | (law.shape >= 1), ratio, math.inf)
     if law.name in ("laplace", "discrete laplace", "logistic", LaplaceSum.name):
         return np.asarray(ratio)
+    if law.name in ("gamma", "geometric", "gumbel"):  # a side of theirs has no limit
+        return np.where(ratio == 0, 0.0, math.inf)
     inside, outside = (
         law.log_density(step.answer - before)
         for law, before in zip(step.laws, step.before, strict=True)
     )
-    # both are impossible where a tilt moved one-sided noise beyond its end
-    with np.errstate(invalid="ignore"):
-        found = np.where(inside == outside, 0.0, inside - outside)
-    return np.asarray(np.broadcast_to(found, step.answer.shape))
+    return np.asarray(np.broadcast_to(inside - outside, step.answer.shape))
 
 
 def _largest_bounded(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
