@@ -32,7 +32,6 @@ from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.loss import loss_of
 from dpaudit.replaying.sums import is_used
 from dpaudit.replaying.transcript import (
-    AnswerSelection,
     NoisyStep,
     Question,
     Site,
@@ -70,9 +69,9 @@ class NoisyNumbers:
         self._each = np.abs(np.nan_to_num(self._joined([loss_of(one) for one in steps])))
         numbers = self._joined([step.numbers for step in steps]).astype(int)
         summed = np.concatenate([np.zeros(0, dtype=int), *transcript.summed])
-        # numbers that are only compared with one another may be those of a search for the largest
-        apart = [one for one in transcript.selections if not _is_between_answers(one)]
-        followed = is_used(numbers, replace(transcript, selections=apart))
+        # of numbers that are compared, or sorted, one alone may be released; a largest has its law
+        values = [one for one in transcript.selections if one.how == "value"]
+        followed = is_used(numbers, replace(transcript, selections=values))
         followed |= np.isin(numbers, summed)
         self._followed = followed & ~transcript.are_released(numbers)
         self.are_plain = not self._followed.any()
@@ -213,11 +212,6 @@ class NoisyNumbers:
     def _by(self, values: FloatArray) -> dict[Question, FloatArray]:
         """Values of all numbers, by question."""
         return dict(zip(self.keys, np.split(values, self._ends[:-1]), strict=True))
-
-
-def _is_between_answers(selection: AnswerSelection) -> bool:
-    """Whether noisy numbers are compared with one another."""
-    return selection.other is not None and selection.other.ids is not None
 
 
 def _asked_alone(transcript: Transcript, site: Site) -> list[NoisyStep]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from dpaudit.replaying.influence import (
     ladders,
     near_answers,
     other_answers,
+    other_bits,
     repeats,
     same_steps,
     suspects,
@@ -316,7 +317,7 @@ def resting(
     show. Ends when the answers with an influence exceed the claim by themselves, or when `_CHANGED`
     were changed; if all of these have an influence, the whole result stands.
     """
-    shown = NOTHING_SHOWN
+    shown, bits = NOTHING_SHOWN, dict[Suspect, int]()
     tried: set[frozenset[Question]] = set()
     idle: list[Site] = []
     coarse: list[Site] = []
@@ -349,12 +350,18 @@ def resting(
                 coarse.append(one.site)
                 continue
             shown = with_(one, places)
+            if not one.as_numbers:
+                bits[one] = place
             if one.keys & places.keys():
                 coarse.append(one.site)
             proved = proved_by(setting, found, plan, transcripts, shown=shown)
             if proved.above:
                 break
         idle += [one.site for one in left]
+    if not checks.are_apart(bits):
+        shown = shown._replace(keys=shown.keys.difference(*(one.keys for one in bits)))
+        coarse += [one.site for one in bits]
+        proved = proved_by(setting, found, plan, transcripts, shown=shown)
     if not proved.above and not (idle or coarse):
         return whole
     found.shown = shown
@@ -413,6 +420,22 @@ class _Checks:
                         break
                 if not left or (rows < _MANY_ROWS and len(left) == before):
                     break
+
+    def are_apart(self, bits: Mapping[Suspect, int]) -> bool:
+        """Whether bits that each have an influence show together: no majority or count of them.
+
+        Args:
+            bits: The answers that count by what they are compared with, and the replay of each.
+        """
+        keys = frozenset[Question]().union(*(one.keys for one in bits))
+        for place in sorted(set(bits.values()))[:1]:
+            order, played = self._replays[place]
+            for given in other_bits(played.transcript, keys, self._rng):
+                what = "again, with several other outcomes"
+                again = _again(self._setting, self._found, order._replace(given=given), what)
+                if not has_influence(played, again):
+                    return False
+        return True
 
     def counted_places(
         self, place: int, one: Suspect, suffice: Callable[[Places], bool]

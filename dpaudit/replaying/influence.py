@@ -10,6 +10,7 @@ stays the same.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -45,6 +46,8 @@ _RUNGS: Final = 6
 """Equal steps of which each must show: code that only compares a number has fewer limits."""
 _SPANS: Final = (1.0, 4.0, 16.0, 64.0)
 """Sizes of such steps, in units of the noise or of how far the value moves, the smaller one."""
+_OTHER_BITS: Final = 8
+"""Changes of several bits at once: of a majority, half of them or so show nothing."""
 _AWAY: Final = 100.0
 """How far all other noisy numbers are moved meanwhile, in scales of their noise."""
 
@@ -229,6 +232,65 @@ def _another(choice: ChoiceStep, key: Question, drawn: Any, sign: float) -> Any:
     return np.where(drawn == ranked[0], ranked[1 % len(ranked)], ranked[0])
 
 
+def other_bits(
+    transcript: Transcript, keys: Set[Question], rng: np.random.Generator
+) -> Iterator[Mapping[Question, Any]]:
+    """The answers of a replay with several of its bits the other way round.
+
+    A bit is the outcome of a comparison of a number, or a coin, with a limit. Of several bits that
+    are released, others show too; of a majority or a count, some do not.
+
+    Args:
+        transcript: The replay.
+        keys: The questions whose answers raise the loss by what they are compared with.
+        rng: Draws which bits.
+
+    Yields:
+        Answers by question; nothing if there are fewer than two bits.
+    """
+    bits = list(_bits(transcript, keys))
+    if len(bits) < 2:
+        return
+    for _ in range(_OTHER_BITS):
+        given = dict(transcript.given)
+        some = rng.permutation(len(bits))[: rng.integers(2, len(bits) + 1)]
+        for key, place, value in (bits[one] for one in some):
+            changed = np.array(given[key])
+            changed.flat[place] = value
+            given[key] = changed
+        yield given
+
+
+def _bits(transcript: Transcript, keys: Set[Question]) -> Iterator[tuple[Question, int, Any]]:
+    """Numbers or coins that differ between the worlds and are compared with limits.
+
+    Each comes with its question, its place there, and a value on the other side of the limit.
+    """
+    limits: dict[int, float] = {}
+    for one in transcript.selections:
+        if one.how == "compare" and one.other is not None and one.other.ids is None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                bounds = (flat(one.other.offset) - flat(one.offset)) / flat(one.factor)
+            limits |= dict(zip(one.ids.astype(int).tolist(), bounds.tolist(), strict=True))
+    for step in transcript.noisy:
+        for key in step.keys & keys:
+            own = flat(transcript.given[key])
+            if own.size != step.answer.size:
+                continue
+            for place in np.flatnonzero(step.before.shift):
+                limit = limits.get(int(step.numbers[place]), math.nan)
+                if math.isfinite(limit):
+                    width = step.laws[0].width
+                    value = limit + (width if own[place] < limit else -width)
+                    yield key, int(place), np.rint(value) if step.laws[0].whole else value
+    for choice in transcript.choices:
+        for key in choice.keys & keys:
+            if key[0] == "coin":
+                drawn = flat(transcript.given[key])
+                moved = flat(choice.table.inside) != flat(choice.table.outside)
+                yield from ((key, int(place), ~drawn[place]) for place in np.flatnonzero(moved))
+
+
 class AskedAgain(NamedTuple):
     """A question that its line asks again, with the same values before noise or probabilities.
 
@@ -353,6 +415,8 @@ def differs(played: Played) -> bool:
 def _are_close(first: pd.DataFrame | None, second: pd.DataFrame | None) -> bool:
     """Whether two tables are equal up to rounding."""
     if first is None or second is None or first.shape != second.shape:
+        return False
+    if not (first.columns.equals(second.columns) and first.index.equals(second.index)):
         return False
     pairs = ((first.iloc[:, at], second.iloc[:, at]) for at in range(first.shape[1]))
     return all(

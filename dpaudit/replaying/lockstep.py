@@ -1314,6 +1314,8 @@ def _rows_parted(tables: list[pd.DataFrame | None]) -> Parting | None:
         return None
     if first.shape != second.shape:
         values = (f"{first.shape[0]} rows", f"{second.shape[0]} rows")
+    elif not (first.columns.equals(second.columns) and first.index.equals(second.index)):
+        values = ("columns or index differ", "")
     else:
         differ = (first != second) & ~(first.isna() & second.isna())
         values = (f"{int(differ.to_numpy().any(axis=1).sum())} of {len(first)} rows differ", "")
