@@ -286,9 +286,9 @@ def _bits(transcript: Transcript, keys: Set[Question]) -> Iterator[tuple[Questio
     for choice in transcript.choices:
         for key in choice.keys & keys:
             if key[0] == "coin":
-                drawn = flat(transcript.given[key])
+                drawn = np.ravel(transcript.given[key])
                 moved = flat(choice.table.inside) != flat(choice.table.outside)
-                yield from ((key, int(place), ~drawn[place]) for place in np.flatnonzero(moved))
+                yield from ((key, int(place), not drawn[place]) for place in np.flatnonzero(moved))
 
 
 class AskedAgain(NamedTuple):

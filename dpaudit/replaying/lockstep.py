@@ -690,7 +690,7 @@ class _Match:
             self.transcript.first_coin = site
         if kind == "parameters":
             self._first_draw = self._first_draw or site
-        if kind in ("choose", "coin", "located") and "noise" not in more:
+        if kind in ("coin", "located") and "noise" not in more:
             self.transcript.follows_coins = True
         for number in flat(more.get("ids", ())).tolist() if self._gone else ():
             if number in self._gone:

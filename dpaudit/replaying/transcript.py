@@ -296,7 +296,8 @@ class Transcript:
         first_coin: The first line that drew a coin shared by both worlds.
         coin_before: The same, if a later step depends on the record.
         draw_before: The same of other draws without data, such as whole numbers.
-        follows_coins: Whether the use of a coin was seen: a comparison, or a choice.
+        follows_coins: Whether the use of a coin was seen: a comparison. Rows are chosen with
+            probabilities by every generator, private or not.
         tosses: Coins that decide whether the target is in a sub-sample, in order.
         chance: Probability that the last of them is "in", given all answers; 1 if there is none.
         given: The answer to each question, by kind, line and count.
