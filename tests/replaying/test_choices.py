@@ -181,7 +181,7 @@ def test_a_choice_that_a_coin_of_the_record_decides_is_a_mixture() -> None:
 
 
 class PermuteAndFlip:
-    """Permute-and-flip (McKenna and Sheldon 2020) over two classes of records, 2 to 0 or 2 to 1.
+    """Permute-and-flip over two classes of records, 2 to 0 or 2 to 1.
 
     The second one is asked only where it comes first.
     """
