@@ -533,8 +533,8 @@ def _has_other_noise(bare: Transcript) -> bool:
     """Whether noise covers the record in a replay in which draws of fixed seeds are no noise.
 
     Public numbers may come from a fixed seed: weights to start from, a projection, an offset.
-    Rows that are drawn with the record's probabilities cover nothing; a single choice may.
+    A single choice may cover it, but rows that are drawn with the record's probabilities do not.
     """
-    moved = any(np.any(one.before.shift != 0) for one in bare.noisy)
-    chosen = any(np.size(one.log_probability.inside) == 1 for one in bare.choices)
-    return (moved or chosen) and bare.parting is None
+    draws = [np.size(one.log_probability.inside) for one in bare.choices]
+    moved = any(np.any(one.before.shift != 0) for one in bare.noisy) or 1 in draws
+    return moved and bare.parting is None and max(draws, default=1) == 1
