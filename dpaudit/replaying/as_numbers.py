@@ -31,13 +31,7 @@ import numpy as np
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.loss import loss_of
 from dpaudit.replaying.sums import is_used
-from dpaudit.replaying.transcript import (
-    NoisyStep,
-    Question,
-    Site,
-    Transcript,
-    flat,
-)
+from dpaudit.replaying.transcript import NoisyStep, Question, Site, Transcript, flat
 
 Places = Mapping[Question, frozenset[int]]
 """Places of numbers in answers, by question."""

@@ -427,15 +427,18 @@ class _Checks:
         Args:
             bits: The answers that count by what they are compared with, and the replay of each.
         """
+        if not bits:
+            return True
+        order, played = self._replays[min(bits.values())]
         keys = frozenset[Question]().union(*(one.keys for one in bits))
-        for place in sorted(set(bits.values()))[:1]:
-            order, played = self._replays[place]
-            for given in other_bits(played.transcript, keys, self._rng):
-                what = "again, with several other outcomes"
-                again = _again(self._setting, self._found, order._replace(given=given), what)
-                if not has_influence(played, again):
-                    return False
-        return True
+        changes = (
+            order._replace(given=given) for given in other_bits(played.transcript, keys, self._rng)
+        )
+        what = "again, with several other outcomes"
+        return all(
+            has_influence(played, _again(self._setting, self._found, changed, what))
+            for changed in changes
+        )
 
     def counted_places(
         self, place: int, one: Suspect, suffice: Callable[[Places], bool]

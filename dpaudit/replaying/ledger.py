@@ -20,6 +20,7 @@ from dpaudit.replaying.laws import (
     GammaDifference,
     Gaussian,
     LaplaceSum,
+    Staircase,
 )
 from dpaudit.replaying.loss import How, StepLoss
 from dpaudit.replaying.mixtures import log_mixed
@@ -239,6 +240,8 @@ def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64
         return np.where((ratio == 0) | (law.shape >= 1), ratio, math.inf)
     if law.name in ("laplace", "discrete laplace", "logistic", LaplaceSum.name):
         return np.asarray(ratio)
+    if isinstance(law, Staircase):
+        return np.asarray(law.epsilon * np.ceil(np.abs(ratio)))
     if law.name in ("gamma", "geometric", "gumbel"):  # a side of theirs has no limit
         return np.where(ratio == 0, 0.0, math.inf)
     inside, outside = (
