@@ -30,7 +30,7 @@ import numpy as np
 
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.loss import loss_of
-from dpaudit.replaying.sums import is_used
+from dpaudit.replaying.sums import is_used, settled
 from dpaudit.replaying.transcript import NoisyStep, Question, Site, Transcript, flat
 
 Places = Mapping[Question, frozenset[int]]
@@ -50,15 +50,26 @@ class NoisyNumbers:
     """Noisy numbers of a replay that may be selected from, or summed, together.
 
     Attributes:
-        keys: The questions of their answers.
+        keys: The questions of their answers; of sums of several answers the question of one, which
+            moves the sum.
         are_plain: Whether none counts by a sum, a ratio or a selection that replay follows.
+        are_sums: Whether some are sums of answers, or of one and more noise.
     """
 
     def __init__(self, transcript: Transcript, steps: Sequence[NoisyStep]) -> None:
         self._given, self._steps = transcript.given, steps
-        self.keys = [key for step in steps for key in step.keys]
+        self.keys = [lever for step in steps if (lever := lever_of(transcript, step)) is not None]
         self._ends = np.cumsum([step.answer.size for step in steps])
-        self._values = self._joined([flat(transcript.given[key]) for key in self.keys])
+        self._moved = self._joined([flat(transcript.given[key]) for key in self.keys])
+        asked = {id(step) for step in transcript.noisy}
+        made = [id(step) not in asked for step in steps]
+        self._values = self._joined(
+            [
+                flat(step.answer if is_sum else transcript.given[key])
+                for key, step, is_sum in zip(self.keys, steps, made, strict=True)
+            ]
+        )
+        self.are_sums = any(made)
         self._width = max((step.laws[0].width for step in steps), default=0.0)
         self._each = np.abs(np.nan_to_num(self._joined([loss_of(one) for one in steps])))
         numbers = self._joined([step.numbers for step in steps]).astype(int)
@@ -66,14 +77,15 @@ class NoisyNumbers:
         # of numbers that are compared, or sorted, one alone may be released; a largest has its law
         values = [one for one in transcript.selections if one.how == "value"]
         followed = is_used(numbers, replace(transcript, selections=values))
-        followed |= np.isin(numbers, summed)
+        alone = self._joined([np.full(one.answer.size, len(one.keys) == 1) for one in steps])
+        followed |= np.isin(numbers, summed) & (alone > 0)
         self._followed = followed & ~transcript.are_released(numbers)
         self.are_plain = not self._followed.any()
 
     @classmethod
     def together_with(cls, transcript: Transcript, key: Question, site: Site) -> NoisyNumbers:
         """The numbers of an answer; if it is one number, those of all such answers of its line."""
-        steps = _asked_alone(transcript, site)
+        steps = _with_levers(settled(transcript), site)
         own = [step for step in steps if key in step.keys]
         if own and own[0].answer.size == 1:
             own = [step for step in steps if step.answer.size == 1]
@@ -82,7 +94,7 @@ class NoisyNumbers:
     @classmethod
     def of_line(cls, transcript: Transcript, site: Site) -> NoisyNumbers:
         """The numbers of all answers of a line."""
-        return cls(transcript, _asked_alone(transcript, site))
+        return cls(transcript, _with_levers(settled(transcript), site))
 
     @staticmethod
     def _joined(arrays: list[Any]) -> FloatArray:
@@ -129,7 +141,7 @@ class NoisyNumbers:
 
     def alone(self, number: int, size: float) -> Mapping[Question, FloatArray]:
         """A change of one number, by so many scales."""
-        return self._by(np.where(np.arange(len(self)) == number, size * self._width, 0.0))
+        return self._split(np.where(np.arange(len(self)) == number, size * self._width, 0.0))
 
     def balanced(
         self, numbers: list[int], size: float, rng: np.random.Generator
@@ -138,7 +150,7 @@ class NoisyNumbers:
         changes = np.resize([1.0, -1.0], len(numbers)) * rng.uniform(0.5, 1.0, len(numbers))
         moved = np.zeros(len(self))
         moved[numbers] = size * self._width * (changes - changes.mean())
-        return self._by(moved)
+        return self._split(moved)
 
     def partners(self, key: Question) -> list[list[int]]:
         """Pairs of the costliest number of an answer and others that it may be summed with.
@@ -161,7 +173,7 @@ class NoisyNumbers:
 
     def equal(self, size: float) -> Mapping[Question, FloatArray]:
         """The same change of all numbers."""
-        return self._by(np.full(len(self), size * self._width))
+        return self._split(np.full(len(self), size * self._width))
 
     def positions(
         self, number: int, rng: np.random.Generator
@@ -191,6 +203,10 @@ class NoisyNumbers:
         if len(others) > 1:
             yield [answers(one, np.resize([1.0, -1.0], len(others))) for one in near]
 
+    def exchanged(self) -> Mapping[Question, Any]:
+        """The answers with each number in the place of the next one."""
+        return {**self._given, **self._by(np.roll(self._values, 1))}
+
     def moved_far(self, numbers: list[int], rng: np.random.Generator) -> Iterator[Any]:
         """The answers with some numbers moved far, up and down."""
         far = np.rint(_BEYOND * self._width + 2.0 * np.ptp(self._values)) + 1.0
@@ -204,16 +220,20 @@ class NoisyNumbers:
         return self._steps[int(np.searchsorted(self._ends, number, side="right"))]
 
     def _by(self, values: FloatArray) -> dict[Question, FloatArray]:
-        """Values of all numbers, by question."""
-        return dict(zip(self.keys, np.split(values, self._ends[:-1]), strict=True))
+        """The answers that give all numbers these values, by question."""
+        return self._split(self._moved + (values - self._values))
+
+    def _split(self, each: FloatArray) -> dict[Question, FloatArray]:
+        return dict(zip(self.keys, np.split(each, self._ends[:-1]), strict=True))
 
 
-def _asked_alone(transcript: Transcript, site: Site) -> list[NoisyStep]:
-    """The steps of a line that answer one question each, with an answer for each number."""
-    found = []
-    for step in transcript.noisy:
-        [key, *others] = step.keys
-        is_alone = not others and np.size(transcript.given.get(key, ())) == step.answer.size
-        if step.site == site and is_alone:
-            found.append(step)
-    return found
+def lever_of(transcript: Transcript, step: NoisyStep) -> Question | None:
+    """The first question of a step with an answer for each of its numbers, if there is one."""
+    asked = (key for key in transcript.given if key in step.keys)
+    return next((key for key in asked if np.size(transcript.given[key]) == step.answer.size), None)
+
+
+def _with_levers(transcript: Transcript, site: Site) -> list[NoisyStep]:
+    """The steps of a line of which each number can be moved by itself."""
+    steps = [step for step in transcript.noisy if step.site == site]
+    return [step for step in steps if lever_of(transcript, step) is not None]

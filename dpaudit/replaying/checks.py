@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Any, Final
 
@@ -468,16 +468,18 @@ class _Checks:
             if found is None or not self._shows_here(place, one, found):
                 return None
             size = found
-        [key, *others] = one.keys
-        numbers = NoisyNumbers.together_with(transcript, key, one.site)
-        if others or key not in numbers.keys:
-            return {}  # a sum of several answers: it counts as one number
+        numbers = NoisyNumbers.together_with(transcript, next(iter(one.keys)), one.site)
+        key = next((lever for lever in numbers.keys if lever in one.keys), None)
+        if key is None:
+            return {}  # a sum over an answer: it counts as one number
+        if numbers.are_sums and self._use(place, one.site, [numbers.exchanged()]):
+            return {}  # sums of which each has its place, so that none is chosen by its size
         if not numbers.are_plain:
             alone = [numbers.alone(one, size) for one in numbers.costly()[:_ELEMENTS]]
             given = transcript.given
             shows = all(self._moves(place, one.site, given=given, nudges=each) for each in alone)
             return {} if shows else None
-        if one.site not in self._known and self._is_share(place, one, size):
+        if one.site not in self._known and self._is_share(place, one, key, size):
             return None
         if self._known.get(one.site) != {}:
             self._known[one.site] = self._apart(place, one.site, numbers, size, suffice)
@@ -520,10 +522,10 @@ class _Checks:
             for each in moves
         )
 
-    def _is_share(self, place: int, one: Suspect, size: float) -> bool:
+    def _is_share(self, place: int, one: Suspect, key: Question, size: float) -> bool:
         """Whether another number makes up for a change of the costliest one of an answer."""
         transcript = self._replays[place][1].transcript
-        line, [key] = NoisyNumbers.of_line(transcript, one.site), one.keys
+        line = NoisyNumbers.of_line(transcript, one.site)
         pairs = line.partners(key)
         if not pairs:
             return False
@@ -572,7 +574,7 @@ class _Checks:
             (passed if counts else failed).append(number)
         if not failed:
             return {}
-        alone = passed and not self._use(place, site, numbers, failed)
+        alone = passed and not self._use(place, site, numbers.moved_far(failed, self._rng))
         if not alone or not self._recur(place, site, numbers.places_of(passed), size):
             return None
         return numbers.places_of(passed)
@@ -587,10 +589,10 @@ class _Checks:
             for every in numbers.positions(number, self._rng)
         )
 
-    def _use(self, place: int, site: Site, numbers: NoisyNumbers, some: list[int]) -> bool:
-        """Whether anything changes with some of the numbers."""
+    def _use(self, place: int, site: Site, every: Iterable[Mapping[Question, Any]]) -> bool:
+        """Whether anything changes with other answers."""
         order, played = self._replays[place]
-        for given in numbers.moved_far(some, self._rng):
+        for given in every:
             what = f"again, with other answers at {site}"
             again = _again(self._setting, self._found, order._replace(given=given), what)
             if has_influence(played, again):

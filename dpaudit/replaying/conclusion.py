@@ -190,7 +190,8 @@ def _cost(transcript: Transcript, claim: Claim, delta: float, used: Set[Site]) -
         return None
     if delta and chance_of_one_world(known) > delta:
         return math.inf
-    if not delta and any(one.epsilon is None for one in ledger(transcript, known)):
+    is_pure = replay_guarantee(claim).is_pure
+    if is_pure and any(one.epsilon is None for one in ledger(transcript, known)):
         return math.inf
     return computed(transcript, known, claim).value
 

@@ -390,8 +390,7 @@ def has_influence(first: Played, second: Played) -> bool:
     """
     tables = zip(first.tables, second.tables, strict=True)
     return not same_steps(first.transcript, second.transcript) or not all(
-        one is two or (one is not None and two is not None and one.equals(two))
-        for one, two in tables
+        one is two or _are_close(one, two) for one, two in tables
     )
 
 

@@ -79,6 +79,23 @@ def above(noisy: Any) -> Any:
     return np.where(noisy > 10.0, noisy, 0.0)
 
 
+class MedianOfSums:
+    """The median of three sums of two noisy counts each, exactly 1-DP; or all three sums."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self.whole = whole
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        rng = np.random.default_rng(seed)
+        first, second = (len(data) + rng.laplace(0.0, 4.0, 3) for _ in range(2))
+        in_turn = np.sort(first + second) if self.whole else by_middle(first + second)
+        return Released(in_turn)
+
+
+def by_middle(noisy: Any) -> Any:
+    return noisy[np.argsort(noisy)[1]]
+
+
 def replayed(generator: Any, epsilon: float, **given: Any) -> ReplayRecord:
     settings = {"replays": 6, "delta": 0.0, **given}
     return dpaudit.replay(
@@ -107,6 +124,15 @@ def test_all_of_them_are_all_of_them(takes: Callable[[Any], Any]) -> None:
     record = replayed(Some(takes), 1.1)
     assert record.verdict is Verdict.VIOLATION, str(record)
     assert record.proved == pytest.approx(5 / 3, rel=0.01)
+
+
+def test_the_median_of_sums_is_not_all_of_them() -> None:
+    assert replayed(MedianOfSums(whole=False), 1.05).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.ci
+def test_sums_that_are_all_released_are_all_of_them() -> None:
+    assert replayed(MedianOfSums(whole=True), 1.05).verdict is Verdict.VIOLATION
 
 
 @pytest.mark.ci
