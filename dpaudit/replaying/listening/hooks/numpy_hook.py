@@ -235,7 +235,7 @@ class Seeded:
 
     @property
     def dpaudit_hears(self) -> bool:
-        """Whether a draw made now is intercepted, because nobody outside knows its seed."""
+        """Whether a draw made now is intercepted; those of a public seed are not."""
         world = marks.world
         return bool(world.hears) and self.dpaudit_seed not in world.public_seeds
 
