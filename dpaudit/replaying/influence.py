@@ -46,8 +46,6 @@ _RUNGS: Final = 6
 """Equal steps of which each must show: code that only compares a number has fewer limits."""
 _SPANS: Final = (1.0, 4.0, 16.0, 64.0)
 """Sizes of such steps, in units of the noise or of how far the value moves, the smaller one."""
-_OTHER_BITS: Final = 8
-"""Changes of several bits at once: of a majority, half of them or so show nothing."""
 _AWAY: Final = 100.0
 """How far all other noisy numbers are moved meanwhile, in scales of their noise."""
 
@@ -233,62 +231,70 @@ def _another(choice: ChoiceStep, key: Question, drawn: Any, sign: float) -> Any:
 
 
 def other_bits(
-    transcript: Transcript, keys: Set[Question], rng: np.random.Generator
-) -> Iterator[Mapping[Question, Any]]:
+    transcript: Transcript, keys: Set[Question], rng: np.random.Generator, *, fewest: float
+) -> Mapping[Question, Any] | None:
     """The answers of a replay with several of its bits the other way round.
 
-    A bit is the outcome of a comparison of a number, or a coin, with a limit. Of several bits that
-    are released, others show too; of a majority or a count, some do not.
+    A bit is the outcome of a comparison of a noisy number with a limit. As many bits become true as
+    false, if there are both: released bits show that, but no majority or count of them does.
 
     Args:
         transcript: The replay.
         keys: The questions whose answers raise the loss by what they are compared with.
         rng: Draws which bits.
+        fewest: Fewer bits are not changed.
 
-    Yields:
-        Answers by question; nothing if there are fewer than two bits.
+    Returns:
+        Answers by question; None if there are fewer than two bits, or than that.
     """
-    bits = list(_bits(transcript, keys))
-    if len(bits) < 2:
-        return
-    for _ in range(_OTHER_BITS):
-        given = dict(transcript.given)
-        some = rng.permutation(len(bits))[: rng.integers(2, len(bits) + 1)]
-        for key, place, value in (bits[one] for one in some):
-            changed = np.array(given[key])
-            changed.flat[place] = value
-            given[key] = changed
-        yield given
+    below, above = _bits(transcript, keys)
+    if len(below) + len(above) < max(2, fewest):
+        return None
+    given, many = dict(transcript.given), min(len(below), len(above)) or 2
+    for own in (below, above):
+        for key, place, value in (own[at] for at in rng.permutation(len(own))[:many]):
+            given[key] = np.array(given[key])
+            given[key].flat[place] = value
+    return given
 
 
-def _bits(transcript: Transcript, keys: Set[Question]) -> Iterator[tuple[Question, int, Any]]:
-    """Numbers or coins that differ between the worlds and are compared with limits.
+class _Bit(NamedTuple):
+    """A noisy number that is compared with a limit.
 
-    Each comes with its question, its place there, and a value on the other side of the limit.
+    Attributes:
+        key: Its question.
+        place: Its place there.
+        value: A value on the other side of the limit.
     """
+
+    key: Question
+    place: int
+    value: float
+
+
+def _bits(transcript: Transcript, keys: Set[Question]) -> tuple[list[_Bit], list[_Bit]]:
+    """Noisy numbers that differ between the worlds, below the limit and above it."""
     limits: dict[int, float] = {}
     for one in transcript.selections:
         if one.how == "compare" and one.other is not None and one.other.ids is None:
             with np.errstate(divide="ignore", invalid="ignore"):
                 bounds = (flat(one.other.offset) - flat(one.offset)) / flat(one.factor)
             limits |= dict(zip(one.ids.astype(int).tolist(), bounds.tolist(), strict=True))
+    below: list[_Bit] = []
+    above: list[_Bit] = []
     for step in transcript.noisy:
         for key in step.keys & keys:
             own = flat(transcript.given[key])
             if own.size != step.answer.size:
                 continue
-            for place in np.flatnonzero(step.before.shift):
+            for place in np.flatnonzero(step.before.shift).tolist():
                 limit = limits.get(int(step.numbers[place]), math.nan)
                 if math.isfinite(limit):
-                    width = step.laws[0].width
-                    value = limit + (width if own[place] < limit else -width)
-                    yield key, int(place), np.rint(value) if step.laws[0].whole else value
-    for choice in transcript.choices:
-        for key in choice.keys & keys:
-            if key[0] == "coin":
-                drawn = np.ravel(transcript.given[key])
-                moved = flat(choice.table.inside) != flat(choice.table.outside)
-                yield from ((key, int(place), not drawn[place]) for place in np.flatnonzero(moved))
+                    is_below = bool(own[place] < limit)
+                    value = limit + (1.0 if is_below else -1.0) * step.laws[0].width
+                    value = float(np.rint(value)) if step.laws[0].whole else value
+                    (below if is_below else above).append(_Bit(key, place, value))
+    return below, above
 
 
 class AskedAgain(NamedTuple):
