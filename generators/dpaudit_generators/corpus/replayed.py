@@ -197,7 +197,7 @@ REPLAYED: Final = (
                 account="the same, of numbers that are scaled to (0, 1) before",
                 parameters={"unit": True},
             ),
-            shadow_models=60,
+            shadow_models=100,
             rows=300,
         ),
     ),
