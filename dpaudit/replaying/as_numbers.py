@@ -56,9 +56,12 @@ class NoisyNumbers:
         are_sums: Whether some are sums of answers, or of one and more noise.
     """
 
-    def __init__(self, transcript: Transcript, steps: Sequence[NoisyStep]) -> None:
-        self._given, self._steps = transcript.given, steps
-        self.keys = [lever for step in steps if (lever := lever_of(transcript, step)) is not None]
+    def __init__(
+        self, transcript: Transcript, with_levers: Sequence[tuple[Question, NoisyStep]]
+    ) -> None:
+        self.keys = [key for key, _ in with_levers]
+        self._steps = steps = [step for _, step in with_levers]
+        self._given = transcript.given
         self._ends = np.cumsum([step.answer.size for step in steps])
         self._moved = self._joined([flat(transcript.given[key]) for key in self.keys])
         asked = {id(step) for step in transcript.noisy}
@@ -85,10 +88,10 @@ class NoisyNumbers:
     @classmethod
     def together_with(cls, transcript: Transcript, key: Question, site: Site) -> NoisyNumbers:
         """The numbers of an answer; if it is one number, those of all such answers of its line."""
-        steps = _with_levers(settled(transcript), site)
-        own = [step for step in steps if key in step.keys]
-        if own and own[0].answer.size == 1:
-            own = [step for step in steps if step.answer.size == 1]
+        every = _with_levers(settled(transcript), site)
+        own = [one for one in every if key in one[1].keys]
+        if own and own[0][1].answer.size == 1:
+            own = [one for one in every if one[1].answer.size == 1]
         return cls(transcript, own)
 
     @classmethod
@@ -227,13 +230,15 @@ class NoisyNumbers:
         return dict(zip(self.keys, np.split(each, self._ends[:-1]), strict=True))
 
 
-def lever_of(transcript: Transcript, step: NoisyStep) -> Question | None:
-    """The first question of a step with an answer for each of its numbers, if there is one."""
-    asked = (key for key in transcript.given if key in step.keys)
-    return next((key for key in asked if np.size(transcript.given[key]) == step.answer.size), None)
+def _with_levers(transcript: Transcript, site: Site) -> list[tuple[Question, NoisyStep]]:
+    """The steps of a line of which each number can be moved, by its answer to the first question.
 
-
-def _with_levers(transcript: Transcript, site: Site) -> list[NoisyStep]:
-    """The steps of a line of which each number can be moved by itself."""
-    steps = [step for step in transcript.noisy if step.site == site]
-    return [step for step in steps if lever_of(transcript, step) is not None]
+    That is a question of the step with an answer for each of its numbers.
+    """
+    found = []
+    for step in transcript.noisy:
+        given = {key: np.size(transcript.given.get(key, ())) for key in sorted(step.keys)}
+        lever = next((key for key, size in given.items() if size == step.answer.size), None)
+        if step.site == site and lever is not None:
+            found.append((lever, step))
+    return found
