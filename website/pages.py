@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from dpaudit.auditing.configuration import SCHEMA_FILE, configuration_schema
-from website import api, architecture, command_line, figures, plugins, released
+from website import api, command_line, figures, plugins, released
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS: Final = ROOT / "docs"
@@ -26,8 +26,6 @@ def made() -> dict[str, str]:
     schema = relpath(SCHEMA_FILE, DOCS)
     pages[schema] = json.dumps(configuration_schema(), indent=2) + "\n"
     pages["released-software.svg"] = released.methods_picture()
-    layers = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    pages["../ARCHITECTURE.md"] = architecture.filled(layers, ROOT / "dpaudit")
     for name in dict.fromkeys(page for page, _ in figures.TABLES):
         pages[name] = figures.filled(name, (DOCS / name).read_text(encoding="utf-8"))
     return pages
