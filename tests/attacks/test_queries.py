@@ -200,6 +200,14 @@ def test_absolute_queries_by_hand() -> None:
     assert list(found.values()) == [0, 2, 0, 0, 0, 1, 0, 0, 1]
 
 
+def test_names_of_points_do_not_hold_the_values_of_an_inferred_schema() -> None:
+    """Its bounds are values of records: names number the values instead."""
+    column = Column(name="age", kind=Kind.INTEGER, lower=41, upper=43)
+    inferred = Schema(columns=(column,), inferred=True)
+    names = AbsoluteQueries().feature_names(game_of(inferred, {"age": 42}))
+    assert [name.feature for name in names] == [f"rows equal to (value {n})" for n in (1, 2, 3)]
+
+
 def test_missing_is_no_point_where_it_never_may_be() -> None:
     schema = Schema(columns=(Column(name="n", kind=Kind.INTEGER, lower=0, upper=1), BIT[0]))
     rows: list[dict[str, object]] = [{"n": np.nan, "x": 1}, {"n": 1, "x": np.nan}]
