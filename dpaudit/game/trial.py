@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dpaudit.errors import TrialError
 from dpaudit.formatting import clipped, error_line, located, one_line, raised_at
 from dpaudit.game.features import FeatureMaker, TakesModelFeatures
-from dpaudit.game.worlds import GameProtocol
+from dpaudit.game.worlds import OneTable
 from dpaudit.plugins.access import Disclosure
 from dpaudit.plugins.protocols import FloatArray, Job, ReleaseAttack, World
 from dpaudit.seeds import Stream
@@ -145,7 +145,7 @@ class Payload:
         audit: Identifies the audit in the names of random streams.
     """
 
-    game: GameProtocol
+    game: OneTable
     generators: dict[Role, bytes]
     attacks: Sequence[FeatureMaker]
     root: int
