@@ -1,7 +1,8 @@
-"""The features that attacks compute from tables and from models, inside the trial."""
+"""What a trial keeps of a synthetic table and its model: the features of attacks, and a digest."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -171,3 +172,20 @@ def _called(attack: FeatureMaker, compute: Callable[[], FloatArray]) -> FloatArr
     except Exception as error:
         name = type(attack).__name__
         raise AttackError(f"attack {name} failed: {located(error)}") from error
+
+
+def digest_of(values: FloatArray, table: pd.DataFrame | None = None) -> bytes:
+    """A digest of a table.
+
+    Args:
+        values: Its values [n, d], as `dpaudit.model.encoding.values_of_table` gives them.
+        table: The table in canonical form: categories that the schema does not name, which have
+            one value, count as they are written, and so do the keys of several tables.
+    """
+    plain = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
+    found = hashlib.blake2b(plain.tobytes(), digest_size=16)
+    has_keys = table is not None and table.shape[1] > values.shape[1]
+    if table is not None and (has_keys or (values == OTHER).any()):
+        for _, cells in table.select_dtypes("object").items():
+            found.update("\0".join(map(repr, cells)).encode("utf-8", "backslashreplace"))
+    return found.digest()

@@ -18,10 +18,8 @@ import pandas as pd
 
 from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.formatting import whole_traceback
-from dpaudit.game.digests import digest_of
-from dpaudit.game.features import NOTHING, features_of_table, features_of_values
-from dpaudit.game.memory import peak_memory
-from dpaudit.game.meter import PRECISION, CallCost, metered
+from dpaudit.game.features import NOTHING, digest_of, features_of_table, features_of_values
+from dpaudit.game.meter import PRECISION, CallCost, metered, peak_memory
 from dpaudit.game.trial import (
     ModelClaim,
     Outcome,
@@ -46,11 +44,11 @@ from dpaudit.plugins.protocols import (
     World,
     trains_many,
 )
-from dpaudit.plugins.release import release_facts
-from dpaudit.plugins.synthetic import (
+from dpaudit.plugins.release import (
     accept,
     accept_stack,
     accept_values,
+    release_facts,
     units_together,
     with_units,
 )

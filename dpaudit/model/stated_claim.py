@@ -18,8 +18,8 @@ from dpaudit.model.currencies import (
     GaussianClaim,
     Promise,
     curve_points,
+    read_curve,
 )
-from dpaudit.model.curve_text import read_curve
 
 if TYPE_CHECKING:
     from dpaudit.model.unit import Unit

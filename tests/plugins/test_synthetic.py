@@ -15,7 +15,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
-from dpaudit.plugins.synthetic import accept, units_together, with_units
+from dpaudit.plugins.release import accept, units_together, with_units
 from samples import PEOPLE, game_view, people
 
 WHOLE = Schema(
