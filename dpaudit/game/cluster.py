@@ -24,7 +24,7 @@ from dpaudit.formatting import error_line
 from dpaudit.game import worker
 from dpaudit.game.flight import SLACK, Batch, BatchLoss, Landing, Stopwatch, TimeLimit
 from dpaudit.game.host import Report, Request, serve
-from dpaudit.game.payload import payload_blob, search_path
+from dpaudit.game.payload import packed, search_path
 from dpaudit.game.pool import START_SECONDS, TICK_SECONDS, TICKETS
 from dpaudit.game.runner import Greeting, greet, greeting_of
 from dpaudit.game.store import PRIVATE_FILE
@@ -71,9 +71,7 @@ class ClusterEngine:
             ClusterError: If a worker is not fit and no trial has begun.
         """
         del folder
-        flight = ClusterFlight(
-            self, payload_blob(payload), greeting_of(payload), log=log, limit=limit
-        )
+        flight = ClusterFlight(self, packed(payload), greeting_of(payload), log=log, limit=limit)
         try:
             flight.begin()
             self.started = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -228,7 +229,7 @@ def _awaited(file: PayloadFile, *, jobs: int, seconds: float) -> Any:
     ended: SimpleQueue[Future[Any]] = SimpleQueue()
     executor, ticket = started_pool(jobs).executor, next(TICKETS)
     with interrupts_held():
-        executor.submit(worker.run_errand, file, ticket).add_done_callback(ended.put)
+        executor.submit(worker.call, operator.call, file, ticket).add_done_callback(ended.put)
     watch = Stopwatch(longest_step=2 * TICK_SECONDS)
     watch.begin(ticket)
     while watch.seconds[ticket] < seconds:

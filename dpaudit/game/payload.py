@@ -57,17 +57,8 @@ def payload_file(payload: object, folder: Path, *, log: Path) -> Iterator[Payloa
     Raises:
         OSError: If it cannot be written.
     """
-    with written(payload_blob(payload), folder, log=log, search_path=search_path()) as file:
+    with written(packed(payload), folder, log=log, search_path=search_path()) as file:
         yield file
-
-
-def payload_blob(payload: object) -> bytes:
-    """A payload as workers receive it.
-
-    Raises:
-        RegistryError: If it cannot be pickled.
-    """
-    return packed(payload, name="an attack or the table")
 
 
 def search_path() -> tuple[str, ...]:
@@ -134,21 +125,14 @@ ALIGNMENT = 64
 """Where an array may begin: what numpy and Arrow want."""
 
 
-def packed(value: object, *, name: str) -> bytes:
-    """An object as bytes that `unpacked` takes.
-
-    Args:
-        value: Whatever can be pickled.
-        name: What it is, for the message.
-
-    Returns:
-        Its pickle and the arrays that it holds.
+def packed(payload: object) -> bytes:
+    """A payload as workers receive it and `unpacked` takes it: its pickle and the arrays it holds.
 
     Raises:
         RegistryError: If it cannot be pickled.
     """
     arrays: list[pickle.PickleBuffer] = []
-    blob = pickled(value, name=name, out_of_band=arrays)
+    blob = pickled(payload, name="an attack or the table", out_of_band=arrays)
     parts = [memoryview(blob), *(array.raw() for array in arrays)]
     lengths = np.array([len(parts), *map(len, parts)], dtype="<u8")
     return b"".join(_padded([lengths.data.cast("B"), *parts]))

@@ -67,18 +67,6 @@ BUSY_SECONDS = 60.0
 """The run gives up if another program, such as a backup, locks the store for longer than this."""
 
 
-class Tally(NamedTuple):
-    """What one role's trials have cost so far.
-
-    Attributes:
-        trials: How many are stored.
-        seconds: Their wall times, summed.
-    """
-
-    trials: int
-    seconds: float
-
-
 class RunFolder:
     """A run folder, opened and locked for one audit.
 
@@ -323,17 +311,17 @@ class RunFolder:
                     raise ValueError(f"trial {trial.id} has no features")
             yield vector
 
-    def tally(self, role: Role) -> Tally:
-        """Number of stored trials of a role and the seconds they took in all.
+    def seconds(self, role: Role) -> float:
+        """Wall times of the stored trials of a role, summed.
 
         Raises:
             RunFolderError: If the file is damaged.
         """
         with self._readable():
-            count, seconds = self._db.execute(
-                "SELECT COUNT(*), TOTAL(seconds) FROM trial WHERE role = ?", (role.value,)
+            [found] = self._db.execute(
+                "SELECT TOTAL(seconds) FROM trial WHERE role = ?", (role.value,)
             ).fetchone()
-        return Tally(int(count), float(seconds))
+        return float(found)
 
     def _readable(self) -> AbstractContextManager[None]:
         return self._usable("be read", f"its {STORE_FILE} is damaged: give another `out`")

@@ -209,8 +209,7 @@ def exposing_units_first(data: pd.DataFrame, schema: Schema) -> IntArray:
     owners = schema.owners(data)
     scores = _unit_scores(find_unit_holders(data, schema, owners), owners)
     far = far_units(data, schema)
-    ordered: IntArray = far[np.argsort(-scores[far], kind="stable")]
-    return ordered
+    return _sorted(far, scores[far])
 
 
 def exposing_first(data: pd.DataFrame, schema: Schema) -> IntArray:
@@ -220,8 +219,7 @@ def exposing_first(data: pd.DataFrame, schema: Schema) -> IntArray:
     """
     far = far_records(data, schema)
     scores = exposure_scores(find_holders(data, schema), len(data))
-    ordered: IntArray = far[np.argsort(-scores[far], kind="stable")]
-    return ordered
+    return _sorted(far, scores[far])
 
 
 def copies_of(record: pd.DataFrame, data: pd.DataFrame, schema: Schema) -> int:
@@ -564,6 +562,6 @@ def _nearest(rows: FloatArray, queries: FloatArray, count: int) -> FloatArray:
     return found
 
 
-def _sorted(positions: IntArray, distances: FloatArray) -> IntArray:
-    """Positions [m] by their distances [m], the largest first."""
-    return positions[np.argsort(-distances, kind="stable")]
+def _sorted(positions: IntArray, values: FloatArray) -> IntArray:
+    """Positions [m] by their values [m], the largest first."""
+    return positions[np.argsort(-values, kind="stable")]

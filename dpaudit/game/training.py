@@ -252,16 +252,14 @@ def _sampling_seconds(payload: Payload, trial: Trial, model: Model, rows: int) -
     return perf_counter() - start
 
 
-class _Made(NamedTuple):
-    """A model, its synthetic table as it came, and what both cost if an attack sees that."""
+def _made(
+    payload: Payload, trial: Trial, generator: Generator
+) -> tuple[Model, pd.DataFrame, Disclosed]:
+    """Trains a model on the trial's table and samples it; any error is the trial's outcome.
 
-    model: Model
-    raw: pd.DataFrame
-    cost: Disclosed
-
-
-def _made(payload: Payload, trial: Trial, generator: Generator) -> _Made:
-    """Trains a model on the trial's table and samples it; any error is the trial's outcome."""
+    Returns:
+        The model, its synthetic table as it came, and what both cost if an attack sees that.
+    """
     game, seed = payload.game, payload.seed(trial, "sample")
     n_rows = game.rows_requested(trial.world)
     meter = _Meter(generator) if payload.is_timed else None
@@ -269,11 +267,11 @@ def _made(payload: Payload, trial: Trial, generator: Generator) -> _Made:
     table = game.view.schema.handed(game.table(trial.world, trial.number))
     model = train(trained, table, seed=payload.seed(trial, "fit"))
     if meter is None:
-        return _Made(model, model.sample(n_rows, seed=seed), NOTHING)
+        return model, model.sample(n_rows, seed=seed), NOTHING
     raw, sampling = metered(lambda: model.sample(n_rows, seed=seed))
     noise = rng_of(payload.seed(trial, "cost"), "noise").random(len(COSTS))
     cost = np.array([*meter.training, *sampling]) + noise * PRECISION
-    return _Made(model, raw, {Disclosure.COST: cost})
+    return model, raw, {Disclosure.COST: cost}
 
 
 class _Meter:

@@ -95,20 +95,6 @@ def work(payload_file: PayloadFile, batch: Batch, ticket: int) -> list[Outcome]:
         return run_batch(payload, batch)
 
 
-def run_errand(payload_file: PayloadFile, ticket: int) -> Any:
-    """Calls the function without arguments that a payload file holds, as trials are run.
-
-    Args:
-        payload_file: Holds the function.
-        ticket: As for `work`.
-
-    Returns:
-        What the function returns.
-    """
-    with _loaded(payload_file, ticket) as errand:
-        return errand()
-
-
 def call(function: Callable[[Any], T], payload_file: PayloadFile, ticket: int) -> T:
     """Calls a function with what a payload file holds, as trials are run.
 

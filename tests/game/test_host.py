@@ -22,7 +22,7 @@ from dpaudit.errors import AttackError, ClusterError
 from dpaudit.game import host
 from dpaudit.game.flight import BatchLoss
 from dpaudit.game.host import Host, Report, Request, serve
-from dpaudit.game.payload import PayloadFile, payload_blob
+from dpaudit.game.payload import PayloadFile, packed
 from dpaudit.game.runner import Greeting, greet, greeting_of
 from dpaudit.game.worker import work
 
@@ -40,7 +40,7 @@ class Unloadable:
 
 @pytest.fixture(scope="module")
 def blob() -> bytes:
-    return payload_blob(payload(Together()))
+    return packed(payload(Together()))
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_another_payload_has_another_process(place: Host, blob: bytes) -> None:
 
 
 def test_a_payload_that_cannot_be_loaded_is_said(place: Host) -> None:
-    greeting = asked(place, payload_blob(Unloadable()), greet).answer
+    greeting = asked(place, packed(Unloadable()), greet).answer
     assert greeting.trouble == "ModuleNotFoundError: No module named 'nowhere'"
 
 
