@@ -24,11 +24,11 @@ from dpaudit.formatting import error_line
 from dpaudit.game import worker
 from dpaudit.game.flight import SLACK, Batch, BatchLoss, Landing, Stopwatch, TimeLimit
 from dpaudit.game.host import Report, Request, serve
-from dpaudit.game.payload import packed, search_path
 from dpaudit.game.pool import START_SECONDS, TICK_SECONDS, TICKETS
 from dpaudit.game.runner import Greeting, greet, greeting_of
 from dpaudit.game.store import PRIVATE_FILE
 from dpaudit.game.trial import Payload
+from dpaudit.game.worker import packed, search_path
 
 LOOK_SECONDS = 2.0
 """Interval at which the coordinator checks for workers."""

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.flight import SLACK, Batch, BatchLoss, Landing, Stopwatch, TimeLimit
-from dpaudit.game.payload import PayloadFile, erase_payloads, payload_file
 from dpaudit.game.pool import (
     START_SECONDS,
     TICK_SECONDS,
@@ -29,6 +28,7 @@ from dpaudit.game.pool import (
 )
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload
+from dpaudit.game.worker import PayloadFile, erase_payloads
 
 T = TypeVar("T")
 
@@ -48,11 +48,8 @@ class LocalEngine:
         self, payload: Payload, *, folder: Path, log: Path, limit: TimeLimit
     ) -> Iterator[LocalFlight]:
         """As `Engine.flight`."""
-        with warnings.catch_warnings():
-            # Idle workers stop: as an error, this warning would break the pool.
-            warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
-            with payload_file(payload, folder, log=log) as file:
-                yield LocalFlight(file, workers=self.workers, limit=limit)
+        with _written(payload, folder, log=log) as file:
+            yield LocalFlight(file, workers=self.workers, limit=limit)
 
     def renewed(self, trials: int) -> LocalEngine:
         """As `Engine.renewed`: no more processes than trials."""
@@ -183,6 +180,17 @@ class LocalFlight:
         return frozenset() if mine and self._stopwatch.idle > START_SECONDS else None
 
 
+@contextmanager
+def _written(payload: object, folder: Path, *, log: Path) -> Iterator[PayloadFile]:
+    """The file of a `Payload`, or of the function of an errand, while the pool's workers use it."""
+    with warnings.catch_warnings():
+        # Idle workers stop: as an error, this warning would break the pool.
+        warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
+        path = worker.search_path()
+        with worker.written(worker.packed(payload), folder, log=log, search_path=path) as file:
+            yield file
+
+
 def run_errand(
     errand: Callable[[], T], folder: RunFolder, *, jobs: int, seconds: float
 ) -> T | None:
@@ -203,12 +211,9 @@ def run_errand(
     """
     erase_payloads(folder.path)
     try:
-        with warnings.catch_warnings():
-            # Idle workers stop: as an error, this warning would break the pool.
-            warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
-            with payload_file(errand, folder.path, log=folder.log) as file:
-                found: T = _awaited(file, jobs=jobs, seconds=seconds)
-                return found
+        with _written(errand, folder.path, log=folder.log) as file:
+            found: T = _awaited(file, jobs=jobs, seconds=seconds)
+            return found
     except BrokenProcessPool:
         kill_workers()
         return None

@@ -127,9 +127,9 @@ def _together(
     if failed:
         values = values[list(claims)]
     vectors = features_of_values(values, payload.attacks, game.view, shown) if claims else []
-    digests = [digest_of(own) for own in values] if claims else []
+    digests = [digest_of(own) for own in values]
     seconds = (perf_counter() - start) / len(trials)
-    finished = {
+    ended = failed | {
         position: Outcome(
             trial=trials[position],
             status=TrialStatus.FINISHED,
@@ -141,7 +141,6 @@ def _together(
             claims.items(), digests, vectors, strict=True
         )
     }
-    ended = finished | failed
     return [replace(ended[position], seconds=seconds) for position in range(len(trials))]
 
 

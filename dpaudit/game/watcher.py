@@ -72,30 +72,20 @@ def end_all(marker: str, known: set[Process], *, spare: int) -> bool:
     return True
 
 
-def _family(marker: str, known: set[Process]) -> set[Process]:
-    """Running processes that are marked or known, or descend from one of these."""
-    running = _running()
-    roots = {pid for pid, of in running.items() if of.process in known or _marked(pid, marker)}
-    return _below(roots, running)
+def _family(marker: str, known: set[Process], *, parent: int | None = None) -> set[Process]:
+    """Running processes that are marked or known, or descend from one of these.
 
-
-def _seen(marker: str, parent: int, known: set[Process]) -> set[Process]:
-    """The running processes of a pool: marked children of its coordinator and their descendants.
-
-    A process seen before that still runs stays known, whatever its parent is now.
+    Args:
+        marker: Name of a variable in their environment.
+        known: Processes seen before: those that still run stay, whatever their parent is now.
+        parent: Id of the one whose marked children count; None for all that are marked.
     """
     running = _running()
-    roots = {
+    found = {
         pid
         for pid, of in running.items()
-        if of.process in known or (of.parent == parent and _marked(pid, marker))
+        if of.process in known or (parent in (None, of.parent) and _marked(pid, marker))
     }
-    return _below(roots, running)
-
-
-def _below(roots: set[int], running: dict[int, _Status]) -> set[Process]:
-    """Some processes and their descendants."""
-    found = set(roots)
     while grown := {pid for pid, of in running.items() if of.parent in found} - found:
         found |= grown
     return {running[pid].process for pid in found}
@@ -137,7 +127,7 @@ def main() -> None:
     while os.getppid() == parent:
         begun = time.monotonic()
         with suppress(OSError):
-            known = _seen(marker, parent, known)
+            known = _family(marker, known, parent=parent)
         pause = max(POLL_SECONDS, (time.monotonic() - begun) / SHARE_OF_A_CORE)
         if select.select([0], [], [], pause)[0]:
             break

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from dpaudit.model.claim import (
     NoClaim,
     PrivacyClaim,
     Quantity,
+    check_positive,
     check_under,
     restated,
 )
@@ -54,7 +54,7 @@ class GaussianClaim:
     unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
-        _check_positive("mu", self.mu)
+        check_positive("mu", self.mu)
 
     @property
     def value(self) -> float:
@@ -117,7 +117,7 @@ class ConcentratedClaim:
     unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
-        _check_positive("rho", self.rho)
+        check_positive("rho", self.rho)
 
     @property
     def value(self) -> float:
@@ -274,11 +274,6 @@ def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ..
         if before.epsilon == after.epsilon:
             raise ClaimError(f"the curve has two points of epsilon {after.epsilon:g}: keep one")
     return tuple(found)
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not math.isfinite(value) or value <= 0:
-        raise ClaimError(f"{name} must be a number greater than 0, got {value:g}")
 
 
 def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:

@@ -91,7 +91,8 @@ class Schema:
             SchemaError: If a column is constant or cannot be described (names every such column),
                 or the table has a single row.
         """
-        return Schema(columns=infer_columns(data), label=label, inferred=True)
+        columns = _infer(data, dict.fromkeys(map(str, data.columns)))
+        return Schema(columns=columns, label=label, inferred=True)
 
     @staticmethod
     def from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> Schema:
@@ -281,15 +282,6 @@ _MOST: Final = 0.9
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WRITTEN: Final = re.compile(r"[+-]?[$€£]?[\d.,' ]*\d ?[%$€£]?|\d+([-/.])\d+\1\d+([ T][\d:.Z+-]+)?")
 """Numbers with a decimal comma, a separator of thousands or a unit, and dates."""
-
-
-def infer_columns(data: pd.DataFrame) -> tuple[Column, ...]:
-    """Infers columns from a table; see `Schema.infer`.
-
-    Raises:
-        SchemaError: As there.
-    """
-    return _infer(data, dict.fromkeys(map(str, data.columns)))
 
 
 def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[Column, ...]:

@@ -124,10 +124,10 @@ def load(
 
     if schema is None:
         table = read(None)
-        name = source.removeprefix(SAMPLE)
         own = [] if unit is None else [unit.column]
         described = table.drop(columns=own, errors="ignore")
-        found = _inferred(described, source) if name == source else _sample(name).schema()
+        is_sample = source.startswith(SAMPLE)
+        found = _breast_cancer_schema() if is_sample else _inferred(described, source)
     elif isinstance(schema, Schema):
         table, found = read(schema), schema
     else:
@@ -194,7 +194,8 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
         )
     text = str(source)
     if text.startswith(SAMPLE):
-        return _sample(text.removeprefix(SAMPLE)).read()
+        _check_sample(text.removeprefix(SAMPLE))
+        return _breast_cancer()
     path = Path(source)
     if not os.path.isfile(path):  # `Path.is_file` raises where a name is too long
         what = "is a folder, not a file" if os.path.isdir(path) else "does not exist"
@@ -387,13 +388,14 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise DataError(f"{path} is not a Parquet table: {reason}; write it again") from None
 
 
-def _sample(name: str) -> Sample:
-    if name not in SAMPLES:
-        known = ", ".join(f"{SAMPLE}{key}" for key in SAMPLES)
-        raise DataError(f"no sample {name!r}{did_you_mean(name, list(SAMPLES))}; there is {known}")
-    return SAMPLES[name]
+def _check_sample(name: str) -> None:
+    if name != _BREAST_CANCER:
+        hint = did_you_mean(name, [_BREAST_CANCER])
+        raise DataError(f"no sample {name!r}{hint}; there is {SAMPLE}{_BREAST_CANCER}")
 
 
+_BREAST_CANCER: Final = "breast-cancer"
+"""The one sample."""
 _LARGEST: Final = {
     "radius": 50.0,
     "texture": 100.0,
@@ -417,18 +419,6 @@ _FORMS: Final = (("mean {}", 1.0), ("{} error", _ERROR), ("worst {}", 1.0))
 _LABEL: Final = "benign"
 
 
-class Sample(NamedTuple):
-    """A sample table.
-
-    Attributes:
-        read: Reads it.
-        schema: Makes its public schema.
-    """
-
-    read: Callable[[], pd.DataFrame]
-    schema: Callable[[], Schema]
-
-
 def _breast_cancer() -> pd.DataFrame:
     """The table that comes with scikit-learn, from its file: the import costs half a second."""
     package = importlib.util.find_spec("sklearn")
@@ -449,9 +439,3 @@ def _breast_cancer_schema() -> Schema:
     )
     label = Column(name=_LABEL, kind=Kind.BINARY, categories=(0, 1))
     return Schema(columns=(*numbers, label), label=_LABEL)
-
-
-SAMPLES: Final[Mapping[str, Sample]] = {
-    "breast-cancer": Sample(_breast_cancer, _breast_cancer_schema)
-}
-"""The samples by name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +75,7 @@ def units_together(released: Any, schema: Schema) -> Any:
         The same rows; as they were where it names no units.
     """
     unit = schema.unit
-    if unit is None or not isinstance(released, pd.DataFrame) or not _names_units(released, unit):
+    if unit is None or not _names_units(released, unit):
         return released
     return released.iloc[np.argsort(unit.codes(released), kind="stable")]
 
@@ -89,14 +89,14 @@ def with_units(table: pd.DataFrame, released: object, schema: Schema) -> pd.Data
         schema: The schema.
     """
     unit = schema.unit
-    if unit is None or not isinstance(released, pd.DataFrame) or not _names_units(released, unit):
+    if unit is None or not _names_units(released, unit):
         return table
     return table.assign(**{unit.column: released[unit.column].to_numpy(dtype=object)})
 
 
-def _names_units(released: pd.DataFrame, unit: Unit) -> bool:
-    """Whether a release has the unit's column, once."""
-    return list(released.columns).count(unit.column) == 1
+def _names_units(released: object, unit: Unit) -> TypeGuard[pd.DataFrame]:
+    """Whether a release is a table with the unit's column, once."""
+    return isinstance(released, pd.DataFrame) and list(released.columns).count(unit.column) == 1
 
 
 def _accepted_tables(tables: object, schema: LinkedTables, n_rows: int) -> dict[str, pd.DataFrame]:

@@ -22,9 +22,8 @@ from dpaudit.errors import AttackError, ClusterError
 from dpaudit.game import host
 from dpaudit.game.flight import BatchLoss
 from dpaudit.game.host import Host, Report, Request, serve
-from dpaudit.game.payload import PayloadFile, packed
 from dpaudit.game.runner import Greeting, greet, greeting_of
-from dpaudit.game.worker import work
+from dpaudit.game.worker import PayloadFile, packed, work
 
 cloudpickle.register_pickle_by_value(batch_toys)
 

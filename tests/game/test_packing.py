@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.errors import RegistryError
-from dpaudit.game.payload import ALIGNMENT, packed, unpacked
+from dpaudit.game.worker import ALIGNMENT, packed, unpacked
 
 
 def _table(rows: int = 1000) -> pd.DataFrame:
