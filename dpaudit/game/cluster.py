@@ -216,7 +216,11 @@ class ClusterFlight:
             return landed + ([Landing(sent.batch, loss=loss)] if sent.batch else [])
         self._note(report.printed)
         if isinstance(report.answer, Greeting):
-            self._greeted(place, self._greeting.difference(report.answer))
+            difference = self._greeting.difference(report.answer)
+            if difference:
+                self._refuse(place, f"has {difference}: install there what is installed here")
+            else:
+                self._engine.fit.add(self._fitness(place))
         elif isinstance(report.answer, ClusterError):
             raise ClusterError(f"{place.address}: {report.answer}; then run the same command again")
         elif isinstance(report.answer, DpauditError):
@@ -246,12 +250,6 @@ class ClusterFlight:
                 "there what is installed here"
             ) from None
         return report
-
-    def _greeted(self, place: Place, difference: str) -> None:
-        if difference:
-            self._refuse(place, f"has {difference}: install there what is installed here")
-        else:
-            self._engine.fit.add(self._fitness(place))
 
     def _refuse(self, place: Place, why: str) -> None:
         """Excludes a worker.

@@ -27,7 +27,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
@@ -128,7 +128,7 @@ def peak_memory() -> int | None:
         The sum over the processes that still run; None where the system does not show it (elsewhere
         than on Linux).
     """
-    return sum(_peaks(os.getpid())) or None
+    return sum(map(_peak, _own_processes())) or None
 
 
 def reset_peaks() -> bool:
@@ -137,8 +137,7 @@ def reset_peaks() -> bool:
     Returns:
         Whether the system does that (Linux 4.0 and later).
     """
-    processes = [os.getpid(), *descendants(os.getpid())]
-    return all([_reset(process) for process in processes])
+    return all([_reset(process) for process in _own_processes()])
 
 
 def _reset(process: int) -> bool:
@@ -158,15 +157,18 @@ def descendants(process: int) -> Iterator[int]:
         yield from descendants(child)
 
 
-def _peaks(process: int) -> Iterable[int]:
-    """Peak resident sets of a process and its descendants, in bytes; of those that still run."""
+def _own_processes() -> list[int]:
+    """Process ids of this process and its descendants."""
+    return [os.getpid(), *descendants(os.getpid())]
+
+
+def _peak(process: int) -> int:
+    """The peak resident set of a process in bytes; 0 if it has ended."""
     try:
         status = (_PROCESSES / str(process) / "status").read_text(encoding="utf-8")
-    except OSError:  # it has ended
-        return
-    yield from (1024 * int(line.split()[1]) for line in status.splitlines() if _PEAK in line)
-    for child in _children(process):
-        yield from _peaks(child)
+    except OSError:
+        return 0
+    return sum(1024 * int(line.split()[1]) for line in status.splitlines() if _PEAK in line)
 
 
 def _children(process: int) -> list[int]:

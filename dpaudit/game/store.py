@@ -20,7 +20,7 @@ import secrets
 import sqlite3
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from itertools import starmap
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Self
@@ -86,28 +86,23 @@ class RunFolder:
         self.log = path / LOG_FILE
         self.last_failure: Outcome | None = None  # for standard error; its message is never stored
         self._logged = set[str]()
-        self._lock = _locked(path)
-        try:
+        with ExitStack() as opened:
+            opened.enter_context(_locked(path))
             with self._usable("hold a run", "give another `out`"):
                 _keep_private(path)
                 self._db = sqlite3.connect(
                     path / STORE_FILE, isolation_level=None, timeout=BUSY_SECONDS
                 )
-                try:
-                    self._db.execute("PRAGMA journal_mode=WAL")
-                    self._db.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
-                    self._db.executescript(_AUDIT + TABLE)
-                    self._require_columns()
-                    used = self._check()
-                    self.salt = salt_of(path) if used else new_salt(path)
-                    self._claim_for(self.salt.sealed(spec), versions)
-                    self._files = _identities(path)
-                except BaseException:
-                    self._db.close()
-                    raise
-        except BaseException:
-            self._lock.close()
-            raise
+                opened.enter_context(closing(self._db))
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
+                self._db.executescript(_AUDIT + TABLE)
+                self._require_columns()
+                used = self._check()
+                self.salt = salt_of(path) if used else new_salt(path)
+                self._claim_for(self.salt.sealed(spec), versions)
+                self._files = _identities(path)
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -117,8 +112,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Closes the store and unlocks the folder."""
-        self._db.close()
-        self._lock.close()
+        self._opened.close()
 
     @contextmanager
     def _usable(self, what: str, advice: str) -> Iterator[None]:

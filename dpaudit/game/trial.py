@@ -81,6 +81,7 @@ class TrialEnd:
         seconds: Wall time of training, sampling and features; of models trained together, the
             share of each.
         attempts: How often it was started.
+        table: Digest of the synthetic table; None unless finished.
     """
 
     trial: Trial
@@ -90,6 +91,7 @@ class TrialEnd:
     claimed: ModelClaim | None = None
     seconds: float = 0.0
     attempts: int = 1
+    table: bytes | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,13 +99,11 @@ class Outcome(TrialEnd):
     """The whole outcome of one trial, as a worker returns it.
 
     Attributes:
-        table: Digest of the synthetic table; None unless finished.
         features: Features of all attacks, concatenated [f]; None unless finished.
         message: What the generator raised. It may quote records: for the local log, never stored.
         traceback: Its traceback, which may do so too.
     """
 
-    table: bytes | None = None
     features: FloatArray | None = None
     message: str = field(default="", compare=False)
     traceback: str = field(default="", compare=False)

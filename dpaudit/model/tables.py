@@ -286,28 +286,25 @@ def _as_text(values: pd.Series[Any]) -> pd.Series[Any]:
 def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     columns = {column.name: column for column in (schema.columns if schema else ())}
     text_columns = dict.fromkeys(schema.text_columns if schema else (), "object")
-
-    def read(**options: Any) -> pd.DataFrame:
-        table: pd.DataFrame = pd.read_csv(
-            path,
-            compression="gzip" if path.name.lower().endswith(".gz") else None,
-            skipinitialspace=True,
-            keep_default_na=False,
-            **options,
-        )
-        return table
-
     try:
         header = _header(path)
         marks = {
-            name or f"Unnamed: {place}": MISSING_MARKS.difference(  # as pandas names a blank
-                columns[name].categories if name in columns else ()
+            name or f"Unnamed: {place}": sorted(  # as pandas names a blank
+                MISSING_MARKS.difference(columns[name].categories if name in columns else ())
             )
             for place, name in enumerate(header)
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # the schema judges the values
-            return read(na_values=marks, dtype=text_columns, index_col=False)
+            return pd.read_csv(
+                path,
+                compression="gzip" if path.name.lower().endswith(".gz") else None,
+                skipinitialspace=True,
+                keep_default_na=False,
+                na_values=marks,
+                dtype=text_columns,
+                index_col=False,
+            )
     except UnicodeDecodeError as error:
         reason = f"it is not UTF-8 text (byte {error.start})"
     except pd.errors.ParserError as error:
