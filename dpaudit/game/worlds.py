@@ -197,13 +197,21 @@ def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArr
     if schema.unit is not None:
         chosen = far_units(data, schema)[:canaries]
         return np.flatnonzero(np.isin(schema.owners(data), chosen))
-    alone = far_records(data, schema)
-    if len(alone) < canaries:
+    return np.sort(_first("canaries", canaries, far_records(data, schema)))
+
+
+def _first(setting: str, number: int, alone: IntArray) -> IntArray:
+    """The first of the records without a copy, as many as a setting says.
+
+    Raises:
+        SettingsError: If there are not so many.
+    """
+    if len(alone) < number:
         raise SettingsError(
-            f"`canaries` is {canaries}, but only {len(alone)} records of the table have no "
+            f"`{setting}` is {number}, but only {len(alone)} records of the table have no "
             "identical copy: give fewer, or drop duplicate rows"
         )
-    return np.sort(alone[:canaries])
+    return alone[:number]
 
 
 def flip_coins(canaries: int, rng: np.random.Generator) -> BoolArray:
@@ -271,13 +279,7 @@ def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> Records:
         rows = np.split(np.argsort(owners, kind="stable"), ends[:-1])
         first = exposing_units_first(data, schema)[:records]
         return tuple(tuple(rows[unit].tolist()) for unit in first)
-    alone = exposing_first(data, schema)
-    if len(alone) < records:
-        raise SettingsError(
-            f"`records` is {records}, but only {len(alone)} records of the table have no "
-            "identical copy: give fewer, or drop duplicate rows"
-        )
-    return tuple((int(row),) for row in alone[:records])
+    return tuple((int(row),) for row in _first("records", records, exposing_first(data, schema)))
 
 
 def draw_included(

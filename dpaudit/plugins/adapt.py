@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.errors import RegistryError, TrialError
-from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import Generator, Model, is_seedable
 from dpaudit.seeds import rng_of
@@ -40,7 +39,6 @@ class FunctionGenerator:
     """A bare function `f(data, n_rows, seed) -> DataFrame` as a generator."""
 
     function: TableFunction
-    claim: PrivacyClaim | None = None
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> FunctionModel:
         """Keeps the table; the function does all its work when it is sampled."""
