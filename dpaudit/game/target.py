@@ -19,11 +19,10 @@ import pandas as pd
 from dpaudit.errors import TargetError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
-from dpaudit.model.column import Column, as_numbers
+from dpaudit.model.column import Column, Unit, as_numbers
 from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_table
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
 

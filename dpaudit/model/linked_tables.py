@@ -19,9 +19,8 @@ import pandas as pd
 
 from dpaudit.errors import SchemaError
 from dpaudit.formatting import did_you_mean, listed
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.schema import FORMAT, Schema, canonical_table
-from dpaudit.model.unit import Unit
 
 TABLE: Final = "table"
 """The column of the frame that names the table of each row."""

@@ -15,10 +15,9 @@ from dpaudit.errors import DataError, SchemaError
 from dpaudit.formatting import counted, listed
 from dpaudit.model.choices import WorstCase
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.column import Category, Column, Kind
+from dpaudit.model.column import Category, Column, Kind, Unit
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, fitting, load_table
-from dpaudit.model.unit import Unit
 
 _OTHERS = 10
 _MANY = 40

@@ -23,8 +23,7 @@ import pandas as pd
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.files import write_whole
 from dpaudit.formatting import listed
-from dpaudit.model.column import LARGEST_WHOLE, Category, Column, Kind, truth_of
-from dpaudit.model.unit import Unit
+from dpaudit.model.column import LARGEST_WHOLE, Category, Column, Kind, Unit, truth_of
 
 FORMAT = "dpaudit-schema/1"
 _KEYS: Final = frozenset(("format", "inferred", "label", "unit", "columns"))

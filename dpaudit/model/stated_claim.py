@@ -22,7 +22,7 @@ from dpaudit.model.currencies import (
 )
 
 if TYPE_CHECKING:
-    from dpaudit.model.unit import Unit
+    from dpaudit.model.column import Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,8 @@ class StatedClaim:
         Raises:
             SchemaError: If it is none.
         """
-        from dpaudit.model.unit import Unit  # which loads pandas: options are made of these fields
+        # Here, because it loads pandas: options are made of these fields.
+        from dpaudit.model.column import Unit
 
         if self.unit is None:
             return None

@@ -22,10 +22,9 @@ import pandas as pd
 from dpaudit.errors import DataError, MissingExtraError, SchemaError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import counted, did_you_mean, listed, one_line
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema, refuse_numbering
-from dpaudit.model.unit import Unit
 
 SAMPLE = "sample:"
 IN_MEMORY = "a table in memory"

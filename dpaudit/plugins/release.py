@@ -18,10 +18,9 @@ import pandas as pd
 from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
 from dpaudit.external.messages import FILE
 from dpaudit.formatting import counted
-from dpaudit.model.column import MISSING, Column, as_numbers, plain_numbers
+from dpaudit.model.column import MISSING, Column, Unit, as_numbers, plain_numbers
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema, canonical_table
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import FeatureName, FloatArray
 
 
