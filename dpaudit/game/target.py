@@ -21,7 +21,7 @@ from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.model.column import Column, Unit, as_numbers
 from dpaudit.model.encoding import encode
-from dpaudit.model.schema import Schema
+from dpaudit.model.schema import Schema, equal_rows
 from dpaudit.model.tables import fitting, load_table
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
@@ -94,7 +94,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         if len(record) != 1:
             raise TargetError(f"target file {rest} has {len(record)} records: give exactly one")
         record = fitting(record, schema, source=f"target {rest}")
-        same = _equal_rows(record, data, schema)
+        same = np.flatnonzero(equal_rows(data, record, schema))
         return Target(choice, tuple(same[:1].tolist()), record)
     named = (EXPOSING, FARTHEST, VULNERABLE)
     raise TargetError(
@@ -223,7 +223,7 @@ def exposing_first(data: pd.DataFrame, schema: Schema) -> IntArray:
 
 def copies_of(record: pd.DataFrame, data: pd.DataFrame, schema: Schema) -> int:
     """How many rows of a canonical table equal a canonical record."""
-    return len(_equal_rows(record, data, schema))
+    return int(equal_rows(data, record, schema).sum())
 
 
 def _exposing(data: pd.DataFrame, schema: Schema) -> Target:
@@ -247,18 +247,6 @@ def _check_choice(data: pd.DataFrame) -> None:
 
 def _compared(data: pd.DataFrame) -> int | None:
     return None if is_exact(len(data)) else COMPARED
-
-
-def _equal_rows(
-    record: pd.DataFrame, data: pd.DataFrame, schema: Schema
-) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    equal = np.ones(len(data), dtype=bool)
-    for name in schema.names:
-        value = record[name].iloc[0]
-        equal &= np.asarray(
-            data[name].isna() if pd.isna(value) else data[name] == value, dtype=bool
-        )
-    return np.flatnonzero(equal)
 
 
 def _row(choice: str, row: int, data: pd.DataFrame) -> Target:

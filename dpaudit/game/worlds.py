@@ -17,13 +17,13 @@ import pandas as pd
 from dpaudit.errors import SettingsError, TargetError
 from dpaudit.game.target import (
     Target,
-    copies_of,
     exposing_first,
     exposing_units_first,
     far_records,
     far_units,
 )
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.neighbouring_tables import equal_records
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, IntArray, World
 
@@ -141,7 +141,7 @@ def build_game(
     union = with_target
     if neighbours is Neighbours.REPLACE_ONE:
         assert replacement is not None
-        if _same_rows(target.record, replacement, schema):
+        if equal_records(target.record[schema.names], replacement[schema.names]).all():
             raise TargetError(
                 f"the replacement of the target ({target.choice}) equals it, so both worlds are "
                 "the same: give another"
@@ -161,11 +161,6 @@ def build_game(
         released_effect=released_effect,
     )
     return Game(view=view, data=schema.canonical(union), missing=missing)
-
-
-def _same_rows(one: pd.DataFrame, other: pd.DataFrame, schema: Schema) -> bool:
-    """Whether the records of two canonical tables of equal length are equal, one by one."""
-    return all(copies_of(one.iloc[[n]], other.iloc[[n]], schema) for n in range(len(one)))
 
 
 class CanaryGame(OneTable):

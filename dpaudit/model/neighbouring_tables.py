@@ -279,13 +279,13 @@ def _of_unit(data: pd.DataFrame, other: pd.DataFrame, unit: Unit, source: str) -
         raise DataError(f"{source}: the unit's column {unit.column!r} is missing")
     names, own = data[unit.column], other[unit.column]
     if len(other) == len(data) and (names == own).all():
-        found = names[~_equal_records(data, other)].unique()
+        found = names[~equal_records(data, other)].unique()
         sound = len(found) == 1
     else:
         found = names[~names.isin(own)].unique()
         rest = data[~names.isin(found)]
         sound = (
-            len(found) == 1 and len(rest) == len(other) and bool(_equal_records(rest, other).all())
+            len(found) == 1 and len(rest) == len(other) and bool(equal_records(rest, other).all())
         )
     if not sound:
         raise DataError(
@@ -298,7 +298,7 @@ def _of_unit(data: pd.DataFrame, other: pd.DataFrame, unit: Unit, source: str) -
 
 def _replaced(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
     """The one row in which two tables of equal length differ."""
-    rows = np.flatnonzero(~_equal_records(data, other))
+    rows = np.flatnonzero(~equal_records(data, other))
     if len(rows) == 0:
         raise DataError(f"{source} equals the table: change or remove exactly one record")
     if len(rows) > 1:
@@ -318,9 +318,9 @@ def _removed(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
             f"{source} has {len(other)} records, the table {len(data)}; it must have one fewer, or "
             f"as many with one changed{swap}"
         )
-    differing = np.flatnonzero(~_equal_records(data.iloc[:-1], other))
+    differing = np.flatnonzero(~equal_records(data.iloc[:-1], other))
     row = int(differing[0]) if len(differing) else len(other)
-    rest = np.flatnonzero(~_equal_records(data.iloc[row + 1 :], other.iloc[row:]))
+    rest = np.flatnonzero(~equal_records(data.iloc[row + 1 :], other.iloc[row:]))
     if len(rest):
         place = row + int(rest[0])
         raise DataError(
@@ -330,7 +330,7 @@ def _removed(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
     return row
 
 
-def _equal_records(one: pd.DataFrame, other: pd.DataFrame) -> npt.NDArray[np.bool_]:
+def equal_records(one: pd.DataFrame, other: pd.DataFrame) -> npt.NDArray[np.bool_]:
     """Whether the records [n] of two canonical tables of equal length are equal."""
     equal = np.ones(len(one), dtype=bool)
     for name in one.columns:

@@ -268,6 +268,22 @@ def canonical_table(columns: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
     )
 
 
+def equal_rows(data: pd.DataFrame, record: pd.DataFrame, schema: Schema) -> npt.NDArray[np.bool_]:
+    """Whether each row [n] of a table equals a record in all columns; missing equals missing.
+
+    Args:
+        data: The table, canonical.
+        record: A canonical table of one row.
+        schema: Their schema.
+    """
+    equal = np.ones(len(data), dtype=bool)
+    for name in schema.names:
+        wanted, values = record[name].iloc[0], data[name]
+        same = values.isna() if pd.isna(wanted) else values.to_numpy() == wanted
+        equal &= np.asarray(same, dtype=bool)
+    return equal
+
+
 MAX_CATEGORIES = 1000
 """More distinct strings than this look like an identifier or free text."""
 _FEW: Final = 20
