@@ -72,30 +72,28 @@ def features_of_table(
     """
     if game.of_tables:
         tables = game.joined(table)
-        return np.concatenate(
-            [
-                _of_model(attack, disclosed, game)
-                if isinstance(attack, TakesModelFeatures)
-                else np.concatenate(
-                    [
-                        features_of_table(tables[name], [attack], view)
-                        for name, view in game.of_tables.items()
-                    ]
-                )
-                for attack in attacks
-            ]
-        )
-    # Read once for all attacks on values; a category that the schema does not name has none, but
-    # attacks on releases see how it was written.
-    values = values_of_table(table, game.schema) if values is None else values
-    named = not (values == OTHER).any() or all(c.kind.numeric for c in game.schema.columns)
+
+        def seen(attack: TakesFeatures) -> FloatArray:
+            views = game.of_tables.items()
+            return np.concatenate(
+                [features_of_table(tables[name], [attack], view) for name, view in views]
+            )
+    else:
+        # Read once for all attacks on values; a category that the schema does not name has none,
+        # but attacks on releases see how it was written.
+        read = values_of_table(table, game.schema) if values is None else values
+        named = not (read == OTHER).any() or all(c.kind.numeric for c in game.schema.columns)
+
+        def seen(attack: TakesFeatures) -> FloatArray:
+            if isinstance(attack, BatchAttack if named else ReleaseAttack):
+                return _of_all(attack, read[None], game, written).ravel()
+            return _of_one(attack, table, game)
+
     return np.concatenate(
         [
             _of_model(attack, disclosed, game)
             if isinstance(attack, TakesModelFeatures)
-            else _of_all(attack, values[None], game, written)[0]
-            if isinstance(attack, BatchAttack if named else ReleaseAttack)
-            else _of_one(attack, table, game)
+            else seen(attack)
             for attack in attacks
         ]
     )
