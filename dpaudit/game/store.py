@@ -387,10 +387,9 @@ def _identities(path: Path) -> list[tuple[int, int] | None]:
     for file in (path / STORE_FILE, path / f"{STORE_FILE}-wal"):
         try:
             status = file.stat()
+            found.append((status.st_dev, status.st_ino))
         except OSError:
             found.append(None)
-        else:
-            found.append((status.st_dev, status.st_ino))
     return found
 
 
