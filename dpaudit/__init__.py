@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from dpaudit.frontiers.record import Frontier
     from dpaudit.frontiers.run import frontier
     from dpaudit.model.claim import Neighbours, PrivacyClaim
-    from dpaudit.model.column import Column, Kind
+    from dpaudit.model.column import Column, Kind, Unit
     from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
     from dpaudit.model.linked_tables import LinkedTables
     from dpaudit.model.schema import Schema
     from dpaudit.model.stated_claim import StatedClaim
-    from dpaudit.model.unit import Unit
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
     from dpaudit.released_data.audit import audit_data
     from dpaudit.released_data.result import ReleasedDataResult
@@ -72,7 +71,7 @@ _MODULE_OF = {
     # schemas and claims
     "Schema": "model.schema",
     "LinkedTables": "model.linked_tables",
-    "Unit": "model.unit",
+    "Unit": "model.column",
     "Column": "model.column",
     "Kind": "model.column",
     "PrivacyClaim": "model.claim",

@@ -20,8 +20,7 @@ from dpaudit.auditing.games import EFFORT, EFFORT_DESCRIPTION, GAMES, keywords
 from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.choices import Effort
-from dpaudit.plugins.samplers import SAMPLER_SCHEMA, text_of
+from dpaudit.model.choices import SAMPLER_SCHEMA, Effort, sampler_text
 
 OWN_FILE: Final = "dpaudit.toml"
 SHARED_FILE: Final = "pyproject.toml"
@@ -191,7 +190,7 @@ _SPELLED: Final[Mapping[str, Mapping[str, Any]]] = {
 def _as_option(name: str, value: Any, folder: Path) -> Any:
     """A value as the command line would pass it."""
     if name == "samplers":
-        return [text_of(one) for one in value]
+        return [sampler_text(one) for one in value]
     if name == "parameters":
         return [f"{key}={json.dumps(of, default=str)}" for key, of in value.items()]
     if name == "curve" and isinstance(value, list):

@@ -20,11 +20,11 @@ import pandas as pd
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.files import parse_json, write_whole
-from dpaudit.game.errand import run_errand
+from dpaudit.game.local import run_errand
 from dpaudit.game.store import PRIVATE_FILE, RunFolder
 from dpaudit.game.trial import reason_of
+from dpaudit.model.choices import Severity
 from dpaudit.model.schema import Schema
-from dpaudit.model.severity import Severity
 from dpaudit.plugins.foreign import patches_apart, pickled
 from dpaudit.probe.catalogue import PROBES, ProbeSettings
 from dpaudit.probe.result import ProbeResult, ProbeStatus

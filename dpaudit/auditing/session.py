@@ -60,7 +60,7 @@ class Session(ABC, Generic[SpecT, FoundT]):
             controls = {role: self.control(role) for role in CONTROLS}
             if self.goes_on(controls):
                 found = self.audited()
-        seconds = sum(self.store.tally(role).seconds for role in Role)
+        seconds = sum(self.store.seconds(role) for role in Role)
         return self.record(controls, found, reuse=reuse, seconds=seconds)
 
     def tried(self) -> FoundT | None:

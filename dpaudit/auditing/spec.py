@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.game.store import Private
 from dpaudit.model.claim import NoClaim
-from dpaudit.model.currencies import Claim, CurveClaim
-from dpaudit.model.curve_text import written_out
+from dpaudit.model.currencies import Claim, CurveClaim, written_out
 from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.named import NamedAttack, NamedGenerator

@@ -11,9 +11,8 @@ from dpaudit.auditing.games import kind_of
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
 from dpaudit.formatting import visible
-from dpaudit.game.errand import run_errand
 from dpaudit.game.flight import FIRST_SECONDS
-from dpaudit.game.local import LocalEngine
+from dpaudit.game.local import LocalEngine, run_errand
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import TimedModel, run_timed

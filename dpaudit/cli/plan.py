@@ -218,7 +218,7 @@ def _subject(
     """
     from dpaudit.auditing.games import audited_table, kind_of
     from dpaudit.auditing.plan import PlanSubject
-    from dpaudit.plugins.named import audited_unit, claim_under_audit, named_generator
+    from dpaudit.plugins.named import claim_under_audit, named_generator
     from dpaudit.plugins.protocols import trains_many
 
     table = audited_table(data, schema, settings)
@@ -226,7 +226,7 @@ def _subject(
     named = named_generator(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )
-    claim = claim_under_audit(named, settings.claim, audited_unit(table))
+    claim = claim_under_audit(named, settings.claim, table)
     together = trains_many(named.generator) and not settings.game.is_timed
     settings = kind_of(settings.game).visible(named, settings)
     return PlanSubject(claim, table, together), settings

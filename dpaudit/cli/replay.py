@@ -98,8 +98,8 @@ def replay(
     same noisy answers.
     """
     del help_all  # its callback has answered
+    from dpaudit.model.choices import sampler_of
     from dpaudit.plugins.registry import parse_parameters
-    from dpaudit.plugins.samplers import sampler_of
     from dpaudit.replaying.report import replay_page
     from dpaudit.replaying.run import replay as replayed
     from dpaudit.results.verdict import Verdict

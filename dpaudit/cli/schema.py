@@ -20,8 +20,8 @@ def schema(
     Its bounds and categories are those of real records. Replace them by what the documentation of
     the data says and delete the line "inferred": the schema is then public.
     """
+    from dpaudit.model.column import Unit
     from dpaudit.model.linked_files import load_given
-    from dpaudit.model.unit import Unit
 
     assert data is not None  # typer asks for it
     whose = None if unit is None else Unit(column=unit)

@@ -48,7 +48,7 @@ def synthesize(
     from dpaudit.model.tables import load
     from dpaudit.plugins.adapt import check_table, train
     from dpaudit.plugins.named import named_generator
-    from dpaudit.plugins.synthetic import accept
+    from dpaudit.plugins.release import accept
     from dpaudit.results.document import to_document
 
     table = load(data, schema)

@@ -24,11 +24,11 @@ from dpaudit.formatting import error_line
 from dpaudit.game import worker
 from dpaudit.game.flight import SLACK, Batch, BatchLoss, Landing, Stopwatch, TimeLimit
 from dpaudit.game.host import Report, Request, serve
-from dpaudit.game.payload import payload_blob, search_path
 from dpaudit.game.pool import START_SECONDS, TICK_SECONDS, TICKETS
 from dpaudit.game.runner import Greeting, greet, greeting_of
 from dpaudit.game.store import PRIVATE_FILE
 from dpaudit.game.trial import Payload
+from dpaudit.game.worker import packed, search_path
 
 LOOK_SECONDS = 2.0
 """Interval at which the coordinator checks for workers."""
@@ -71,9 +71,7 @@ class ClusterEngine:
             ClusterError: If a worker is not fit and no trial has begun.
         """
         del folder
-        flight = ClusterFlight(
-            self, payload_blob(payload), greeting_of(payload), log=log, limit=limit
-        )
+        flight = ClusterFlight(self, packed(payload), greeting_of(payload), log=log, limit=limit)
         try:
             flight.begin()
             self.started = True
@@ -218,7 +216,11 @@ class ClusterFlight:
             return landed + ([Landing(sent.batch, loss=loss)] if sent.batch else [])
         self._note(report.printed)
         if isinstance(report.answer, Greeting):
-            self._greeted(place, self._greeting.difference(report.answer))
+            difference = self._greeting.difference(report.answer)
+            if difference:
+                self._refuse(place, f"has {difference}: install there what is installed here")
+            else:
+                self._engine.fit.add(self._fitness(place))
         elif isinstance(report.answer, ClusterError):
             raise ClusterError(f"{place.address}: {report.answer}; then run the same command again")
         elif isinstance(report.answer, DpauditError):
@@ -248,12 +250,6 @@ class ClusterFlight:
                 "there what is installed here"
             ) from None
         return report
-
-    def _greeted(self, place: Place, difference: str) -> None:
-        if difference:
-            self._refuse(place, f"has {difference}: install there what is installed here")
-        else:
-            self._engine.fit.add(self._fitness(place))
 
     def _refuse(self, place: Place, why: str) -> None:
         """Excludes a worker.

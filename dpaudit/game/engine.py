@@ -28,10 +28,10 @@ from dpaudit.game.flight import (
     make_batches,
 )
 from dpaudit.game.local import LocalEngine
-from dpaudit.game.payload import erase_payloads
 from dpaudit.game.pool import interrupts_held
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
+from dpaudit.game.worker import erase_payloads
 from dpaudit.model.choices import EngineName
 from dpaudit.plugins.protocols import World
 

@@ -1,7 +1,8 @@
-"""The features that attacks compute from tables and from models, inside the trial."""
+"""What a trial keeps of a synthetic table and its model: the features of attacks, and a digest."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -71,30 +72,28 @@ def features_of_table(
     """
     if game.of_tables:
         tables = game.joined(table)
-        return np.concatenate(
-            [
-                _of_model(attack, disclosed, game)
-                if isinstance(attack, TakesModelFeatures)
-                else np.concatenate(
-                    [
-                        features_of_table(tables[name], [attack], view)
-                        for name, view in game.of_tables.items()
-                    ]
-                )
-                for attack in attacks
-            ]
-        )
-    # Read once for all attacks on values; a category that the schema does not name has none, but
-    # attacks on releases see how it was written.
-    values = values_of_table(table, game.schema) if values is None else values
-    named = not (values == OTHER).any() or all(c.kind.numeric for c in game.schema.columns)
+
+        def seen(attack: TakesFeatures) -> FloatArray:
+            views = game.of_tables.items()
+            return np.concatenate(
+                [features_of_table(tables[name], [attack], view) for name, view in views]
+            )
+    else:
+        # Read once for all attacks on values; a category that the schema does not name has none,
+        # but attacks on releases see how it was written.
+        read = values_of_table(table, game.schema) if values is None else values
+        named = not (read == OTHER).any() or all(c.kind.numeric for c in game.schema.columns)
+
+        def seen(attack: TakesFeatures) -> FloatArray:
+            if isinstance(attack, BatchAttack if named else ReleaseAttack):
+                return _of_all(attack, read[None], game, written).ravel()
+            return _of_one(attack, table, game)
+
     return np.concatenate(
         [
             _of_model(attack, disclosed, game)
             if isinstance(attack, TakesModelFeatures)
-            else _of_all(attack, values[None], game, written)[0]
-            if isinstance(attack, BatchAttack if named else ReleaseAttack)
-            else _of_one(attack, table, game)
+            else seen(attack)
             for attack in attacks
         ]
     )
@@ -171,3 +170,20 @@ def _called(attack: FeatureMaker, compute: Callable[[], FloatArray]) -> FloatArr
     except Exception as error:
         name = type(attack).__name__
         raise AttackError(f"attack {name} failed: {located(error)}") from error
+
+
+def digest_of(values: FloatArray, table: pd.DataFrame | None = None) -> bytes:
+    """A digest of a table.
+
+    Args:
+        values: Its values [n, d], as `dpaudit.model.encoding.values_of_table` gives them.
+        table: The table in canonical form: categories that the schema does not name, which have
+            one value, count as they are written, and so do the keys of several tables.
+    """
+    plain = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
+    found = hashlib.blake2b(plain.tobytes(), digest_size=16)
+    has_keys = table is not None and table.shape[1] > values.shape[1]
+    if table is not None and (has_keys or (values == OTHER).any()):
+        for _, cells in table.select_dtypes("object").items():
+            found.update("\0".join(map(repr, cells)).encode("utf-8", "backslashreplace"))
+    return found.digest()

@@ -26,8 +26,8 @@ from dpaudit.errors import ClusterError
 from dpaudit.formatting import error_line
 from dpaudit.game import runner, worker
 from dpaudit.game.flight import SLACK, BatchLoss, Stopwatch
-from dpaudit.game.payload import PayloadFile, written
 from dpaudit.game.pool import IDLE_SECONDS, START_SECONDS, TICK_SECONDS, Family
+from dpaudit.game.worker import PayloadFile, written
 
 MOST_PRINTED = 2**16
 """The last bytes of a generator's output during one batch, which are passed on."""

@@ -1,19 +1,21 @@
-"""The local engine: the pool of worker processes of this machine."""
+"""The local engine: the pool of worker processes of this machine, which runs errands too."""
 
 from __future__ import annotations
 
+import operator
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
+from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.flight import SLACK, Batch, BatchLoss, Landing, Stopwatch, TimeLimit
-from dpaudit.game.payload import PayloadFile, payload_file
 from dpaudit.game.pool import (
     START_SECONDS,
     TICK_SECONDS,
@@ -24,7 +26,11 @@ from dpaudit.game.pool import (
     started_pool,
     system_errors,
 )
+from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload
+from dpaudit.game.worker import PayloadFile, erase_payloads
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,11 +48,8 @@ class LocalEngine:
         self, payload: Payload, *, folder: Path, log: Path, limit: TimeLimit
     ) -> Iterator[LocalFlight]:
         """As `Engine.flight`."""
-        with warnings.catch_warnings():
-            # Idle workers stop: as an error, this warning would break the pool.
-            warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
-            with payload_file(payload, folder, log=log) as file:
-                yield LocalFlight(file, workers=self.workers, limit=limit)
+        with _written(payload, folder, log=log) as file:
+            yield LocalFlight(file, workers=self.workers, limit=limit)
 
     def renewed(self, trials: int) -> LocalEngine:
         """As `Engine.renewed`: no more processes than trials."""
@@ -175,3 +178,69 @@ class LocalFlight:
         if any(share >= SLACK for share in spent.values()):
             return frozenset(batch for batch, share in spent.items() if share >= 1)
         return frozenset() if mine and self._stopwatch.idle > START_SECONDS else None
+
+
+@contextmanager
+def _written(payload: object, folder: Path, *, log: Path) -> Iterator[PayloadFile]:
+    """The file of a `Payload`, or of the function of an errand, while the pool's workers use it."""
+    with warnings.catch_warnings():
+        # Idle workers stop: as an error, this warning would break the pool.
+        warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
+        path = worker.search_path()
+        with worker.written(worker.packed(payload), folder, log=log, search_path=path) as file:
+            yield file
+
+
+def run_errand(
+    errand: Callable[[], T], folder: RunFolder, *, jobs: int, seconds: float
+) -> T | None:
+    """Calls a function in a worker, so a generator can neither end nor block the program.
+
+    Args:
+        errand: The function; it is pickled with everything it holds, and so is its result.
+        folder: The run folder, whose log takes what generators print.
+        jobs: Worker processes of the pool; one of them runs it.
+        seconds: Wall time after which it is stopped.
+
+    Returns:
+        What the function returns; None if its worker died or it was stopped.
+
+    Raises:
+        RegistryError: If it cannot be pickled for workers.
+        InterruptedRunError: On Ctrl-C.
+    """
+    erase_payloads(folder.path)
+    try:
+        with _written(errand, folder.path, log=folder.log) as file:
+            found: T = _awaited(file, jobs=jobs, seconds=seconds)
+            return found
+    except BrokenProcessPool:
+        kill_workers()
+        return None
+    except KeyboardInterrupt:
+        kill_workers()
+        raise InterruptedRunError(f"interrupted: what finished is kept in {folder.path}") from None
+    except BaseException:
+        kill_workers()  # else the program would wait for the errand
+        raise
+
+
+def _awaited(file: PayloadFile, *, jobs: int, seconds: float) -> Any:
+    """What the errand returns.
+
+    Raises:
+        BrokenProcessPool: If its worker died, or it is over its time.
+    """
+    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    executor, ticket = started_pool(jobs).executor, next(TICKETS)
+    with interrupts_held():
+        executor.submit(worker.call, operator.call, file, ticket).add_done_callback(ended.put)
+    watch = Stopwatch(longest_step=2 * TICK_SECONDS)
+    watch.begin(ticket)
+    while watch.seconds[ticket] < seconds:
+        try:
+            # Not `Future.result` at once: a Ctrl-C inside it can leave futures locked for ever.
+            return ended.get(timeout=TICK_SECONDS).result()
+        except Empty:
+            watch.advance()
+    raise BrokenProcessPool("the errand is over its time")

@@ -27,18 +27,21 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from time import clock_gettime, perf_counter, process_time
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpaudit.game.memory import descendants, peak_memory, reset_peaks
-
 T = TypeVar("T")
 
+_PROCESSES = Path("/proc")
+_PEAK = "VmHWM:"
+_RESET_PEAK = "5"
+"""What `clear_refs` takes to reset `VmHWM` (proc_pid_clear_refs(5))."""
 _SCHEDULED = 2
 """CPUCLOCK_SCHED of the Linux kernel: the clock of all threads of a process, ended ones too."""
 
@@ -113,3 +116,66 @@ def _processor_of(process: int) -> float:
     with suppress(OSError):  # it has ended
         return clock_gettime(~process << 3 | _SCHEDULED)
     return 0.0
+
+
+def peak_memory() -> int | None:
+    """The most memory that this process and its descendants have held, in bytes.
+
+    Each process counts with the largest resident set that it has had; pages that several share
+    count for each of them, so the sum tends to be too large.
+
+    Returns:
+        The sum over the processes that still run; None where the system does not show it (elsewhere
+        than on Linux).
+    """
+    return sum(map(_peak, _own_processes())) or None
+
+
+def reset_peaks() -> bool:
+    """Has the peaks of this process and its descendants begin again at what they hold now.
+
+    Returns:
+        Whether the system does that (Linux 4.0 and later).
+    """
+    return all([_reset(process) for process in _own_processes()])
+
+
+def _reset(process: int) -> bool:
+    try:
+        (_PROCESSES / str(process) / "clear_refs").write_text(_RESET_PEAK, encoding="utf-8")
+    except ProcessLookupError:  # it has ended
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def descendants(process: int) -> Iterator[int]:
+    """Process ids of what a process has started, and of what that has; of those that still run."""
+    for child in _children(process):
+        yield child
+        yield from descendants(child)
+
+
+def _own_processes() -> list[int]:
+    """Process ids of this process and its descendants."""
+    return [os.getpid(), *descendants(os.getpid())]
+
+
+def _peak(process: int) -> int:
+    """The peak resident set of a process in bytes; 0 if it has ended."""
+    try:
+        status = (_PROCESSES / str(process) / "status").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    return sum(1024 * int(line.split()[1]) for line in status.splitlines() if _PEAK in line)
+
+
+def _children(process: int) -> list[int]:
+    """Process ids of the children of all threads of a process."""
+    try:
+        threads = list((_PROCESSES / str(process) / "task").iterdir())
+        listed = [(thread / "children").read_text(encoding="utf-8") for thread in threads]
+    except OSError:  # it has ended, or the system has no such files
+        return []
+    return [int(child) for text in listed for child in text.split()]

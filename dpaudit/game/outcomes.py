@@ -45,11 +45,9 @@ class StoredOutcome(TrialEnd):
     """How a trial ended, as the store has it: without its features.
 
     Attributes:
-        table: As in `Outcome`.
         digest: SHA-256 of its features; None unless it finished.
     """
 
-    table: bytes | None = None
     digest: bytes | None = None
 
     @property

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from dpaudit.errors import ClusterError, DpauditError
 from dpaudit.formatting import error_line
 from dpaudit.game import worker
-from dpaudit.game.payload import PayloadFile
 from dpaudit.game.trial import Payload
+from dpaudit.game.worker import PayloadFile
 from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.registry import travels_by_value
 from dpaudit.plugins.source import source_digest

@@ -20,7 +20,7 @@ import secrets
 import sqlite3
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from itertools import starmap
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Self
@@ -67,18 +67,6 @@ BUSY_SECONDS = 60.0
 """The run gives up if another program, such as a backup, locks the store for longer than this."""
 
 
-class Tally(NamedTuple):
-    """What one role's trials have cost so far.
-
-    Attributes:
-        trials: How many are stored.
-        seconds: Their wall times, summed.
-    """
-
-    trials: int
-    seconds: float
-
-
 class RunFolder:
     """A run folder, opened and locked for one audit.
 
@@ -98,28 +86,23 @@ class RunFolder:
         self.log = path / LOG_FILE
         self.last_failure: Outcome | None = None  # for standard error; its message is never stored
         self._logged = set[str]()
-        self._lock = _locked(path)
-        try:
+        with ExitStack() as opened:
+            opened.enter_context(_locked(path))
             with self._usable("hold a run", "give another `out`"):
                 _keep_private(path)
                 self._db = sqlite3.connect(
                     path / STORE_FILE, isolation_level=None, timeout=BUSY_SECONDS
                 )
-                try:
-                    self._db.execute("PRAGMA journal_mode=WAL")
-                    self._db.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
-                    self._db.executescript(_AUDIT + TABLE)
-                    self._require_columns()
-                    used = self._check()
-                    self.salt = salt_of(path) if used else new_salt(path)
-                    self._claim_for(self.salt.sealed(spec), versions)
-                    self._files = _identities(path)
-                except BaseException:
-                    self._db.close()
-                    raise
-        except BaseException:
-            self._lock.close()
-            raise
+                opened.enter_context(closing(self._db))
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
+                self._db.executescript(_AUDIT + TABLE)
+                self._require_columns()
+                used = self._check()
+                self.salt = salt_of(path) if used else new_salt(path)
+                self._claim_for(self.salt.sealed(spec), versions)
+                self._files = _identities(path)
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -129,8 +112,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Closes the store and unlocks the folder."""
-        self._db.close()
-        self._lock.close()
+        self._opened.close()
 
     @contextmanager
     def _usable(self, what: str, advice: str) -> Iterator[None]:
@@ -323,17 +305,17 @@ class RunFolder:
                     raise ValueError(f"trial {trial.id} has no features")
             yield vector
 
-    def tally(self, role: Role) -> Tally:
-        """Number of stored trials of a role and the seconds they took in all.
+    def seconds(self, role: Role) -> float:
+        """Wall times of the stored trials of a role, summed.
 
         Raises:
             RunFolderError: If the file is damaged.
         """
         with self._readable():
-            count, seconds = self._db.execute(
-                "SELECT COUNT(*), TOTAL(seconds) FROM trial WHERE role = ?", (role.value,)
+            [found] = self._db.execute(
+                "SELECT TOTAL(seconds) FROM trial WHERE role = ?", (role.value,)
             ).fetchone()
-        return Tally(int(count), float(seconds))
+        return float(found)
 
     def _readable(self) -> AbstractContextManager[None]:
         return self._usable("be read", f"its {STORE_FILE} is damaged: give another `out`")
@@ -405,10 +387,9 @@ def _identities(path: Path) -> list[tuple[int, int] | None]:
     for file in (path / STORE_FILE, path / f"{STORE_FILE}-wal"):
         try:
             status = file.stat()
+            found.append((status.st_dev, status.st_ino))
         except OSError:
             found.append(None)
-        else:
-            found.append((status.st_dev, status.st_ino))
     return found
 
 

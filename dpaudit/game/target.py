@@ -19,11 +19,10 @@ import pandas as pd
 from dpaudit.errors import TargetError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
-from dpaudit.model.column import Column, as_numbers
+from dpaudit.model.column import Column, Unit, as_numbers
 from dpaudit.model.encoding import encode
-from dpaudit.model.schema import Schema
+from dpaudit.model.schema import Schema, equal_rows
 from dpaudit.model.tables import fitting, load_table
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
 
@@ -95,7 +94,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         if len(record) != 1:
             raise TargetError(f"target file {rest} has {len(record)} records: give exactly one")
         record = fitting(record, schema, source=f"target {rest}")
-        same = _equal_rows(record, data, schema)
+        same = np.flatnonzero(equal_rows(data, record, schema))
         return Target(choice, tuple(same[:1].tolist()), record)
     named = (EXPOSING, FARTHEST, VULNERABLE)
     raise TargetError(
@@ -209,8 +208,7 @@ def exposing_units_first(data: pd.DataFrame, schema: Schema) -> IntArray:
     owners = schema.owners(data)
     scores = _unit_scores(find_unit_holders(data, schema, owners), owners)
     far = far_units(data, schema)
-    ordered: IntArray = far[np.argsort(-scores[far], kind="stable")]
-    return ordered
+    return _sorted(far, scores[far])
 
 
 def exposing_first(data: pd.DataFrame, schema: Schema) -> IntArray:
@@ -220,13 +218,12 @@ def exposing_first(data: pd.DataFrame, schema: Schema) -> IntArray:
     """
     far = far_records(data, schema)
     scores = exposure_scores(find_holders(data, schema), len(data))
-    ordered: IntArray = far[np.argsort(-scores[far], kind="stable")]
-    return ordered
+    return _sorted(far, scores[far])
 
 
 def copies_of(record: pd.DataFrame, data: pd.DataFrame, schema: Schema) -> int:
     """How many rows of a canonical table equal a canonical record."""
-    return len(_equal_rows(record, data, schema))
+    return int(equal_rows(data, record, schema).sum())
 
 
 def _exposing(data: pd.DataFrame, schema: Schema) -> Target:
@@ -250,18 +247,6 @@ def _check_choice(data: pd.DataFrame) -> None:
 
 def _compared(data: pd.DataFrame) -> int | None:
     return None if is_exact(len(data)) else COMPARED
-
-
-def _equal_rows(
-    record: pd.DataFrame, data: pd.DataFrame, schema: Schema
-) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    equal = np.ones(len(data), dtype=bool)
-    for name in schema.names:
-        value = record[name].iloc[0]
-        equal &= np.asarray(
-            data[name].isna() if pd.isna(value) else data[name] == value, dtype=bool
-        )
-    return np.flatnonzero(equal)
 
 
 def _row(choice: str, row: int, data: pd.DataFrame) -> Target:
@@ -564,6 +549,6 @@ def _nearest(rows: FloatArray, queries: FloatArray, count: int) -> FloatArray:
     return found
 
 
-def _sorted(positions: IntArray, distances: FloatArray) -> IntArray:
-    """Positions [m] by their distances [m], the largest first."""
-    return positions[np.argsort(-distances, kind="stable")]
+def _sorted(positions: IntArray, values: FloatArray) -> IntArray:
+    """Positions [m] by their values [m], the largest first."""
+    return positions[np.argsort(-values, kind="stable")]

@@ -18,10 +18,8 @@ import pandas as pd
 
 from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.formatting import whole_traceback
-from dpaudit.game.digests import digest_of
-from dpaudit.game.features import NOTHING, features_of_table, features_of_values
-from dpaudit.game.memory import peak_memory
-from dpaudit.game.meter import PRECISION, CallCost, metered
+from dpaudit.game.features import NOTHING, digest_of, features_of_table, features_of_values
+from dpaudit.game.meter import PRECISION, CallCost, metered, peak_memory
 from dpaudit.game.trial import (
     ModelClaim,
     Outcome,
@@ -46,11 +44,11 @@ from dpaudit.plugins.protocols import (
     World,
     trains_many,
 )
-from dpaudit.plugins.release import release_facts
-from dpaudit.plugins.synthetic import (
+from dpaudit.plugins.release import (
     accept,
     accept_stack,
     accept_values,
+    release_facts,
     units_together,
     with_units,
 )
@@ -129,9 +127,9 @@ def _together(
     if failed:
         values = values[list(claims)]
     vectors = features_of_values(values, payload.attacks, game.view, shown) if claims else []
-    digests = [digest_of(own) for own in values] if claims else []
+    digests = [digest_of(own) for own in values]
     seconds = (perf_counter() - start) / len(trials)
-    finished = {
+    ended = failed | {
         position: Outcome(
             trial=trials[position],
             status=TrialStatus.FINISHED,
@@ -143,7 +141,6 @@ def _together(
             claims.items(), digests, vectors, strict=True
         )
     }
-    ended = finished | failed
     return [replace(ended[position], seconds=seconds) for position in range(len(trials))]
 
 
@@ -254,16 +251,14 @@ def _sampling_seconds(payload: Payload, trial: Trial, model: Model, rows: int) -
     return perf_counter() - start
 
 
-class _Made(NamedTuple):
-    """A model, its synthetic table as it came, and what both cost if an attack sees that."""
+def _made(
+    payload: Payload, trial: Trial, generator: Generator
+) -> tuple[Model, pd.DataFrame, Disclosed]:
+    """Trains a model on the trial's table and samples it; any error is the trial's outcome.
 
-    model: Model
-    raw: pd.DataFrame
-    cost: Disclosed
-
-
-def _made(payload: Payload, trial: Trial, generator: Generator) -> _Made:
-    """Trains a model on the trial's table and samples it; any error is the trial's outcome."""
+    Returns:
+        The model, its synthetic table as it came, and what both cost if an attack sees that.
+    """
     game, seed = payload.game, payload.seed(trial, "sample")
     n_rows = game.rows_requested(trial.world)
     meter = _Meter(generator) if payload.is_timed else None
@@ -271,11 +266,11 @@ def _made(payload: Payload, trial: Trial, generator: Generator) -> _Made:
     table = game.view.schema.handed(game.table(trial.world, trial.number))
     model = train(trained, table, seed=payload.seed(trial, "fit"))
     if meter is None:
-        return _Made(model, model.sample(n_rows, seed=seed), NOTHING)
+        return model, model.sample(n_rows, seed=seed), NOTHING
     raw, sampling = metered(lambda: model.sample(n_rows, seed=seed))
     noise = rng_of(payload.seed(trial, "cost"), "noise").random(len(COSTS))
     cost = np.array([*meter.training, *sampling]) + noise * PRECISION
-    return _Made(model, raw, {Disclosure.COST: cost})
+    return model, raw, {Disclosure.COST: cost}
 
 
 class _Meter:

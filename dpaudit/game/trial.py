@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dpaudit.errors import TrialError
 from dpaudit.formatting import clipped, error_line, located, one_line, raised_at
 from dpaudit.game.features import FeatureMaker, TakesModelFeatures
-from dpaudit.game.worlds import GameProtocol
+from dpaudit.game.worlds import OneTable
 from dpaudit.plugins.access import Disclosure
 from dpaudit.plugins.protocols import FloatArray, Job, ReleaseAttack, World
 from dpaudit.seeds import Stream
@@ -81,6 +81,7 @@ class TrialEnd:
         seconds: Wall time of training, sampling and features; of models trained together, the
             share of each.
         attempts: How often it was started.
+        table: Digest of the synthetic table; None unless finished.
     """
 
     trial: Trial
@@ -90,6 +91,7 @@ class TrialEnd:
     claimed: ModelClaim | None = None
     seconds: float = 0.0
     attempts: int = 1
+    table: bytes | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,13 +99,11 @@ class Outcome(TrialEnd):
     """The whole outcome of one trial, as a worker returns it.
 
     Attributes:
-        table: Digest of the synthetic table; None unless finished.
         features: Features of all attacks, concatenated [f]; None unless finished.
         message: What the generator raised. It may quote records: for the local log, never stored.
         traceback: Its traceback, which may do so too.
     """
 
-    table: bytes | None = None
     features: FloatArray | None = None
     message: str = field(default="", compare=False)
     traceback: str = field(default="", compare=False)
@@ -145,7 +145,7 @@ class Payload:
         audit: Identifies the audit in the names of random streams.
     """
 
-    game: GameProtocol
+    game: OneTable
     generators: dict[Role, bytes]
     attacks: Sequence[FeatureMaker]
     root: int

@@ -40,11 +40,6 @@ class Process(NamedTuple):
     started: int
 
 
-class _Status(NamedTuple):
-    process: Process
-    parent: int
-
-
 def end_all(marker: str, known: set[Process], *, spare: int) -> bool:
     """Kills all marked and known processes and their descendants, until none is left.
 
@@ -72,53 +67,36 @@ def end_all(marker: str, known: set[Process], *, spare: int) -> bool:
     return True
 
 
-def _family(marker: str, known: set[Process]) -> set[Process]:
-    """Running processes that are marked or known, or descend from one of these."""
-    running = _running()
-    roots = {pid for pid, of in running.items() if of.process in known or _marked(pid, marker)}
-    return _below(roots, running)
+def _family(marker: str, known: set[Process], *, parent: int | None = None) -> set[Process]:
+    """Running processes that are marked or known, or descend from one of these.
 
-
-def _seen(marker: str, parent: int, known: set[Process]) -> set[Process]:
-    """The running processes of a pool: marked children of its coordinator and their descendants.
-
-    A process seen before that still runs stays known, whatever its parent is now.
+    Args:
+        marker: Name of a variable in their environment.
+        known: Processes seen before: those that still run stay, whatever their parent is now.
+        parent: Id of the one whose marked children count; None for all that are marked.
     """
     running = _running()
-    roots = {
-        pid
-        for pid, of in running.items()
-        if of.process in known or (of.parent == parent and _marked(pid, marker))
+    found = {
+        of.pid
+        for of, its_parent in running.items()
+        if of in known or (parent in (None, its_parent) and _marked(of.pid, marker))
     }
-    return _below(roots, running)
-
-
-def _below(roots: set[int], running: dict[int, _Status]) -> set[Process]:
-    """Some processes and their descendants."""
-    found = set(roots)
-    while grown := {pid for pid, of in running.items() if of.parent in found} - found:
+    while grown := {of.pid for of, its_parent in running.items() if its_parent in found} - found:
         found |= grown
-    return {running[pid].process for pid in found}
+    return {of for of in running if of.pid in found}
 
 
-def _running() -> dict[int, _Status]:
-    """The processes of this machine, by id."""
-    return {
-        status.process.pid: status
-        for entry in os.listdir(PROCESSES)
-        if entry.isdecimal() and (status := _status(int(entry)))
-    }
-
-
-def _status(pid: int) -> _Status | None:
-    """The system's entry for a process; None if it has ended."""
-    with suppress(OSError):
-        # The name, in parentheses, may hold spaces.
-        words = (PROCESSES / str(pid) / "stat").read_bytes().decode("latin-1")
-        fields = words.rpartition(")")[2].split()
-        if fields[0] not in _ENDED:
-            return _Status(Process(pid, int(fields[19])), int(fields[1]))
-    return None
+def _running() -> dict[Process, int]:
+    """The processes of this machine, and the id of each one's parent."""
+    found = {}
+    for pid in filter(str.isdecimal, os.listdir(PROCESSES)):
+        with suppress(OSError):  # it has ended
+            # The name, in parentheses, may hold spaces.
+            words = (PROCESSES / pid / "stat").read_bytes().decode("latin-1")
+            fields = words.rpartition(")")[2].split()
+            if fields[0] not in _ENDED:
+                found[Process(int(pid), int(fields[19]))] = int(fields[1])
+    return found
 
 
 def _marked(pid: int, marker: str) -> bool:
@@ -137,7 +115,7 @@ def main() -> None:
     while os.getppid() == parent:
         begun = time.monotonic()
         with suppress(OSError):
-            known = _seen(marker, parent, known)
+            known = _family(marker, known, parent=parent)
         pause = max(POLL_SECONDS, (time.monotonic() - begun) / SHARE_OF_A_CORE)
         if select.select([0], [], [], pause)[0]:
             break

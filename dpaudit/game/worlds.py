@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,44 +17,18 @@ import pandas as pd
 from dpaudit.errors import SettingsError, TargetError
 from dpaudit.game.target import (
     Target,
-    copies_of,
     exposing_first,
     exposing_units_first,
     far_records,
     far_units,
 )
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.neighbouring_tables import equal_records
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, IntArray, World
 
 Records: TypeAlias = tuple[tuple[int, ...], ...]
 """Positions of the rows of some records: one row each, or all rows of a unit, ascending."""
-
-
-class GameProtocol(Protocol):
-    """A game whose trials the engine can run."""
-
-    @property
-    def view(self) -> GameView:
-        """What the attacker knows."""
-        ...
-
-    @property
-    def data(self) -> pd.DataFrame:
-        """Every record of any trial, canonical: what models that train together are given."""
-        ...
-
-    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
-        """Positions in `data` of the records that a trial trains without."""
-        ...
-
-    def table(self, world: World, number: int) -> pd.DataFrame:
-        """What a trial trains on, canonical: `data` without its dropped rows; a copy."""
-        ...
-
-    def rows_requested(self, world: World) -> int:
-        """Synthetic rows asked of a model of this world."""
-        ...
 
 
 def without(data: pd.DataFrame, rows: Sequence[int]) -> pd.DataFrame:
@@ -63,23 +37,46 @@ def without(data: pd.DataFrame, rows: Sequence[int]) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Game:
-    """One distinguishing game: two tables that differ in the target's rows and in nothing else.
-
-    There is one number of requested rows, for both worlds: a game that asks for different numbers
-    cannot be built.
+class OneTable:
+    """A game on one table, which every trial trains on as it is; others lack rows of it.
 
     Attributes:
         view: What the attacker knows.
-        data: Every record of either world, canonical; a replacement next to what it replaces.
+        data: Every record of any trial, canonical: what models that train together are given.
+    """
+
+    view: GameView
+    data: pd.DataFrame
+
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
+        """Positions in `data` of the records that a trial trains without: none."""
+        del world, number
+        return ()
+
+    def table(self, world: World, number: int) -> pd.DataFrame:
+        """What a trial trains on, canonical: `data` without its dropped rows; a copy."""
+        return without(self.data, self.dropped_rows(world, number))
+
+    def rows_requested(self, world: World) -> int:
+        """Synthetic rows asked of a model of this world: the same in both."""
+        del world
+        return self.view.n_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game(OneTable):
+    """One distinguishing game: two tables that differ in the target's rows and in nothing else.
+
+    There is one number of requested rows, for both worlds: a game that asks for different numbers
+    cannot be built. A replacement stands in `data` next to what it replaces.
+
+    Attributes:
         missing: Positions in `data` of the records that a world lacks, ascending.
 
     Raises:
         SettingsError: If the worlds are not neighbours.
     """
 
-    view: GameView
-    data: pd.DataFrame
     missing: dict[World, tuple[int, ...]]
 
     def __post_init__(self) -> None:
@@ -103,15 +100,6 @@ class Game:
         """The rows that every trial of a world trains without."""
         del number
         return self.missing[world]
-
-    def table(self, world: World, number: int) -> pd.DataFrame:
-        """What every trial of a world trains on: a copy."""
-        return without(self.data, self.dropped_rows(world, number))
-
-    def rows_requested(self, world: World) -> int:
-        """Synthetic rows asked of a model of this world: the same in both."""
-        del world
-        return self.view.n_rows
 
 
 def build_game(
@@ -153,7 +141,7 @@ def build_game(
     union = with_target
     if neighbours is Neighbours.REPLACE_ONE:
         assert replacement is not None
-        if _same_rows(target.record, replacement, schema):
+        if equal_records(target.record[schema.names], replacement[schema.names]).all():
             raise TargetError(
                 f"the replacement of the target ({target.choice}) equals it, so both worlds are "
                 "the same: give another"
@@ -175,67 +163,12 @@ def build_game(
     return Game(view=view, data=schema.canonical(union), missing=missing)
 
 
-def _same_rows(one: pd.DataFrame, other: pd.DataFrame, schema: Schema) -> bool:
-    """Whether the records of two canonical tables of equal length are equal, one by one."""
-    return all(copies_of(one.iloc[[n]], other.iloc[[n]], schema) for n in range(len(one)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneTable:
-    """One table for every trial, in the eyes of the attacker of another game.
-
-    Attributes:
-        view: What the attacker knows.
-        data: The table, canonical.
-    """
-
-    view: GameView
-    data: pd.DataFrame
-
-    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
-        """None: every trial trains on the whole table."""
-        del world, number
-        return ()
-
-    def table(self, world: World, number: int) -> pd.DataFrame:
-        """The table: a copy."""
-        del world, number
-        return self.data.copy()
-
-    def rows_requested(self, world: World) -> int:
-        """Synthetic rows asked of a model: those of the other game."""
-        del world
-        return self.view.n_rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class CanaryGame:
+class CanaryGame(OneTable):
     """One training with many canaries, each included by its own fair coin.
 
-    Attributes:
-        view: What the attacker knows; its target is the table of all canaries, each a row, or all
-            rows of a unit.
-        data: The other rows and the included canaries, canonical, in the order of the table
-            handed in.
+    The view's target is the table of all canaries, each a row, or all rows of a unit. The table has
+    the other rows and the included canaries, in the order of the table handed in.
     """
-
-    view: GameView
-    data: pd.DataFrame
-
-    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
-        """None: the training reads every record of `data`."""
-        del world, number
-        return ()
-
-    def table(self, world: World, number: int) -> pd.DataFrame:
-        """What the model trains on: a copy."""
-        del world, number
-        return without(self.data, ())
-
-    def rows_requested(self, world: World) -> int:
-        """Synthetic rows asked of the model; fixed before the coins."""
-        del world
-        return self.view.n_rows
 
 
 def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArray:
@@ -259,13 +192,21 @@ def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArr
     if schema.unit is not None:
         chosen = far_units(data, schema)[:canaries]
         return np.flatnonzero(np.isin(schema.owners(data), chosen))
-    alone = far_records(data, schema)
-    if len(alone) < canaries:
+    return np.sort(_first("canaries", canaries, far_records(data, schema)))
+
+
+def _first(setting: str, number: int, alone: IntArray) -> IntArray:
+    """The first of the records without a copy, as many as a setting says.
+
+    Raises:
+        SettingsError: If there are not so many.
+    """
+    if len(alone) < number:
         raise SettingsError(
-            f"`canaries` is {canaries}, but only {len(alone)} records of the table have no "
+            f"`{setting}` is {number}, but only {len(alone)} records of the table have no "
             "identical copy: give fewer, or drop duplicate rows"
         )
-    return np.sort(alone[:canaries])
+    return alone[:number]
 
 
 def flip_coins(canaries: int, rng: np.random.Generator) -> BoolArray:
@@ -274,22 +215,18 @@ def flip_coins(canaries: int, rng: np.random.Generator) -> BoolArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectionGame:
+class SelectionGame(OneTable):
     """One set of models for all candidates: a random half of them has each candidate.
 
     It adds and removes records whatever relation the audit uses: a record that stands out when it
     is removed also stands out when it is replaced. All trials belong to world "out", because each
-    lacks records of the table.
+    lacks records of the table. The view's target is the table of all candidates.
 
     Attributes:
-        view: What the attacker knows; its target is the table of all candidates.
-        data: The table, canonical.
         candidates: Positions of the rows of each of the m candidates in it.
         included: Which candidates each trial trains with [n, m].
     """
 
-    view: GameView
-    data: pd.DataFrame
     candidates: Records
     included: BoolArray
 
@@ -298,15 +235,6 @@ class SelectionGame:
         del world
         left_out = np.flatnonzero(~self.included[number])
         return tuple(row for place in left_out for row in self.candidates[place])
-
-    def table(self, world: World, number: int) -> pd.DataFrame:
-        """What a trial trains on: a copy."""
-        return without(self.data, self.dropped_rows(world, number))
-
-    def rows_requested(self, world: World) -> int:
-        """Synthetic rows asked of a model: the same for all."""
-        del world
-        return self.view.n_rows
 
 
 def halves(trials: int, candidates: int, rng: np.random.Generator) -> BoolArray:
@@ -346,13 +274,7 @@ def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> Records:
         rows = np.split(np.argsort(owners, kind="stable"), ends[:-1])
         first = exposing_units_first(data, schema)[:records]
         return tuple(tuple(rows[unit].tolist()) for unit in first)
-    alone = exposing_first(data, schema)
-    if len(alone) < records:
-        raise SettingsError(
-            f"`records` is {records}, but only {len(alone)} records of the table have no "
-            "identical copy: give fewer, or drop duplicate rows"
-        )
-    return tuple((int(row),) for row in alone[:records])
+    return tuple((int(row),) for row in _first("records", records, exposing_first(data, schema)))
 
 
 def draw_included(

@@ -63,8 +63,7 @@ class PrivacyClaim:
     unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.epsilon) or self.epsilon <= 0:
-            raise ClaimError(f"epsilon must be a number greater than 0, got {self.epsilon:g}")
+        check_positive("epsilon", self.epsilon)
         check_delta(self.delta)
 
     @property
@@ -165,6 +164,16 @@ class NoClaim:
 def restated(source: str) -> str:
     """The source of a claim that was restated for replace-one neighbours."""
     return f"{source}, restated for replace-one (group of two)"
+
+
+def check_positive(name: str, value: float) -> None:
+    """Refuses a value of a claim that is not positive and finite.
+
+    Raises:
+        ClaimError: If it is not.
+    """
+    if not math.isfinite(value) or value <= 0:
+        raise ClaimError(f"{name} must be a number greater than 0, got {value:g}")
 
 
 def check_delta(delta: float) -> None:

@@ -1,20 +1,28 @@
-"""Claims that are not stated in epsilon and delta: Gaussian, concentrated, and a privacy curve."""
+"""Claims that are not stated in epsilon and delta: Gaussian, concentrated, and a privacy curve.
+
+A curve may be text: a JSON or CSV file, or points written out.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+import csv
+import json
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.files import io_reason
 from dpaudit.model.claim import (
     ABSENT_IF_NONE,
     Neighbours,
     NoClaim,
     PrivacyClaim,
     Quantity,
+    check_positive,
     check_under,
     restated,
 )
@@ -46,7 +54,7 @@ class GaussianClaim:
     unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
-        _check_positive("mu", self.mu)
+        check_positive("mu", self.mu)
 
     @property
     def value(self) -> float:
@@ -109,7 +117,7 @@ class ConcentratedClaim:
     unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
-        _check_positive("rho", self.rho)
+        check_positive("rho", self.rho)
 
     @property
     def value(self) -> float:
@@ -268,11 +276,6 @@ def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ..
     return tuple(found)
 
 
-def _check_positive(name: str, value: float) -> None:
-    if not math.isfinite(value) or value <= 0:
-        raise ClaimError(f"{name} must be a number greater than 0, got {value:g}")
-
-
 def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:
     """The claim, for a method that tests a claim of epsilon and nothing else.
 
@@ -336,3 +339,58 @@ def require_add_remove(neighbours: Neighbours, *, method: str) -> None:
             f"{method} adds and removes records, so it says nothing about replace-one "
             f"neighbours: audit an add-remove claim, or leave out {method}"
         )
+
+
+_FORMS: Final = (
+    'a JSON list of [epsilon, delta] or of {"epsilon": ..., "delta": ...}, or CSV with the columns '
+    "epsilon and delta"
+)
+_NUMBER: Final = r"[0-9.]+(?:[eE][+-]?[0-9]+)?"
+_INLINE: Final = re.compile(rf"{_NUMBER}:{_NUMBER}(?:,{_NUMBER}:{_NUMBER})*")
+
+
+def read_curve(text: str | Path) -> tuple[CurvePoint, ...]:
+    """The points that a command names: "0.5:1e-3,1:1e-5", or a file that holds them.
+
+    Args:
+        text: Points written out, or a JSON or CSV file.
+
+    Returns:
+        The points by increasing epsilon.
+
+    Raises:
+        ClaimError: If the file cannot be read or is neither, or a point has no meaning.
+    """
+    written = str(text).replace(" ", "")
+    if _INLINE.fullmatch(written):
+        return curve_points(pair.split(":") for pair in written.split(","))
+    try:
+        content = Path(text).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = io_reason(error) if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ClaimError(f"the curve {text} cannot be read: {reason}; give {_FORMS}") from None
+    try:
+        return curve_points(_pairs(content))
+    except ClaimError as error:
+        raise ClaimError(f"{text}: {error}") from None
+    except (ValueError, KeyError, TypeError, csv.Error):
+        raise ClaimError(f"{text} is no privacy curve: give {_FORMS}") from None
+
+
+def written_out(points: Sequence[CurvePoint]) -> str:
+    """The points as `read_curve` takes them, without loss."""
+    return ",".join(f"{epsilon!r}:{delta!r}" for epsilon, delta in points)
+
+
+def _pairs(content: str) -> list[Any]:
+    """Pairs of a file, JSON if it begins as a list.
+
+    Raises:
+        ValueError: If it is neither JSON nor CSV.
+        KeyError: If epsilon or delta is missing.
+    """
+    if content.lstrip().startswith("["):
+        listed = json.loads(content)
+        return [(of["epsilon"], of["delta"]) if isinstance(of, dict) else of for of in listed]
+    rows = csv.DictReader(content.splitlines(), skipinitialspace=True)
+    return [(float(row["epsilon"]), float(row["delta"])) for row in rows]

@@ -12,10 +12,10 @@ import pandas as pd
 
 from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.formatting import counted, did_you_mean
+from dpaudit.model.column import Unit
 from dpaudit.model.linked_tables import KEY, PARENT, TABLE, Link, LinkedTables, check_tree, key_text
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, SAMPLE, Table, fitting, load, load_schema, load_table
-from dpaudit.model.unit import Unit
 
 OneTable: TypeAlias = pd.DataFrame | str | Path
 """A table from the caller."""

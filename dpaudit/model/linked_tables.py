@@ -19,9 +19,8 @@ import pandas as pd
 
 from dpaudit.errors import SchemaError
 from dpaudit.formatting import did_you_mean, listed
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.schema import FORMAT, Schema, canonical_table
-from dpaudit.model.unit import Unit
 
 TABLE: Final = "table"
 """The column of the frame that names the table of each row."""
@@ -332,12 +331,15 @@ class LinkedTables(Schema):
     def to_document(self) -> dict[str, Any]:
         """This schema as a JSON document, as `save` writes it."""
         assert self.unit is not None  # by __post_init__
-        tables = {name: _of_table(schema) for name, schema in self.tables.items()}
+        described = {name: schema.to_document() for name, schema in self.tables.items()}
         return {
             "format": FORMAT,
             "inferred": self.inferred,
             "unit": self.unit.to_document(),
-            "tables": tables,
+            "tables": {
+                name: {"label": one["label"], "columns": one["columns"]}
+                for name, one in described.items()
+            },
             "links": [str(one) for one in self.links],
         }
 
@@ -443,8 +445,3 @@ def _missing(column: Column, rows: int) -> npt.NDArray[Any]:
 def _optional(column: Column, name: str) -> Column:
     """The column under another name, of which values may be missing."""
     return replace(column, name=name, missing=True)
-
-
-def _of_table(schema: Schema) -> dict[str, Any]:
-    document = schema.to_document()
-    return {key: document[key] for key in ("label", "columns")}

@@ -23,8 +23,7 @@ import pandas as pd
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.files import write_whole
 from dpaudit.formatting import listed
-from dpaudit.model.column import LARGEST_WHOLE, Category, Column, Kind, truth_of
-from dpaudit.model.unit import Unit
+from dpaudit.model.column import LARGEST_WHOLE, Category, Column, Kind, Unit, truth_of
 
 FORMAT = "dpaudit-schema/1"
 _KEYS: Final = frozenset(("format", "inferred", "label", "unit", "columns"))
@@ -91,7 +90,8 @@ class Schema:
             SchemaError: If a column is constant or cannot be described (names every such column),
                 or the table has a single row.
         """
-        return Schema(columns=infer_columns(data), label=label, inferred=True)
+        columns = _infer(data, dict.fromkeys(map(str, data.columns)))
+        return Schema(columns=columns, label=label, inferred=True)
 
     @staticmethod
     def from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> Schema:
@@ -268,6 +268,22 @@ def canonical_table(columns: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
     )
 
 
+def equal_rows(data: pd.DataFrame, record: pd.DataFrame, schema: Schema) -> npt.NDArray[np.bool_]:
+    """Whether each row [n] of a table equals a record in all columns; missing equals missing.
+
+    Args:
+        data: The table, canonical.
+        record: A canonical table of one row.
+        schema: Their schema.
+    """
+    equal = np.ones(len(data), dtype=bool)
+    for name in schema.names:
+        wanted, values = record[name].iloc[0], data[name]
+        same = values.isna() if pd.isna(wanted) else values.to_numpy() == wanted
+        equal &= np.asarray(same, dtype=bool)
+    return equal
+
+
 MAX_CATEGORIES = 1000
 """More distinct strings than this look like an identifier or free text."""
 _FEW: Final = 20
@@ -281,15 +297,6 @@ _MOST: Final = 0.9
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WRITTEN: Final = re.compile(r"[+-]?[$€£]?[\d.,' ]*\d ?[%$€£]?|\d+([-/.])\d+\1\d+([ T][\d:.Z+-]+)?")
 """Numbers with a decimal comma, a separator of thousands or a unit, and dates."""
-
-
-def infer_columns(data: pd.DataFrame) -> tuple[Column, ...]:
-    """Infers columns from a table; see `Schema.infer`.
-
-    Raises:
-        SchemaError: As there.
-    """
-    return _infer(data, dict.fromkeys(map(str, data.columns)))
 
 
 def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[Column, ...]:

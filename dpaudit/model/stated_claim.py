@@ -18,11 +18,11 @@ from dpaudit.model.currencies import (
     GaussianClaim,
     Promise,
     curve_points,
+    read_curve,
 )
-from dpaudit.model.curve_text import read_curve
 
 if TYPE_CHECKING:
-    from dpaudit.model.unit import Unit
+    from dpaudit.model.column import Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,8 @@ class StatedClaim:
         Raises:
             SchemaError: If it is none.
         """
-        from dpaudit.model.unit import Unit  # which loads pandas: options are made of these fields
+        # Here, because it loads pandas: options are made of these fields.
+        from dpaudit.model.column import Unit
 
         if self.unit is None:
             return None

@@ -22,10 +22,9 @@ import pandas as pd
 from dpaudit.errors import DataError, MissingExtraError, SchemaError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import counted, did_you_mean, listed, one_line
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema, refuse_numbering
-from dpaudit.model.unit import Unit
 
 SAMPLE = "sample:"
 IN_MEMORY = "a table in memory"
@@ -124,10 +123,10 @@ def load(
 
     if schema is None:
         table = read(None)
-        name = source.removeprefix(SAMPLE)
         own = [] if unit is None else [unit.column]
         described = table.drop(columns=own, errors="ignore")
-        found = _inferred(described, source) if name == source else _sample(name).schema()
+        is_sample = source.startswith(SAMPLE)
+        found = _breast_cancer_schema() if is_sample else _inferred(described, source)
     elif isinstance(schema, Schema):
         table, found = read(schema), schema
     else:
@@ -194,7 +193,8 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
         )
     text = str(source)
     if text.startswith(SAMPLE):
-        return _sample(text.removeprefix(SAMPLE)).read()
+        _check_sample(text.removeprefix(SAMPLE))
+        return _breast_cancer()
     path = Path(source)
     if not os.path.isfile(path):  # `Path.is_file` raises where a name is too long
         what = "is a folder, not a file" if os.path.isdir(path) else "does not exist"
@@ -285,28 +285,25 @@ def _as_text(values: pd.Series[Any]) -> pd.Series[Any]:
 def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     columns = {column.name: column for column in (schema.columns if schema else ())}
     text_columns = dict.fromkeys(schema.text_columns if schema else (), "object")
-
-    def read(**options: Any) -> pd.DataFrame:
-        table: pd.DataFrame = pd.read_csv(
-            path,
-            compression="gzip" if path.name.lower().endswith(".gz") else None,
-            skipinitialspace=True,
-            keep_default_na=False,
-            **options,
-        )
-        return table
-
     try:
         header = _header(path)
         marks = {
-            name or f"Unnamed: {place}": MISSING_MARKS.difference(  # as pandas names a blank
-                columns[name].categories if name in columns else ()
+            name or f"Unnamed: {place}": sorted(  # as pandas names a blank
+                MISSING_MARKS.difference(columns[name].categories if name in columns else ())
             )
             for place, name in enumerate(header)
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # the schema judges the values
-            return read(na_values=marks, dtype=text_columns, index_col=False)
+            return pd.read_csv(
+                path,
+                compression="gzip" if path.name.lower().endswith(".gz") else None,
+                skipinitialspace=True,
+                keep_default_na=False,
+                na_values=marks,
+                dtype=text_columns,
+                index_col=False,
+            )
     except UnicodeDecodeError as error:
         reason = f"it is not UTF-8 text (byte {error.start})"
     except pd.errors.ParserError as error:
@@ -387,13 +384,14 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise DataError(f"{path} is not a Parquet table: {reason}; write it again") from None
 
 
-def _sample(name: str) -> Sample:
-    if name not in SAMPLES:
-        known = ", ".join(f"{SAMPLE}{key}" for key in SAMPLES)
-        raise DataError(f"no sample {name!r}{did_you_mean(name, list(SAMPLES))}; there is {known}")
-    return SAMPLES[name]
+def _check_sample(name: str) -> None:
+    if name != _BREAST_CANCER:
+        hint = did_you_mean(name, [_BREAST_CANCER])
+        raise DataError(f"no sample {name!r}{hint}; there is {SAMPLE}{_BREAST_CANCER}")
 
 
+_BREAST_CANCER: Final = "breast-cancer"
+"""The one sample."""
 _LARGEST: Final = {
     "radius": 50.0,
     "texture": 100.0,
@@ -417,18 +415,6 @@ _FORMS: Final = (("mean {}", 1.0), ("{} error", _ERROR), ("worst {}", 1.0))
 _LABEL: Final = "benign"
 
 
-class Sample(NamedTuple):
-    """A sample table.
-
-    Attributes:
-        read: Reads it.
-        schema: Makes its public schema.
-    """
-
-    read: Callable[[], pd.DataFrame]
-    schema: Callable[[], Schema]
-
-
 def _breast_cancer() -> pd.DataFrame:
     """The table that comes with scikit-learn, from its file: the import costs half a second."""
     package = importlib.util.find_spec("sklearn")
@@ -449,9 +435,3 @@ def _breast_cancer_schema() -> Schema:
     )
     label = Column(name=_LABEL, kind=Kind.BINARY, categories=(0, 1))
     return Schema(columns=(*numbers, label), label=_LABEL)
-
-
-SAMPLES: Final[Mapping[str, Sample]] = {
-    "breast-cancer": Sample(_breast_cancer, _breast_cancer_schema)
-}
-"""The samples by name."""

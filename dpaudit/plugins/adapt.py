@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.errors import RegistryError, TrialError
-from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import Generator, Model, is_seedable
 from dpaudit.seeds import rng_of
@@ -40,7 +39,6 @@ class FunctionGenerator:
     """A bare function `f(data, n_rows, seed) -> DataFrame` as a generator."""
 
     function: TableFunction
-    claim: PrivacyClaim | None = None
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> FunctionModel:
         """Keeps the table; the function does all its work when it is sampled."""
@@ -66,13 +64,20 @@ def as_generator(value: object, *, name: str) -> Generator:
     fit = getattr(value, "fit", None)
     if not callable(fit):
         if callable(value):
-            return FunctionGenerator(_checked_function(value, name))
+            if not _accepts(value, object(), 1, 0):
+                raise RegistryError(
+                    f"{name}: a generator function must accept (data, n_rows, seed), "
+                    f"it is {name}{inspect.signature(value)}"
+                )
+            return FunctionGenerator(value)
         raise RegistryError(
             f"{name} has no method fit(data, *, seed): a generator is a class with fit, or a "
             "function f(data, n_rows, seed) that returns a table"
         )
     if not _accepts(fit, object(), seed=0):
-        raise RegistryError(f"{name}: fit must accept (data, *, seed), it is fit{_signature(fit)}")
+        raise RegistryError(
+            f"{name}: fit must accept (data, *, seed), it is fit{inspect.signature(fit)}"
+        )
     returned = _returned_class(value)
     if returned is not None:
         sample = getattr(returned, "sample", None)
@@ -84,7 +89,7 @@ def as_generator(value: object, *, name: str) -> Generator:
         if not _accepts(sample, object(), 1, seed=0):
             raise RegistryError(
                 f"{name}: sample must accept (n, *, seed), "
-                f"{returned.__name__} has sample{_signature(sample)}"
+                f"{returned.__name__} has sample{inspect.signature(sample)}"
             )
     is_seedable(value)  # needed at the end of a run; errors are raised now
     return typing.cast(Generator, value)
@@ -131,15 +136,6 @@ def check_table(generator: Generator, data: pd.DataFrame) -> None:
             check(data)
 
 
-def _checked_function(function: Callable[..., Any], name: str) -> TableFunction:
-    if not _accepts(function, object(), 1, 0):
-        raise RegistryError(
-            f"{name}: a generator function must accept (data, n_rows, seed), "
-            f"it is {name}{_signature(function)}"
-        )
-    return function
-
-
 def _accepts(function: Callable[..., Any], *args: object, **kwargs: object) -> bool:
     try:
         inspect.signature(function).bind(*args, **kwargs)
@@ -148,10 +144,6 @@ def _accepts(function: Callable[..., Any], *args: object, **kwargs: object) -> b
     except ValueError:  # a builtin without a signature: the first trial will show
         return True
     return True
-
-
-def _signature(function: Callable[..., Any]) -> str:
-    return str(inspect.signature(function))
 
 
 def _returned_class(generator: object) -> type | None:

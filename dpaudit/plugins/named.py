@@ -262,33 +262,15 @@ def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]
     return tuple(found)
 
 
-class AuditedUnit(NamedTuple):
-    """The unit of an audit.
-
-    Attributes:
-        column: The column that names the unit of each row.
-        rows: The most rows that a unit has.
-    """
-
-    column: str
-    rows: int
-
-
-def audited_unit(table: Table) -> AuditedUnit | None:
-    """The unit of a table; None where each row stands for itself."""
-    unit = table.schema.unit
-    return None if unit is None else AuditedUnit(unit.column, unit.most_rows(table.data))
-
-
 def claim_under_audit(
-    named: NamedGenerator, stated: StatedClaim, unit: AuditedUnit | None = None
+    named: NamedGenerator, stated: StatedClaim, table: Table | None = None
 ) -> Promise:
     """The claim to test: the caller's, else the generator's own.
 
     Args:
         named: The generator.
         stated: What the caller claims.
-        unit: The unit of the audit; None for an audit of rows.
+        table: The table of the audit, whose unit the claim is about; None for one of rows.
 
     Returns:
         The claim, restated for the neighbours asked for.
@@ -297,21 +279,19 @@ def claim_under_audit(
         ClaimError: If neither states a claim, or as `claim_if_any`.
         RegistryError: If asking the generator for its claim raises.
     """
-    claim = claim_if_any(named, stated, unit)
+    claim = claim_if_any(named, stated, table)
     if isinstance(claim, NoClaim):
         raise ClaimError(f"{named.name} states no claim: give `epsilon` and `delta`")
     return claim
 
 
-def claim_if_any(
-    named: NamedGenerator, stated: StatedClaim, unit: AuditedUnit | None = None
-) -> Claim:
+def claim_if_any(named: NamedGenerator, stated: StatedClaim, table: Table | None = None) -> Claim:
     """The claim of an audit as in `claim_under_audit`, or no claim.
 
     Args:
         named: The generator.
         stated: What the caller claims.
-        unit: The unit of the audit, for which the caller's claim is; None for an audit of rows.
+        table: The table of the audit, for whose unit the caller's claim is; None for one of rows.
 
     Returns:
         The claim, restated for the neighbours asked for; `NoClaim` if neither the caller nor the
@@ -324,6 +304,7 @@ def claim_if_any(
         RegistryError: If asking the generator for its claim raises.
     """
     own = _own_claim(named)
+    unit = None if table is None else table.schema.unit
     column = None if unit is None else unit.column
     relation = stated.neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
     claim = stated.made(
@@ -336,7 +317,7 @@ def claim_if_any(
         return claim
     if own is None:
         return NoClaim(delta=stated.delta or 0.0, neighbours=relation, unit=column)
-    _check_unit(named, own, unit)
+    _check_unit(named, own, table)
     restated = own.under(relation)
     if stated.delta is None:
         return restated
@@ -354,11 +335,12 @@ def claim_if_any(
     )
 
 
-def _check_unit(named: NamedGenerator, own: Promise, unit: AuditedUnit | None) -> None:
+def _check_unit(named: NamedGenerator, own: Promise, table: Table | None) -> None:
     """Refuses the generator's own claim in an audit of another unit."""
+    unit = None if table is None else table.schema.unit
     if own.unit == (None if unit is None else unit.column):
         return
-    if unit is None:
+    if table is None or unit is None:
         raise ClaimError(
             f"{named.name} claims {own.in_words} per {own.unit}, and this audit is of single rows: "
             f'give `unit="{own.unit}"`, or state a claim per row'
@@ -368,11 +350,12 @@ def _check_unit(named: NamedGenerator, own: Promise, unit: AuditedUnit | None) -
             f"{named.name} claims {own.in_words} per {own.unit}, and this audit is per "
             f"{unit.column}: give that unit, or state a claim per {unit.column}"
         )
-    group = own.of_group(unit.rows)
+    rows = unit.most_rows(table.data)
+    group = own.of_group(rows)
     raise ClaimError(
         f"{named.name} claims {own.in_words} per row, which says less about a {unit.column} with "
-        f"{counted(unit.rows, 'row')}: group privacy allows {group.in_words} "
-        f"({_factor(own, unit.rows)}); state the claim per {unit.column}, such as "
+        f"{counted(rows, 'row')}: group privacy allows {group.in_words} "
+        f"({_factor(own, rows)}); state the claim per {unit.column}, such as "
         f"{_stated(group)}, or audit rows without `unit`"
     )
 

@@ -168,9 +168,7 @@ class GameView:
     @cached_property
     def target_values(self) -> FloatArray:
         """Values [m, d] of the target, as `dpaudit.model.encoding.values_of` gives them."""
-        values = values_of_table(self.target, self.schema)
-        values.flags.writeable = False
-        return values
+        return self._read_only(self.target)
 
     @cached_property
     def of_tables(self) -> dict[str, GameView]:
@@ -200,7 +198,10 @@ class GameView:
     @cached_property
     def other_values(self) -> FloatArray:
         """Values [n, d] of the other records, in the same way."""
-        values = values_of_table(self.others, self.schema)
+        return self._read_only(self.others)
+
+    def _read_only(self, table: pd.DataFrame) -> FloatArray:
+        values = values_of_table(table, self.schema)
         values.flags.writeable = False
         return values
 

@@ -356,9 +356,7 @@ def _home(defined: object) -> Path | None:
 
 def _is_interpreters(file: Path) -> bool:
     """Whether a file is of the interpreter or of dpaudit, whose digest stands elsewhere."""
-    if file.is_relative_to(_OWN):
-        return True
-    return file.is_relative_to(_STDLIB) and not _in_site(file)
+    return file.is_relative_to(_OWN) or (file.is_relative_to(_STDLIB) and not _in_site(file))
 
 
 def _in_site(file: Path) -> bool:

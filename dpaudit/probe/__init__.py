@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.model.severity import Severity
+from dpaudit.model.choices import Severity
 from dpaudit.probe.catalogue import PROBES, Probe, ProbeSettings
 from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus
 from dpaudit.probe.run import probe, run_probes

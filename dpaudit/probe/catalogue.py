@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
+from dpaudit.model.choices import Severity
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.severity import Severity
 from dpaudit.seeds import check_seed
 
 

@@ -11,7 +11,7 @@ from dpaudit.errors import TrialError
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerSession, short_session
 from dpaudit.model.tables import Table
-from dpaudit.plugins.synthetic import accept
+from dpaudit.plugins.release import accept
 
 ROWS: Final = 20
 """Number of rows requested."""

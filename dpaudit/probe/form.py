@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
+from dpaudit.model.choices import Severity
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind, as_numbers
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
-from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.challenge import dropped, inserted, needed, one_coin, summary, unprovable
 from dpaudit.probe.result import NotApplicable, Observation

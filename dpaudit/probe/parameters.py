@@ -11,10 +11,10 @@ import pandas as pd
 
 from dpaudit.errors import BudgetError, InputError
 from dpaudit.game.trial import reason_of
+from dpaudit.model.choices import Severity
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import as_numbers
 from dpaudit.model.schema import Schema
-from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import Generator, is_seedable
 from dpaudit.probe.challenge import Coin, challenge, inserted, single_coin, summary
 from dpaudit.probe.result import NotApplicable, Observation

@@ -18,8 +18,8 @@ from dpaudit.formatting import (
     rounded_up,
     wrapped,
 )
+from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.severity import Severity
 from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, claim_and_relation
 from dpaudit.results.sentences import NOT_EVIDENCE

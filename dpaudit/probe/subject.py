@@ -22,7 +22,7 @@ from dpaudit.plugins.adapt import train
 from dpaudit.plugins.named import NamedGenerator, named_generator
 from dpaudit.plugins.protocols import BatchGenerator, Generator, Job, Model, World, trains_many
 from dpaudit.plugins.registry import GENERATORS, resolve
-from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
+from dpaudit.plugins.release import accept, accept_stack, accept_values
 from dpaudit.probe.catalogue import ProbeSettings
 from dpaudit.seeds import Stream, seeded_globals
 

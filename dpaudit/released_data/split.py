@@ -15,8 +15,8 @@ import pandas as pd
 
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.files import io_reason, parse_json, write_whole
+from dpaudit.model.column import Unit
 from dpaudit.model.tables import MISSING_MARKS, SAMPLE, load_table
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.seeds import check_seed, rng_of
 

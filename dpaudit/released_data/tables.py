@@ -12,11 +12,10 @@ import pandas as pd
 
 from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.formatting import listed
-from dpaudit.model.column import OTHER, Column, Kind
+from dpaudit.model.column import OTHER, Column, Kind, Unit
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema, refuse_numbering
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
-from dpaudit.model.unit import Unit
 from dpaudit.released_data.rows import Keys, row_keys
 from dpaudit.released_data.units import Owners, owners_of
 from dpaudit.results.phrases import PUBLIC_SCHEMA

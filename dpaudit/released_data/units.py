@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import DataError
-from dpaudit.model.unit import Unit
+from dpaudit.model.column import Unit
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.scores import MembershipScores
 

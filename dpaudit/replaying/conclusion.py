@@ -11,9 +11,9 @@ import numpy as np
 
 from dpaudit.formatting import percent
 from dpaudit.game.target import Target
+from dpaudit.model.choices import sampler_text
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
-from dpaudit.plugins.samplers import text_of
 from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, shared
 from dpaudit.replaying.guarantee import EXACT, ReplayGuarantee, replay_guarantee
 from dpaudit.replaying.influence import same_steps
@@ -514,7 +514,7 @@ def _named(target: Target) -> str:
 def _own_words(setting: ReplaySetting, replays: int) -> list[str]:
     words = ["--replays", str(replays), *(["--public-coins"] if setting.public_coins else [])]
     for sampler in setting.samplers:
-        words += ["--sampler", text_of(sampler)]
+        words += ["--sampler", sampler_text(sampler)]
     return [*setting.spec.pair_options, *words]
 
 

@@ -26,7 +26,7 @@ from dpaudit.game.trial import reason_of
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import World
-from dpaudit.plugins.synthetic import accept
+from dpaudit.plugins.release import accept
 from dpaudit.replaying import laws
 from dpaudit.replaying.laws import Drawn, FloatArray, IntArray, NoiseLaw, Share
 from dpaudit.replaying.listening.channel import Channel, connect

@@ -24,15 +24,14 @@ from dpaudit.errors import ReplayError, SchemaError, SettingsError
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerStart
-from dpaudit.game.payload import search_path
 from dpaudit.game.target import exposing_first
-from dpaudit.model.choices import WorstCase
+from dpaudit.game.worker import search_path
+from dpaudit.model.choices import WorstCase, check_sampler
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import FloatArray, World
-from dpaudit.plugins.samplers import check_sampler
 from dpaudit.replaying import local_world
 from dpaudit.replaying.checks import (
     limited_lines,

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import printable
-from dpaudit.model.severity import Severity
+from dpaudit.model.choices import Severity
 from dpaudit.report.figures import (
     GREY,
     LEGEND_ROW,

@@ -13,7 +13,7 @@ deviations from the requirements of its privacy proof, shown by the recorded fac
 
 from __future__ import annotations
 
-from dpaudit.model.severity import Severity
+from dpaudit.model.choices import Severity
 from dpaudit.trace.catalogue import Finding
 from dpaudit.trace.run import TraceReport, trace
 

@@ -13,7 +13,7 @@ from dpaudit.account import Mechanism, epsilon_from_rdp
 from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.account.moments import exact_moments
 from dpaudit.formatting import percent
-from dpaudit.model.severity import Severity
+from dpaudit.model.choices import Severity
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.collector import Charge, Trace

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
-from dpaudit.model.severity import Severity
+from dpaudit.model.choices import Severity
 
 PATE_GAN: Final = "Jordon, Yoon and van der Schaar 2019 (PATE-GAN), Algorithm 1"
 PATE: Final = "Papernot et al. 2017 (PATE)"

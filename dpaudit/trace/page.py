@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpaudit.formatting import counted, listed
-from dpaudit.model.severity import Severity
+from dpaudit.model.choices import Severity
 from dpaudit.report.outcomes import CheckEnding, CheckRow, draw_checks
 from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import TRACE

@@ -12,8 +12,8 @@ import pandas as pd
 
 from dpaudit.errors import RegistryError
 from dpaudit.formatting import Row, counted, headed, printable, wrapped
+from dpaudit.model.choices import Severity
 from dpaudit.model.schema import Schema
-from dpaudit.model.severity import Severity
 from dpaudit.model.tables import load, require_rows
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import named_generator

@@ -20,7 +20,7 @@ from dpaudit.model.column import as_numbers
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Traceable
-from dpaudit.plugins.synthetic import accept
+from dpaudit.plugins.release import accept
 from dpaudit.seeds import Stream
 from dpaudit.trace.collector import Collector, Trace
 

@@ -20,7 +20,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
-from dpaudit.plugins.synthetic import accept
+from dpaudit.plugins.release import accept
 from dpaudit.seeds import Stream, seeded_globals
 from dpaudit.usefulness.task import Areas, Examples, PredictionTask, areas, predict
 

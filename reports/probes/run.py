@@ -20,9 +20,9 @@ from scipy.stats import binomtest
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.formatting import percent
+from dpaudit.model.choices import Severity
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.model.severity import Severity
 from dpaudit.probe import PROBES, ProbeStatus, probe
 from dpaudit.versions import versions
 from reports import markdown

@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.schema import Schema
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import (
     BoolArray,
     FeatureName,

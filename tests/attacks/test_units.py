@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpaudit.model.column import Unit
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.access import released_effect
 from dpaudit.plugins.protocols import FloatArray, GameView
 from dpaudit_attacks.form import TableForm

@@ -23,7 +23,7 @@ from dpaudit.game.trial import Role
 from dpaudit.model.linked_tables import TABLE
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
-from dpaudit.plugins.synthetic import accept
+from dpaudit.plugins.release import accept
 from reports.linked_tables.mechanisms import (
     LEAKS,
     SCHEMA,

@@ -24,12 +24,12 @@ from dpaudit.auditing.reuse import _mark_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InterruptedRunError, RunFolderError
 from dpaudit.explain.run import reopen
-from dpaudit.game import errand as errands
-from dpaudit.game.errand import run_errand
+from dpaudit.game import local
+from dpaudit.game.local import run_errand
 from dpaudit.game.pool import kill_workers
 from dpaudit.game.store import RunFolder, Salt
+from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.severity import Severity
 from dpaudit.model.tables import load
 from dpaudit.plugins.registry import carry
 from dpaudit.results.record import AuditRecord, ProbeAlarm, ProbesOutcome, proofs_of
@@ -242,7 +242,7 @@ def test_an_errand_that_is_interrupted_says_so(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(errands, "_awaited", interrupted)
+    monkeypatch.setattr(local, "_awaited", interrupted)
     with (
         RunFolder(tmp_path, spec={}, versions={}) as store,
         pytest.raises(InterruptedRunError, match="what finished is kept"),

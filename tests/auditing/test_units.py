@@ -20,11 +20,10 @@ from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.training import _claimed
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.model.gaussian import gaussian_delta
 from dpaudit.model.schema import Schema
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import World
 from reports.units.mechanisms import LEAKS, ROW_SCHEMA, SCHEMA, ByRow, visits
 from samples import QUICK_ATTACKS

@@ -17,7 +17,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
-from dpaudit.plugins.samplers import check_sampler, sampler_of, text_of
+from dpaudit.model.choices import check_sampler, sampler_of, sampler_text
 
 SAMPLER = "[[samplers]]\nfunction = 'listened_noise:sample_laplace'\nscale = 'width'\n"
 """A sampler of a project's own, but for its law."""
@@ -208,7 +208,7 @@ def test_replay_hears_the_samplers_of_the_file_and_repeats_them(
     assert (found["generator"], found["epsilon"]) == ("../gan.py:Gan", 2.0)
     assert found["parameters"] == {"hidden": 64}
     check_sampler(expected)
-    assert sampler_of(text_of(expected)) == expected
+    assert sampler_of(sampler_text(expected)) == expected
     dpaudit("replay", "--sampler", "my:noise,law=laplace,scale=b")
     assert found["samplers"] == [{"function": "my:noise", "law": "laplace", "scale": "b"}]
     assert "from ../dpaudit.toml: data, epsilon, generator, parameters" in dpaudit("plan").stderr

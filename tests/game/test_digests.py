@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpaudit.game.digests import digest_of
+from dpaudit.game.features import digest_of
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema

@@ -26,9 +26,9 @@ from dpaudit.errors import AttackError, InterruptedRunError
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import Batch, BatchLoss, Landing, TimeLimit, TrialProgress
 from dpaudit.game.local import LocalEngine, LocalFlight
-from dpaudit.game.payload import PayloadFile
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
+from dpaudit.game.worker import PayloadFile
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
@@ -373,7 +373,7 @@ def test_the_payload_has_no_name_while_workers_run(tmp_path: Path) -> None:
 def test_elsewhere_the_payload_is_for_its_owner_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.game.payload._OPEN_FILES", tmp_path / "nothing")
+    monkeypatch.setattr("dpaudit.game.worker._OPEN_FILES", tmp_path / "nothing")
     modes = []
 
     def look(progress: TrialProgress) -> None:

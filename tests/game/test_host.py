@@ -22,9 +22,8 @@ from dpaudit.errors import AttackError, ClusterError
 from dpaudit.game import host
 from dpaudit.game.flight import BatchLoss
 from dpaudit.game.host import Host, Report, Request, serve
-from dpaudit.game.payload import PayloadFile, payload_blob
 from dpaudit.game.runner import Greeting, greet, greeting_of
-from dpaudit.game.worker import work
+from dpaudit.game.worker import PayloadFile, packed, work
 
 cloudpickle.register_pickle_by_value(batch_toys)
 
@@ -40,7 +39,7 @@ class Unloadable:
 
 @pytest.fixture(scope="module")
 def blob() -> bytes:
-    return payload_blob(payload(Together()))
+    return packed(payload(Together()))
 
 
 @pytest.fixture
@@ -97,7 +96,7 @@ def test_another_payload_has_another_process(place: Host, blob: bytes) -> None:
 
 
 def test_a_payload_that_cannot_be_loaded_is_said(place: Host) -> None:
-    greeting = asked(place, payload_blob(Unloadable()), greet).answer
+    greeting = asked(place, packed(Unloadable()), greet).answer
     assert greeting.trouble == "ModuleNotFoundError: No module named 'nowhere'"
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from dpaudit.game.memory import peak_memory
+from dpaudit.game.meter import peak_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")
 

@@ -11,7 +11,7 @@ from time import process_time, sleep
 import numpy as np
 import pytest
 
-from dpaudit.game import memory, meter
+from dpaudit.game import meter
 from dpaudit.game.meter import CallCost, metered
 
 MIB = 2**20
@@ -75,7 +75,7 @@ def test_memory_shows_the_peak_that_was_given_back() -> None:
 def test_where_the_system_shows_no_peaks_memory_is_left_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(memory, "_PROCESSES", tmp_path / "nowhere")
+    monkeypatch.setattr(meter, "_PROCESSES", tmp_path / "nowhere")
     monkeypatch.setattr(meter, "clock_gettime", None)
     found = cost_of(lambda: np.ones(16 * MIB // 8).sum())
     assert found.memory == 0.0

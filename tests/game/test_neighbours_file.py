@@ -9,12 +9,11 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import DataError, SchemaError
-from dpaudit.game.neighbours_file import read_neighbours
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
+from dpaudit.model.neighbouring_tables import read_neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, fitting
-from dpaudit.model.unit import Unit
 
 SCHEMA = Schema(
     columns=(

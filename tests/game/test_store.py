@@ -92,8 +92,8 @@ def test_outcomes_come_back_bit_by_bit(tmp_path: Path) -> None:
             SECOND,
             claiming.trial,
         }
-        assert folder.tally(Role.AUDIT) == (2, 2.0)
-        assert folder.tally(Role.NULL_CONTROL) == (0, 0.0)
+        assert folder.seconds(Role.AUDIT) == 2.0
+        assert folder.seconds(Role.NULL_CONTROL) == 0.0
 
 
 def test_a_trial_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_a_flipped_bit_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
 
 def contents(folder: RunFolder) -> dict[object, object]:
     """All that a result is made of."""
-    found: dict[object, object] = {role: folder.tally(role) for role in Role}
+    found: dict[object, object] = {role: folder.seconds(role) for role in Role}
     for role in Role:
         for trial in folder.outcomes(role):
             outcome = folder.outcome(trial)

@@ -20,9 +20,8 @@ from dpaudit.game.target import (
 )
 from dpaudit.game.worlds import Game, build_game, choose_canaries, choose_records
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.schema import Schema
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import World
 
 UNIT = Unit(column="patient")

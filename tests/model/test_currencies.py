@@ -15,9 +15,10 @@ from dpaudit.model.currencies import (
     CurveClaim,
     CurvePoint,
     GaussianClaim,
+    read_curve,
     require_epsilon,
+    written_out,
 )
-from dpaudit.model.curve_text import read_curve, written_out
 
 POINTS = (CurvePoint(0.5, 1e-3), CurvePoint(1.0, 1e-5))
 

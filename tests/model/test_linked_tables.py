@@ -12,12 +12,11 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import DataError, InputError, SchemaError, SettingsError
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import KEY, PARENT, TABLE, Link, LinkedTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load
-from dpaudit.model.unit import Unit
 
 LINK = "visits.patient_id=patients.id"
 NOTES = "notes.visit=visits.number"

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import DataError, SchemaError, SettingsError
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load, require_rows
-from dpaudit.model.unit import Unit
 
 UNIT = Unit(column="patient", max_rows=3)
 SCHEMA = Schema(columns=(Column(name="age", kind=Kind.INTEGER, lower=0, upper=100),), unit=UNIT)

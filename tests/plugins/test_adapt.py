@@ -131,7 +131,6 @@ def test_a_function_becomes_a_generator(value: object) -> None:
     generator = as_generator(value, name="it")
     assert isinstance(generator, FunctionGenerator)
     assert isinstance(generator, Generator)
-    assert generator.claim is None
     model = generator.fit(TABLE, seed=1)
     first = model.sample(4, seed=2)
     assert len(first) == 4

@@ -12,8 +12,7 @@ import pytest
 from dpaudit.external.messages import FILE
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.release import RELEASE, release_facts, release_names
-from dpaudit.plugins.synthetic import accept
+from dpaudit.plugins.release import RELEASE, accept, release_facts, release_names
 
 SCHEMA = Schema(
     columns=(

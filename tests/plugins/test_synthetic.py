@@ -10,12 +10,11 @@ import pytest
 
 from dpaudit.errors import TrialError
 from dpaudit.game.features import features_of_table
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
-from dpaudit.plugins.synthetic import accept, units_together, with_units
+from dpaudit.plugins.release import accept, units_together, with_units
 from samples import PEOPLE, game_view, people
 
 WHOLE = Schema(

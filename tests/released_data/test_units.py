@@ -16,9 +16,8 @@ import dpaudit
 from dpaudit.bounds import one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import DataError, InputError, SettingsError
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.schema import Schema
-from dpaudit.model.unit import Unit
 from dpaudit.released_data.audit import canaries_of
 from dpaudit.released_data.conclusion import ReleasedFinding
 from dpaudit.released_data.copies import find_outliers

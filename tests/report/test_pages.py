@@ -14,8 +14,8 @@ from dpaudit.explain.explanation import Before, Effect, Explanation, FixedAudit,
 from dpaudit.explain.page import explanation_page
 from dpaudit.frontiers.page import frontier_page
 from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUtility
+from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.severity import Severity
 from dpaudit.probe.page import probe_page
 from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus
 from dpaudit.report.content import audit_page

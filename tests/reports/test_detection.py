@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.bounds import coin_provable
-from dpaudit.plugins.synthetic import accept
+from dpaudit.plugins.release import accept
 from dpaudit.seeds import rng_of
 from reports.detection import planted_c, planted_d, run
 from reports.detection.alone import PUBLISHED

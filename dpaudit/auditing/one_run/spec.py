@@ -16,7 +16,7 @@ from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import require_add_remove
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
-from dpaudit.plugins.named import audited_unit, claim_if_any, named_generator
+from dpaudit.plugins.named import claim_if_any, named_generator
 from dpaudit.plugins.protocols import BoolArray, GameView, IntArray
 
 
@@ -116,7 +116,7 @@ def build_one_run(generator: object, table: Table, settings: AuditSettings[OneRu
         generator=named,
         table=table,
         settings=settings,
-        claim=claim_if_any(named, settings.claim, audited_unit(table)),
+        claim=claim_if_any(named, settings.claim, table),
         canary_rows=choose_canaries(data, schema, settings.game.canaries),
     )
     _ = spec.game  # validates

@@ -18,7 +18,6 @@ from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
-    audited_unit,
     claim_if_any,
     named_generator,
     plain_settings,
@@ -155,9 +154,7 @@ def build_records(
         generator=named,
         table=table,
         settings=settings,
-        claim=require_on_epsilon(
-            claim_if_any(named, settings.claim, audited_unit(table)), method="`records`"
-        ),
+        claim=require_on_epsilon(claim_if_any(named, settings.claim, table), method="`records`"),
         records=records,
         attacks=attacks,
     )

@@ -37,7 +37,7 @@ from dpaudit.auditing.two_worlds.checks import (
 from dpaudit.auditing.two_worlds.plan import highest_provable, power
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds import guarantee_of
-from dpaudit.game.memory import reset_peaks
+from dpaudit.game.meter import reset_peaks
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Outcome, Role, Trial, TrialEnd, TrialStatus
 from dpaudit.model.choices import Access

@@ -10,12 +10,12 @@ from dpaudit.auditing.game import Data, SchemaGiven
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
-from dpaudit.game.neighbours_file import read_neighbours
 from dpaudit.model.choices import EXPOSING, VULNERABLE, Access, WorstCase
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.neighbouring_tables import (
     NeighbouringTables,
+    read_neighbours,
     searched_tables,
     worst_case_tables,
 )

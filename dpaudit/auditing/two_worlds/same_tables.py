@@ -18,7 +18,7 @@ from typing import Final
 from dpaudit.auditing.two_worlds.comparison import MOST_SECONDS, TableComparison
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.files import parse_json, write_whole
-from dpaudit.game.errand import run_errand
+from dpaudit.game.local import run_errand
 from dpaudit.game.store import PRIVATE_FILE, RunFolder
 from dpaudit.game.trial import Payload
 from dpaudit.plugins.protocols import World, is_seedable

@@ -30,7 +30,6 @@ from dpaudit.plugins.access import access_of, released_effect
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
-    audited_unit,
     claim_if_any,
     named_generator,
     plain_settings,
@@ -203,7 +202,7 @@ def build_two_worlds(
     stated = settings.claim
     if pair is not None and pair.neighbours is not None:
         stated = replace(stated, neighbours=pair.neighbours)
-    claim = claim_if_any(named, stated, audited_unit(table))
+    claim = claim_if_any(named, stated, table)
     if settings.game.sequential:
         require_claim(claim, method="`sequential`")
     require_coins(settings, claim)

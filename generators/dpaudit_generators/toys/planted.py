@@ -18,7 +18,7 @@ import pandas as pd
 from dpaudit.errors import TargetError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column, Kind
-from dpaudit.model.schema import Schema, canonical_table
+from dpaudit.model.schema import Schema, canonical_table, equal_rows
 from dpaudit.seeds import rng_of
 
 DISCLOSES: Final = ("discriminator", "parameters")
@@ -53,7 +53,7 @@ class DisclosingModel:
         """Scores [n]: higher for the target if it was seen."""
         seen = np.zeros(len(rows))
         if self.copied is not None:
-            seen += equal_rows(rows, self.copied, self.schema)
+            seen += equal_rows(self.schema.canonical(rows), self.copied, self.schema)
         return self._noise("discriminator", len(rows)) + SHIFT * seen
 
     def parameters(self) -> npt.NDArray[np.float64]:
@@ -69,23 +69,6 @@ class DisclosingModel:
 
     def _noise(self, purpose: str, n: int) -> npt.NDArray[np.float64]:
         return rng_of(self.fit_seed, purpose).standard_normal(n)
-
-
-def equal_rows(data: pd.DataFrame, target: pd.DataFrame, schema: Schema) -> npt.NDArray[np.bool_]:
-    """Whether each record of a table equals the target in all columns; missing equals missing.
-
-    Args:
-        data: A table [n].
-        target: A canonical table of one row.
-        schema: Their schema.
-    """
-    table = schema.canonical(data)
-    equal = np.ones(len(table), dtype=bool)
-    for name in schema.names:
-        wanted, values = target[name].iloc[0], table[name]
-        given = values.to_numpy()
-        equal &= np.asarray(values.isna() if pd.isna(wanted) else given == wanted, dtype=bool)
-    return equal
 
 
 MISSING_SHARE: Final = 0.1
@@ -165,7 +148,7 @@ def contains(data: pd.DataFrame, target: pd.DataFrame, schema: Schema) -> bool:
         target: A canonical table of one row.
         schema: Their schema.
     """
-    return bool(equal_rows(data, target, schema).any())
+    return bool(equal_rows(schema.canonical(data), target, schema).any())
 
 
 def opposite(target: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -227,7 +210,8 @@ class _SeesTarget(_TargetToy):
     discloses: ClassVar[tuple[str, ...]] = DISCLOSES
 
     def _saw(self, data: pd.DataFrame) -> bool:
-        return int(equal_rows(data, self.target, self.schema).sum()) > self.repeats
+        table = self.schema.canonical(data)
+        return int(equal_rows(table, self.target, self.schema).sum()) > self.repeats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,9 +20,8 @@ from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.bounds import guarantee_of
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.model.column import Column, Kind
+from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.schema import Schema
-from dpaudit.model.unit import Unit
 from dpaudit.plugins.protocols import GameView, World
 from dpaudit.report.render import render_markdown
 from dpaudit.results.one_run import OneRunOutcome
