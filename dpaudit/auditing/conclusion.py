@@ -109,7 +109,7 @@ def _correction(audit: AuditSpec) -> Correction:
         rule=game.correction.value,
         hypotheses=game.hypotheses.count,
         probes=game.probes_share or None,
-        attacks=tuple(one.name for one in audit.all_attacks) if selected else None,
+        attacks=tuple(one.name for one in audit.attacks) if selected else None,
     )
 
 

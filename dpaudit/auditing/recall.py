@@ -125,7 +125,7 @@ def _stays_true(result: AuditResult) -> bool:
 
 def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:
     """Where a result is cached, or why it cannot be."""
-    states = [_state(of) for of in (generator, *(one.attack for one in spec.all_attacks))]
+    states = [_state(of) for of in (generator, *(one.attack for one in spec.attacks))]
     if None in states:
         return "what the generator or an attack holds cannot be pickled"
     modules = {module for state in states if state for module in state.modules}

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from dpaudit.auditing.controls import CONTROLS
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
+from dpaudit.errors import SettingsError
 from dpaudit.game.engine import Hopeless, never, run_trials
 from dpaudit.game.flight import Engine, OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
+from dpaudit.model.linked_files import load_given
+from dpaudit.model.linked_tables import LinkedTables
+from dpaudit.model.tables import SEVERAL, Table
+from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import World
 from dpaudit.results.record import AuditRecord, ControlOutcome
 from dpaudit.results.verdict import Check
@@ -140,3 +147,83 @@ class Session(ABC, Generic[SpecT, FoundT]):
             among=among,
             hopeless=hopeless,
         )
+
+
+class TrainingCount(NamedTuple):
+    """Models that an audit trains.
+
+    Attributes:
+        models: Shadow models.
+        repeats: How many of these are trained a second time, to check that they are reproducible.
+        controls: Models of the controls, which are only sampled and attacked, not trained. A small
+            control that does not pass at once is run again with more models, which are not counted.
+        searches: Models trained before the audit, to find its target.
+        at_most: Whether the audit may stop before all are trained.
+        alone: Whether they are trained one after the other, regardless of the number of workers.
+    """
+
+    models: int
+    repeats: int
+    controls: int
+    searches: int = 0
+    at_most: bool = False
+    alone: bool = False
+
+    def seconds(self, *, per_model: float, per_control: float, workers: int) -> float:
+        """Wall time of all in seconds."""
+        trained = (self.models + self.repeats + self.searches) * per_model
+        return (trained + self.controls * per_control) / (1 if self.alone else workers)
+
+
+def given_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Table:
+    """The table that is handed in, whose rows or units are audited.
+
+    Raises:
+        DataError: If the table cannot be read or does not fit.
+        SchemaError: If the schema is malformed.
+        SettingsError: If the table is missing.
+    """
+    if data is None:
+        raise SettingsError("no table to audit on: give `data`")
+    table = load_given(data, schema, settings.claim.stated_unit, settings.links)
+    if isinstance(table.schema, LinkedTables):
+        raise SettingsError(f"the game of {settings.game.NAME} audits one table: {SEVERAL}")
+    return table
+
+
+def no_replay_before(settings: AuditSettings, record: Path) -> AuditSettings:
+    """Refuses the record of a replay, for a game without an attack that reads it.
+
+    Raises:
+        SettingsError: Always.
+    """
+    del record
+    raise SettingsError(
+        f"`after_replay` is for audits in two worlds, not of {settings.game.NAME}: leave one out"
+    )
+
+
+def as_chosen(named: NamedGenerator, settings: AuditSettings) -> AuditSettings:
+    """The settings themselves, for a game whose attacks see rows alone."""
+    del named
+    return settings
+
+
+class GameKind(NamedTuple):
+    """One game: `KIND` in the module `session` of its package.
+
+    Attributes:
+        build: Makes a complete, validated audit from a generator, a table and settings.
+        session: Runs it.
+        trainings: Counts the models it trains, given whether the generator trains many at once.
+        table: Takes or makes its table.
+        after_replay: Adds the attack of a replay, from the file that `dpaudit replay --json` wrote.
+        visible: Leaves out default attacks that see nothing of a generator.
+    """
+
+    build: Callable[[object, Table, AuditSettings[Any]], AuditSpec]
+    session: type[Session[Any, Any]]
+    trainings: Callable[[AuditSettings[Any], bool], TrainingCount]
+    table: Callable[[Data, SchemaGiven, AuditSettings[Any]], Table] = given_table
+    after_replay: Callable[[AuditSettings[Any], Path], AuditSettings] = no_replay_before
+    visible: Callable[[NamedGenerator, AuditSettings[Any]], AuditSettings] = as_chosen

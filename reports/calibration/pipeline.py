@@ -9,8 +9,13 @@ import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
-from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, fit_attack, score
-from dpaudit.auditing.two_worlds.attacking.parts import Part, SplitTrials
+from dpaudit.auditing.two_worlds.attacking.fitting import (
+    Fitted,
+    Part,
+    SplitTrials,
+    fit_attack,
+    score,
+)
 from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Counts,

@@ -10,16 +10,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from dpaudit.auditing.two_worlds.attacking.contenders import (
+from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
+from dpaudit.auditing.two_worlds.attacking.fitting import arrange, fit_attack
+from dpaudit.auditing.two_worlds.attacking.run import (
     FeatureSlice,
     count_failed,
     feature_slices,
     first_outcomes,
+    masks,
 )
-from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
-from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
-from dpaudit.auditing.two_worlds.attacking.parts import arrange
-from dpaudit.auditing.two_worlds.attacking.run import masks
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcomes

@@ -9,8 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, score, trained
-from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
+from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, MIN_FITTED, score, trained
 from dpaudit.bounds import CoinGuesses, GuessCalibration, auc
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds

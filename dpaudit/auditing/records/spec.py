@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from dpaudit.auditing.access import attacks_with_access
 from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, attacks_with_access
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.game.trial import Role
 from dpaudit.game.worlds import Records, SelectionGame, choose_records, draw_included
@@ -17,7 +16,6 @@ from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_o
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
-    NamedAttack,
     audited_unit,
     claim_if_any,
     named_generator,
@@ -34,7 +32,6 @@ class RecordsSpec(AuditSpec):
     Attributes:
         claim: The claim under audit, one of epsilon.
         records: Positions of the rows of each of the k records in the table handed in.
-        attacks: The attacks, each one hypothesis.
 
     Raises:
         ClaimError: If the claim is not for add-remove neighbours.
@@ -46,7 +43,6 @@ class RecordsSpec(AuditSpec):
     settings: AuditSettings[ManyRecords]
     claim: EpsilonClaim
     records: Records
-    attacks: tuple[NamedAttack, ...]
 
     def __post_init__(self) -> None:
         self.settings.game.check_population(self.table.population)

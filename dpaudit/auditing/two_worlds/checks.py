@@ -14,14 +14,19 @@ from dpaudit.auditing.checks import (
     FAILED_MODELS,
     MODEL_ORDER,
     SIGNIFICANCE,
+    drift_p_value,
     order_detail,
 )
-from dpaudit.auditing.drift import drift_p_value
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.auditing.two_worlds.attacking.extra import Ending, ending
+from dpaudit.auditing.two_worlds.plan import highest_provable
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
 from dpaudit.formatting import rounded_down
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Trial, TrialEnd, TrialStatus
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
@@ -235,3 +240,78 @@ def first_finished(outcomes: Iterable[TrialEnd], world: World) -> Trial | None:
         if outcome.trial.world is world and outcome.status is TrialStatus.FINISHED:
             return outcome.trial
     return None
+
+
+SIGN = 0.05
+"""Significance level for a dependence of how trials end on the world."""
+
+
+def all_failed_alike(ends: Sequence[TrialEnd]) -> bool:
+    """Whether every trial failed, in ways that do not depend on the world.
+
+    Args:
+        ends: The first trials, at least one of each world.
+
+    Returns:
+        False also if the two worlds have no way of failing in common, or if trials gave different
+        numbers of rows: an attack may learn from that.
+    """
+    if any(end.status is TrialStatus.FINISHED for end in ends):
+        return False
+    ways = {world: {ending(end) for end in ends if end.trial.world is world} for world in World}
+    return not ways[World.IN].isdisjoint(ways[World.OUT]) and not _rows_vary(ends)
+
+
+def cannot_prove(
+    ends: Sequence[TrialEnd],
+    settings: AuditSettings[TwoWorlds],
+    claim: Claim,
+    *,
+    scored: set[Trial],
+) -> bool:
+    """Whether so many trials failed that no attack can exceed the claim any more.
+
+    A failed trial is an error of an attack on tables. If even an attack with no other error stays
+    within the claim, only how trials end could prove anything, and there must be a sign of that by
+    now.
+
+    Args:
+        ends: The first trials.
+        settings: Settings of the audit.
+        claim: The claim under audit.
+        scored: The trials that will be scored; only these cost power.
+
+    Returns:
+        False also if the audit was too small before any trial failed.
+    """
+    lost = Counter(
+        end.trial.world
+        for end in ends
+        if end.status is not TrialStatus.FINISHED and end.trial in scored
+    )
+    if not lost or highest_provable(settings, claim) <= claim.value:
+        return False
+    left = highest_provable(
+        settings, claim, false_negatives=lost[World.IN], false_positives=lost[World.OUT]
+    )
+    return left <= claim.value and not _rows_vary(ends) and not _depends_on_world(ends)
+
+
+def _rows_vary(ends: Sequence[TrialEnd]) -> bool:
+    """Whether trials that gave a wrong number of rows gave different ones."""
+    return len({end.rows for end in ends} - {None}) > 1
+
+
+def _depends_on_world(ends: Sequence[TrialEnd]) -> bool:
+    """Whether any way of ending is more frequent in one world (Fisher's exact test, Bonferroni)."""
+    from scipy.stats import fisher_exact
+
+    run = Counter(end.trial.world for end in ends)
+    ways: dict[Ending, Counter[World]] = {}
+    for end in ends:
+        ways.setdefault(ending(end), Counter())[end.trial.world] += 1
+    for seen in ways.values():
+        table = np.array([[seen[world], run[world] - seen[world]] for world in World])
+        if float(fisher_exact(table)[1]) * len(ways) < SIGN:
+            return True
+    return False

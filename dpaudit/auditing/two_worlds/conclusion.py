@@ -1,22 +1,235 @@
-"""Turns the findings of an audit in two worlds into its record."""
+"""From the trials of an audit in two worlds to its findings, and from these to its record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
+import numpy as np
+
+from dpaudit.auditing.checks import (
+    ENOUGH_MODELS,
+    Replay,
+    check_repeats,
+    check_replay,
+    failure_reasons,
+)
 from dpaudit.auditing.conclusion import conclude, recorded_bounds
-from dpaudit.auditing.two_worlds.attacking.combined import WeightedSum
-from dpaudit.auditing.two_worlds.attacking.run import Attacked
-from dpaudit.auditing.two_worlds.findings import Findings, nothing_run
+from dpaudit.auditing.two_worlds.attacking.evaluation import attribute
+from dpaudit.auditing.two_worlds.attacking.extra import Combined, WeightedSum
+from dpaudit.auditing.two_worlds.attacking.run import (
+    Attacked,
+    attack_all,
+    best,
+    masks,
+    tables_suffice,
+)
+from dpaudit.auditing.two_worlds.checks import (
+    TrialCounts,
+    check_agreement,
+    check_failures,
+    check_given_up,
+    check_measured,
+    check_order,
+    check_randomness,
+)
+from dpaudit.auditing.two_worlds.plan import highest_provable, power
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.game.trial import Role
+from dpaudit.bounds import guarantee_of
+from dpaudit.game.memory import reset_peaks
+from dpaudit.game.outcomes import StoredOutcomes
+from dpaudit.game.trial import Outcome, Role, Trial, TrialEnd, TrialStatus
 from dpaudit.model.choices import VULNERABLE, Access
-from dpaudit.plugins.protocols import World
+from dpaudit.model.currencies import Claim
+from dpaudit.plugins.access import AnyAttack, access_of
+from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results.game import AttackOutcome
 from dpaudit.results.leaks import leak_reason
-from dpaudit.results.record import AuditRecord, ControlOutcome, SameTables, TargetOfAudit
+from dpaudit.results.record import (
+    AuditRecord,
+    ControlOutcome,
+    FailureReason,
+    Leak,
+    SameTables,
+    TargetOfAudit,
+)
 from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
-from dpaudit.results.verdict import Check
+from dpaudit.results.verdict import Check, Power
+
+MOST_LEAKS = 10
+
+
+class Findings(NamedTuple):
+    """The findings of the audit's own trials.
+
+    Attributes:
+        attacked: Every attack that was scored.
+        best: The attack with the largest bound; None if none was scored.
+        counts: Trials of each world that were run, and that failed.
+        power: What this audit could prove, failures counted.
+        leaks: Features that carry the best attack.
+        checks: Checks of the run.
+        failure_reasons: Why trials failed.
+        claim: The claim that the verdict is about.
+    """
+
+    attacked: Sequence[Attacked]
+    best: Attacked | None
+    counts: TrialCounts
+    power: Power
+    leaks: tuple[Leak, ...]
+    checks: tuple[Check, ...]
+    failure_reasons: tuple[FailureReason, ...]
+    claim: Claim
+
+
+def find(
+    audit: TwoWorldSpec,
+    stored: StoredOutcomes,
+    order: Sequence[Trial],
+    *,
+    replays: Sequence[Replay],
+    attacked: Sequence[Attacked] | None,
+    gave_up: bool,
+) -> Findings:
+    """Derives the findings from the trials of an audit.
+
+    Args:
+        audit: The audit.
+        stored: Its outcomes, at least those of `order`.
+        order: The trials that count, as they were planned.
+        replays: Some of them with their second runs.
+        attacked: The attacks of a sequential audit; None if they are still to be scored.
+        gave_up: Whether the audit ended because it could prove nothing any more: nothing is scored.
+
+    Returns:
+        The findings.
+
+    Raises:
+        AttackError: If an attack's scorer does not give one finite score per trial.
+    """
+    settings = audit.settings
+    outcomes = [stored[trial] for trial in order]
+    claim = audit.effective_claim(outcomes)
+    if gave_up:
+        attacked = []
+    elif attacked is None:
+        attacked = attack_all(audit, stored, Role.AUDIT, settings, claim)
+    deciding = best(attacked) if attacked else None
+    proved = deciding is not None and deciding.evaluation.proved > claim.value
+    # The bound may come from how trials end, which failures do not hide.
+    left = power(settings, claim) if proved else _power_left(audit, outcomes, claim)
+    counts = TrialCounts.of(outcomes)
+    checks = [
+        check_failures(counts, highest=highest_provable(settings, claim), left=left.max_provable),
+        check_randomness(outcomes),
+        check_repeats(outcomes, audit.stream("repeats").rng()),
+        _replay_check(audit, replays),
+    ]
+    if audit.is_timed:
+        checks.append(check_measured(memory=reset_peaks()))
+    if gave_up:
+        checks.insert(0, check_given_up(outcomes, planned=settings.game.shadow_models))
+    elif not proved and not tables_suffice(audit, stored, Role.AUDIT, settings):
+        detail = "too few models finished to fit and score an attack"
+        checks.insert(0, Check(ENOUGH_MODELS, False, detail))
+    if deciding is not None and not deciding.evaluation.stopped_early:
+        # Otherwise later attacks would have learnt more.
+        timed = _is_timed(deciding.attack.attack)
+        checks.append(_order_check(order, deciding, timed=timed))
+        checks.append(
+            check_agreement(
+                deciding.evaluation,
+                deciding.scored.member,
+                left.max_provable,
+                guarantee=guarantee_of(claim),
+                confidence=settings.attack_confidence,
+                timed=timed,
+            )
+        )
+    return Findings(
+        attacked=attacked,
+        best=deciding,
+        counts=counts,
+        power=left,
+        leaks=_leaks(audit, deciding) if deciding else (),
+        checks=tuple(checks),
+        failure_reasons=failure_reasons(outcomes),
+        claim=claim,
+    )
+
+
+def nothing_run(claim: Claim) -> Findings:
+    """Findings of an audit whose controls failed."""
+    return Findings(
+        attacked=(),
+        best=None,
+        counts=TrialCounts(dict.fromkeys(World, 0), dict.fromkeys(World, 0)),
+        power=Power(0.0, None),
+        leaks=(),
+        checks=(),
+        failure_reasons=(),
+        claim=claim,
+    )
+
+
+def _power_left(audit: TwoWorldSpec, outcomes: Sequence[TrialEnd], claim: Claim) -> Power:
+    """The power of attacks on tables: scored trials that failed count as their errors."""
+    settings = audit.settings
+    fitting = dict(zip(World, masks(audit, Role.AUDIT, settings), strict=True))
+    failed = dict.fromkeys(World, 0)
+    for one in outcomes:
+        scored = not fitting[one.trial.world][one.trial.number]
+        failed[one.trial.world] += scored and one.status is not TrialStatus.FINISHED
+    return power(
+        settings, claim, false_negatives=failed[World.IN], false_positives=failed[World.OUT]
+    )
+
+
+def _leaks(audit: TwoWorldSpec, deciding: Attacked) -> tuple[Leak, ...]:
+    if deciding.evaluation.proved == 0:
+        return ()
+    return attribute(
+        deciding.evaluation,
+        deciding.scored,
+        deciding.attack.feature_names(audit.game.view),
+        most=MOST_LEAKS,
+        rng=audit.stream("explain").rng(),
+    )
+
+
+def _replay_check(audit: TwoWorldSpec, replays: Sequence[Replay]) -> Check:
+    def decided(outcome: Outcome) -> Outcome:
+        """The outcome without what is measured."""
+        if outcome.features is None:
+            return outcome
+        return replace(outcome, features=outcome.features[audit.repeatable])
+
+    return check_replay(
+        [Replay(decided(first), decided(again)) for first, again in replays],
+        seedable=is_seedable(audit.generator.generator),
+        together=audit.trains_together,
+    )
+
+
+def _is_timed(attack: AnyAttack) -> bool:
+    """Whether an attack looks at what is measured."""
+    parts = [one.attack for one in attack.attacks] if isinstance(attack, Combined) else [attack]
+    return any(access_of(part) is Access.TIMING for part in parts)
+
+
+def _order_check(order: Sequence[Trial], deciding: Attacked, *, timed: bool) -> Check:
+    """Whether scores drift with the places of their trials in the planned order."""
+    place = {trial: position for position, trial in enumerate(order)}
+    places = np.array([place[trial] for trial in deciding.trials], dtype=np.float64)
+    return check_order(
+        deciding.evaluation.scores,
+        deciding.scored.member,
+        places,
+        deciding.attack.name,
+        timed=timed,
+    )
 
 
 def conclude_two_worlds(

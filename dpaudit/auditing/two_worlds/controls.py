@@ -20,7 +20,7 @@ from dpaudit.auditing.controls import (
 )
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
-from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
+from dpaudit.auditing.two_worlds.attacking.fitting import MIN_FITTED
 from dpaudit.auditing.two_worlds.each_table import EachTable
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec

@@ -14,17 +14,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.two_worlds.attacking.contenders import (
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, Part, score
+from dpaudit.auditing.two_worlds.attacking.run import (
+    Attacked,
     Contender,
     Features,
+    attack_all,
     contenders,
     first_outcomes,
 )
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
-from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, score
-from dpaudit.auditing.two_worlds.attacking.parts import Part
-from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
 from dpaudit.bounds import Counts, Guarantee, auc, guarantee_of, refit_schedule
@@ -114,7 +113,7 @@ def _claim_so_far(
 ) -> Claim:
     """The effective claim after this many trials; a resumed run may hold more of them already."""
     seen = (outcomes[trial] for trial in plan.trials(0, trials))
-    return effective_claim(audit, seen)
+    return audit.effective_claim(seen)
 
 
 def _fixed_on_the_past(

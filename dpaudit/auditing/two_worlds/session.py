@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from dpaudit.auditing.checks import Replay
-from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.controls import CONTROLS, control_claim
-from dpaudit.auditing.session import Session
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.session import GameKind, Session, TrainingCount
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
+from dpaudit.auditing.spec import AuditSpec, attacks_with_access
 from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all, best, masks
-from dpaudit.auditing.two_worlds.checks import first_finished
-from dpaudit.auditing.two_worlds.conclusion import conclude_two_worlds, target_of
+from dpaudit.auditing.two_worlds.checks import all_failed_alike, cannot_prove, first_finished
+from dpaudit.auditing.two_worlds.conclusion import Findings, conclude_two_worlds, find, target_of
 from dpaudit.auditing.two_worlds.controls import (
     ControlGame,
     control_generator,
@@ -21,18 +24,35 @@ from dpaudit.auditing.two_worlds.controls import (
     first_control_settings,
     judged,
 )
-from dpaudit.auditing.two_worlds.findings import Findings, find
 from dpaudit.auditing.two_worlds.plan import highest_provable
-from dpaudit.auditing.two_worlds.prospects import all_failed_alike, cannot_prove
 from dpaudit.auditing.two_worlds.same_tables import compare_tables, kept_comparison
 from dpaudit.auditing.two_worlds.sequential import run_sequential
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.spec import (
+    TwoWorldSpec,
+    audited_table,
+    build_two_worlds,
+    with_visible,
+)
+from dpaudit.auditing.two_worlds.target_search import (
+    build_target_search,
+)
 from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
+from dpaudit.auditing.two_worlds.worst_case_search import (
+    MOST_CANDIDATES,
+    build_worst_case_search,
+    per_world,
+    rounds,
+)
+from dpaudit.errors import SettingsError
+from dpaudit.files import io_reason
 from dpaudit.game.engine import FIRST_REVIEW
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Payload, Role, Trial
+from dpaudit.model.choices import EXPOSING, VULNERABLE, WorstCase
+from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
+from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import World
 from dpaudit.results.record import AuditRecord, ControlOutcome
 from dpaudit.results.sentences import same_tables
@@ -195,7 +215,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         parts = masks(audit, Role.AUDIT, audit.settings)
         fits = dict(zip(World, parts, strict=True))
         scored = {trial for trial in trials if not fits[trial.world][trial.number]}
-        claim = effective_claim(audit, outcomes)
+        claim = audit.effective_claim(outcomes)
         return cannot_prove(outcomes, audit.settings, claim, scored=scored)
 
     def _replays(self, order: Sequence[Trial]) -> list[Trial]:
@@ -216,3 +236,87 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         trials = plan_trials(self.audit, role, settings).trials()
         order = self.audit.stream(f"{role}/order").rng().permutation(len(trials))
         return [trials[position] for position in order]
+
+
+def _build(generator: object, table: Table, settings: AuditSettings[TwoWorlds]) -> AuditSpec:
+    """The audit, or the search for its target or its worst case that comes first."""
+    if settings.game.worst_case is WorstCase.SEARCH:
+        return build_worst_case_search(generator, table, settings)
+    build = build_target_search if settings.game.target == VULNERABLE else build_two_worlds
+    return build(generator, table, settings)
+
+
+def _trainings(settings: AuditSettings[TwoWorlds], together: bool) -> TrainingCount:
+    """If models are trained together, one of each world is repeated; not if they are timed."""
+    game = settings.game
+    control = first_control_settings(settings).game.shadow_models
+    return TrainingCount(
+        models=game.shadow_models,
+        repeats=len(World) if together and not game.is_timed else 1,
+        controls=len(CONTROLS) * control,
+        searches=_searches(game),
+        at_most=game.sequential,
+    )
+
+
+def _searches(game: TwoWorlds) -> int:
+    """Models of the search before the audit, for a worst case more than few shadow models."""
+    if not game.searches:
+        return 0
+    if game.worst_case is not WorstCase.SEARCH:
+        return game.shadow_models
+    return 2 * per_world(MOST_CANDIDATES, rounds(MOST_CANDIDATES, game.shadow_models))
+
+
+def _visible(named: NamedGenerator, settings: AuditSettings[TwoWorlds]) -> AuditSettings[TwoWorlds]:
+    game = settings.game
+    return with_visible(settings, attacks_with_access(named, game.attacks, game.access).attacks)
+
+
+def after_a_replay(settings: AuditSettings[TwoWorlds], record: Path) -> AuditSettings[TwoWorlds]:
+    """The same audit with the attack of a replay: alone, or with those chosen.
+
+    Args:
+        settings: Every choice of the audit.
+        record: The file that `dpaudit replay --json` wrote.
+
+    Returns:
+        The settings; their target or worst case is that of the replay unless another is named.
+
+    Raises:
+        SettingsError: If the file is no record of a replay.
+    """
+    game = settings.game
+    asked = () if game.attacks == ATTACKS_AT[game.access] else game.attacks
+    given: dict[str, Any] = {"attacks": (*asked, f"after-replay,record={record}")}
+    if game.worst_case in (None, WorstCase.SEARCH) and game.neighbours_file is None:
+        choice = _target_of_replay(record)
+        name = choice.removeprefix("worst-case:")
+        if name != choice:
+            given["worst_case"] = name
+        elif game.worst_case is None and game.target == EXPOSING:
+            given["target"] = choice
+    return settings.with_game(**given)
+
+
+def _target_of_replay(record: Path) -> str:
+    """The target of a replay."""
+    try:
+        target: str = json.loads(record.read_text(encoding="utf-8"))["target"]
+    except OSError as error:
+        raise SettingsError(f"{record} cannot be read: {io_reason(error)}") from None
+    except (ValueError, KeyError, TypeError):
+        raise SettingsError(
+            f"{record} is no record of a replay: write one with `dpaudit replay --json`"
+        ) from None
+    return target
+
+
+KIND = GameKind(
+    build=_build,
+    session=TwoWorldSession,
+    trainings=_trainings,
+    table=audited_table,
+    after_replay=after_a_replay,
+    visible=_visible,
+)
