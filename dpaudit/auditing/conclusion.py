@@ -14,9 +14,9 @@ from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import NoClaim
 from dpaudit.model.currencies import Claim, EpsilonClaim
 from dpaudit.model.linked_tables import TABLE, LinkedTables
-from dpaudit.model.tables import IN_MEMORY, Table
+from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.foreign import patches_apart
-from dpaudit.plugins.protocols import is_seedable
+from dpaudit.plugins.protocols import BoolArray, FloatArray, World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
 from dpaudit.results.record import (
@@ -86,7 +86,11 @@ def conclude(
         confidence=settings.confidence,
         multiplicity=_correction(audit),
         **_reach(claim, power if reached else None),
-        controls=_both(controls),
+        controls=Controls(
+            null=controls[Role.NULL_CONTROL], positive=controls[Role.POSITIVE_CONTROL]
+        )
+        if controls
+        else None,
         checks=checks,
         generator=_generator(audit),
         data=_data(audit),
@@ -114,26 +118,19 @@ def _correction(audit: AuditSpec) -> Correction:
 
 
 def _data(audit: AuditSpec) -> AuditedTable:
-    table = audit.table
+    table, schema = audit.table, audit.table.schema
+    tables = None
+    if isinstance(schema, LinkedTables):
+        parts = table.data.groupby(TABLE, sort=False)
+        tables = {str(name): len(rows) for name, rows in parts}
     return AuditedTable(
         source=table.source,
         rows=len(table.data),
-        columns=len(table.schema.columns),
-        units=_units(table),
-        tables=_tables(table),
+        columns=len(schema.columns),
+        units=None if audit.unit is None else int(table.data[audit.unit].nunique()),
+        tables=tables,
         sha256=audit.specification["data"],
     )
-
-
-def _units(table: Table) -> int | None:
-    unit = table.schema.unit
-    return None if unit is None else int(table.data[unit.column].nunique())
-
-
-def _tables(table: Table) -> dict[str, int] | None:
-    if not isinstance(table.schema, LinkedTables):
-        return None
-    return {str(name): len(rows) for name, rows in table.data.groupby(TABLE, sort=False)}
 
 
 def _generator(audit: AuditSpec) -> AuditedGenerator:
@@ -155,12 +152,6 @@ def _fixes(generator: object) -> int | None:
             return len(offer()) if callable(offer) else 0
     except Exception:  # noqa: BLE001 - the generator's: the audit has ended, and explain says it
         return None
-
-
-def _both(controls: Mapping[Role, ControlOutcome]) -> Controls | None:
-    if not controls:
-        return None
-    return Controls(null=controls[Role.NULL_CONTROL], positive=controls[Role.POSITIVE_CONTROL])
 
 
 def _fresh(audit: AuditSpec) -> str | None:
@@ -194,3 +185,15 @@ def _reach(claim: Claim, power: Power | None) -> dict[str, Any]:
 def recorded_bounds(bounds: Mapping[ValidBound, float]) -> dict[ValidBound, float | None]:
     """Every valid bound by key; None where it does not apply."""
     return {key: bounds.get(key) for key in ValidBound}
+
+
+def by_world(
+    scores: FloatArray | None = None, member: BoolArray | None = None
+) -> dict[World, tuple[float, ...]]:
+    """The scores of each world, from all scores and their membership; none if none are given."""
+    if scores is None or member is None:
+        return {World.IN: (), World.OUT: ()}
+    return {
+        World.IN: tuple(scores[member].tolist()),
+        World.OUT: tuple(scores[~member].tolist()),
+    }

@@ -7,7 +7,6 @@ record in a generator that copies it, finding nothing elsewhere means nothing.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Role
@@ -25,22 +24,6 @@ CAUGHT = 0.5
 """Share of its upper limit that the attack on a leaking generator must reach."""
 
 
-class ControlWords(NamedTuple):
-    """A game's sentences about a control, by its outcome.
-
-    Attributes:
-        hidden: The null control, if nothing was found.
-        found: The null control, if something was.
-        caught: The positive control, if its leak was found.
-        missed: The positive control, if it was not.
-    """
-
-    hidden: str
-    found: str
-    caught: str
-    missed: str
-
-
 def control_claim(claim: Claim) -> PrivacyClaim:
     """The claim used to judge controls: the audit's, or pure DP if that is not in epsilon.
 
@@ -53,7 +36,15 @@ def control_claim(claim: Claim) -> PrivacyClaim:
 
 
 def judge(
-    role: Role, bound: float, *, auc: float, highest: float, words: ControlWords
+    role: Role,
+    bound: float,
+    *,
+    auc: float,
+    highest: float,
+    hidden: str,
+    found: str,
+    caught: str,
+    missed: str,
 ) -> ControlOutcome:
     """Whether a control ended as it must.
 
@@ -62,17 +53,21 @@ def judge(
         bound: The largest bound of any attack on it.
         auc: AUC of that attack.
         highest: The largest epsilon that it could prove.
-        words: The sentences; "{bound}" is replaced by the bound and its upper limit.
+        hidden: The game's sentence about a null control in which nothing was found, in which
+            "{bound}" is replaced by the bound and its upper limit, as in the others.
+        found: The same, if something was.
+        caught: The same about a positive control whose leak was found.
+        missed: The same, if it was not.
 
     Returns:
         The result.
     """
     if role is Role.NULL_CONTROL:
         passed = bound == 0
-        detail, shown = (words.hidden if passed else words.found), rounded_down(bound)
+        detail, shown = (hidden if passed else found), rounded_down(bound)
     else:
         passed = bound >= CAUGHT * highest
-        detail = words.caught if passed else words.missed
+        detail = caught if passed else missed
         shown = f"{rounded_down(bound)} of {rounded_down(highest)}"
     return ControlOutcome(
         passed=passed,

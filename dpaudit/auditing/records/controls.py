@@ -10,7 +10,6 @@ import pandas as pd
 from dpaudit.auditing.controls import (
     BEYOND_CHANCE,
     CONFIDENCE,
-    ControlWords,
     judge,
     unfinished,
 )
@@ -104,11 +103,14 @@ def judged(role: Role, found: RecordsEvaluation | None, *, highest: float) -> Co
     if found is None:
         return unfinished(role, "too few of its models finished", highest=highest)
     seen = f"{int(found.right.sum())} of {int(found.made.sum())} guesses were right"
-    words = ControlWords(
+    return judge(
+        role,
+        found.proved,
+        auc=found.auc,
+        highest=highest,
         hidden=f"a generator that ignores its data revealed no coin: {seen}",
         found=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
         caught=f"a generator that copies the records it saw was caught: {seen}",
         missed="a generator that copies the records it saw was not caught ({bound}): "
         f"{seen}; these attacks cannot see these records",
     )
-    return judge(role, found.proved, auc=found.auc, highest=highest, words=words)

@@ -21,7 +21,7 @@ from dpaudit.auditing.checks import (
     failure_reasons,
     order_detail,
 )
-from dpaudit.auditing.conclusion import conclude, recorded_bounds
+from dpaudit.auditing.conclusion import by_world, conclude, recorded_bounds
 from dpaudit.auditing.controls import CONTROLS
 from dpaudit.auditing.records.attack import (
     FeaturesOfRecords,
@@ -121,10 +121,7 @@ def conclude_records(
         attack=best.name if best else None,
         attacks=tuple(_attack(one) for one in attacked),
         threshold=EVEN_ODDS if best else None,
-        scores={
-            World.IN: tuple(best.odds[best.included].tolist()) if best else (),
-            World.OUT: tuple(best.odds[~best.included].tolist()) if best else (),
-        },
+        scores=by_world(best.odds, best.included) if best else by_world(),
         target=TargetOfAudit(choice="records", row=None),
     )
 

@@ -15,7 +15,7 @@ from dpaudit.auditing.checks import (
     check_replay,
     failure_reasons,
 )
-from dpaudit.auditing.conclusion import conclude, recorded_bounds
+from dpaudit.auditing.conclusion import by_world, conclude, recorded_bounds
 from dpaudit.auditing.two_worlds.attacking.evaluation import attribute
 from dpaudit.auditing.two_worlds.attacking.extra import Combined, WeightedSum
 from dpaudit.auditing.two_worlds.attacking.run import (
@@ -282,7 +282,9 @@ def conclude_two_worlds(
         attack=deciding.attack.name if deciding else None,
         attacks=tuple(_attack(one) for one in shown.attacked),
         threshold=evaluation.threshold if evaluation else None,
-        scores={world: _scores(deciding, world) for world in World},
+        scores=by_world(deciding.evaluation.scores, deciding.scored.member)
+        if deciding
+        else by_world(),
         target=target,
         access=None if audit.settings.game.access is Access.OUTPUT else audit.settings.game.access,
     )
@@ -318,13 +320,6 @@ def _sequential(audit: TwoWorldSpec, findings: Findings) -> SequentialOutcome | 
         stopped_early=best is not None and best.evaluation.stopped_early,
         guessed_by=dict(guessed_by) or None,
     )
-
-
-def _scores(deciding: Attacked | None, world: World) -> tuple[float, ...]:
-    if deciding is None:
-        return ()
-    of_world = deciding.scored.member == (world is World.IN)
-    return tuple(deciding.evaluation.scores[of_world].tolist())
 
 
 def _attack(one: Attacked) -> AttackOutcome:

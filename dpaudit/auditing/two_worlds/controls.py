@@ -13,7 +13,6 @@ from dpaudit.auditing.controls import (
     BEYOND_CHANCE,
     CONFIDENCE,
     CONTROLS,
-    ControlWords,
     auc_by_chance,
     judge,
     unfinished,
@@ -189,7 +188,11 @@ def judged(
         else f"{_none_of(attacks)} copies of this target, so that finding nothing would say "
         "nothing about copies"
     )
-    words = ControlWords(
+    outcome = judge(
+        role,
+        best.proved,
+        auc=best.auc,
+        highest=highest,
         hidden=f"nothing was found in a generator that ignores its data: {seen}",
         found="a generator that ignores its data seems to leak ({bound}): the two worlds differ "
         "in more than the record",
@@ -197,10 +200,10 @@ def judged(
         f"right{most} ({{bound}}{level})",
         missed=f"a generator that {leaks} was not caught ({{bound}}{level}): {blind}",
     )
-    if not game.is_full:
-        small = (
-            f"; {game.shadow_models} models instead of the {len(World) * TRIALS_PER_WORLD} of a "
-            "full control show gross faults only"
-        )
-        words = ControlWords(*(said + small for said in words))
-    return judge(role, best.proved, auc=best.auc, highest=highest, words=words)
+    if game.is_full:
+        return outcome
+    small = (
+        f"; {game.shadow_models} models instead of the {len(World) * TRIALS_PER_WORLD} of a "
+        "full control show gross faults only"
+    )
+    return replace(outcome, detail=outcome.detail + small)
