@@ -163,13 +163,11 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuest
         ClaimError: If the game cannot be about such a claim.
     """
     sizing: Sizing = _module_of(settings.game, "plan").sizing(subject, settings, question)
-    if sizing.one_target is None:
+    if sizing.also_records is None:
         return sizing
     from dpaudit.auditing.records.plan import what_decides_instead
 
-    instead = what_decides_instead(
-        subject, question, sizing, sizing.one_target, confidence=settings.confidence
-    )
+    instead = what_decides_instead(subject, question, sizing, settings)
     return replace(sizing, details=(*sizing.details, *instead))
 
 

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
 
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.errors import SettingsError
@@ -19,7 +21,7 @@ from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.game.store import Private
 from dpaudit.game.trial import TrialEnd
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import NoClaim, PrivacyClaim
+from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.model.currencies import Claim, CurveClaim, EpsilonClaim
 from dpaudit.model.curve_text import written_out
 from dpaudit.model.linked_files import Given
@@ -34,7 +36,14 @@ from dpaudit.plugins.access import (
     disclosed_by,
     released_facts,
 )
-from dpaudit.plugins.named import NamedAttack, NamedGenerator, named_attacks
+from dpaudit.plugins.named import (
+    NamedAttack,
+    NamedGenerator,
+    named_attacks,
+    named_generator,
+    plain_settings,
+)
+from dpaudit.plugins.protocols import GameView, IntArray
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, module_of
 from dpaudit.plugins.source import Reached, reached, source_digest
 from dpaudit.seeds import Stream
@@ -212,6 +221,19 @@ class AuditSpec(ABC):
         """The words of the command that are of this game alone."""
 
     @property
+    def attacks_specified(self) -> list[dict[str, Any]]:
+        """The attacks, with all that decides what they do."""
+        return [
+            {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
+            for name, attack in self.attacks
+        ]
+
+    @property
+    def attack_options(self) -> list[str]:
+        """The words of the command that name the attacks."""
+        return [word for name, _ in self.attacks for word in ("--attack", name)]
+
+    @property
     def table_options(self) -> list[str]:
         """The words of the command that name the table and its schema."""
         return self.table.words
@@ -319,23 +341,49 @@ def _digest(document: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-class Seen(NamedTuple):
-    """What the attacker of an audit sees.
+def built(generator: object, settings: AuditSettings, **offered: object) -> NamedGenerator:
+    """The generator of an audit, built with the caller's choices.
 
-    Attributes:
-        attacks: The attacks, each of which sees something that the generator discloses.
-        facts: Names of the released facts, where attacks see them.
+    Args:
+        generator: As for `dpaudit.audit`.
+        settings: Every choice of the audit.
+        offered: What a generator may ask for by these names when it is built.
+
+    Raises:
+        RegistryError: If it cannot be built.
     """
+    return named_generator(
+        generator, settings.parameters, offered, worker_memory=settings.worker_memory
+    )
 
-    attacks: tuple[NamedAttack, ...]
-    facts: tuple[str, ...]
+
+def view_of(
+    table: Table, hidden: IntArray | list[int], *, rows: int, neighbours: Neighbours
+) -> GameView:
+    """The attacker's knowledge: all records, but not which of the hidden ones are included.
+
+    Args:
+        table: The table handed in.
+        hidden: Positions of the hidden rows.
+        rows: Synthetic rows asked of the model.
+        neighbours: The relation of the claim.
+    """
+    known = np.ones(len(table.data), dtype=np.bool_)
+    known[hidden] = False
+    return GameView(
+        schema=table.schema,
+        others=table.data[known].reset_index(drop=True),
+        target=table.data.iloc[hidden].reset_index(drop=True),
+        n_rows=rows,
+        neighbours=neighbours,
+    )
 
 
 def attacks_with_access(
     generator: NamedGenerator,
     chosen: tuple[str | AnyAttack, ...],
     level: Access = Access.OUTPUT,
-) -> Seen:
+) -> tuple[tuple[NamedAttack, ...], tuple[str, ...]]:
     """The attacks of an audit, checked against its access level and its generator.
 
     Args:
@@ -343,6 +391,10 @@ def attacks_with_access(
         chosen: Registered names or objects; of the default attacks of the level, those that see
             nothing of the generator are left out.
         level: What the attacker sees.
+
+    Returns:
+        The attacks, each of which sees something that the generator discloses, and the names of the
+        released facts, where attacks see them.
 
     Raises:
         SettingsError: If an attack sees more than the level allows or the generator discloses, or
@@ -376,7 +428,7 @@ def attacks_with_access(
     _require_use(attacks, level)
     sees_facts = any(access_of(one.attack) is Access.RELEASED for one in attacks)
     facts = tuple(released_facts(generator.generator, name=name)) if sees_facts else ()
-    return Seen(attacks, facts)
+    return attacks, facts
 
 
 def _unseen(one: NamedAttack, disclosed: frozenset[Disclosure]) -> Disclosure | None:

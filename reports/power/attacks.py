@@ -21,12 +21,12 @@ import pandas as pd
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import DEFAULT_ATTACKS, AuditSettings
-from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
 from dpaudit.auditing.two_worlds.attacking.extra import COMBINED, Combined
 from dpaudit.auditing.two_worlds.attacking.fitting import (
     FittingScore,
     Part,
     SplitTrials,
+    evaluate,
     fit_attack,
 )
 from dpaudit.auditing.two_worlds.attacking.run import select

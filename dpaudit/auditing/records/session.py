@@ -9,31 +9,38 @@ from typing import ClassVar, NamedTuple, cast
 import numpy as np
 
 from dpaudit.auditing.checks import (
-    ENOUGH_MODELS,
-    EVERY_TRIAL_FINISHED,
-    FAILED_MODELS,
-    MODEL_ORDER,
-    SIGNIFICANCE,
+    CONTROLS,
+    NONE_FAILED,
+    SEEDS_NOT_COMPARED,
+    TOO_FEW_MODELS,
     Replay,
+    check_drift,
+    check_failing,
     check_repeats,
     check_replay,
     drift_p_value,
     failure_reasons,
-    order_detail,
 )
-from dpaudit.auditing.conclusion import by_world, conclude, recorded_bounds
-from dpaudit.auditing.controls import CONTROLS
 from dpaudit.auditing.records.attack import (
+    CopiesRecords,
     FeaturesOfRecords,
     RecordsEvaluation,
+    control_settings,
     evaluate_records,
     fit_records,
+    judged,
 )
-from dpaudit.auditing.records.controls import CopiesRecords, control_settings, judged
 from dpaudit.auditing.records.plan import power
 from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.records.spec import RecordsSpec, build_records
-from dpaudit.auditing.session import GameKind, Session, TrainingCount
+from dpaudit.auditing.session import (
+    GameKind,
+    Session,
+    TrainingCount,
+    by_world,
+    conclude,
+    recorded_bounds,
+)
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.game.outcomes import StoredOutcome
@@ -68,62 +75,6 @@ class RecordsFindings(NamedTuple):
     included: BoolArray
     attacked: Sequence[RecordsEvaluation]
     replays: Sequence[Replay]
-
-
-def conclude_records(
-    audit: RecordsSpec,
-    controls: Mapping[Role, ControlOutcome],
-    findings: RecordsFindings | None,
-    *,
-    reuse: Check,
-    seconds: float,
-) -> AuditRecord:
-    """Decides the verdict and records it.
-
-    Args:
-        audit: The audit.
-        controls: How its controls ended.
-        findings: What its models showed; None if a control failed, so that none was trained.
-        reuse: Whether its models were judged before.
-        seconds: Seconds spent in trainings.
-
-    Returns:
-        The record; all models count as trials of world out, because each lacks records.
-    """
-    settings = audit.settings
-    claim = findings.claim if findings else audit.claim
-    outcomes = findings.outcomes if findings else ()
-    fitted = 2 * settings.game.fitted
-    lost = sum(not end.finished for end in outcomes if end.trial.number >= fitted)
-    left = power(settings, claim, failed=lost)
-    attacked = findings.attacked if findings else ()
-    best = max(attacked, key=lambda one: (one.proved, one.auc), default=None)
-    checks = (*_checks(audit, findings, best), reuse) if findings else ()
-    failed = sum(not end.finished for end in outcomes)
-    return conclude(
-        audit,
-        controls,
-        claim=claim,
-        proved=best.proved if best else None,
-        power=left,
-        reached=findings is not None,
-        checks=checks,
-        seconds=seconds,
-        bounds=recorded_bounds(best.bounds) if best else None,
-        threshold_rule=settings.game.rule,
-        game=_records(audit, best),
-        auc=best.auc if best else None,
-        counts=_counts(best) if best else None,
-        shadow_models={World.IN: 0, World.OUT: len(outcomes)},
-        failures={World.IN: 0, World.OUT: failed},
-        failure_reasons=failure_reasons(outcomes),
-        leaks=(),
-        attack=best.name if best else None,
-        attacks=tuple(_attack(one) for one in attacked),
-        threshold=EVEN_ODDS if best else None,
-        scores=by_world(best.odds, best.included) if best else by_world(),
-        target=TargetOfAudit(choice="records", row=None),
-    )
 
 
 def _records(audit: RecordsSpec, best: RecordsEvaluation | None) -> RecordsOutcome:
@@ -165,11 +116,8 @@ def _checks(
     audit: RecordsSpec, findings: RecordsFindings, best: RecordsEvaluation | None
 ) -> list[Check]:
     outcomes, generator = findings.outcomes, audit.generator.generator
-    checks = []
-    if best is None:
-        detail = "too few models finished to fit and score an attack"
-        checks.append(Check(ENOUGH_MODELS, False, detail))
-    checks += [
+    checks = [
+        *([TOO_FEW_MODELS] if best is None else []),
         _failures(findings),
         _randomness(outcomes),
         check_repeats(outcomes, audit.stream("repeats").rng()),
@@ -178,7 +126,9 @@ def _checks(
         ),
     ]
     if best is not None:
-        checks.append(_order(best))
+        # Kendall's rank test on the mean odds of each model.
+        p_value = drift_p_value(best.odds.mean(axis=1))
+        checks.append(check_drift(f"scores of {best.name}", p_value))
     return checks
 
 
@@ -186,10 +136,9 @@ def _failures(findings: RecordsFindings) -> Check:
     """Whether failing depends on any record (Fisher's exact test for each, Bonferroni)."""
     from scipy.stats import fisher_exact
 
-    name = FAILED_MODELS
     failed = np.array([not end.finished for end in findings.outcomes])
     if not failed.any():
-        return Check(name, True, EVERY_TRIAL_FINISHED, Consequence.NOTED)
+        return NONE_FAILED
     detail = f"{int(failed.sum())} of {len(failed)} models failed; nothing is guessed on them"
     smallest = 1.0
     for had in findings.included[[end.trial.number for end in findings.outcomes]].T:
@@ -197,10 +146,7 @@ def _failures(findings: RecordsFindings) -> Check:
         table = np.array([[(failed & one).sum(), (~failed & one).sum()] for one in sides])
         smallest = min(smallest, float(fisher_exact(table)[1]))
     p_value = min(1.0, smallest * findings.included.shape[1])
-    if p_value >= SIGNIFICANCE:
-        return Check(name, False, detail, Consequence.NOTED)
-    detail += f"; failing depends on a record (p = {p_value:.2g}), so failing itself may leak"
-    return Check(name, False, detail, Consequence.WEAKENS)
+    return check_failing(detail, p_value, on="a record")
 
 
 def _randomness(outcomes: Sequence[StoredOutcome]) -> Check:
@@ -210,20 +156,12 @@ def _randomness(outcomes: Sequence[StoredOutcome]) -> Check:
         for number in (0, 1)
     )
     if first is None or second is None:
-        detail = "too few models finished to tell whether different seeds give different tables"
-        return Check("seeds compared", False, detail, Consequence.NOTED)
+        return SEEDS_NOT_COMPARED
     if first != second:
         detail = "two models of one table with different seeds differ: the output is not a constant"
         return Check(DIFFERENT_SEEDS, True, detail, Consequence.NOTED)
     detail = "two models of one table with different seeds gave the same synthetic table"
     return Check(DIFFERENT_SEEDS, False, detail, Consequence.NOTED)
-
-
-def _order(best: RecordsEvaluation) -> Check:
-    """Whether the mean odds of a model drift with the order of the models (Kendall's rank test)."""
-    p_value = drift_p_value(best.odds.mean(axis=1))
-    passed = p_value >= SIGNIFICANCE
-    return Check(MODEL_ORDER, passed, order_detail(f"scores of {best.name}", passed, p_value))
 
 
 @dataclass(frozen=True)
@@ -289,8 +227,42 @@ class RecordsSession(Session[RecordsSpec, RecordsFindings]):
         reuse: Check,
         seconds: float,
     ) -> AuditRecord:
-        """Concludes."""
-        return conclude_records(self.audit, controls, found, reuse=reuse, seconds=seconds)
+        """Concludes; all models count as trials of world out, because each lacks records."""
+        audit = self.audit
+        settings = audit.settings
+        claim = found.claim if found else audit.claim
+        outcomes = found.outcomes if found else ()
+        fitted = 2 * settings.game.fitted
+        lost = sum(not end.finished for end in outcomes if end.trial.number >= fitted)
+        left = power(settings, claim, failed=lost)
+        attacked = found.attacked if found else ()
+        best = max(attacked, key=lambda one: (one.proved, one.auc), default=None)
+        checks = (*_checks(audit, found, best), reuse) if found else ()
+        failed = sum(not end.finished for end in outcomes)
+        return conclude(
+            audit,
+            controls,
+            claim=claim,
+            proved=best.proved if best else None,
+            power=left,
+            reached=found is not None,
+            checks=checks,
+            seconds=seconds,
+            bounds=recorded_bounds(best.bounds) if best else None,
+            threshold_rule=settings.game.rule,
+            game=_records(audit, best),
+            auc=best.auc if best else None,
+            counts=_counts(best) if best else None,
+            shadow_models={World.IN: 0, World.OUT: len(outcomes)},
+            failures={World.IN: 0, World.OUT: failed},
+            failure_reasons=failure_reasons(outcomes),
+            leaks=(),
+            attack=best.name if best else None,
+            attacks=tuple(_attack(one) for one in attacked),
+            threshold=EVEN_ODDS if best else None,
+            scores=by_world(best.odds, best.included) if best else by_world(),
+            target=TargetOfAudit(choice="records", row=None),
+        )
 
     def _settings(self, role: Role) -> AuditSettings[ManyRecords]:
         settings = self.audit.settings

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dpaudit.auditing.checks import (
     ENOUGH_MODELS,
-    EVERY_TRIAL_FINISHED,
-    FAILED_MODELS,
     MODEL_ORDER,
+    NONE_FAILED,
+    SEEDS_NOT_COMPARED,
     SIGNIFICANCE,
+    check_drift,
+    check_failing,
     drift_p_value,
-    order_detail,
 )
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
 from dpaudit.auditing.two_worlds.attacking.extra import Ending, ending
+from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation
 from dpaudit.auditing.two_worlds.plan import highest_provable
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
@@ -66,7 +67,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
         [of[world] for world in World] for of in (counts.failed, counts.run)
     )
     if n_in + n_out == 0:
-        return Check(FAILED_MODELS, True, EVERY_TRIAL_FINISHED, Consequence.NOTED)
+        return NONE_FAILED
     detail = f"{n_in} of {run_in} models with the target failed and {n_out} of {run_out} without it"
     before, after = rounded_down(highest), rounded_down(left)
     if after != before:
@@ -77,11 +78,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
     from scipy.stats import fisher_exact  # takes half a second to import
 
     table = np.array([[n_in, run_in - n_in], [n_out, run_out - n_out]])
-    p_value = float(fisher_exact(table)[1])
-    if p_value >= SIGNIFICANCE:
-        return Check(FAILED_MODELS, False, detail, Consequence.NOTED)
-    detail += f"; failing depends on the target (p = {p_value:.2g}), so failing itself may leak"
-    return Check(FAILED_MODELS, False, detail, Consequence.WEAKENS)
+    return check_failing(detail, float(fisher_exact(table)[1]), on="the target")
 
 
 def check_given_up(outcomes: Sequence[TrialEnd], *, planned: int) -> Check:
@@ -149,11 +146,10 @@ def check_order(
     planned = np.argsort(positions)
     p_values = [drift_p_value(scores[planned][member[planned] == world]) for world in (True, False)]
     p_value = min(1.0, 2 * min(p_values))
-    passed, what = p_value >= SIGNIFICANCE, f"scores of {name}"
-    if timed and not passed:
-        detail = f"{what} drift with the order of the models (p = {p_value:.2g})"
+    if timed and p_value < SIGNIFICANCE:
+        detail = f"scores of {name} drift with the order of the models (p = {p_value:.2g})"
         return Check(MODEL_ORDER, False, detail + DRIFT_OF_THE_MACHINE, Consequence.NOTED)
-    return Check(MODEL_ORDER, passed, order_detail(what, passed, p_value))
+    return check_drift(f"scores of {name}", p_value)
 
 
 def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
@@ -165,8 +161,7 @@ def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
             seen[outcome.trial.world].add(outcome.table)
             finished[outcome.trial.world] += 1
     if any(finished[world] < 2 for world in World):
-        detail = "too few models finished to tell whether different seeds give different tables"
-        return Check("seeds compared", False, detail, Consequence.NOTED)
+        return SEEDS_NOT_COMPARED
     if any(len(tables) > 1 for tables in seen.values()):
         detail = "different seeds give different tables: the output is not a constant"
         return Check(DIFFERENT_SEEDS, True, detail, Consequence.NOTED)
@@ -262,6 +257,15 @@ def all_failed_alike(ends: Sequence[TrialEnd]) -> bool:
     return not ways[World.IN].isdisjoint(ways[World.OUT]) and not _rows_vary(ends)
 
 
+def failed_by_world(ends: Iterable[TrialEnd], among: Collection[Trial]) -> Counter[World]:
+    """How many of some trials failed, by world."""
+    return Counter(
+        end.trial.world
+        for end in ends
+        if end.status is not TrialStatus.FINISHED and end.trial in among
+    )
+
+
 def cannot_prove(
     ends: Sequence[TrialEnd],
     settings: AuditSettings[TwoWorlds],
@@ -284,11 +288,7 @@ def cannot_prove(
     Returns:
         False also if the audit was too small before any trial failed.
     """
-    lost = Counter(
-        end.trial.world
-        for end in ends
-        if end.status is not TrialStatus.FINISHED and end.trial in scored
-    )
+    lost = failed_by_world(ends, scored)
     if not lost or highest_provable(settings, claim) <= claim.value:
         return False
     left = highest_provable(

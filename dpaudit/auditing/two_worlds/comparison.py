@@ -1,4 +1,4 @@
-"""The trainings of `same_tables`: what a worker does to compare the tables of both worlds.
+"""The trainings of `compare_tables`: what a worker does to compare the tables of both worlds.
 
 A module of its own, which imports neither specifications nor results: that would take the worker
 longer than a few small models do. So the candidates of a target search, among which it proposes

@@ -1,30 +1,27 @@
-"""From the trials of an audit in two worlds to its findings, and from these to its record."""
+"""From the trials of an audit in two worlds to its findings, and from these to its record.
+
+Findings are attacks, remaining power, checks, and the features that carry the deciding attack.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from dpaudit.auditing.checks import (
-    ENOUGH_MODELS,
+    TOO_FEW_MODELS,
     Replay,
     check_repeats,
     check_replay,
     failure_reasons,
 )
-from dpaudit.auditing.conclusion import by_world, conclude, recorded_bounds
-from dpaudit.auditing.two_worlds.attacking.evaluation import attribute
+from dpaudit.auditing.session import by_world, conclude, recorded_bounds
 from dpaudit.auditing.two_worlds.attacking.extra import Combined, WeightedSum
-from dpaudit.auditing.two_worlds.attacking.run import (
-    Attacked,
-    attack_all,
-    best,
-    masks,
-    tables_suffice,
-)
+from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, Part, score
+from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all, best, tables_suffice
 from dpaudit.auditing.two_worlds.checks import (
     TrialCounts,
     check_agreement,
@@ -33,19 +30,20 @@ from dpaudit.auditing.two_worlds.checks import (
     check_measured,
     check_order,
     check_randomness,
+    failed_by_world,
 )
 from dpaudit.auditing.two_worlds.plan import highest_provable, power
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.bounds import guarantee_of
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, plan_trials
+from dpaudit.bounds import Direction, auc, aucs, guarantee_of
 from dpaudit.game.memory import reset_peaks
 from dpaudit.game.outcomes import StoredOutcomes
-from dpaudit.game.trial import Outcome, Role, Trial, TrialEnd, TrialStatus
+from dpaudit.game.trial import Outcome, Role, Trial
 from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.access import AnyAttack, access_of
-from dpaudit.plugins.protocols import World, is_seedable
+from dpaudit.plugins.protocols import FeatureName, FloatArray, World, is_seedable
 from dpaudit.results.game import AttackOutcome
-from dpaudit.results.leaks import leak_reason
+from dpaudit.results.leaks import in_order, leak_reason
 from dpaudit.results.record import (
     AuditRecord,
     ControlOutcome,
@@ -61,9 +59,10 @@ MOST_LEAKS = 10
 
 
 class Findings(NamedTuple):
-    """The findings of the audit's own trials.
+    """The findings of the audit's own trials; by default of none, as a control failed.
 
     Attributes:
+        claim: The claim that the verdict is about.
         attacked: Every attack that was scored.
         best: The attack with the largest bound; None if none was scored.
         counts: Trials of each world that were run, and that failed.
@@ -71,17 +70,16 @@ class Findings(NamedTuple):
         leaks: Features that carry the best attack.
         checks: Checks of the run.
         failure_reasons: Why trials failed.
-        claim: The claim that the verdict is about.
     """
 
-    attacked: Sequence[Attacked]
-    best: Attacked | None
-    counts: TrialCounts
-    power: Power
-    leaks: tuple[Leak, ...]
-    checks: tuple[Check, ...]
-    failure_reasons: tuple[FailureReason, ...]
     claim: Claim
+    attacked: Sequence[Attacked] = ()
+    best: Attacked | None = None
+    counts: TrialCounts = TrialCounts.of([])
+    power: Power = Power(0.0, None)
+    leaks: tuple[Leak, ...] = ()
+    checks: tuple[Check, ...] = ()
+    failure_reasons: tuple[FailureReason, ...] = ()
 
 
 def find(
@@ -119,7 +117,9 @@ def find(
     deciding = best(attacked) if attacked else None
     proved = deciding is not None and deciding.evaluation.proved > claim.value
     # The bound may come from how trials end, which failures do not hide.
-    left = power(settings, claim) if proved else _power_left(audit, outcomes, claim)
+    scored = set() if proved else set(plan_trials(audit, Role.AUDIT, settings).scored(order))
+    lost = failed_by_world(outcomes, scored)  # errors of attacks on tables
+    left = power(settings, claim, false_negatives=lost[World.IN], false_positives=lost[World.OUT])
     counts = TrialCounts.of(outcomes)
     checks = [
         check_failures(counts, highest=highest_provable(settings, claim), left=left.max_provable),
@@ -132,8 +132,7 @@ def find(
     if gave_up:
         checks.insert(0, check_given_up(outcomes, planned=settings.game.shadow_models))
     elif not proved and not tables_suffice(audit, stored, Role.AUDIT, settings):
-        detail = "too few models finished to fit and score an attack"
-        checks.insert(0, Check(ENOUGH_MODELS, False, detail))
+        checks.insert(0, TOO_FEW_MODELS)
     if deciding is not None and not deciding.evaluation.stopped_early:
         # Otherwise later attacks would have learnt more.
         timed = _is_timed(deciding.attack.attack)
@@ -157,33 +156,6 @@ def find(
         checks=tuple(checks),
         failure_reasons=failure_reasons(outcomes),
         claim=claim,
-    )
-
-
-def nothing_run(claim: Claim) -> Findings:
-    """Findings of an audit whose controls failed."""
-    return Findings(
-        attacked=(),
-        best=None,
-        counts=TrialCounts(dict.fromkeys(World, 0), dict.fromkeys(World, 0)),
-        power=Power(0.0, None),
-        leaks=(),
-        checks=(),
-        failure_reasons=(),
-        claim=claim,
-    )
-
-
-def _power_left(audit: TwoWorldSpec, outcomes: Sequence[TrialEnd], claim: Claim) -> Power:
-    """The power of attacks on tables: scored trials that failed count as their errors."""
-    settings = audit.settings
-    fitting = dict(zip(World, masks(audit, Role.AUDIT, settings), strict=True))
-    failed = dict.fromkeys(World, 0)
-    for one in outcomes:
-        scored = not fitting[one.trial.world][one.trial.number]
-        failed[one.trial.world] += scored and one.status is not TrialStatus.FINISHED
-    return power(
-        settings, claim, false_negatives=failed[World.IN], false_positives=failed[World.OUT]
     )
 
 
@@ -254,7 +226,7 @@ def conclude_two_worlds(
     Returns:
         The record.
     """
-    shown = nothing_run(audit.claim) if findings is None else findings
+    shown = Findings(audit.claim) if findings is None else findings
     checks = () if findings is None else (*shown.checks, reuse)
     deciding = shown.best
     evaluation = deciding.evaluation if deciding else None
@@ -334,3 +306,97 @@ def _attack(one: Attacked) -> AttackOutcome:
         guesses=one.evaluation.guesses,
         shares={name: round(share, 4) for name, share in shares.items()} or None,
     )
+
+
+MEASURED = 64
+"""Number of features whose importance is measured, the most separating ones."""
+REPEATS = 5
+"""Number of permutations; an importance is their mean."""
+MOST_TRIALS = 8192
+"""Scored trials used for an explanation; of more, this many, evenly spaced."""
+
+BLOCK = 2**17
+"""Feature values ranked at once, so memory does not grow with their number."""
+
+
+@dataclass(frozen=True)
+class _Shuffled:
+    """Stacked copies of some feature vectors, each with one feature permuted.
+
+    Attributes:
+        features: The vectors [n, f].
+        place: Place of the permuted feature.
+        values: Its values [copies, n] in each copy.
+    """
+
+    features: FloatArray
+    place: int
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return self.values.size
+
+    def __getitem__(self, rows: slice) -> FloatArray:
+        chosen = np.arange(len(self))[rows]
+        found = self.features[chosen % len(self.features)]
+        found[:, self.place] = self.values.ravel()[chosen]
+        return found
+
+
+def attribute(
+    evaluation: Evaluation,
+    scored: Part,
+    names: Sequence[FeatureName],
+    *,
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[Leak, ...]:
+    """Which features carry an attack: permutation importance on the scored trials.
+
+    Importance is the loss of AUC when one feature is shuffled (Breiman 2001, section 10). If
+    features are redundant, the loss is about 0 for each of them: then, and among ties, features
+    that separate the worlds best alone come first. Features that a scorer combines (it names them
+    as `combined`) may separate nothing alone.
+
+    Args:
+        evaluation: The attack's result.
+        scored: The scored trials.
+        names: Names of the features.
+        most: How many to return.
+        rng: Shuffles.
+
+    Returns:
+        The features in the order of `in_order`: only those that separate the worlds or are combined
+        with others.
+    """
+    step = -(-len(scored.member) // MOST_TRIALS)
+    member, original = scored.member[::step], evaluation.scores[::step]
+    features = scored.features[::step]
+    at_once = max(1, BLOCK // len(member))
+    separation = np.concatenate(
+        [
+            np.abs(aucs(features[:, start : start + at_once], member) - 0.5)
+            for start in range(0, features.shape[1], at_once)
+        ]
+    )
+    candidates = np.argsort(-separation, kind="stable")[:MEASURED]
+    candidates = candidates[separation[candidates] > 0]
+    combined = np.asarray(getattr(evaluation.scorer, "combined", ()), dtype=np.intp)
+    candidates = np.concatenate([candidates, combined[~np.isin(combined, candidates)]])
+    sign = 1.0 if evaluation.threshold.direction is Direction.HIGHER else -1.0
+    baseline = auc(sign * original, member)
+    leaks = []
+    for candidate in candidates:
+        values = np.array([rng.permutation(features[:, candidate]) for _ in range(REPEATS)])
+        scores = sign * score(evaluation.scorer, _Shuffled(features, int(candidate), values))
+        losses = [baseline - auc(part, member) for part in scores.reshape(REPEATS, -1)]
+        importance = max(0.0, round(float(np.mean(losses)), 4))
+        leaks.append(
+            Leak(
+                column=names[candidate].column,
+                feature=names[candidate].feature,
+                importance=importance,
+                separation=round(float(separation[candidate]), 4),
+            )
+        )
+    return tuple(in_order(leaks)[:most])

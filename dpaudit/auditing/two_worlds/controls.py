@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 import cloudpickle
 
-from dpaudit.auditing.controls import (
+from dpaudit.auditing.checks import (
     BEYOND_CHANCE,
     CONFIDENCE,
     CONTROLS,
@@ -18,8 +18,7 @@ from dpaudit.auditing.controls import (
     unfinished,
 )
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
-from dpaudit.auditing.two_worlds.attacking.fitting import MIN_FITTED
+from dpaudit.auditing.two_worlds.attacking.fitting import MIN_FITTED, Evaluation
 from dpaudit.auditing.two_worlds.each_table import EachTable
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,13 +12,14 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
-from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven, attacks_with_access
+from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven, attacks_with_access, built
 from dpaudit.auditing.two_worlds.plan import require_coins
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.neighbours_file import read_neighbours
 from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
+from dpaudit.game.trial import Role, Trial
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.choices import EXPOSING, VULNERABLE, Access, WorstCase
 from dpaudit.model.claim import Neighbours
@@ -33,12 +35,9 @@ from dpaudit.plugins.named import (
     NamedAttack,
     audited_unit,
     claim_if_any,
-    named_generator,
-    plain_settings,
 )
 from dpaudit.plugins.protocols import BoolArray, Generator, World, trains_many
 from dpaudit.plugins.registry import GENERATORS, build
-from dpaudit.plugins.source import source_digest
 from dpaudit.results.record import Selection
 from dpaudit.seeds import Stream
 
@@ -196,10 +195,7 @@ class TwoWorldSpec(AuditSpec):
         return {
             "target": target,
             **({"access": game.access.value} if beyond else {}),
-            "attacks": [
-                {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
-                for name, attack in self.attacks
-            ],
+            "attacks": self.attacks_specified,
             **game.plain(*_WRITTEN_APART),
         }
 
@@ -227,8 +223,7 @@ class TwoWorldSpec(AuditSpec):
             words = ["--target", VULNERABLE]
         if game.access is not Access.OUTPUT:
             words += ["--access", game.access.value]
-        words += [word for name, _ in self.attacks for word in ("--attack", name)]
-        return words + game.words(*_WRITTEN_APART)
+        return words + self.attack_options + game.words(*_WRITTEN_APART)
 
     @property
     def pair_options(self) -> list[str]:
@@ -268,10 +263,7 @@ def build_two_worlds(
     else:
         record = data.iloc[list(pair.rows)].reset_index(drop=True)
         target = Target(pair.choice, pair.rows, record)
-    offered = {"schema": schema, "target": schema.handed(target.record)}
-    named = named_generator(
-        generator, settings.parameters, offered, worker_memory=settings.worker_memory
-    )
+    named = built(generator, settings, schema=schema, target=schema.handed(target.record))
     if isinstance(schema, LinkedTables) and trains_many(named.generator):
         raise SettingsError(f"{named.name} trains many models on one table, and several are given")
     attacks, facts = attacks_with_access(named, settings.game.attacks, settings.game.access)
@@ -369,3 +361,72 @@ def _named_as(target: pd.DataFrame, records: pd.DataFrame, schema: Schema) -> pd
     if schema.unit is None:
         return records
     return schema.canonical(records.assign(**{schema.unit.column: target[schema.unit.column]}))
+
+
+FIRST_FITTED = 16
+"""Trials that the first attack of a sequential audit is fitted on, half of them of each world."""
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """The trials of one role, named by world and number, the fitting part first.
+
+    Attributes:
+        role: The role.
+        worlds: The world of every trial.
+        fitted: How many of the first ones form the fitting part.
+    """
+
+    role: Role
+    worlds: tuple[World, ...]
+    fitted: int
+
+    def trials(self, start: int = 0, stop: int | None = None) -> list[Trial]:
+        """The trials from one place in the plan to another."""
+        number = dict.fromkeys(World, 0)
+        named = []
+        for world in self.worlds[:stop]:
+            named.append(Trial(self.role, world, number[world]))
+            number[world] += 1
+        return named[start:]
+
+    def count(self, world: World, *, among: int | None = None) -> int:
+        """Trials of a world, of all or of the first ones."""
+        return self.worlds[:among].count(world)
+
+    def scored(self, trials: Iterable[Trial]) -> list[Trial]:
+        """Those of some trials that are not of the fitting part."""
+        fitted = {world: self.count(world, among=self.fitted) for world in World}
+        return [trial for trial in trials if trial.number >= fitted[trial.world]]
+
+    def fitting(self, world: World) -> BoolArray:
+        """Which trials of a world, by number, form the fitting part; shape (count,)."""
+        numbers = np.arange(self.count(world))
+        mask: BoolArray = numbers < self.count(world, among=self.fitted)
+        return mask
+
+
+def plan_trials(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorlds]) -> TrialPlan:
+    """Draws the worlds of all trials of a role, and the fitting part, before any of them is run.
+
+    The world of every scored trial is an independent fair coin (`bounds.fair_coin` needs that;
+    `bounds.exact`, which conditions on the number of trials of either world, allows it). The
+    fitting part has equally many trials of each world. Published audits score a fixed number of
+    each world; `threshold="hold-out"` follows them, without coins.
+
+    Args:
+        audit: The audit; its coins come from a stream of their own.
+        role: The role.
+        settings: Settings of the role's trials.
+
+    Returns:
+        The plan: the same for the same settings.
+    """
+    every, fitted = settings.game.shadow_models, 2 * settings.game.fitted
+    balanced = FIRST_FITTED if settings.game.sequential else fitted
+    alternating = [world for _ in range(every // 2) for world in World]
+    if not settings.game.fair_coins:
+        return TrialPlan(role, tuple(alternating), fitted)
+    coins = audit.stream(f"{role}/coins").rng().integers(2, size=every - balanced)
+    drawn = [World.IN if coin else World.OUT for coin in coins]
+    return TrialPlan(role, (*alternating[:balanced], *drawn), fitted)

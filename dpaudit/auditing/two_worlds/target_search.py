@@ -25,7 +25,7 @@ import numpy as np
 
 from dpaudit.auditing.one_run.attack import ClosestRecord
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, built, view_of
 from dpaudit.auditing.two_worlds.comparison import candidates_of
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
@@ -38,8 +38,7 @@ from dpaudit.game.worlds import SelectionGame, halves
 from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.named import named_generator
-from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, GameView, World
+from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.results.record import Selection
 
@@ -139,18 +138,12 @@ class TargetSearchSpec(SearchSpec):
     @cached_property
     def game(self) -> SelectionGame:
         """What the search trains on."""
-        data = self.table.data
-        rows = list(self.candidates)
-        view = GameView(
-            schema=self.table.schema,
-            others=data.drop(index=rows).reset_index(drop=True),
-            target=data.iloc[rows].reset_index(drop=True),
-            n_rows=self.rows,
-            neighbours=self.claim.neighbours,
+        view = view_of(
+            self.table, list(self.candidates), rows=self.rows, neighbours=self.claim.neighbours
         )
-        included = halves(self.trainings, len(rows), self.stream("candidates").rng())
-        each = tuple((row,) for row in rows)
-        return SelectionGame(view=view, data=data, candidates=each, included=included)
+        each = tuple((row,) for row in self.candidates)
+        included = halves(self.trainings, len(each), self.stream("candidates").rng())
+        return SelectionGame(view=view, data=self.table.data, candidates=each, included=included)
 
     def prepared(
         self,
@@ -209,12 +202,7 @@ def build_target_search(
     candidates = candidates_of(table)
     first = build_two_worlds(generator, table, settings.with_game(target=f"row:{candidates[0]}"))
     try:
-        named = named_generator(
-            generator,
-            settings.parameters,
-            {"schema": table.schema},
-            worker_memory=settings.worker_memory,
-        )
+        named = built(generator, settings, schema=table.schema)
     except RegistryError:  # it can be built once there is a target
         raise SettingsError(
             f"{first.generator.name} takes the target when it is built, so none can be searched "

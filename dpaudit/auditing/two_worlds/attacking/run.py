@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.two_worlds.attacking.extra import (
     COMBINED,
     ENDINGS,
@@ -21,20 +19,21 @@ from dpaudit.auditing.two_worlds.attacking.extra import (
 )
 from dpaudit.auditing.two_worlds.attacking.fitting import (
     MIN_FITTED,
+    Evaluation,
     FeatureRows,
     Fitted,
     FittingScore,
     Part,
     arrange,
+    evaluate,
     fit_attack,
     gather,
 )
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.auditing.two_worlds.trial_plan import plan_trials
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, plan_trials
 from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
-from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
+from dpaudit.game.trial import Role, Trial, TrialStatus
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.named import NamedAttack
@@ -50,23 +49,6 @@ changes least between the trials that it is fitted on and others (`reports/power
 
 _SURE: Final = 0.5
 """Separation of an attack that orders the fitting trials without an error."""
-
-
-class Features(Protocol):
-    """An attack and its features of a trial."""
-
-    @property
-    def attack(self) -> NamedAttack:
-        """The attack."""
-        ...
-
-    def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial | None]:
-        """The trials with these outcomes; None for a trial that it cannot use."""
-        ...
-
-    def rows(self, outcomes: StoredOutcomes, trials: Sequence[Trial]) -> FeatureRows:
-        """Its features of some trials that it can use."""
-        ...
 
 
 class FeatureSlice(NamedTuple):
@@ -106,8 +88,11 @@ class EndingFeatures(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class Contender:
+Features: TypeAlias = FeatureSlice | EndingFeatures
+"""An attack and its features of a trial."""
+
+
+class Contender(NamedTuple):
     """An attack that is fixed on some trials and not scored on others yet.
 
     Attributes:
@@ -147,7 +132,7 @@ def candidates(audit: TwoWorldSpec, settings: AuditSettings[TwoWorlds]) -> list[
 def contenders(
     audit: TwoWorldSpec,
     outcomes: StoredOutcomes,
-    worlds: Sequence[Sequence[StoredOutcome]],
+    role: Role,
     fitting: Sequence[BoolArray],
     settings: AuditSettings[TwoWorlds],
     claim: Claim,
@@ -163,9 +148,9 @@ def contenders(
 
     Args:
         audit: The audit.
-        outcomes: Outcomes, to read features from.
-        worlds: How trials of world "in", then of "out", ended, by number.
-        fitting: For each world, which of them are in the fitting part.
+        outcomes: Outcomes of the role.
+        role: The role.
+        fitting: For world "in", then "out": which trials, by number, are in the fitting part.
         settings: How hypotheses are counted, and how thresholds are chosen.
         claim: The claim under audit.
         purpose: Names the random streams.
@@ -173,8 +158,12 @@ def contenders(
     Returns:
         Empty if too few trials of the fitting part finished and none of them failed.
     """
+    worlds = first_outcomes(outcomes, role, fitting)
     lost = [
-        count_failed([o for o, fits in zip(ends, mask, strict=True) if fits])
+        sum(
+            fits and end.status is not TrialStatus.FINISHED
+            for end, fits in zip(ends, mask, strict=True)
+        )
         for ends, mask in zip(worlds, fitting, strict=True)
     ]
 
@@ -240,26 +229,24 @@ def _with_endings(
 ) -> list[Contender]:
     """The attacks, including the one on how trials end if its forecast earns it a place."""
     if not found:
-        return [replace(endings, hypothesis=audit.attacks[0].name)]
+        return [endings._replace(hypothesis=audit.attacks[0].name)]
     if settings.game.multiplicity is Multiplicity.SELECT:
         return [*found, endings]
     least = min(found, key=lambda one: one.forecast)
     if endings.forecast <= least.forecast:
         return list(found)
-    seated = replace(endings, hypothesis=least.hypothesis)
+    seated = endings._replace(hypothesis=least.hypothesis)
     return [seated if one is least else one for one in found]
 
 
 def first_outcomes(
-    outcomes: StoredOutcomes, role: Role, world: World, numbers: int
-) -> list[StoredOutcome]:
-    """How the first trials of a world ended, by number."""
-    return [outcomes[Trial(role, world, number)] for number in range(numbers)]
-
-
-def count_failed(ends: Iterable[TrialEnd]) -> int:
-    """How many trials failed."""
-    return sum(end.status is not TrialStatus.FINISHED for end in ends)
+    outcomes: StoredOutcomes, role: Role, masks: Sequence[BoolArray]
+) -> list[list[StoredOutcome]]:
+    """How the first trials of world "in", then of "out", ended, as many as each mask is long."""
+    return [
+        [outcomes[Trial(role, world, number)] for number in range(len(mask))]
+        for world, mask in zip(World, masks, strict=True)
+    ]
 
 
 class Attacked(NamedTuple):
@@ -319,17 +306,9 @@ def attack_all(
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
     parts = masks(audit, role, settings)
-    worlds = [
-        first_outcomes(outcomes, role, world, len(mask))
-        for world, mask in zip(World, parts, strict=True)
-    ]
-    chosen = contenders(audit, outcomes, worlds, parts, settings, claim, purpose=f"{role}/attack")
-    scored = [
-        [end for end, fits in zip(ends, mask, strict=True) if not fits]
-        for ends, mask in zip(worlds, parts, strict=True)
-    ]
+    worlds = first_outcomes(outcomes, role, parts)
     found = []
-    for one in chosen:
+    for one in contenders(audit, outcomes, role, parts, settings, claim, purpose=f"{role}/attack"):
         usable = [one.features.usable(ends) for ends in worlds]
         trials = arrange(usable, parts, rows=partial(one.features.rows, outcomes))
         if trials is None:  # trials of a single world cannot be scored
@@ -337,7 +316,12 @@ def attack_all(
         found.append(
             Attacked(
                 one.features.attack,
-                [trial for ends in scored for trial in one.features.usable(ends) if trial],
+                [
+                    trial
+                    for ends, mask in zip(usable, parts, strict=True)
+                    for trial, fits in zip(ends, mask, strict=True)
+                    if trial is not None and not fits
+                ],
                 trials.scored,
                 evaluate(
                     one.fitted,
@@ -355,8 +339,8 @@ def tables_suffice(
     audit: TwoWorldSpec, outcomes: StoredOutcomes, role: Role, settings: AuditSettings[TwoWorlds]
 ) -> bool:
     """Whether enough trials of each world and part finished for attacks on tables."""
-    for world, fits in zip(World, masks(audit, role, settings), strict=True):
-        ends = first_outcomes(outcomes, role, world, len(fits))
+    parts = masks(audit, role, settings)
+    for ends, fits in zip(first_outcomes(outcomes, role, parts), parts, strict=True):
         finished = np.array([end.finished for end in ends])
         if np.count_nonzero(finished & fits) < MIN_FITTED or not (finished & ~fits).any():
             return False
