@@ -25,7 +25,7 @@ from dpaudit.auditing.plan import (
     rows_by_models,
 )
 from dpaudit.auditing.records.settings import LARGEST_SHARE, ManyRecords
-from dpaudit.auditing.settings import AuditSettings, ShadowModelSettings
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import (
     coin_detectable,
     coin_detectable_gaussian,
@@ -189,7 +189,7 @@ def what_decides_instead(
     subject: PlanSubject,
     question: PlanQuestion,
     of_one: Sizing,
-    settings: AuditSettings[ShadowModelSettings],
+    settings: AuditSettings[Any],
 ) -> tuple[Row, ...]:
     """Which audits can decide where shadow models with one record cannot, one a row.
 
