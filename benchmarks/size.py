@@ -27,8 +27,7 @@ import pandas as pd
 
 from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.auditing.two_worlds.trial_plan import plan_trials
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, plan_trials
 from dpaudit.game.store import RunFolder
 from dpaudit.game.target import farthest_first
 from dpaudit.game.trial import Outcome, Role, TrialStatus

@@ -20,7 +20,6 @@ from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.game.pool import workers_ended
 from dpaudit.model.tables import Table
 from dpaudit.results.document import Document, NonNegative, Probability
-from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 
 
@@ -55,35 +54,6 @@ class ReleasedSubject:
         )
 
 
-class AuditedRelease(NamedTuple):
-    """The outcome for one release.
-
-    Attributes:
-        version: The release.
-        result: The result of its audit; None if it could not be audited.
-        reason: Why it could not be audited; empty if it was.
-    """
-
-    version: str
-    result: AuditResult | None
-    reason: str = ""
-
-    @property
-    def ending(self) -> str:
-        """The verdict, or that there is none."""
-        return "not audited" if self.result is None else self.result.verdict.value
-
-    @property
-    def outcome(self) -> ReleaseOutcome:
-        """The record of it."""
-        if self.result is None:
-            return ReleaseOutcome(self.version, None, None, None, None, self.reason)
-        found = self.result
-        return ReleaseOutcome(
-            self.version, found.verdict, found.proved, found.seconds, str(found.folder), None
-        )
-
-
 class ReleaseOutcome(NamedTuple):
     """What was found of one release.
 
@@ -103,6 +73,11 @@ class ReleaseOutcome(NamedTuple):
     seconds: NonNegative | None
     run_folder: str | None
     reason: str | None
+
+    @property
+    def ending(self) -> str:
+        """The verdict, or that there is none."""
+        return "not audited" if self.verdict is None else self.verdict.value
 
 
 class ChangedBetween(NamedTuple):
@@ -132,25 +107,18 @@ class Bisection(Document):
 
     @classmethod
     def of(
-        cls, package: str, releases: Sequence[AuditedRelease], *, confidence: float
+        cls, package: str, releases: Sequence[ReleaseOutcome], *, confidence: float
     ) -> Bisection:
         """The record of releases of a package."""
         return cls(
             package=package,
             confidence=confidence,
-            releases=tuple(one.outcome for one in releases),
+            releases=tuple(releases),
             changes=tuple(
-                ChangedBetween(one.before.version, one.after.version)
-                for one in verdict_changes(releases)
+                ChangedBetween(before.version, after.version)
+                for before, after in verdict_changes(releases)
             ),
         )
-
-
-class VerdictChange(NamedTuple):
-    """Two releases, audited one after the other, whose verdicts differ."""
-
-    before: AuditedRelease
-    after: AuditedRelease
 
 
 def audit_releases(
@@ -163,7 +131,7 @@ def audit_releases(
     trial_timeout: float | None = None,
     on_progress: OnProgress = ignore_progress,
     on_step: Callable[[str], None] = lambda _: None,
-) -> Iterator[AuditedRelease]:
+) -> Iterator[ReleaseOutcome]:
     """Audits one release after another, each in its own environment and run folder.
 
     All use the same random streams, so two releases that behave the same have the same result.
@@ -195,27 +163,27 @@ def audit_releases(
                 create_environment(environment, python=python, on_step=on_step)
                 spec = subject.spec(version)
             except RegistryError as error:
-                yield AuditedRelease(version, None, error_text(error))
+                yield ReleaseOutcome(version, None, None, None, None, error_text(error))
                 continue
             folder = spec.default_folder if out is None else out / version
             on_step(f"auditing {subject.package} {version}; run folder {folder}")
             machine = Machine(jobs=jobs, trial_timeout=trial_timeout)
             result = run_audit(spec, folder, jobs=machine, on_progress=on_progress)
-            yield AuditedRelease(version, result)
+            yield ReleaseOutcome(
+                version, result.verdict, result.proved, result.seconds, str(result.folder), None
+            )
 
 
-def verdict_changes(releases: Sequence[AuditedRelease]) -> tuple[VerdictChange, ...]:
-    """Where the verdict changes, from the oldest release to the newest.
+def verdict_changes(
+    releases: Sequence[ReleaseOutcome],
+) -> list[tuple[ReleaseOutcome, ReleaseOutcome]]:
+    """Releases audited one after the other whose verdicts differ, from the oldest to the newest.
 
     Args:
         releases: The outcome of each, in order; releases that were not audited are skipped.
     """
-    audited = [one for one in releases if one.result is not None]
-    return tuple(
-        VerdictChange(before, after)
-        for before, after in pairwise(audited)
-        if before.ending != after.ending
-    )
+    audited = [one for one in releases if one.verdict is not None]
+    return [pair for pair in pairwise(audited) if pair[0].verdict is not pair[1].verdict]
 
 
 def gravest_verdict(releases: Sequence[ReleaseOutcome]) -> Verdict:

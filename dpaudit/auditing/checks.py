@@ -1,25 +1,153 @@
-"""Checks of a run: whether its statistics are valid."""
+"""Controls and checks of a run: whether its statistics are valid.
+
+The controls are two generators with known answers, run through the same game as the audit. A
+harness that finds a leak in a generator that ignores its data is broken. If an attack misses the
+record in a generator that copies it, finding nothing elsewhere means nothing.
+
+The p-value of a drift is that of `scipy.stats.kendalltau`, whose import takes longer than the test.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from dpaudit.formatting import rounded_down
 from dpaudit.game.outcomes import StoredOutcome
-from dpaudit.game.trial import Outcome, TrialEnd, TrialStatus
-from dpaudit.plugins.protocols import IntArray, World
-from dpaudit.results.record import FailureReason
+from dpaudit.game.trial import Outcome, Role, TrialEnd, TrialStatus
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
+from dpaudit.plugins.protocols import FloatArray, IntArray, World
+from dpaudit.results.record import ControlOutcome, FailureReason
 from dpaudit.results.verdict import Check, Consequence
+
+CONTROLS = (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
+CONFIDENCE = 0.999
+"""Strict, because a sound audit fails its null control with probability 1 - CONFIDENCE."""
+BEYOND_CHANCE = 1.5
+"""Error probability of a small control, as a multiple of that of a perfect chance separation."""
+CAUGHT = 0.5
+"""Share of its upper limit that the attack on a leaking generator must reach."""
+
+
+def control_claim(claim: Claim) -> PrivacyClaim:
+    """The claim used to judge controls: the audit's, or pure DP if that is not in epsilon.
+
+    A control asks whether anything is proved, and which share of the upper limit; epsilon can
+    express that whatever the quantity of the audit's claim.
+    """
+    if isinstance(claim, PrivacyClaim):
+        return claim
+    return PrivacyClaim(epsilon=1.0, neighbours=claim.neighbours)
+
+
+def judge(
+    role: Role,
+    bound: float,
+    *,
+    auc: float,
+    highest: float,
+    hidden: str,
+    found: str,
+    caught: str,
+    missed: str,
+) -> ControlOutcome:
+    """Whether a control ended as it must.
+
+    Args:
+        role: Which control.
+        bound: The largest bound of any attack on it.
+        auc: AUC of that attack.
+        highest: The largest epsilon that it could prove.
+        hidden: The game's sentence about a null control in which nothing was found, in which
+            "{bound}" is replaced by the bound and its upper limit, as in the others.
+        found: The same, if something was.
+        caught: The same about a positive control whose leak was found.
+        missed: The same, if it was not.
+
+    Returns:
+        The result.
+    """
+    if role is Role.NULL_CONTROL:
+        passed = bound == 0
+        detail, shown = (hidden if passed else found), rounded_down(bound)
+    else:
+        passed = bound >= CAUGHT * highest
+        detail = caught if passed else missed
+        shown = f"{rounded_down(bound)} of {rounded_down(highest)}"
+    return ControlOutcome(
+        passed=passed,
+        bound=bound,
+        auc=auc,
+        max_provable_epsilon=highest,
+        detail=detail.replace("{bound}", f"bound {shown}"),
+    )
+
+
+def auc_by_chance(n_in: int, n_out: int) -> tuple[float, float]:
+    """Between which limits an AUC lies in 95 % of cases if the scores say nothing.
+
+    By the normal approximation of the rank-sum statistic without ties (Mann and Whitney 1947).
+
+    Args:
+        n_in: Scored trials of world in, at least 1.
+        n_out: Scored trials of world out, at least 1.
+    """
+    half = 1.96 * math.sqrt((n_in + n_out + 1) / (12 * n_in * n_out))
+    return max(0.0, 0.5 - half), min(1.0, 0.5 + half)
+
+
+def unfinished(role: Role, reason: str, *, highest: float) -> ControlOutcome:
+    """A control that failed because too little of it finished to be attacked.
+
+    Args:
+        role: Which control.
+        reason: What did not finish.
+        highest: The largest epsilon that it could prove.
+    """
+    return ControlOutcome(
+        passed=False,
+        bound=None,
+        auc=None,
+        max_provable_epsilon=highest,
+        detail=f"{role.in_words}: {reason}",
+    )
+
+
+def control_check(role: Role, outcome: ControlOutcome, *, ran: bool) -> Check:
+    """A control as a check: if it fails, the run is invalid, unless it was run nevertheless.
+
+    A leak that attacks missed in the positive control does not invalidate what they prove; finding
+    nothing says less.
+
+    Args:
+        role: Which control.
+        outcome: How it ended.
+        ran: Whether the audit's own trials were run after it.
+    """
+    consequence = Consequence.WEAKENS if ran else Consequence.INVALIDATES
+    return Check(role.in_words, outcome.passed, outcome.detail, consequence)
+
 
 SIGNIFICANCE = 0.001
 """A sound run fails each of these tests at most this often."""
-EVERY_TRIAL_FINISHED: Final = "every training finished"
 ENOUGH_MODELS: Final = "enough shadow models"
 FAILED_MODELS: Final = "failed shadow models"
 MODEL_ORDER: Final = "order of shadow models"
+TOO_FEW_MODELS: Final = Check(
+    ENOUGH_MODELS, False, "too few models finished to fit and score an attack"
+)
+NONE_FAILED: Final = Check(FAILED_MODELS, True, "every training finished", Consequence.NOTED)
+SEEDS_NOT_COMPARED: Final = Check(
+    "seeds compared",
+    False,
+    "too few models finished to tell whether different seeds give different tables",
+    Consequence.NOTED,
+)
 MOST_REASONS = 10
 PERMUTATIONS = 9999
 PERMUTED_NUMBERS = 2**22
@@ -93,13 +221,29 @@ def _equal_neighbours(codes: IntArray, rng: np.random.Generator) -> IntArray:
     return np.concatenate(counts)
 
 
-def order_detail(scores: str, passed: bool, p_value: float) -> str:
-    """The evidence of a drift with the order of trials, and its meaning."""
+def check_failing(detail: str, p_value: float, *, on: str) -> Check:
+    """What failed, and whether failing depends on a record, so that it may reveal that record.
+
+    Args:
+        detail: What failed.
+        p_value: Of the hypothesis that failing does not depend on it.
+        on: The record, in words.
+    """
+    if p_value >= SIGNIFICANCE:
+        return Check(FAILED_MODELS, False, detail, Consequence.NOTED)
+    detail += f"; failing depends on {on} (p = {p_value:.2g}), so failing itself may leak"
+    return Check(FAILED_MODELS, False, detail, Consequence.WEAKENS)
+
+
+def check_drift(scores: str, p_value: float) -> Check:
+    """Whether scores drift with the order of trials, and what that means."""
+    passed = p_value >= SIGNIFICANCE
     what = "do not drift" if passed else "drift"
     shows = "no sign that models influence" if passed else "models influence"
-    return (
+    detail = (
         f"{scores} {what} with the order of the trainings (p = {p_value:.2g}): {shows} one another"
     )
+    return Check(MODEL_ORDER, passed, detail)
 
 
 class Replay(NamedTuple):
@@ -160,3 +304,38 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
         else "one training was repeated and gave the same table, so this run can be repeated"
     )
     return Check(name, True, detail, Consequence.NOTED)
+
+
+MOST_EXACT = 33
+"""Up to this many trials the distribution of the statistic is exact, unless scores are tied."""
+
+
+def drift_p_value(scores: FloatArray) -> float:
+    """The two-sided p-value of Kendall's test that scores do not depend on their order.
+
+    Args:
+        scores: Scores [n] in the order of their trials.
+
+    Returns:
+        The two-sided p-value; 1 for fewer than three scores, and for equal ones. Exact for few
+        scores without ties (where the usual approximation of Spearman's test rejects sound runs),
+        else by the normal approximation with the variance corrected for ties (Kendall 1970).
+    """
+    n = len(scores)
+    ties = np.unique(scores, return_counts=True)[1].astype(np.float64)
+    if n < 3 or len(ties) == 1:
+        return 1.0
+    later = [np.sign(scores[place + 1 :] - scores[place]).sum() for place in range(n - 1)]
+    excess = abs(float(sum(later)))  # of pairs in order over pairs out of order
+    if len(ties) == n <= MOST_EXACT:
+        return _exact(n, round((n * (n - 1) / 2 - excess) / 2))
+    variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
+    return math.erfc(excess / math.sqrt(2.0 * variance))
+
+
+def _exact(n: int, most: int) -> float:
+    """Twice the probability of at most this many inversions in a random permutation."""
+    shares = np.ones(1)
+    for size in range(2, n + 1):  # the next element is in front of 0 to size - 1 earlier ones
+        shares = np.convolve(shares, np.full(size, 1.0 / size))
+    return min(1.0, 2.0 * float(shares[: most + 1].sum()))

@@ -10,12 +10,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.game import Data, SchemaGiven
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec, kind_of
 from dpaudit.auditing.probing import probe_first, proves
 from dpaudit.auditing.reuse import check_reuse
 from dpaudit.auditing.settings import AuditSettings, GameSettings
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import RunFolderError, SettingsError
 from dpaudit.files import io_reason, parse_json
@@ -223,7 +222,7 @@ def run_audit(
         folder_usable(folder),
         workers_ended(),
     ):
-        spec = kind.prepared(spec, folder, chosen, limit, on_progress)
+        spec = spec.prepared(folder, engine=chosen, trial_timeout=limit, on_progress=on_progress)
         with RunFolder(folder, spec=spec.stored_specification, versions=spec.software) as store:
             local = chosen.workers if machine.engine == EngineName.LOCAL else 1
             probes = probe_first(spec, store, jobs=local)

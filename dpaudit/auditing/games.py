@@ -1,6 +1,6 @@
 """The games of an audit, and the plain keywords that choose a game and its settings.
 
-A new game is a package next to these with the modules `settings`, `plan` and `game`, and a line
+A new game is a package next to these with the modules `settings`, `plan` and `session`, and a line
 here.
 """
 
@@ -22,9 +22,9 @@ from dpaudit.formatting import did_you_mean
 from dpaudit.model.stated_claim import StatedClaim
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.game import Data, GameKind, SchemaGiven
     from dpaudit.auditing.plan import PlanQuestion, PlanSubject, Sizing
-    from dpaudit.auditing.spec import AuditSpec
+    from dpaudit.auditing.session import GameKind
+    from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
     from dpaudit.model.tables import Table
 
 GAMES: Final[tuple[type[GameSettings], ...]] = (TwoWorlds, ManyRecords, OneRun)
@@ -146,7 +146,7 @@ def size_keywords() -> frozenset[str]:
 
 def kind_of(game: GameSettings) -> GameKind:
     """What runs a game."""
-    kind: GameKind = _module_of(game, "game").KIND
+    kind: GameKind = _module_of(game, "session").KIND
     return kind
 
 
@@ -163,13 +163,11 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuest
         ClaimError: If the game cannot be about such a claim.
     """
     sizing: Sizing = _module_of(settings.game, "plan").sizing(subject, settings, question)
-    if sizing.one_target is None:
+    if sizing.also_records is None:
         return sizing
     from dpaudit.auditing.records.plan import what_decides_instead
 
-    instead = what_decides_instead(
-        subject, question, sizing, sizing.one_target, confidence=settings.confidence
-    )
+    instead = what_decides_instead(subject, question, sizing, settings)
     return replace(sizing, details=(*sizing.details, *instead))
 
 

@@ -23,7 +23,6 @@ from dpaudit.results.verdict import Power
 
 if TYPE_CHECKING:
     from dpaudit.model.tables import Population, Table
-    from dpaudit.plugins.access import AnyAttack
 
 AnyShadowModels = TypeVar("AnyShadowModels", bound=ShadowModelSettings)
 
@@ -129,18 +128,6 @@ class Caught(NamedTuple):
     together: float | None
 
 
-class OneTarget(NamedTuple):
-    """What an audit of one target would share with one of many records.
-
-    Attributes:
-        attacks: Attacks of the audit.
-        also_records: Whether an audit of many records can have this table and this attacker.
-    """
-
-    attacks: tuple[str | AnyAttack, ...]
-    also_records: bool
-
-
 @dataclass(frozen=True, kw_only=True)
 class Sizing:
     """Sizes of one kind of audit, and the power of each.
@@ -160,8 +147,8 @@ class Sizing:
         advice: How to go on, in words; may be empty.
         interference: As in `Plan`.
         records: As in `Plan`.
-        one_target: What an audit of many records would share with this one, if that may decide
-            instead; None if not.
+        also_records: Whether an audit of many records can have the table and the attacker of this
+            one; None where the audit of one target is not asked what may decide instead.
     """
 
     unit: str
@@ -178,7 +165,7 @@ class Sizing:
     advice: str = ""
     interference: float | None = None
     records: tuple[Caught, ...] = ()
-    one_target: OneTarget | None = None
+    also_records: bool | None = None
 
     @property
     def asked_row(self) -> PlannedSize:

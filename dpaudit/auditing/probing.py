@@ -123,25 +123,21 @@ class _Probing:
                     fits = sum(one.fits for one in results)
                     if fits and (perf_counter() - start) / fits * self.settings.fits > MOST_SECONDS:
                         why = TOO_SLOW
-                    elif fits >= self.settings.fits:
-                        why = ENOUGH
-                    if why is not None:
                         break
-                    results.append(self._probe(name, generator))
+                    if fits >= self.settings.fits:
+                        why = ENOUGH
+                        break
+                    report = run_probes(
+                        generator,
+                        self.data,
+                        replace(self.settings, only=(name,)),  # no result depends on other probes
+                        schema=self.schema,
+                        parameters=self.parameters,
+                    )
+                    results += report.probes
         except BaseException as error:  # noqa: BLE001 - the generator's, even an exit: as an outcome
             why = f"they ended with {reason_of(error)}"
         return _outcome(results, confidence=self.settings.confidence, why=why)
-
-    def _probe(self, name: str, generator: object) -> ProbeResult:
-        """One probe; its result does not depend on the others."""
-        report = run_probes(
-            generator,
-            self.data,
-            replace(self.settings, only=(name,)),
-            schema=self.schema,
-            parameters=self.parameters,
-        )
-        return report.probes[0]
 
 
 def _errand(audit: AuditSpec) -> _Probing:

@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from dpaudit.auditing.controls import CONTROLS
+from dpaudit.auditing.checks import CONTROLS
 from dpaudit.formatting import duration
 from dpaudit.game.flight import OnProgress, TrialProgress
 from dpaudit.game.trial import Role

@@ -125,10 +125,11 @@ def _stays_true(result: AuditResult) -> bool:
 
 def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:
     """Where a result is cached, or why it cannot be."""
-    states = [_state(of) for of in (generator, *(one.attack for one in spec.all_attacks))]
-    if None in states:
+    states = [_state(of) for of in (generator, *(one.attack for one in spec.attacks))]
+    held = [state for state in states if state is not None]
+    if len(held) < len(states):
         return "what the generator or an attack holds cannot be pickled"
-    modules = {module for state in states if state for module in state.modules}
+    modules = set[str]().union(*(module for _, module in held))
     found = spec.reached_with(memory.files, sorted(modules))
     if found.unknown:
         return found.unknown
@@ -136,7 +137,7 @@ def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:
         "specification": spec.specification,
         "dpaudit": source_digest(spec),
         "versions": {**spec.versions, **found.software},
-        "states": [state and state.digest for state in states],
+        "states": [digest for digest, _ in held],
         "code": found.code,
     }
     text = json.dumps(parts, sort_keys=True, default=str)
@@ -146,18 +147,6 @@ def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:
 
 def _slot(name: str) -> str:
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
-
-
-class _State(NamedTuple):
-    """What an object or a function holds.
-
-    Attributes:
-        digest: A digest of it.
-        modules: Where the code of it stands.
-    """
-
-    digest: str
-    modules: frozenset[str]
 
 
 class _Noting(pickle.Pickler):
@@ -175,8 +164,11 @@ class _Noting(pickle.Pickler):
         return NotImplemented
 
 
-def _state(value: object) -> _State | None:
-    """The digest of an object or a function; None if it cannot be computed."""
+def _state(value: object) -> tuple[str, set[str]] | None:
+    """A digest of what an object or a function holds, and the modules where its code stands.
+
+    None if it cannot be pickled.
+    """
     if isinstance(value, functools.partial):
         held: object = ("partial", value.func, value.args, value.keywords)
     elif inspect.ismethod(value):
@@ -195,4 +187,4 @@ def _state(value: object) -> _State | None:
     except Exception:  # noqa: BLE001 - whatever an object does that cannot be pickled
         return None
     digest = hashlib.blake2b(content.getvalue(), digest_size=16).hexdigest()
-    return _State(digest, frozenset(pickler.modules))
+    return digest, pickler.modules

@@ -10,7 +10,7 @@ digests of its streams and its settings, which later audits compare.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,10 +93,18 @@ def judged_before(audit: AuditSpec, folder: Path) -> tuple[str, ...]:
         judgements cannot have influenced.
     """
     try:
-        has_result = (folder / RESULT_FILE).is_file()
+        if (folder / RESULT_FILE).is_file():
+            return ()
     except OSError:  # a name that the system does not allow is refused when the folder is made
         return ()
-    return () if has_result else tuple(_judged_before(audit, folder))
+    own, default = folder.resolve(), audit.default_folder.parent
+    found = []
+    for parent in dict.fromkeys((own.parent, default.resolve())):
+        for other in _folders(parent):
+            if other != own and (other / RESULT_FILE).is_file() and _judges(audit, other):
+                name = other.name if parent == own.parent else f"{default.name}/{other.name}"
+                found.append(clipped(printable(name), LONGEST_NAME))
+    return tuple(found)
 
 
 def judged_in(earlier: Sequence[str]) -> str:
@@ -151,26 +159,16 @@ def _mark_of(audit: AuditSpec, salt: Salt) -> _Mark:
     return _Mark(streams=salt.digest(["streams", streams]), settings=salt.digest(settings))
 
 
-def _judged_before(audit: AuditSpec, own: Path) -> Iterator[str]:
-    """Names of the run folders with another result on the same trials."""
-    own = own.resolve()
-    for parent in dict.fromkeys((own.parent, audit.default_folder.parent.resolve())):
-        for folder in _folders(parent):
-            if folder == own or not (folder / RESULT_FILE).is_file():
-                continue
-            there = _read(folder)
-            if there is None:
-                continue
-            try:
-                here = _mark_of(audit, salt_of(folder))
-            except RunFolderError:  # without its salt nothing can be compared
-                continue
-            if there.streams == here.streams and there.settings != here.settings:
-                beside = parent == own.parent
-                name = (
-                    folder.name if beside else f"{audit.default_folder.parent.name}/{folder.name}"
-                )
-                yield clipped(printable(name), LONGEST_NAME)
+def _judges(audit: AuditSpec, folder: Path) -> bool:
+    """Whether the result of a folder is of another audit on the same trials."""
+    there = _read(folder)
+    if there is None:
+        return False
+    try:
+        here = _mark_of(audit, salt_of(folder))
+    except RunFolderError:  # without its salt nothing can be compared
+        return False
+    return there.streams == here.streams and there.settings != here.settings
 
 
 def _folders(parent: Path) -> list[Path]:

@@ -11,20 +11,47 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
-from dpaudit.auditing.settings import AuditSettings
+import numpy as np
+
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
+from dpaudit.errors import SettingsError
+from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.game.store import Private
-from dpaudit.model.claim import NoClaim
-from dpaudit.model.currencies import Claim, CurveClaim, written_out
+from dpaudit.game.trial import TrialEnd
+from dpaudit.model.choices import Access
+from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
+from dpaudit.model.currencies import Claim, CurveClaim, EpsilonClaim, written_out
+from dpaudit.model.linked_files import Given
+from dpaudit.model.schema import Schema
 from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table, data_digest
-from dpaudit.plugins.named import NamedAttack, NamedGenerator
+from dpaudit.plugins.access import (
+    AnyAttack,
+    Disclosure,
+    ModelAttack,
+    access_of,
+    disclosed_by,
+    released_facts,
+)
+from dpaudit.plugins.named import (
+    NamedAttack,
+    NamedGenerator,
+    named_attacks,
+    named_generator,
+    plain_settings,
+)
+from dpaudit.plugins.protocols import GameView, IntArray
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, module_of
 from dpaudit.plugins.source import Reached, reached, source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import __version__, versions
 
+Data: TypeAlias = Given | None
+"""A table from the caller, or several by name; None for a game that makes its own."""
+SchemaGiven: TypeAlias = Schema | str | Path | None
+"""Its schema from the caller; None to infer it."""
 _WRITTEN_APART = ("game", "claim", "parameters", "links", "rows", "worker_memory")
 """Settings that a specification writes otherwise; the last one decides no number."""
 _OF_EVERY_COMMAND = ("confidence", "seed")
@@ -41,6 +68,7 @@ class AuditSpec(ABC):
         table: The table handed in.
         settings: Every choice of the audit.
         claim: The claim under audit, for the neighbours of the game.
+        attacks: The attacks, each one hypothesis; none if the game has its own.
     """
 
     TRAINED: ClassVar[tuple[str, ...]]
@@ -51,6 +79,7 @@ class AuditSpec(ABC):
     table: Table
     settings: AuditSettings
     claim: Claim
+    attacks: tuple[NamedAttack, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -84,16 +113,34 @@ class AuditSpec(ABC):
         """An audit with the same cost per model, and nothing before it."""
         return self
 
+    def prepared(
+        self,
+        folder: Path,
+        *,
+        engine: Engine,
+        on_progress: OnProgress,
+        trial_timeout: float | None = None,
+    ) -> AuditSpec:
+        """The audit to run, once anything that comes before it has been trained: itself.
+
+        Args:
+            folder: Its run folder.
+            engine: What runs trainings.
+            on_progress: Called after every training.
+            trial_timeout: Seconds after which a training has failed; derived if None.
+
+        Raises:
+            RunFolderError: If the folder cannot be used, or holds an audit without what comes
+                before.
+            InterruptedRunError: On Ctrl-C; the same call resumes.
+        """
+        del folder, engine, on_progress, trial_timeout
+        return self
+
     @property
     def versions(self) -> dict[str, str]:
         """Versions of what the result depends on, a library in its own environment included."""
         return {**versions(), **self.generator.versions}
-
-    @property
-    def all_attacks(self) -> Sequence[NamedAttack]:
-        """Its attacks by name; none if the game has its own."""
-        found: Sequence[NamedAttack] = getattr(self, "attacks", ())
-        return found
 
     @cached_property
     def reached(self) -> Reached:
@@ -107,8 +154,8 @@ class AuditSpec(ABC):
             files: The files.
             modules: Names of the modules.
         """
-        values = [self.generator.generator, *(attack for _, attack in self.all_attacks)]
-        places = [module_of(name, ATTACKS) for name, _ in self.all_attacks]
+        values = [self.generator.generator, *(attack for _, attack in self.attacks)]
+        places = [module_of(name, ATTACKS) for name, _ in self.attacks]
         places.append(module_of(self.generator.name, GENERATORS))
         if hasattr(self.generator.generator, "source_files"):
             places.pop()  # its name is a command
@@ -117,6 +164,44 @@ class AuditSpec(ABC):
             values,
             files=[*files, *map(Path, named)],
             modules=[*modules, *(place for place in places if not place.endswith(".py"))],
+        )
+
+    def effective_claim(self, outcomes: Iterable[TrialEnd]) -> Claim:
+        """The claim under audit, as the models that were trained state it.
+
+        Thresholds, bets, bounds, power and verdict of an audit all refer to this one.
+
+        A claim stated by the caller is used as it is. Otherwise a data-dependent accountant may
+        have reported more than the generator did before training, or models may claim something
+        that their generator does not. Then epsilon and delta are each the largest claimed by the
+        generator or any of its models, in either world. Every single claim implies this pair, so a
+        generator that satisfies all its claims satisfies the pair, and honest generators are not
+        flagged more often. A claim in a quantity other than epsilon is used as the generator states
+        it.
+
+        Args:
+            outcomes: The trials so far; a sequential audit asks again after each batch.
+
+        Returns:
+            The claim.
+        """
+        claim = self.claim
+        if self.settings.claim.is_stated or not isinstance(claim, EpsilonClaim):
+            return claim
+        made = {one.claimed for one in outcomes if one.claimed is not None}
+        if not made:
+            return claim
+        epsilon = max(claim.epsilon, *(one.epsilon for one in made))
+        delta = max(claim.delta, *(one.delta for one in made))
+        if (epsilon, delta) == (claim.epsilon, claim.delta):
+            return claim
+        source = f"{claim.source}; largest that a fitted model claimed in either world"
+        return PrivacyClaim(
+            epsilon=epsilon,
+            delta=delta,
+            neighbours=claim.neighbours,
+            source=source,
+            unit=claim.unit,
         )
 
     @property
@@ -133,6 +218,19 @@ class AuditSpec(ABC):
     @abstractmethod
     def own_options(self) -> list[str]:
         """The words of the command that are of this game alone."""
+
+    @property
+    def attacks_specified(self) -> list[dict[str, Any]]:
+        """The attacks, with all that decides what they do."""
+        return [
+            {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
+            for name, attack in self.attacks
+        ]
+
+    @property
+    def attack_options(self) -> list[str]:
+        """The words of the command that name the attacks."""
+        return [word for name, _ in self.attacks for word in ("--attack", name)]
 
     @property
     def table_options(self) -> list[str]:
@@ -240,3 +338,110 @@ def _stating(claim: Claim) -> list[str]:
 def _digest(document: Mapping[str, Any]) -> str:
     text = json.dumps(document, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def built(generator: object, settings: AuditSettings, **offered: object) -> NamedGenerator:
+    """The generator of an audit, built with the caller's choices.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        settings: Every choice of the audit.
+        offered: What a generator may ask for by these names when it is built.
+
+    Raises:
+        RegistryError: If it cannot be built.
+    """
+    return named_generator(
+        generator, settings.parameters, offered, worker_memory=settings.worker_memory
+    )
+
+
+def view_of(
+    table: Table, hidden: IntArray | list[int], *, rows: int, neighbours: Neighbours
+) -> GameView:
+    """The attacker's knowledge: all records, but not which of the hidden ones are included.
+
+    Args:
+        table: The table handed in.
+        hidden: Positions of the hidden rows.
+        rows: Synthetic rows asked of the model.
+        neighbours: The relation of the claim.
+    """
+    known = np.ones(len(table.data), dtype=np.bool_)
+    known[hidden] = False
+    return GameView(
+        schema=table.schema,
+        others=table.data[known].reset_index(drop=True),
+        target=table.data.iloc[hidden].reset_index(drop=True),
+        n_rows=rows,
+        neighbours=neighbours,
+    )
+
+
+def attacks_with_access(
+    generator: NamedGenerator,
+    chosen: tuple[str | AnyAttack, ...],
+    level: Access = Access.OUTPUT,
+) -> tuple[tuple[NamedAttack, ...], tuple[str, ...]]:
+    """The attacks of an audit, checked against its access level and its generator.
+
+    Args:
+        generator: The generator under audit.
+        chosen: Registered names or objects; of the default attacks of the level, those that see
+            nothing of the generator are left out.
+        level: What the attacker sees.
+
+    Returns:
+        The attacks, each of which sees something that the generator discloses, and the names of the
+        released facts, where attacks see them.
+
+    Raises:
+        SettingsError: If an attack sees more than the level allows or the generator discloses, or
+            none looks at what the level adds.
+        RegistryError: If an attack cannot be built.
+    """
+    name = generator.name
+    disclosed = disclosed_by(generator.generator, name=name) | {Disclosure.COST}
+    attacks = named_attacks(chosen)
+    for part in level.parts:
+        if part is not Access.OUTPUT and not any(one.access is part for one in disclosed):
+            ways = "; or ".join(one.how for one in Disclosure if one.access is part)
+            raise SettingsError(
+                f'`access="{level}"`: {name} discloses nothing of the kind; give it {ways}; or '
+                "leave out `access`"
+            )
+    if chosen == ATTACKS_AT[level]:
+        attacks = tuple(one for one in attacks if _unseen(one, disclosed) is None)
+    for one in attacks:
+        needed, unseen = access_of(one.attack), _unseen(one, disclosed)
+        if not level.includes(needed):
+            raise SettingsError(
+                f"attack {one.name} sees {needed.in_words}: set "
+                f'`access="{needed}"`, or leave it out'
+            )
+        if unseen is not None:
+            raise SettingsError(
+                f"attack {one.name}: {name} does not disclose what it sees; give the generator "
+                f"{unseen.how}, or leave the attack out"
+            )
+    _require_use(attacks, level)
+    sees_facts = any(access_of(one.attack) is Access.RELEASED for one in attacks)
+    facts = tuple(released_facts(generator.generator, name=name)) if sees_facts else ()
+    return attacks, facts
+
+
+def _unseen(one: NamedAttack, disclosed: frozenset[Disclosure]) -> Disclosure | None:
+    """What an attack needs and the generator does not disclose, if anything."""
+    attack = one.attack
+    return attack.sees if isinstance(attack, ModelAttack) and attack.sees not in disclosed else None
+
+
+def _require_use(attacks: Sequence[NamedAttack], level: Access) -> None:
+    """Refuses a level that no attack uses: the report would promise too much."""
+    for part in level.parts:
+        if not any(access_of(one.attack) is part for one in attacks):
+            new = [name for name in ATTACKS_AT[part] if name not in ATTACKS_AT[Access.OUTPUT]]
+            raise SettingsError(
+                f'`access="{level}"`, but no attack looks at what it adds: add one such as '
+                f"{new[0]}, or leave out `access`"
+            )

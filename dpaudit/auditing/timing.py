@@ -16,7 +16,7 @@ from dpaudit.game.local import LocalEngine, run_errand
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import TimedModel, run_timed
-from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.game.trial import Role, Trial, TrialStatus
 
 TIMES_THE_ROWS: Final = 10
 """How many times the rows of the audit's tables a larger table has."""
@@ -51,16 +51,6 @@ class ModelCost(NamedTuple):
     control: float | None = None
     memory: int | None = None
     larger: RowsCost | None = None
-
-
-def _kept(failure: Outcome) -> str:
-    """Private file with the traceback of a failure; empty if there is none."""
-    if not failure.traceback:
-        return ""
-    descriptor, name = tempfile.mkstemp(prefix="dpaudit-traceback-", suffix=".log")  # mode 0600
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(visible(failure.traceback))
-    return f"; traceback: {name}"
 
 
 def time_one(audit: AuditSpec) -> ModelCost:
@@ -117,4 +107,10 @@ def _why(failed: TimedModel | None) -> str:
     if failed is None:
         return f"its worker process died or took over {FIRST_SECONDS / 3600:g} hours"
     outcome = failed.outcome
-    return f"{outcome.message or outcome.error}{_kept(outcome)}"
+    why = outcome.message or outcome.error
+    if not outcome.traceback:
+        return why
+    descriptor, name = tempfile.mkstemp(prefix="dpaudit-traceback-", suffix=".log")  # mode 0600
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(visible(outcome.traceback))
+    return f"{why}; traceback: {name}"

@@ -26,7 +26,7 @@ from dpaudit.formatting import (
 )
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.bisection import AuditedRelease, Bisection, ReleasedSubject
+    from dpaudit.auditing.bisection import Bisection, ReleasedSubject, ReleaseOutcome
     from dpaudit.replaying.bisection import ReplayedRelease
 
 
@@ -149,7 +149,7 @@ class _Found(NamedTuple):
 
 def _audited(
     subject: ReleasedSubject,
-    audits: Iterable[AuditedRelease],
+    audits: Iterable[ReleaseOutcome],
     confidence: float,
     step: Callable[[str], None],
 ) -> _Found:
@@ -240,11 +240,11 @@ def _lines(headline: str, record: Bisection) -> list[str]:
     return [*headed(headline, rows), "", *aligned(table, numeric={2, 3})]
 
 
-def _conclusion(releases: Sequence[AuditedRelease]) -> str:
+def _conclusion(releases: Sequence[ReleaseOutcome]) -> str:
     """Between which releases the verdict changes, in one line."""
     from dpaudit.auditing.bisection import verdict_changes
 
-    audited = [one for one in releases if one.result is not None]
+    audited = [one for one in releases if one.verdict is not None]
     if not audited:
         return "no release could be audited"
     changes = verdict_changes(releases)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-from dpaudit.auditing.controls import control_check
+from dpaudit.auditing.checks import control_check
 from dpaudit.bounds.table import BOUNDS, ValidBound
 from dpaudit.evidence.pack import (
     KEY,

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
-from dpaudit.auditing.two_worlds.worst_case_search.spec import candidate_audits
+from dpaudit.auditing.two_worlds.worst_case_search import candidate_audits
 from dpaudit.errors import ReplayError, SchemaError, SettingsError
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator

@@ -8,10 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
-from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, fit_attack, score
-from dpaudit.auditing.two_worlds.attacking.parts import Part, SplitTrials
-from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED
+from dpaudit.auditing.two_worlds.attacking.fitting import (
+    Fitted,
+    Part,
+    SplitTrials,
+    evaluate,
+    fit_attack,
+    score,
+)
+from dpaudit.auditing.two_worlds.spec import FIRST_FITTED
 from dpaudit.bounds import (
     Counts,
     EpsilonGuarantee,

@@ -10,22 +10,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from dpaudit.auditing.two_worlds.attacking.contenders import (
+from dpaudit.auditing.two_worlds.attacking.fitting import arrange, evaluate, fit_attack
+from dpaudit.auditing.two_worlds.attacking.run import (
     FeatureSlice,
-    count_failed,
     feature_slices,
     first_outcomes,
+    masks,
 )
-from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
-from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
-from dpaudit.auditing.two_worlds.attacking.parts import arrange
-from dpaudit.auditing.two_worlds.attacking.run import masks
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role
 from dpaudit.plugins.access import AnyAttack
-from dpaudit.plugins.protocols import World
 from dpaudit_attacks.groundhog import Ensemble
 from dpaudit_attacks.queries import TargetQueries
 
@@ -59,16 +55,13 @@ def _proved(
     spec: TwoWorldSpec, outcomes: StoredOutcomes, features: FeatureSlice, attack: AnyAttack
 ) -> float:
     parts = masks(spec, Role.AUDIT, spec.settings)
-    worlds = [
-        first_outcomes(outcomes, Role.AUDIT, world, len(mask))
-        for world, mask in zip(World, parts, strict=True)
-    ]
+    worlds = first_outcomes(outcomes, Role.AUDIT, parts)
     usable = [features.usable(ends) for ends in worlds]
     trials = arrange(usable, parts, rows=partial(features.rows, outcomes))
     if trials is None:
         return 0.0
     failed = [
-        count_failed(end for end, fits in zip(ends, mask, strict=True) if fits)
+        sum(fits and not end.finished for end, fits in zip(ends, mask, strict=True))
         for ends, mask in zip(worlds, parts, strict=True)
     ]
     settings = spec.settings.with_game(attacks=(attack,))

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.two_worlds.pairs import audited_table
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, audited_table
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Role
 from dpaudit.versions import versions

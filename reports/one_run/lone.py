@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, interference
-from dpaudit.auditing.one_run.spec import view_of
+from dpaudit.auditing.spec import view_of
 from dpaudit.game.target import far_records
 from dpaudit.game.worlds import choose_canaries
 from dpaudit.model.claim import Neighbours

@@ -18,9 +18,7 @@ import pandas as pd
 import torch
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
-from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
-from dpaudit.auditing.two_worlds.attacking.parts import arrange
+from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, arrange, evaluate, fit_attack
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.training import disclosed

@@ -21,11 +21,15 @@ import pandas as pd
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import DEFAULT_ATTACKS, AuditSettings
-from dpaudit.auditing.two_worlds.attacking.combined import COMBINED, Combined
-from dpaudit.auditing.two_worlds.attacking.contenders import select
-from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
-from dpaudit.auditing.two_worlds.attacking.fitting import FittingScore, fit_attack
-from dpaudit.auditing.two_worlds.attacking.parts import Part, SplitTrials
+from dpaudit.auditing.two_worlds.attacking.extra import COMBINED, Combined
+from dpaudit.auditing.two_worlds.attacking.fitting import (
+    FittingScore,
+    Part,
+    SplitTrials,
+    evaluate,
+    fit_attack,
+)
+from dpaudit.auditing.two_worlds.attacking.run import select
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.game.features import features_of_values
 from dpaudit.model.claim import Neighbours

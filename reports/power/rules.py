@@ -11,7 +11,7 @@ import numpy as np
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED
+from dpaudit.auditing.two_worlds.spec import FIRST_FITTED
 from dpaudit.bounds import (
     Direction,
     EpsilonGuarantee,

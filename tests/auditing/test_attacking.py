@@ -12,10 +12,14 @@ from scipy.stats import beta, binom
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.attribution import attribute
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
-from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
-from dpaudit.auditing.two_worlds.attacking.parts import SplitTrials, arrange
+from dpaudit.auditing.two_worlds.attacking.fitting import (
+    Evaluation,
+    SplitTrials,
+    arrange,
+    evaluate,
+    fit_attack,
+)
+from dpaudit.auditing.two_worlds.conclusion import attribute
 from dpaudit.bounds import Counts, EpsilonGuarantee, bonferroni, coin_provable
 from dpaudit.bounds.table import ValidBound, deciding
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer

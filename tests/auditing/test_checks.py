@@ -11,13 +11,13 @@ from dpaudit.auditing import checks
 from dpaudit.auditing.checks import (
     MOST_REASONS,
     SIGNIFICANCE,
+    auc_by_chance,
     check_repeats,
     check_replay,
     failure_reasons,
 )
-from dpaudit.auditing.controls import auc_by_chance
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation
 from dpaudit.auditing.two_worlds.checks import (
     TrialCounts,
     check_agreement,

@@ -9,11 +9,10 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.combined import Combined, WeightedSum
-from dpaudit.auditing.two_worlds.attacking.contenders import PREFERENCE, select
+from dpaudit.auditing.two_worlds.attacking.extra import Combined, WeightedSum
 from dpaudit.auditing.two_worlds.attacking.fitting import FittingScore
-from dpaudit.auditing.two_worlds.attacking.run import attack_all
-from dpaudit.auditing.two_worlds.trial_plan import plan_trials
+from dpaudit.auditing.two_worlds.attacking.run import PREFERENCE, attack_all, select
+from dpaudit.auditing.two_worlds.spec import plan_trials
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import PrivacyClaim

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from dpaudit.auditing.drift import drift_p_value
+from dpaudit.auditing.checks import drift_p_value
 
 
 @pytest.mark.parametrize("n", [3, 4, 12, 33, 34, 90])

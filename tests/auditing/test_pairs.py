@@ -13,8 +13,7 @@ import typer
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.two_worlds.pairs import audited_table
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, audited_table
 from dpaudit.cli.main import app
 from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.explain.run import reopen

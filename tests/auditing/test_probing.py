@@ -18,7 +18,7 @@ import pytest
 from dpaudit.auditing import probing
 from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.one_run.spec import OneRunSpec
+from dpaudit.auditing.one_run.session import OneRunSpec
 from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, probe_first, proves
 from dpaudit.auditing.reuse import _mark_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec

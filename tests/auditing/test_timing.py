@@ -12,9 +12,9 @@ import pytest
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.two_worlds import same_tables
 from dpaudit.auditing.two_worlds.checks import check_measured, check_order
 from dpaudit.auditing.two_worlds.controls import GENERATORS_OF, LEAKS_BY_TIME, control_generator
+from dpaudit.auditing.two_worlds.session import compare_tables
 from dpaudit.errors import SettingsError
 from dpaudit.game import training
 from dpaudit.game.flight import TimeLimit, make_batches
@@ -180,7 +180,7 @@ def test_the_positive_control_leaks_by_time_alone() -> None:
 def test_equal_tables_say_nothing_about_time() -> None:
     store: Any = None  # not even opened
     spec = spec_of(Timed())
-    assert same_tables.compare_tables(spec, payload_of(Timed()), store, jobs=1) is None
+    assert compare_tables(spec, payload_of(Timed()), store, jobs=1) is None
 
 
 @pytest.mark.ci

@@ -10,8 +10,13 @@ import pytest
 from scipy.stats import binomtest
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
-from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
+from dpaudit.auditing.two_worlds.spec import (
+    FIRST_FITTED,
+    TrialPlan,
+    TwoWorldSpec,
+    build_two_worlds,
+    plan_trials,
+)
 from dpaudit.game.trial import Role
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import World

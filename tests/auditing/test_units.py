@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.entry import audit_by_keywords, run_audit
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.errors import ClaimError, SettingsError
@@ -336,7 +335,7 @@ def test_a_claim_of_a_fitted_model_counts_if_it_is_for_the_unit() -> None:
     small = spec_of(PrivacyClaim(epsilon=1.0, unit="patient"))
     trial = Trial(Role.AUDIT, World.IN, 0)
     ended = TrialEnd(trial=trial, status=TrialStatus.FINISHED, claimed=found)
-    largest = effective_claim(small, [ended])
+    largest = small.effective_claim([ended])
     assert (largest.value, largest.unit) == (9.0, "patient")
 
 

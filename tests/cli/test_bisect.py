@@ -17,9 +17,9 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.auditing import bisection
 from dpaudit.auditing.bisection import (
-    AuditedRelease,
     Bisection,
     ChangedBetween,
+    ReleaseOutcome,
     gravest_verdict,
     verdict_changes,
 )
@@ -246,20 +246,20 @@ def test_a_package_that_the_index_does_not_have(toy: Library) -> None:
         environments.releases_between(toy.environment, "nolib", "1..2")
 
 
-def outcome(make: Callable[..., AuditRecord], version: str, verdict: str | None) -> AuditedRelease:
+def outcome(make: Callable[..., AuditRecord], version: str, verdict: str | None) -> ReleaseOutcome:
     if verdict is None:
-        return AuditedRelease(version, None, "it cannot be installed")
+        return ReleaseOutcome(version, None, None, None, None, "it cannot be installed")
     record = make(verdict=verdict, seconds=61.0)
-    return AuditedRelease(version, AuditResult.of(record, folder=None))
+    return ReleaseOutcome(version, record.verdict, record.proved, record.seconds, None, None)
 
 
 def test_what_is_said_of_releases(record_of: Callable[..., AuditRecord]) -> None:
-    def made(*verdicts: str | None) -> list[AuditedRelease]:
+    def made(*verdicts: str | None) -> list[ReleaseOutcome]:
         return [outcome(record_of, f"1.{n}", one) for n, one in enumerate(verdicts)]
 
     good, bad, unknown = "consistent", "violation", "inconclusive"
     some = made(bad, None, good, good, bad)
-    assert [(one.before.version, one.after.version) for one in verdict_changes(some)] == [
+    assert [(before.version, after.version) for before, after in verdict_changes(some)] == [
         ("1.0", "1.2"),
         ("1.3", "1.4"),
     ]
@@ -276,7 +276,7 @@ def test_what_is_said_of_releases(record_of: Callable[..., AuditRecord]) -> None
     assert "1.1      none" in lines
 
     def gravest(*verdicts: str | None) -> Verdict:
-        return gravest_verdict([one.outcome for one in made(*verdicts)])
+        return gravest_verdict(made(*verdicts))
 
     assert gravest(bad, None, good, good, bad) is Verdict.VIOLATION
     assert gravest(good, None) is Verdict.INCONCLUSIVE

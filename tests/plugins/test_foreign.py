@@ -15,8 +15,7 @@ import pandas as pd
 import pytest
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
-from dpaudit.auditing.two_worlds.attacking.parts import Part
+from dpaudit.auditing.two_worlds.attacking.fitting import Part, fit_attack
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.errors import AttackError, ClaimError, DataError, InputError, RegistryError
 from dpaudit.model.column import Column, Kind

@@ -124,16 +124,14 @@ class _Counts:
 
 def _counts(game: GameView, table: pd.DataFrame) -> Iterator[_Counts]:
     schema = game.schema
-    coded = [
-        codes_of(values_of_table(rows, schema), schema)
-        for rows in (game.others, game.target, table)
-    ]
-    tables, cells = tuple(codes for codes, _ in coded), coded[0][1]
-    ends = np.cumsum([len(codes) for codes in tables[:2]])
+    tables = (game.others, game.target, table)
+    values = np.concatenate([values_of_table(rows, schema) for rows in tables])
+    coded, cells = codes_of(values, schema)
+    ends = np.cumsum([len(game.others), len(game.target)])
     owners, m = schema.owners(game.target), _number(game)
     for marginal in marginals_of(schema):
-        joint = list(joint_codes(tables, cells, marginal))
-        found, place = np.unique(np.concatenate(joint), return_inverse=True)
+        joint = np.ravel_multi_index(coded[:, marginal].T, [cells[one] for one in marginal])
+        found, place = np.unique(joint, return_inverse=True)
         parts = np.split(place, ends)
         known, own, drawn = (
             np.bincount(part, minlength=len(found)).astype(float) for part in parts
@@ -216,14 +214,3 @@ def marginals_of(schema: Schema) -> list[tuple[int, ...]]:
     if len(pairs) > left:
         pairs = [pairs[place * len(pairs) // left] for place in range(left)] if left else []
     return [*((place,) for place in range(columns)), *pairs]
-
-
-def joint_codes(
-    tables: tuple[Codes, ...], cells: tuple[int, ...], marginal: tuple[int, ...]
-) -> Iterator[Codes]:
-    """The cell of each record of each table in a marginal; shape (n,)."""
-    for codes in tables:
-        joint = codes[:, marginal[0]]
-        for place in marginal[1:]:
-            joint = joint * cells[place] + codes[:, place]
-        yield joint

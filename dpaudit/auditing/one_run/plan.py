@@ -125,7 +125,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
 def _interference(table: Table, settings: AuditSettings[OneRun], claim: Claim) -> float:
     """How much the canaries of a table interfere with one another, before anything is trained."""
     from dpaudit.auditing.one_run.marginals import interference
-    from dpaudit.auditing.one_run.spec import view_of
+    from dpaudit.auditing.spec import view_of
     from dpaudit.game.worlds import choose_canaries
 
     chosen = choose_canaries(table.data, table.schema, settings.game.canaries)

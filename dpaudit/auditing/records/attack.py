@@ -1,21 +1,37 @@
-"""Attacks on many records at once: one scorer for all records, or one for each."""
+"""Attacks on many records at once, one scorer for all or one for each, and controls of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, score, trained
-from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
+from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge, unfinished
+from dpaudit.auditing.records.settings import ManyRecords
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, MIN_FITTED, score, trained
 from dpaudit.bounds import CoinGuesses, GuessCalibration, auc
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
+from dpaudit.game.target import copies_of
+from dpaudit.game.trial import Role
+from dpaudit.model.choices import Multiplicity
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import NamedAttack
-from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, GameView, IntArray, Scorer
+from dpaudit.plugins.protocols import (
+    Attack,
+    BoolArray,
+    FloatArray,
+    GameView,
+    Generator,
+    IntArray,
+    Model,
+    Scorer,
+)
+from dpaudit.results.record import ControlOutcome
 
 ScoreRecords = Callable[[FloatArray], FloatArray]
 """Scores [n, k] of the features [n, k, f] of many models; larger means "in"."""
@@ -209,8 +225,6 @@ def _pooled(
     """One scorer that learns from every record of every model."""
     width = features.shape[2]
     scorer = _trained(attack, features.reshape(-1, width), included.ravel(), rng)
-    if scorer is None:
-        return _nothing
 
     def scores(rows: FloatArray) -> FloatArray:
         return score(scorer, rows.reshape(-1, width)).reshape(rows.shape[:2])
@@ -229,23 +243,109 @@ def _alone(
 
     def scores(rows: FloatArray) -> FloatArray:
         return np.column_stack(
-            [
-                np.zeros(len(rows)) if scorer is None else score(scorer, rows[:, place])
-                for place, scorer in enumerate(scorers)
-            ]
+            [score(scorer, rows[:, place]) for place, scorer in enumerate(scorers)]
         )
 
     return scores
 
 
-def _nothing(rows: FloatArray) -> FloatArray:
-    return np.zeros(rows.shape[:2])
-
-
 def _trained(
     attack: Attack, features: FloatArray, member: BoolArray, rng: np.random.Generator
-) -> Scorer | None:
-    """The scorer; None where there is one class only."""
+) -> Scorer:
+    """The scorer; one that knows nothing where there is one class only."""
     if member.all() or not member.any():
-        return None
+        return lambda rows: np.zeros(len(rows))
     return trained(attack, features, member, rng)
+
+
+MOST_MODELS = 60
+"""Of a control; it has no more than the audit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopiesRecords:
+    """The positive control: releases the audited records that it saw among random rows.
+
+    Attributes:
+        schema: The public schema.
+        records: The audited records, a canonical table of all their rows.
+        null: Draws the random rows.
+    """
+
+    schema: Schema
+    records: pd.DataFrame
+    null: Generator
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> _Copies:
+        """Remembers which of the records are in the table."""
+        table = self.schema.canonical(data)
+        unit = self.schema.unit
+        seen = (
+            [
+                bool(copies_of(self.records.iloc[[row]].reset_index(drop=True), table, self.schema))
+                for row in range(len(self.records))
+            ]
+            if unit is None
+            else self.records[unit.column].isin(table[unit.column])
+        )
+        return _Copies(
+            schema=self.schema,
+            records=self.records[seen].reset_index(drop=True),
+            every=len(self.records),
+            model=self.null.fit(data, seed=seed),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Copies:
+    """The records seen, and the model that draws the other rows."""
+
+    schema: Schema
+    records: pd.DataFrame
+    every: int
+    model: Model
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` rows; rows of records seen share half of them equally, at least 1 each."""
+        table = self.schema.canonical(self.model.sample(n, seed=seed))
+        each = max(1, n // (2 * self.every))
+        copies = self.records.iloc[np.repeat(np.arange(len(self.records)), each)][:n]
+        return pd.concat([copies, table.iloc[len(copies) :]], ignore_index=True)
+
+
+def control_settings(settings: AuditSettings[ManyRecords]) -> AuditSettings[ManyRecords]:
+    """The settings of either control: no more models than the audit has, one selected attack.
+
+    The confidence is the strictest at which a perfect separation of so few coins proves a leak.
+    """
+    models = min(settings.game.shadow_models, MOST_MODELS)
+    small = settings.with_game(shadow_models=models, multiplicity=Multiplicity.SELECT)
+    by_chance = 0.5 ** (small.game.scored * settings.game.records)
+    return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
+
+
+def judged(role: Role, found: RecordsEvaluation | None, *, highest: float) -> ControlOutcome:
+    """Whether a control ended as it must.
+
+    Args:
+        role: Which control.
+        found: The result of its attack; None if too few of its models finished.
+        highest: The largest epsilon that it could prove.
+
+    Returns:
+        The result.
+    """
+    if found is None:
+        return unfinished(role, "too few of its models finished", highest=highest)
+    seen = f"{int(found.right.sum())} of {int(found.made.sum())} guesses were right"
+    return judge(
+        role,
+        found.proved,
+        auc=found.auc,
+        highest=highest,
+        hidden=f"a generator that ignores its data revealed no coin: {seen}",
+        found=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
+        caught=f"a generator that copies the records it saw was caught: {seen}",
+        missed="a generator that copies the records it saw was not caught ({bound}): "
+        f"{seen}; these attacks cannot see these records",
+    )

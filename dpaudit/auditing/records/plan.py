@@ -18,7 +18,6 @@ from dpaudit.auditing.plan import (
     SHADOW_MODELS,
     Caught,
     Needed,
-    OneTarget,
     PlanQuestion,
     PlanSubject,
     Sizing,
@@ -190,9 +189,7 @@ def what_decides_instead(
     subject: PlanSubject,
     question: PlanQuestion,
     of_one: Sizing,
-    one_target: OneTarget,
-    *,
-    confidence: float,
+    settings: AuditSettings[Any],
 ) -> tuple[Row, ...]:
     """Which audits can decide where shadow models with one record cannot, one a row.
 
@@ -203,8 +200,7 @@ def what_decides_instead(
         subject: What will be audited, with a claim of epsilon.
         question: What the audit must be large enough for.
         of_one: What audits of one record can prove.
-        one_target: What an audit of many records would share with them.
-        confidence: Confidence of the audit.
+        settings: The settings of the audit of one record.
 
     Returns:
         The rows; none where an audit of one record of a size that is listed is large enough.
@@ -219,12 +215,12 @@ def what_decides_instead(
     target = largest_detectable(claim) if question.detect is None else question.detect
     of = subject.population
     found = []
-    for records in _RECORDS_TRIED if one_target.also_records else ():
+    for records in _RECORDS_TRIED if of_one.also_records else ():
         too_many = of is not None and records > LARGEST_SHARE * of.number
         if too_many or claim.neighbours is not Neighbours.ADD_REMOVE:
             break
-        game = ManyRecords(attacks=one_target.attacks, shadow_models=models, records=records)
-        reached = power(AuditSettings(game=game, confidence=confidence), claim)
+        game = ManyRecords(attacks=settings.game.attacks, shadow_models=models, records=records)
+        reached = power(AuditSettings(game=game, confidence=settings.confidence), claim)
         if reached.detectable is not None and reached.detectable <= target:
             found.append(
                 Row(
@@ -236,7 +232,7 @@ def what_decides_instead(
             )
             break
     found.append(Row("instead", "`dpaudit replay` computes the exact privacy loss of Python code"))
-    if one_target.also_records:
+    if of_one.also_records:
         stronger = "it makes attacks stronger but leaves the limit as it is"
         found.append(Row("not", f'`access="released"`: {stronger}'))
     return tuple(found)

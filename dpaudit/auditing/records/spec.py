@@ -6,24 +6,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from dpaudit.auditing.access import attacks_with_access
 from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, attacks_with_access, built, view_of
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.game.trial import Role
 from dpaudit.game.worlds import Records, SelectionGame, choose_records, draw_included
 from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
-from dpaudit.plugins.named import (
-    NamedAttack,
-    claim_if_any,
-    named_generator,
-    plain_settings,
-)
+from dpaudit.plugins.named import claim_if_any
 from dpaudit.plugins.protocols import GameView
-from dpaudit.plugins.source import source_digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +26,6 @@ class RecordsSpec(AuditSpec):
     Attributes:
         claim: The claim under audit, one of epsilon.
         records: Positions of the rows of each of the k records in the table handed in.
-        attacks: The attacks, each one hypothesis.
 
     Raises:
         ClaimError: If the claim is not for add-remove neighbours.
@@ -45,7 +37,6 @@ class RecordsSpec(AuditSpec):
     settings: AuditSettings[ManyRecords]
     claim: EpsilonClaim
     records: Records
-    attacks: tuple[NamedAttack, ...]
 
     def __post_init__(self) -> None:
         self.settings.game.check_population(self.table.population)
@@ -66,33 +57,27 @@ class RecordsSpec(AuditSpec):
         """Number of records (the table determines which ones), attacks, models."""
         return {
             "records": len(self.records),
-            "attacks": [
-                {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
-                for name, attack in self.attacks
-            ],
+            "attacks": self.attacks_specified,
             **self.settings.game.plain("records", "attacks"),
         }
 
     @property
     def own_options(self) -> list[str]:
         """The words of the command that repeat the audit's own choices."""
-        words = ["--records", str(len(self.records))]
-        words += [word for name, _ in self.attacks for word in ("--attack", name)]
+        words = ["--records", str(len(self.records)), *self.attack_options]
         return words + self.settings.game.words("records", "attacks")
 
     @cached_property
+    def view(self) -> GameView:
+        """The attacker's knowledge: all rows except the records."""
+        return view_of(self.table, self.all_rows, rows=self.rows, neighbours=self.claim.neighbours)
+
+    @cached_property
     def views(self) -> tuple[GameView, ...]:
-        """The attacker's knowledge for each target [k]: all rows except the records."""
+        """The same for each target [k]."""
         data = self.table.data
-        others = data.drop(index=self.all_rows).reset_index(drop=True)
         return tuple(
-            GameView(
-                schema=self.table.schema,
-                others=others,
-                target=data.iloc[list(rows)].reset_index(drop=True),
-                n_rows=self.rows,
-                neighbours=self.claim.neighbours,
-            )
+            replace(self.view, target=data.iloc[list(rows)].reset_index(drop=True))
             for rows in self.records
         )
 
@@ -103,16 +88,15 @@ class RecordsSpec(AuditSpec):
             role: The role.
             settings: Settings of the role's trials.
         """
-        data = self.table.data
-        target = data.iloc[self.all_rows].reset_index(drop=True)
-        view = replace(self.views[0], target=target)
         included = draw_included(
             settings.game.shadow_models,
             fitted=2 * settings.game.fitted,
             records=len(self.records),
             rng=self.stream(f"{role}/coins").rng(),
         )
-        return SelectionGame(view=view, data=data, candidates=self.records, included=included)
+        return SelectionGame(
+            view=self.view, data=self.table.data, candidates=self.records, included=included
+        )
 
 
 def build_records(
@@ -134,16 +118,11 @@ def build_records(
     data, schema = table.data, table.schema
     settings.game.check_population(table.population)
     records = choose_records(data, schema, settings.game.records)
-    offered = {"schema": schema}
     try:
-        named = named_generator(
-            generator, settings.parameters, offered, worker_memory=settings.worker_memory
-        )
+        named = built(generator, settings, schema=schema)
     except RegistryError:
-        one = {**offered, "target": data.iloc[list(records[0])].reset_index(drop=True)}
-        named = named_generator(
-            generator, settings.parameters, one, worker_memory=settings.worker_memory
-        )  # or that is what is wrong
+        one = data.iloc[list(records[0])].reset_index(drop=True)
+        named = built(generator, settings, schema=schema, target=one)  # or that is what is wrong
         raise SettingsError(
             f"{named.name} takes one target when it is built, and `records` attacks many: leave "
             "out `records`"

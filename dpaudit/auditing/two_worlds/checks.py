@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dpaudit.auditing.checks import (
     ENOUGH_MODELS,
-    EVERY_TRIAL_FINISHED,
-    FAILED_MODELS,
     MODEL_ORDER,
+    NONE_FAILED,
+    SEEDS_NOT_COMPARED,
     SIGNIFICANCE,
-    order_detail,
+    check_drift,
+    check_failing,
+    drift_p_value,
 )
-from dpaudit.auditing.drift import drift_p_value
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.extra import Ending, ending
+from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation
+from dpaudit.auditing.two_worlds.plan import highest_provable
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
 from dpaudit.formatting import rounded_down
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Trial, TrialEnd, TrialStatus
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
@@ -61,7 +67,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
         [of[world] for world in World] for of in (counts.failed, counts.run)
     )
     if n_in + n_out == 0:
-        return Check(FAILED_MODELS, True, EVERY_TRIAL_FINISHED, Consequence.NOTED)
+        return NONE_FAILED
     detail = f"{n_in} of {run_in} models with the target failed and {n_out} of {run_out} without it"
     before, after = rounded_down(highest), rounded_down(left)
     if after != before:
@@ -72,11 +78,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
     from scipy.stats import fisher_exact  # takes half a second to import
 
     table = np.array([[n_in, run_in - n_in], [n_out, run_out - n_out]])
-    p_value = float(fisher_exact(table)[1])
-    if p_value >= SIGNIFICANCE:
-        return Check(FAILED_MODELS, False, detail, Consequence.NOTED)
-    detail += f"; failing depends on the target (p = {p_value:.2g}), so failing itself may leak"
-    return Check(FAILED_MODELS, False, detail, Consequence.WEAKENS)
+    return check_failing(detail, float(fisher_exact(table)[1]), on="the target")
 
 
 def check_given_up(outcomes: Sequence[TrialEnd], *, planned: int) -> Check:
@@ -144,11 +146,10 @@ def check_order(
     planned = np.argsort(positions)
     p_values = [drift_p_value(scores[planned][member[planned] == world]) for world in (True, False)]
     p_value = min(1.0, 2 * min(p_values))
-    passed, what = p_value >= SIGNIFICANCE, f"scores of {name}"
-    if timed and not passed:
-        detail = f"{what} drift with the order of the models (p = {p_value:.2g})"
+    if timed and p_value < SIGNIFICANCE:
+        detail = f"scores of {name} drift with the order of the models (p = {p_value:.2g})"
         return Check(MODEL_ORDER, False, detail + DRIFT_OF_THE_MACHINE, Consequence.NOTED)
-    return Check(MODEL_ORDER, passed, order_detail(what, passed, p_value))
+    return check_drift(f"scores of {name}", p_value)
 
 
 def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
@@ -160,8 +161,7 @@ def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
             seen[outcome.trial.world].add(outcome.table)
             finished[outcome.trial.world] += 1
     if any(finished[world] < 2 for world in World):
-        detail = "too few models finished to tell whether different seeds give different tables"
-        return Check("seeds compared", False, detail, Consequence.NOTED)
+        return SEEDS_NOT_COMPARED
     if any(len(tables) > 1 for tables in seen.values()):
         detail = "different seeds give different tables: the output is not a constant"
         return Check(DIFFERENT_SEEDS, True, detail, Consequence.NOTED)
@@ -235,3 +235,83 @@ def first_finished(outcomes: Iterable[TrialEnd], world: World) -> Trial | None:
         if outcome.trial.world is world and outcome.status is TrialStatus.FINISHED:
             return outcome.trial
     return None
+
+
+SIGN = 0.05
+"""Significance level for a dependence of how trials end on the world."""
+
+
+def all_failed_alike(ends: Sequence[TrialEnd]) -> bool:
+    """Whether every trial failed, in ways that do not depend on the world.
+
+    Args:
+        ends: The first trials, at least one of each world.
+
+    Returns:
+        False also if the two worlds have no way of failing in common, or if trials gave different
+        numbers of rows: an attack may learn from that.
+    """
+    if any(end.status is TrialStatus.FINISHED for end in ends):
+        return False
+    ways = {world: {ending(end) for end in ends if end.trial.world is world} for world in World}
+    return not ways[World.IN].isdisjoint(ways[World.OUT]) and not _rows_vary(ends)
+
+
+def failed_by_world(ends: Iterable[TrialEnd], among: Collection[Trial]) -> Counter[World]:
+    """How many of some trials failed, by world."""
+    return Counter(
+        end.trial.world
+        for end in ends
+        if end.status is not TrialStatus.FINISHED and end.trial in among
+    )
+
+
+def cannot_prove(
+    ends: Sequence[TrialEnd],
+    settings: AuditSettings[TwoWorlds],
+    claim: Claim,
+    *,
+    scored: set[Trial],
+) -> bool:
+    """Whether so many trials failed that no attack can exceed the claim any more.
+
+    A failed trial is an error of an attack on tables. If even an attack with no other error stays
+    within the claim, only how trials end could prove anything, and there must be a sign of that by
+    now.
+
+    Args:
+        ends: The first trials.
+        settings: Settings of the audit.
+        claim: The claim under audit.
+        scored: The trials that will be scored; only these cost power.
+
+    Returns:
+        False also if the audit was too small before any trial failed.
+    """
+    lost = failed_by_world(ends, scored)
+    if not lost or highest_provable(settings, claim) <= claim.value:
+        return False
+    left = highest_provable(
+        settings, claim, false_negatives=lost[World.IN], false_positives=lost[World.OUT]
+    )
+    return left <= claim.value and not _rows_vary(ends) and not _depends_on_world(ends)
+
+
+def _rows_vary(ends: Sequence[TrialEnd]) -> bool:
+    """Whether trials that gave a wrong number of rows gave different ones."""
+    return len({end.rows for end in ends} - {None}) > 1
+
+
+def _depends_on_world(ends: Sequence[TrialEnd]) -> bool:
+    """Whether any way of ending is more frequent in one world (Fisher's exact test, Bonferroni)."""
+    from scipy.stats import fisher_exact
+
+    run = Counter(end.trial.world for end in ends)
+    ways: dict[Ending, Counter[World]] = {}
+    for end in ends:
+        ways.setdefault(ending(end), Counter())[end.trial.world] += 1
+    for seen in ways.values():
+        table = np.array([[seen[world], run[world] - seen[world]] for world in World])
+        if float(fisher_exact(table)[1]) * len(ways) < SIGN:
+            return True
+    return False

@@ -1,7 +1,8 @@
-"""The trainings of `same_tables`: what a worker does to compare the tables of both worlds.
+"""The trainings of `compare_tables`: what a worker does to compare the tables of both worlds.
 
 A module of its own, which imports neither specifications nor results: that would take the worker
-longer than a few small models do.
+longer than a few small models do. So the candidates of a target search, among which it proposes
+another record, are chosen here.
 """
 
 from __future__ import annotations
@@ -14,13 +15,39 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.two_worlds.target_search.candidates import candidates_of
 from dpaudit.errors import TargetError, TrialError
+from dpaudit.game.target import exposing_first
 from dpaudit.game.training import run_trial
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.game.worlds import OneTable, without
+from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
+
+MOST_CANDIDATES = 64
+"""As in the published audits of PATE-GAN."""
+LARGEST_SHARE = 1 / 4
+"""Largest share of the table; a model is trained without half of it."""
+
+
+def candidates_of(table: Table) -> tuple[int, ...]:
+    """The records that a search compares: exposed ones, then far ones, none with a copy.
+
+    Returns:
+        Their positions, the most exposed first: 64, or a quarter of the table's rows.
+
+    Raises:
+        TargetError: If there are fewer than two.
+    """
+    order = exposing_first(table.data, table.schema)
+    rows = order[: min(MOST_CANDIDATES, int(LARGEST_SHARE * len(table.data)))]
+    if len(rows) < 2:
+        raise TargetError(
+            f'`target="{VULNERABLE}"` compares records without an identical copy, at most a '
+            f'quarter of the table, and finds {len(rows)}: name the target with `target="row:N"`'
+        )
+    return tuple(int(row) for row in rows)
+
 
 MOST_SECONDS: Final = 60.0
 """No model is trained for this once so many seconds have passed."""

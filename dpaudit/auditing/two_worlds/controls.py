@@ -9,18 +9,16 @@ from typing import Any, ClassVar, Final
 
 import cloudpickle
 
-from dpaudit.auditing.controls import (
+from dpaudit.auditing.checks import (
     BEYOND_CHANCE,
     CONFIDENCE,
     CONTROLS,
-    ControlWords,
     auc_by_chance,
     judge,
     unfinished,
 )
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
-from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
+from dpaudit.auditing.two_worlds.attacking.fitting import MIN_FITTED, Evaluation
 from dpaudit.auditing.two_worlds.each_table import EachTable
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
@@ -189,7 +187,11 @@ def judged(
         else f"{_none_of(attacks)} copies of this target, so that finding nothing would say "
         "nothing about copies"
     )
-    words = ControlWords(
+    outcome = judge(
+        role,
+        best.proved,
+        auc=best.auc,
+        highest=highest,
         hidden=f"nothing was found in a generator that ignores its data: {seen}",
         found="a generator that ignores its data seems to leak ({bound}): the two worlds differ "
         "in more than the record",
@@ -197,10 +199,10 @@ def judged(
         f"right{most} ({{bound}}{level})",
         missed=f"a generator that {leaks} was not caught ({{bound}}{level}): {blind}",
     )
-    if not game.is_full:
-        small = (
-            f"; {game.shadow_models} models instead of the {len(World) * TRIALS_PER_WORLD} of a "
-            "full control show gross faults only"
-        )
-        words = ControlWords(*(said + small for said in words))
-    return judge(role, best.proved, auc=best.auc, highest=highest, words=words)
+    if game.is_full:
+        return outcome
+    small = (
+        f"; {game.shadow_models} models instead of the {len(World) * TRIALS_PER_WORLD} of a "
+        "full control show gross faults only"
+    )
+    return replace(outcome, detail=outcome.detail + small)

@@ -9,7 +9,6 @@ from dpaudit.auditing.plan import (
     MOST_PLANNED,
     AssumedAttack,
     Needed,
-    OneTarget,
     PlanQuestion,
     PlanSubject,
     Sizing,
@@ -203,6 +202,7 @@ def sizing(
         size = needed_shadow_models(claim, question.assumed, settings)
         needed = Needed(size, _purpose(question.detect, question.assumed, claim))
     error = percent(round(1.0 - settings.confidence, 12))
+    also_records = game.worst_case is None and game.access is Access.OUTPUT
     return Sizing(
         unit="shadow_models",
         scored="scored",
@@ -212,13 +212,8 @@ def sizing(
         of=counted(len(game.attacks), "attack"),
         attacks=len(game.attacks),
         advice=f"to add models later, audit with `sequential` from the start: {error} error in all",
-        one_target=_one_target(game) if isinstance(claim, PrivacyClaim) else None,
+        also_records=also_records if isinstance(claim, PrivacyClaim) else None,
     )
-
-
-def _one_target(game: TwoWorlds) -> OneTarget:
-    also_records = game.worst_case is None and game.access is Access.OUTPUT
-    return OneTarget(game.attacks, also_records)
 
 
 def _purpose(detect: float | None, assumed: AssumedAttack, claim: Claim) -> str:

@@ -9,25 +9,21 @@ predictable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.two_worlds.attacking.contenders import (
+from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, Fitted, Part, score
+from dpaudit.auditing.two_worlds.attacking.run import (
+    Attacked,
     Contender,
     Features,
+    attack_all,
     contenders,
-    first_outcomes,
 )
-from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
-from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, score
-from dpaudit.auditing.two_worlds.attacking.parts import Part
-from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
-from dpaudit.bounds import Counts, Guarantee, auc, guarantee_of, refit_schedule
+from dpaudit.auditing.two_worlds.spec import FIRST_FITTED, TrialPlan, TwoWorldSpec, plan_trials
+from dpaudit.bounds import Counts, auc, guarantee_of, refit_schedule
 from dpaudit.bounds.table import Observed, ValidBound
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
@@ -77,28 +73,29 @@ def run_sequential(
             stop = min(start + BATCH, block.stop)
             outcomes = run(start, stop)
             for one in fixed:
-                stream = streams.setdefault(_key(one.hypothesis, audit), BetStream())
+                stream = streams.setdefault(
+                    _key(one.hypothesis, audit), BetStream(audit.settings.attack_confidence)
+                )
                 stream.bet(one.features, one.fitted, plan.trials(start, stop), outcomes)
             claim = _claim_so_far(audit, outcomes, plan, stop)
-            found = _so_far(streams, audit, claim)
+            seen = (stream.attacked(claim) for stream in streams.values())
+            found = [one for one in seen if one is not None]
             if any(one.evaluation.proved > claim.value for one in found):
                 return found
         if block.stop < cap and hopeless():
             return None
     claim = _claim_so_far(audit, outcomes, plan, cap)
     at_cap = attack_all(audit, outcomes, Role.AUDIT, audit.settings, claim)
-    return [_with_sequential(one, streams, audit, claim) for one in at_cap]
+    return [
+        _with_sequential(one, streams.get(_key(one.hypothesis, audit)), claim) for one in at_cap
+    ]
 
 
-def _with_sequential(
-    one: Attacked, streams: Mapping[str, BetStream], audit: TwoWorldSpec, claim: Claim
-) -> Attacked:
+def _with_sequential(one: Attacked, stream: BetStream | None, claim: Claim) -> Attacked:
     """An attack at the cap, with the bound of its bets up to then."""
-    stream = streams.get(_key(one.hypothesis, audit))
-    if stream is None:
-        bounds = NO_BETS
-    else:
-        bounds = stream.bounds(guarantee_of(claim), confidence=audit.settings.attack_confidence)
+    bounds = NO_BETS
+    if stream is not None:
+        bounds = stream.bounds(claim)
         one = one._replace(guessed_by=stream.guessed_by)
     evaluation = one.evaluation
     return one._replace(evaluation=evaluation._replace(bounds=evaluation.bounds | bounds))
@@ -114,7 +111,7 @@ def _claim_so_far(
 ) -> Claim:
     """The effective claim after this many trials; a resumed run may hold more of them already."""
     seen = (outcomes[trial] for trial in plan.trials(0, trials))
-    return effective_claim(audit, seen)
+    return audit.effective_claim(seen)
 
 
 def _fixed_on_the_past(
@@ -125,25 +122,15 @@ def _fixed_on_the_past(
     claim: Claim,
 ) -> list[Contender]:
     """The attacks that bet on the next batch, fixed on the first trials."""
-    counts = [plan.count(world, among=trials) for world in World]
     return contenders(
         audit,
         outcomes,
-        [
-            first_outcomes(outcomes, Role.AUDIT, world, count)
-            for world, count in zip(World, counts, strict=True)
-        ],
-        [np.ones(count, dtype=np.bool_) for count in counts],
+        Role.AUDIT,
+        [np.ones(plan.count(world, among=trials), dtype=np.bool_) for world in World],
         audit.settings,
         claim,
         purpose=f"look/{trials}",
     )
-
-
-def _so_far(streams: Mapping[str, BetStream], audit: TwoWorldSpec, claim: Claim) -> list[Attacked]:
-    guarantee, confidence = guarantee_of(claim), audit.settings.attack_confidence
-    seen = (stream.attacked(guarantee, confidence=confidence) for stream in streams.values())
-    return [one for one in seen if one is not None]
 
 
 @dataclass
@@ -154,7 +141,6 @@ class AttackBets:
         features: The attack and where its features lie.
         outcomes: The outcomes that it sees.
         fitted: The attack as last fixed.
-        log_odds: Its log odds of world "in" for every trial; 0 if the trial failed.
         right: Whether its threshold guesses right, for every trial; a failed one is an error.
         trials: Every trial.
         scores: The scores of those that finished.
@@ -163,31 +149,26 @@ class AttackBets:
     features: Features
     outcomes: StoredOutcomes
     fitted: Fitted
-    log_odds: list[float] = field(default_factory=list)
     right: list[bool] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
     scores: dict[Trial, float] = field(default_factory=dict)
 
     def bet(self, batch: Sequence[Trial]) -> list[float]:
-        """Bets on a batch and returns the log odds."""
+        """Bets on a batch: the log odds of world "in" for every trial; 0 if it failed."""
         ends = [self.outcomes[trial] for trial in batch]
-        finished = [trial for trial in self.features.usable(ends) if trial is not None]
-        odds: dict[Trial, float] = {}
-        right: dict[Trial, bool] = {}
+        usable = self.features.usable(ends)
+        finished = [trial for trial in usable if trial is not None]
+        odds, right = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.bool_)
         if finished:
             values = score(self.fitted.scorer, self.features.rows(self.outcomes, finished))
             self.scores.update(zip(finished, values.tolist(), strict=True))
             assert self.fitted.calibration is not None  # a sequential audit bets
-            odds.update(
-                zip(finished, self.fitted.calibration.log_odds(values).tolist(), strict=True)
-            )
-            guessed = self.fitted.threshold.guesses_in(values)
-            right.update(zip(finished, (guessed == _member(finished)).tolist(), strict=True))
-        found = [odds.get(trial, 0.0) for trial in batch]
-        self.log_odds += found
-        self.right += [right.get(trial, False) for trial in batch]
+            done = [trial is not None for trial in usable]
+            odds[done] = self.fitted.calibration.log_odds(values)
+            right[done] = self.fitted.threshold.guesses_in(values) == _member(finished)
+        self.right += right.tolist()
         self.trials += batch
-        return found
+        return odds.tolist()
 
     @property
     def of_both_worlds(self) -> bool:
@@ -228,11 +209,13 @@ class BetStream:
     attack that bet last, over all batches that it bet on.
 
     Attributes:
+        confidence: Confidence of its bound.
         log_odds: Log odds of every bet, in order.
         member: Whether the world of each trial is "in".
         shown: The bets of each attack; the attack that bet last is at the end.
     """
 
+    confidence: float
     log_odds: list[float] = field(default_factory=list)
     member: list[bool] = field(default_factory=list)
     shown: dict[str, AttackBets] = field(default_factory=dict)
@@ -252,12 +235,12 @@ class BetStream:
         self.log_odds += shown.bet(batch)
         self.member += _member(batch).tolist()
 
-    def bounds(self, guarantee: Guarantee, *, confidence: float) -> dict[ValidBound, float]:
+    def bounds(self, claim: Claim) -> dict[ValidBound, float]:
         """The bounds on all bets so far."""
         observed = (self.log_odds, self.member)
-        return guarantee.bounds(Observed.BETS, *observed, confidence=confidence)
+        return guarantee_of(claim).bounds(Observed.BETS, *observed, confidence=self.confidence)
 
-    def attacked(self, guarantee: Guarantee, *, confidence: float) -> Attacked | None:
+    def attacked(self, claim: Claim) -> Attacked | None:
         """The result of this stream so far; None before a trial of each world was scored.
 
         It belongs to the last attack that scored a trial of each world.
@@ -265,8 +248,7 @@ class BetStream:
         scored = [shown for shown in self.shown.values() if shown.of_both_worlds]
         if not scored:
             return None
-        found = scored[-1].attacked(self.bounds(guarantee, confidence=confidence))
-        return found._replace(guessed_by=self.guessed_by)
+        return scored[-1].attacked(self.bounds(claim))._replace(guessed_by=self.guessed_by)
 
     @property
     def guessed_by(self) -> dict[str, int]:

@@ -2,43 +2,126 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.access import attacks_with_access
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
-from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.two_worlds.pairs import audited_pair
+from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven, attacks_with_access, built
 from dpaudit.auditing.two_worlds.plan import require_coins
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
-from dpaudit.errors import SettingsError
+from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
+from dpaudit.game.trial import Role, Trial
 from dpaudit.game.worlds import Game, build_game
-from dpaudit.model.choices import VULNERABLE, Access
+from dpaudit.model.choices import EXPOSING, VULNERABLE, Access, WorstCase
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import require_claim
+from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import TABLE, LinkedTables
-from dpaudit.model.neighbouring_tables import NeighbouringTables
+from dpaudit.model.neighbouring_tables import (
+    NeighbouringTables,
+    read_neighbours,
+    searched_tables,
+    worst_case_tables,
+)
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import IN_MEMORY, Table, data_digest
+from dpaudit.model.tables import IN_MEMORY, Table, data_digest, load_schema
 from dpaudit.plugins.access import access_of, released_effect
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
     claim_if_any,
-    named_generator,
-    plain_settings,
 )
 from dpaudit.plugins.protocols import BoolArray, Generator, World, trains_many
 from dpaudit.plugins.registry import GENERATORS, build
-from dpaudit.plugins.source import source_digest
 from dpaudit.results.record import Selection
 from dpaudit.seeds import Stream
+
+
+def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWorlds]) -> Table:
+    """The audited table: the caller's, or that of its worst case.
+
+    Raises:
+        InputError: As `dpaudit.auditing.games.audited_table`.
+    """
+    unit = settings.claim.stated_unit
+    if settings.game.worst_case is None:
+        if data is None:
+            raise SettingsError("no table to audit on: give `data`, or `worst_case`")
+        table = load_given(data, schema, unit, settings.links)
+        _check_choice(table.schema, settings.game)
+        return table
+    if data is not None:
+        raise SettingsError(
+            "`worst_case` builds its table from a public schema alone: leave out `data`, or leave "
+            "out `worst_case`"
+        )
+    path = str(schema) if isinstance(schema, str | Path) else None
+    public = load_schema(schema, _no_table) if isinstance(schema, str | Path) else schema
+    if unit is not None or (public is not None and public.unit is not None):
+        raise SettingsError(
+            "a worst case has single rows and no units: leave out the unit, or leave out "
+            "`worst_case`"
+        )
+    named = settings.game.worst_case
+    if named is WorstCase.SEARCH:
+        first, *_ = searched_tables(public).values()
+        return Table(first.data, first.schema, f"worst-case:{named}", path)
+    pair = worst_case_tables(named, public)
+    return Table(pair.data, pair.schema, pair.choice, path)
+
+
+def _check_choice(schema: Schema, game: TwoWorlds) -> None:
+    """Refuses choices that are of single rows or of one table where the audit is not."""
+    if isinstance(schema, LinkedTables):
+        of_one = {
+            "neighbours_file": game.neighbours_file is not None,
+            f'access="{game.access}"': game.access in (Access.MODEL, Access.RELEASED),
+        }
+        for name, is_given in of_one.items():
+            if is_given:
+                raise SettingsError(f"`{name}` is for audits of one table: leave it out")
+    if schema.unit is not None and game.target == VULNERABLE:
+        raise SettingsError(
+            f"the search for the most vulnerable target compares rows, not units: give "
+            f'`target="{EXPOSING}"` or unit:VALUE, or leave out the unit'
+        )
+
+
+def audited_pair(table: Table, settings: AuditSettings[TwoWorlds]) -> NeighbouringTables | None:
+    """Both tables of an audit that names a pair; None for one that names a target.
+
+    Raises:
+        DataError: If the neighbours file is not a neighbour of the table.
+        SchemaError: If the schema is not public.
+        SettingsError: If the tables do not have the neighbouring relation that was asked for.
+    """
+    if settings.game.worst_case is not None:
+        return worst_case_tables(settings.game.worst_case, table.schema)
+    if settings.game.neighbours_file is None:
+        return None
+    pair = read_neighbours(settings.game.neighbours_file, table)
+    if settings.claim.neighbours not in (None, pair.neighbours):
+        raise SettingsError(
+            f"`neighbours` is {settings.claim.neighbours}, and the tables of `neighbours_file` are "
+            f"{pair.neighbours}: leave out `neighbours`"
+        )
+    return pair
+
+
+def _no_table() -> pd.DataFrame:
+    raise SchemaError(
+        "SDV metadata has no bounds and categories of its own: a worst case needs a schema with "
+        "them; see docs/schema.md"
+    )
+
 
 _WRITTEN_APART: Final = ("target", "worst_case", "neighbours_file", "access", "attacks")
 """Settings that are recorded by their outcome instead."""
@@ -51,7 +134,6 @@ class TwoWorldSpec(AuditSpec):
     Attributes:
         target: The attacked record.
         game: Both worlds.
-        attacks: The attacks, each one hypothesis.
         pair: Both tables, if the audit names them instead of a target.
         selection: How the target or the pair was searched for; None if it was named. It changes no
             number: given its target, an audit is the same however the target was found.
@@ -62,7 +144,6 @@ class TwoWorldSpec(AuditSpec):
     settings: AuditSettings[TwoWorlds]
     target: Target
     game: Game
-    attacks: tuple[NamedAttack, ...]
     pair: NeighbouringTables | None = None
     selection: Selection | None = None
 
@@ -117,10 +198,7 @@ class TwoWorldSpec(AuditSpec):
         return {
             "target": target,
             **({"access": game.access.value} if beyond else {}),
-            "attacks": [
-                {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
-                for name, attack in self.attacks
-            ],
+            "attacks": self.attacks_specified,
             **game.plain(*_WRITTEN_APART),
         }
 
@@ -148,8 +226,7 @@ class TwoWorldSpec(AuditSpec):
             words = ["--target", VULNERABLE]
         if game.access is not Access.OUTPUT:
             words += ["--access", game.access.value]
-        words += [word for name, _ in self.attacks for word in ("--attack", name)]
-        return words + game.words(*_WRITTEN_APART)
+        return words + self.attack_options + game.words(*_WRITTEN_APART)
 
     @property
     def pair_options(self) -> list[str]:
@@ -189,10 +266,7 @@ def build_two_worlds(
     else:
         record = data.iloc[list(pair.rows)].reset_index(drop=True)
         target = Target(pair.choice, pair.rows, record)
-    offered = {"schema": schema, "target": schema.handed(target.record)}
-    named = named_generator(
-        generator, settings.parameters, offered, worker_memory=settings.worker_memory
-    )
+    named = built(generator, settings, schema=schema, target=schema.handed(target.record))
     if isinstance(schema, LinkedTables) and trains_many(named.generator):
         raise SettingsError(f"{named.name} trains many models on one table, and several are given")
     attacks, facts = attacks_with_access(named, settings.game.attacks, settings.game.access)
@@ -290,3 +364,72 @@ def _named_as(target: pd.DataFrame, records: pd.DataFrame, schema: Schema) -> pd
     if schema.unit is None:
         return records
     return schema.canonical(records.assign(**{schema.unit.column: target[schema.unit.column]}))
+
+
+FIRST_FITTED = 16
+"""Trials that the first attack of a sequential audit is fitted on, half of them of each world."""
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """The trials of one role, named by world and number, the fitting part first.
+
+    Attributes:
+        role: The role.
+        worlds: The world of every trial.
+        fitted: How many of the first ones form the fitting part.
+    """
+
+    role: Role
+    worlds: tuple[World, ...]
+    fitted: int
+
+    def trials(self, start: int = 0, stop: int | None = None) -> list[Trial]:
+        """The trials from one place in the plan to another."""
+        number = dict.fromkeys(World, 0)
+        named = []
+        for world in self.worlds[:stop]:
+            named.append(Trial(self.role, world, number[world]))
+            number[world] += 1
+        return named[start:]
+
+    def count(self, world: World, *, among: int | None = None) -> int:
+        """Trials of a world, of all or of the first ones."""
+        return self.worlds[:among].count(world)
+
+    def scored(self, trials: Iterable[Trial]) -> list[Trial]:
+        """Those of some trials that are not of the fitting part."""
+        fitted = {world: self.count(world, among=self.fitted) for world in World}
+        return [trial for trial in trials if trial.number >= fitted[trial.world]]
+
+    def fitting(self, world: World) -> BoolArray:
+        """Which trials of a world, by number, form the fitting part; shape (count,)."""
+        numbers = np.arange(self.count(world))
+        mask: BoolArray = numbers < self.count(world, among=self.fitted)
+        return mask
+
+
+def plan_trials(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorlds]) -> TrialPlan:
+    """Draws the worlds of all trials of a role, and the fitting part, before any of them is run.
+
+    The world of every scored trial is an independent fair coin (`bounds.fair_coin` needs that;
+    `bounds.exact`, which conditions on the number of trials of either world, allows it). The
+    fitting part has equally many trials of each world. Published audits score a fixed number of
+    each world; `threshold="hold-out"` follows them, without coins.
+
+    Args:
+        audit: The audit; its coins come from a stream of their own.
+        role: The role.
+        settings: Settings of the role's trials.
+
+    Returns:
+        The plan: the same for the same settings.
+    """
+    every, fitted = settings.game.shadow_models, 2 * settings.game.fitted
+    balanced = FIRST_FITTED if settings.game.sequential else fitted
+    alternating = [world for _ in range(every // 2) for world in World]
+    if not settings.game.fair_coins:
+        return TrialPlan(role, tuple(alternating), fitted)
+    coins = audit.stream(f"{role}/coins").rng().integers(2, size=every - balanced)
+    drawn = [World.IN if coin else World.OUT for coin in coins]
+    return TrialPlan(role, (*alternating[:balanced], *drawn), fitted)

@@ -17,11 +17,17 @@ from typer.testing import CliRunner
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords, run_audit
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.one_run.attack import ATTACKS, ClosestRecord, guess, in_then_out, surest_first
+from dpaudit.auditing.one_run.attack import (
+    ATTACKS,
+    CanaryMatches,
+    ClosestRecord,
+    guess,
+    in_then_out,
+    surest_first,
+)
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, extra_variance, interference
-from dpaudit.auditing.one_run.matches import CanaryMatches
+from dpaudit.auditing.one_run.session import OneRunSpec, build_one_run
 from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
-from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
 from dpaudit.bounds import EpsilonGuarantee, one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError

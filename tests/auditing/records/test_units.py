@@ -13,8 +13,7 @@ import pytest
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
-from dpaudit.auditing.records.attack import FeaturesOfRecords
-from dpaudit.auditing.records.controls import CopiesRecords
+from dpaudit.auditing.records.attack import CopiesRecords, FeaturesOfRecords
 from dpaudit.auditing.records.spec import RecordsSpec
 from dpaudit.errors import SettingsError
 from dpaudit.game.trial import Role

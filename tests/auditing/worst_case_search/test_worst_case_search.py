@@ -15,15 +15,11 @@ from typer.testing import CliRunner
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords, run_audit
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
-from dpaudit.auditing.two_worlds.worst_case_search.search import (
-    FOLDER,
-    find_worst_case,
-    separation,
-)
-from dpaudit.auditing.two_worlds.worst_case_search.spec import (
+from dpaudit.auditing.two_worlds.worst_case_search import (
     WorstCaseSearchSpec,
     per_world,
     rounds,
+    separation,
     survivors,
 )
 from dpaudit.cli.main import app
@@ -142,8 +138,8 @@ def test_a_leak_that_shows_on_one_kind_of_table_is_found(found: Any) -> None:
 def test_the_table_on_which_a_leak_shows_is_found(
     tmp_path: Path, generator: object, worst_case: str
 ) -> None:
-    audit = find_worst_case(
-        searched(generator), tmp_path / "run", engine=LocalEngine(1), on_progress=ignore_progress
+    audit = searched(generator).prepared(
+        tmp_path / "run", engine=LocalEngine(1), on_progress=ignore_progress
     )
     shown = {"reversed": ("one-hot", "inside", "centre", "outlier")}.get(worst_case, ())
     assert audit.target.choice.removeprefix("worst-case:") in (worst_case, *shown)
@@ -166,7 +162,7 @@ def test_it_is_the_audit_of_the_worst_case_named(found: Any) -> None:
 
 def test_no_training_of_the_search_is_counted(found: Any) -> None:
     for folder, roles in (
-        (found.folder / FOLDER, {"target-selection": 152}),
+        (found.folder / "worst-case", {"target-selection": 152}),
         (found.folder, {"audit": 60, "replay": 1, "null-control": 14, "positive-control": 14}),
     ):
         with closing(sqlite3.connect(folder / STORE_FILE)) as store:
@@ -267,7 +263,7 @@ def test_the_search_shows_its_progress(tmp_path: Path) -> None:
     seen: list[TrialProgress] = []
     search = searched(noisy_mean, shadow_models=20)
     assert search.before == "worst case: 152 trainings, shared by 9 candidates"
-    find_worst_case(search, tmp_path / "run", engine=LocalEngine(1), on_progress=seen.append)
+    search.prepared(tmp_path / "run", engine=LocalEngine(1), on_progress=seen.append)
     assert seen[-1] == (Role.TARGET_SELECTION, 152, 152, 0)
 
 

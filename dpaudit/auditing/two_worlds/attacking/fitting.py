@@ -1,15 +1,17 @@
-"""Fixes an attack on trials that are never scored: its classifier, and how it guesses."""
+"""Splits trials, fixes an attack on those of the fitting part, and scores it once on the others."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.parts import FeatureRows, Part
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import (
+    CoinGuesses,
+    Counts,
     FailedTrials,
     Forecast,
     Guarantee,
@@ -21,13 +23,113 @@ from dpaudit.bounds import (
     choose_rule,
     choose_threshold_by,
     count_errors,
+    count_guesses,
     log_odds_line,
     scaled_errors,
 )
+from dpaudit.bounds.table import FIXED, Observed, ValidBound, proved
 from dpaudit.errors import AttackError
 from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
+
+MIN_FITTED = 4
+"""Finished trials of each world that the fitting part needs."""
+
+
+class FeatureRows(Protocol):
+    """Feature vectors [n, f]: an array, or an object that reads its rows on demand."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> FloatArray: ...
+
+
+class Part(NamedTuple):
+    """Trials of both worlds in one part of the split.
+
+    Attributes:
+        features: Their features [n, f]; `features[:]` is the whole matrix.
+        member: Membership [n].
+    """
+
+    features: FeatureRows
+    member: BoolArray
+
+
+class SplitTrials(NamedTuple):
+    """The trials of one audit as one attack sees them.
+
+    Attributes:
+        fitting: Finished trials of the fitting part.
+        scored: Finished trials of the scored part.
+        failed_in: Trials of world "in" in the scored part that failed.
+        failed_out: The same for world "out".
+    """
+
+    fitting: Part
+    scored: Part
+    failed_in: int
+    failed_out: int
+
+
+def arrange(
+    worlds: Sequence[Sequence[Any | None]],
+    masks: Sequence[BoolArray],
+    *,
+    rows: Callable[[Sequence[Any]], FeatureRows] = np.vstack,
+) -> SplitTrials | None:
+    """Sorts outcomes into the two parts.
+
+    Args:
+        worlds: Results of the trials of world "in", then "out", by trial number: features, or keys
+            for `rows`; None if a trial failed.
+        masks: For each world, which trials are in the fitting part.
+        rows: The feature vectors of some results.
+
+    Returns:
+        The parts; None if too few trials finished to fit and score an attack.
+    """
+    fitting = gather(worlds, masks, fitting=True, rows=rows)
+    scored = gather(worlds, masks, fitting=False, rows=rows)
+    if fitting is None or scored is None:
+        return None
+    failed_in, failed_out = (
+        sum(outcome is None and not fits for outcome, fits in zip(outcomes, mask, strict=True))
+        for outcomes, mask in zip(worlds, masks, strict=True)
+    )
+    return SplitTrials(fitting, scored, failed_in=failed_in, failed_out=failed_out)
+
+
+def gather(
+    worlds: Sequence[Sequence[Any | None]],
+    masks: Sequence[BoolArray],
+    *,
+    fitting: bool,
+    rows: Callable[[Sequence[Any]], FeatureRows] = np.vstack,
+) -> Part | None:
+    """One part of the split; None if it has too few finished trials of a world.
+
+    Args:
+        worlds: As for `arrange`.
+        masks: As for `arrange`.
+        fitting: Which part.
+        rows: As for `arrange`.
+
+    Returns:
+        The finished trials, world "in" first.
+    """
+    results: list[Any] = []
+    member: list[bool] = []
+    for is_member, outcomes, mask in zip((True, False), worlds, masks, strict=True):
+        chosen = [outcome for outcome, fits in zip(outcomes, mask, strict=True) if fits == fitting]
+        present = [outcome for outcome in chosen if outcome is not None]
+        if len(present) < (MIN_FITTED if fitting else 1):
+            return None
+        results += present
+        member += [is_member] * len(present)
+    return Part(rows(results), np.array(member, dtype=np.bool_))
+
 
 FOLDS = 5
 HELD_OUT_SHARE = 1 / 3
@@ -204,3 +306,86 @@ def _held_out(member: BoolArray, rng: np.random.Generator) -> BoolArray:
 
 def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**32))
+
+
+class Evaluation(NamedTuple):
+    """The result of one attack on the scored trials.
+
+    Attributes:
+        counts: Its errors at the threshold; a failed trial counts as an error in either world.
+        threshold: Threshold and direction, fixed beforehand.
+        guesses: Its guesses by weight, if the bound is on these; None if it is on the errors.
+        bounds: Valid lower limits at the given confidence: from the errors or from the guesses, as
+            chosen before, and always the Clopper-Pearson limit of the errors, which does not
+            decide. Limits for a fixed number of trials are missing if a sequential audit stopped
+            early; a sequential audit also has the limit of the e-process.
+        auc: Area under the ROC curve of the scored trials that finished.
+        scores: Membership scores [n] of the scored trials that finished.
+        scorer: The trained classifier.
+    """
+
+    counts: Counts
+    threshold: Threshold
+    guesses: CoinGuesses | None
+    bounds: dict[ValidBound, float]
+    auc: float
+    scores: FloatArray
+    scorer: Scorer
+
+    @property
+    def proved(self) -> float:
+        """The largest of the bounds that may decide a verdict."""
+        return proved(self.bounds)
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether its trials stopped early because of their outcome, so no fixed-n bound holds."""
+        return FIXED.isdisjoint(self.bounds)
+
+
+def evaluate(
+    fitted: Fitted, trials: SplitTrials, *, guarantee: Guarantee, confidence: float
+) -> Evaluation:
+    """Scores the scored trials once and bounds the level of the guarantee.
+
+    Args:
+        fitted: The attack, fixed on the fitting part.
+        trials: The trials in two parts.
+        guarantee: The claim's guarantee.
+        confidence: One-sided confidence of this attack's bounds.
+
+    Returns:
+        Errors, bounds and scores.
+
+    Raises:
+        AttackError: If the scorer does not give one finite score per trial.
+    """
+    scores = score(fitted.scorer, trials.scored.features)
+    errors = count_errors(scores, trials.scored.member, fitted.threshold)
+    counts = Counts(
+        false_negatives=errors.false_negatives + trials.failed_in,
+        false_positives=errors.false_positives + trials.failed_out,
+        n_in=errors.n_in + trials.failed_in,
+        n_out=errors.n_out + trials.failed_out,
+    )
+    guesses = None
+    if fitted.by_coins:
+        assert fitted.calibration is not None  # the forecast was made for its guesses
+        failed = trials.failed_in + trials.failed_out
+        guesses = count_guesses(scores, trials.scored.member, fitted.calibration, failed=failed)
+        bounds = guarantee.bounds(Observed.COINS, *guesses, confidence=confidence)
+        # It is valid by itself: the threshold, too, was fixed on the fitting part.
+        bounds[ValidBound.CLOPPER_PEARSON] = guarantee.clopper_pearson(
+            counts, confidence=confidence
+        )
+    else:
+        bounds = guarantee.bounds(Observed.COUNTS, *counts, confidence=confidence)
+    return Evaluation(
+        counts=counts,
+        threshold=fitted.threshold,
+        guesses=guesses,
+        bounds=bounds,
+        auc=auc(scores, trials.scored.member),
+        scores=scores,
+        scorer=fitted.scorer,
+    )
