@@ -16,6 +16,7 @@ from .. import marks
 from ..channel import Site, site
 from ..world import SeededStream
 from . import torch_coins
+from .numpy_hook import of_records, shared_order
 
 _SUMS = {
     "add": 1.0,
@@ -409,28 +410,18 @@ def _rand_like(like: Any, **kwargs: Any) -> Any:
 
 def _coins(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any:
     world = marks.world
-    of_records = torch_coins.coins(torch, where, shape, dtype)
-    if of_records is not None:
-        return of_records if device is None else of_records.to(device)
+    coins = torch_coins.coins(torch, where, shape, dtype)
+    if coins is not None:
+        return coins if device is None else coins.to(device)
     place = world.rows_shared(where, shape)
-    most = shape if place is None else (max(world.counted), *shape[1:])
-    drawn = world.stream(where, shape).random(most)
-    if place is not None and world.counted[0] < world.counted[1]:
-        drawn = np.delete(drawn, place, axis=0)
+    drawn = of_records(world.stream(where, shape).random, shape, place)
     world.note("draw", where, "rand", None if place is not None else shape)
     return _placed(1.0 - drawn if world.opposite else drawn, dtype, device)
 
 
 def _randperm(n: int, **kwargs: Any) -> Any:
-    where, world = site(), marks.world
-    place = world.rows_shared(where, int(n))
-    stream = world.stream(where, int(n))
-    order = stream.permutation(n if place is None else max(world.counted))
-    order = world.other_way(order, lambda: stream.permutation(len(order)))
-    if place is not None and world.counted[0] < world.counted[1]:
-        order = order[order != place]
-        order = order - (order > place)
-    world.note("draw", where, "permutation", None if place is not None else n)
+    where = site()
+    order = shared_order(where, int(n), marks.world.stream(where, int(n)))
     return _placed(order, kwargs.get("dtype") or torch.int64, kwargs.get("device"))
 
 
@@ -439,9 +430,9 @@ def _bernoulli(given: Any, *args: Any, **kwargs: Any) -> Any:
     where = site()
     p = _numbers(args[0] if args and isinstance(args[0], float) else given)
     shape, out = tuple(given.shape), kwargs.get("out")
-    of_records = torch_coins.bits(torch, where, np.broadcast_to(p, shape), shape)
-    if of_records is not None:
-        found = of_records.to(given)
+    bits = torch_coins.bits(torch, where, np.broadcast_to(p, shape), shape)
+    if bits is not None:
+        found = bits.to(given)
         return found if out is None else out.copy_(found)
     coins = marks.coin(np.asarray(marks.world.stream(where, shape).random(shape)), where)
     tossed = marks.tossed(marks._array(coins), np.broadcast_to(p, shape), "<", where)
