@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.external.messages import FILE
+from dpaudit.external.session import FILE
 from dpaudit.model.column import Column
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray

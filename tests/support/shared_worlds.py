@@ -8,8 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from dpaudit.external.messages import PROTOCOL, hello_of
-from dpaudit.external.session import WorkerStart
+from dpaudit.external.session import PROTOCOL, WorkerStart, hello_of
 from dpaudit.replaying import local_world, lockstep, run
 from dpaudit.replaying.lockstep import Worlds
 
