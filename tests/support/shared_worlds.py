@@ -53,6 +53,6 @@ def _greeted_again(worlds: Worlds, start: WorkerStart) -> Worlds:
             "parameters": json.loads(start.parameters),
         }
         side.session.start = start
-        side.session.hello = hello_of(side.session._process.ask(greeting))
+        side.session.hello = hello_of(side.session.ask(greeting))
     worlds._children.clear()
     return Worlds(worlds._sides, worlds._children)
