@@ -1,4 +1,7 @@
-"""numpy's random numbers: `Generator`, `RandomState`, and the functions of `numpy.random`."""
+"""numpy's random numbers: `Generator`, `RandomState`, and the functions of `numpy.random`.
+
+Where numpy and pandas ask how many, a noisy integer may answer.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from ..world import PlainGenerator, PlainState, SeededStream
 
 
 def install(library: Any) -> None:
-    """Replaces the two classes, their factories, and the functions of the module."""
+    """Replaces numpy's two classes, their factories, and the functions of the module."""
+    if library.__name__ == "pandas":
+        _install_in_pandas(library)
+        return
     random, legacy = library.random, library.random.mtrand
     everywhere = HeardState()
     random.Generator = random._generator.Generator = HeardGenerator
@@ -42,6 +48,18 @@ def install(library: Any) -> None:
         setattr(library, name, marks.counting(getattr(library, name)))
     for name in ("sum", "mean", "max", "min", "amax", "amin", "argmax", "argmin", "argsort"):
         setattr(library, name, _taking_lists(getattr(library, name)))
+
+
+def _install_in_pandas(library: Any) -> None:
+    """Replaces the methods that ask how many rows, or which, and make a column of a list."""
+    for owner, names in (
+        (library.DataFrame, ("__init__", "head", "tail", "sample", "nlargest", "nsmallest")),
+        (library.Series, ("__init__", "head", "tail", "sample", "repeat")),
+        (library.Index, ("repeat",)),
+        (library.core.indexing._iLocIndexer, ("__getitem__",)),
+    ):
+        for name in names:
+            setattr(owner, name, marks.counting(getattr(owner, name)))
 
 
 def _heard_bits(plain: Any) -> Any:
@@ -181,36 +199,10 @@ def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     return taken
 
 
-_PARAMETRIC = (
-    "beta",
-    "chisquare",
-    "dirichlet",
-    "f",
-    "hypergeometric",
-    "logseries",
-    "lognormal",
-    "multinomial",
-    "multivariate_hypergeometric",
-    "negative_binomial",
-    "noncentral_chisquare",
-    "noncentral_f",
-    "pareto",
-    "poisson",
-    "power",
-    "rayleigh",
-    "standard_cauchy",
-    "standard_t",
-    "triangular",
-    "vonmises",
-    "wald",
-    "weibull",
-    "zipf",
-)
 _MOST_PICKED = 1_000_000
 """Most probabilities sent for one draw without replacement."""
 _WORDS = 2**16
 """With at least this many values an integer is a word to compare, not a place in a table."""
-_WITHOUT_DATA = ("randint", "random_integers", "tomaxint", "bytes")
 
 
 class Seeded:
@@ -349,10 +341,7 @@ class _Heard(Seeded):
         n, p = marks.unmarked(n, where), marks.unmarked(p, where)
         if not np.all(np.asarray(n) == 1):
             marks.world.note("draw", where, "binomial", n, p, size)
-            stream = self._stream(where, size)
-            return marks.world.other_way(
-                stream.binomial(n, p, size), lambda: stream.binomial(n, p, size)
-            )
+            return marks.world.other_way(self._stream(where, size).binomial, n, p, size)
         size = _size(size, n, p)
         found = self._coin(where, size) < p
         return np.asarray(found).astype(np.int64) if size is not None else int(found)
@@ -395,12 +384,8 @@ class _Heard(Seeded):
         place = world.rows_shared(where, count)
         if place is None:
             world.note("parameters", where, "choice", count, size)
-            stream = self._stream(where, size)
-
-            def draw() -> Any:
-                return stream.choice(a, size, replace, **extra)
-
-            return world.other_way(draw(), draw)
+            choice = self._stream(where, size).choice
+            return world.other_way(choice, a, size, replace, **extra)
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
         found = np.asarray(picks.choice(union, size, replace))
@@ -408,19 +393,11 @@ class _Heard(Seeded):
             found = found.copy()
             found[(0,) * found.ndim] = place
         if short:  # this world lacks the record: another one takes its place
-            others = (
-                np.setdiff1d(np.arange(union), np.append(found.ravel(), place))
-                if not replace
-                else np.delete(np.arange(union), place)
-            )
-            if not len(others):
-                others = np.delete(np.arange(union), place)
-            stand_in = others[
-                picks.integers(len(others))
-                if hasattr(picks, "integers")
-                else picks.randint(len(others))
-            ]
-            found = np.where(found == place, stand_in, found)
+            others = np.delete(np.arange(union), place)
+            left = others if replace else np.setdiff1d(others, found)
+            others = left if len(left) else others
+            draw = picks.integers if hasattr(picks, "integers") else picks.randint
+            found = np.where(found == place, others[draw(len(others))], found)
             found = found - (found > place)
         world.tell("subsample", where, "records are drawn by coins that count as public")
         values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
@@ -431,21 +408,20 @@ class _Heard(Seeded):
     ) -> Any:
         """As numpy's; with one number per record, a selection of records."""
         world = marks.world
-        plain = _plain_draw("integers")
         if not self.dpaudit_hears or rest or more:
-            return plain(self, low, high, size, *rest, **more)
+            return _integers(self, low, high, size, *rest, **more)
         low, high = marks.as_count(low), marks.as_count(high)
         first, count = (0, low) if high is None else (low, high)
         own, other = world.counted
-        of_records = isinstance(count, (int, np.integer)) and own != other
-        if of_records and first == 0 and count in (own, other):
+        is_count = isinstance(count, (int, np.integer))
+        if is_count and own != other and first == 0 and count in (own, other):
             return self._picked(site(), count, size, True, {})
-        if size is not None and isinstance(count, (int, np.integer)) and count - first >= _WORDS:
+        if size is not None and is_count and count - first >= _WORDS:
             where = site()
             drawn = self._stream(where, size).integers(0, count - first, size)
             made = marks.whole_coin(np.asarray(drawn), int(count - first), where)
             return made + first if first else made
-        return plain(self, low, high, size)
+        return _integers(self, low, high, size)
 
     def multivariate_normal(
         self, mean: Any, cov: Any, size: Any = None, *args: Any, **kwargs: Any
@@ -453,8 +429,7 @@ class _Heard(Seeded):
         """As numpy's; one vector is noise, its covariance made of independent draws."""
         world = marks.world
         if not self.dpaudit_hears or size is not None or np.size(mean) > marks.MOST_DRAWS:
-            plain = _plain_draw("multivariate_normal")
-            return plain(self, mean, cov, size, *args, **kwargs)
+            return _multivariate_normal(self, mean, cov, size, *args, **kwargs)
         where = site()
         mean, cov = (np.asarray(marks.unmarked(one, where), dtype=float) for one in (mean, cov))
         if world.is_located(where, mean, cov):
@@ -526,7 +501,7 @@ def shared_order(where: Site, length: int, stream: Any) -> Any:
     place = world.rows_shared(where, length)
     world.note("draw", where, "permutation", None if place is not None else length)
     most = length if place is None else max(world.counted)
-    order = world.other_way(stream.permutation(most), lambda: stream.permutation(most))
+    order = world.other_way(stream.permutation, most)
     if place is not None and world.counted[0] < world.counted[1]:
         order = order[order != place]
         order = order - (order > place)
@@ -564,7 +539,7 @@ def _plain_draw(name: str) -> Callable[..., Any]:
             size = args[-1]  # scalars share the stream of their line, each array has its own
         marks.world.note("parameters", where, name, *args, *kwargs.values())
         draw = getattr(self._stream(where, size), name)
-        return marks.world.other_way(draw(*args, **kwargs), lambda: draw(*args, **kwargs))
+        return marks.world.other_way(draw, *args, **kwargs)
 
     method.__name__ = name
     return intercepted(method)
@@ -580,8 +555,6 @@ def _around(name: str, law: str) -> Callable[..., Any]:
     return intercepted(method)
 
 
-for _name in (*_PARAMETRIC, *_WITHOUT_DATA):
-    setattr(_Heard, _name, _plain_draw(_name))
 for _name in ("laplace", "gumbel", "logistic"):
     setattr(_Heard, _name, _around(_name, _name))
 _Heard.normal = _around("normal", "gaussian")
@@ -647,3 +620,12 @@ class HeardState(_Heard, PlainState):
     def randn(self, *shape: int) -> Any:
         """As numpy's."""
         return self.standard_normal(shape if shape else None)
+
+
+_integers = _plain_draw("integers")
+_multivariate_normal = _plain_draw("multivariate_normal")
+for _kind in (HeardGenerator, HeardState):
+    for _name, _method in vars(_kind.dpaudit_plain).items():
+        is_other = _name not in vars(_kind) and _name not in vars(_Heard)
+        if is_other and callable(_method) and not _name.startswith("_"):
+            setattr(_kind, _name, _plain_draw(_name))

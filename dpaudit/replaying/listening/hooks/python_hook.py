@@ -1,11 +1,16 @@
-"""Python's own random numbers: `random` and `secrets`."""
+"""Python's own modules: `random` and `secrets`, and `math`, whose functions are used on draws.
+
+Code makes noise of uniform draws with them, such as `-b * math.log(u)`.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import itertools
 import math
 import random as plain_random
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -15,6 +20,8 @@ from .numpy_hook import Seeded, intercepted, shared_order, single_coin
 
 _Plain = plain_random.Random
 _NUMBERS = (float, int)
+_SAME = ("log1p", "log2", "log10", "exp", "expm1", "sqrt", "sin", "cos", "tan", "fabs", "copysign")
+"""Functions of `math` that numpy has under the same name."""
 
 
 class HeardRandom(Seeded, _Plain):
@@ -146,8 +153,11 @@ _installed = False
 
 
 def install(library: Any) -> None:
-    """Replaces the classes and the functions of both modules."""
+    """Replaces the classes and the functions of a module."""
     global _installed
+    if library.__name__ == "math":
+        _install_in_math(library)
+        return
     if library.__name__ == "secrets":
         import secrets
 
@@ -163,31 +173,32 @@ def install(library: Any) -> None:
     library.Random, library.SystemRandom = HeardRandom, HeardSystem
     everywhere = HeardRandom()
     library._inst = everywhere
-    for name in (
-        "seed",
-        "random",
-        "uniform",
-        "triangular",
-        "randint",
-        "choice",
-        "randrange",
-        "sample",
-        "shuffle",
-        "choices",
-        "normalvariate",
-        "lognormvariate",
-        "expovariate",
-        "vonmisesvariate",
-        "gammavariate",
-        "gauss",
-        "betavariate",
-        "binomialvariate",
-        "paretovariate",
-        "weibullvariate",
-        "getstate",
-        "setstate",
-        "getrandbits",
-        "randbytes",
-    ):
+    for name in library.__all__:
         if hasattr(everywhere, name):
             setattr(library, name, getattr(everywhere, name))
+
+
+def _install_in_math(library: Any) -> None:
+    """Replaces its functions, unless numba is there, which compiles only Python's own."""
+    if importlib.util.find_spec("numba") is not None:
+        return
+    for name in _SAME:
+        setattr(library, name, _of_draws(getattr(library, name), getattr(np, name)))
+    library.log = _of_draws(library.log, _log)
+    library.pow = _of_draws(library.pow, np.power)
+
+
+def _log(value: Any, base: Any = np.e) -> Any:
+    return np.log(value) if base == np.e else np.log(value) / np.log(base)
+
+
+def _of_draws(plain: Callable[..., Any], followed: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that keeps the mark of a uniform draw."""
+
+    @functools.wraps(plain)
+    def heard(*values: Any) -> Any:
+        if marks.world.hears and any(isinstance(one, marks.DRAWS) for one in values):
+            return followed(*values)
+        return plain(*values)
+
+    return heard
