@@ -126,7 +126,9 @@ def algorithm_1_claim(
     if teachers < 1:
         raise SettingsError(f"`teachers` is {teachers}: use at least 1")
     ones = check_votes(votes, teachers=teachers)
-    orders = _one_to(moments)
+    if moments < 1:
+        raise SettingsError(f"`moments` is {moments}: use at least 1")
+    orders = np.arange(1, moments + 1, dtype=np.float64)
     spent = algorithm_1_moments(
         np.stack([teachers - ones, ones], axis=-1),
         gamma=gamma,
@@ -168,9 +170,3 @@ def _third_term(
     if Deviation.HALF in rule:
         return np.where(wrong < 0.5, logarithm, np.inf)
     return np.asarray(logarithm)
-
-
-def _one_to(moments: int) -> FloatArray:
-    if moments < 1:
-        raise SettingsError(f"`moments` is {moments}: use at least 1")
-    return np.arange(1, moments + 1, dtype=np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpaudit.account.conversion import check_positive_delta
-from dpaudit.account.vote_table import VoteTable, check_teachers, vote_table, wrong_at
+from dpaudit.account.vote_table import VoteTable, check_teachers, method_named, vote_table, wrong_at
 from dpaudit.errors import BudgetError, SettingsError
 from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.gaussian import gaussian_epsilon
@@ -293,7 +293,7 @@ def prospect(
         SettingsError: If a share or the method is unknown.
     """
     table = plan.table
-    proof = _method(method)
+    proof = method_named(method)
     if proof is Method.BEST:
         by_rdp = table.epsilon(plan.labels, delta=plan.delta, method=Method.RDP)
         proof = Method.RDP if by_rdp <= plan.epsilon else Method.PLD
@@ -330,15 +330,8 @@ def priced(
         raise SettingsError(f"`labels` is {labels}: use a count, at least 1")
     check_positive_delta(delta)
     table = vote_table(mechanism, k, scale).quantised()
-    epsilon = table.epsilon(labels, delta=delta, method=_method(method))
+    epsilon = table.epsilon(labels, delta=delta, method=method)
     return LabelPlan(mechanism, k, labels, scale, epsilon, delta)
-
-
-def _method(name: Method | str) -> Method:
-    try:
-        return Method(name)
-    except ValueError:
-        raise SettingsError(f"`method` is {name!r}: use {', '.join(Method)}") from None
 
 
 class LabelBudget:

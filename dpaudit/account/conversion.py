@@ -15,27 +15,17 @@ from dpaudit.model.gaussian import gaussian_delta
 FloatArray: TypeAlias = NDArray[np.float64]
 _SAFE: Final = 1.0 - 1e-9
 """Corrects for the error of the root search."""
-
-
-def _order_grid() -> FloatArray:
-    """Epsilon is flat around the best order, so this grid costs about 1e-4 of it.
-
-    Orders of a few units serve the usual budgets, orders next to 1 those above 10, orders in the
-    thousands those below 0.1.
-    """
-    orders = np.concatenate(
-        [
-            1.0 + np.geomspace(0.01, 1.0, 60, endpoint=False),
-            np.arange(2.0, 20.0, 0.25),
-            np.geomspace(20.0, 5000.0, 140),
-        ]
-    )
-    orders.setflags(write=False)
-    return orders
-
-
-ORDERS: Final[FloatArray] = _order_grid()
+# Epsilon is flat around the best order, so this grid costs about 1e-4 of it. Orders of a few units
+# serve the usual budgets, orders next to 1 those above 10, orders in the thousands those below 0.1.
+ORDERS: Final[FloatArray] = np.concatenate(
+    [
+        1.0 + np.geomspace(0.01, 1.0, 60, endpoint=False),
+        np.arange(2.0, 20.0, 0.25),
+        np.geomspace(20.0, 5000.0, 140),
+    ]
+)
 """Default Rényi orders, increasing from 1.01 to 5000; read-only."""
+ORDERS.setflags(write=False)
 
 
 def epsilon_from_moments(moments: ArrayLike, alpha: ArrayLike, *, delta: float) -> float:

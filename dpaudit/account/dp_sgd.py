@@ -188,26 +188,22 @@ def _composed(
     method: DpSgdMethod, neighbours: Neighbours, *, steps: int, rate: float, noise_multiplier: float
 ) -> PrivacyAccountant:
     """An accountant after all steps."""
-    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
-
-    step = PoissonSampledDpEvent(rate, GaussianDpEvent(noise_multiplier))
-    accountant = _accountant(method, neighbours)
-    accountant.compose(SelfComposedDpEvent(step, steps))
-    return accountant
-
-
-def _accountant(method: DpSgdMethod, neighbours: Neighbours) -> PrivacyAccountant:
     # Only here: dp-accounting takes about a second to import, six when cold.
-    from dp_accounting import NeighboringRelation
+    from dp_accounting import (
+        GaussianDpEvent,
+        NeighboringRelation,
+        PoissonSampledDpEvent,
+        SelfComposedDpEvent,
+    )
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
 
     relation = {
         Neighbours.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
         Neighbours.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
     }[neighbours]
-    if method is DpSgdMethod.RDP:
-        from dp_accounting.rdp import RdpAccountant
-
-        return RdpAccountant(neighboring_relation=relation)
-    from dp_accounting.pld import PLDAccountant
-
-    return PLDAccountant(neighboring_relation=relation)
+    kind = RdpAccountant if method is DpSgdMethod.RDP else PLDAccountant
+    accountant = kind(neighboring_relation=relation)
+    step = PoissonSampledDpEvent(rate, GaussianDpEvent(noise_multiplier))
+    accountant.compose(SelfComposedDpEvent(step, steps))
+    return accountant

@@ -16,12 +16,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.account.conversion import ORDERS, FloatArray, epsilon_from_rdp
-from dpaudit.account.vote_table import VoteTable, vote_table
+from dpaudit.account.vote_table import VoteTable, check_scale, vote_table
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.choices import Mechanism
 from dpaudit.model.claim import PrivacyClaim
@@ -43,13 +44,17 @@ class NoisyMax(ABC):
     teachers: int
     classes: int
     scale: float
+    _noise: ClassVar[str]
+    """The noise in words, with a place for its scale."""
+    _proof: ClassVar[str]
+    """The accounting in words."""
 
     def __post_init__(self) -> None:
         if self.teachers < 1:
             raise SettingsError(f"the number of teachers is {self.teachers}: use at least 1")
         if self.classes < 2:
             raise SettingsError(f"the number of classes is {self.classes}: use at least 2")
-        _check_scale(self.scale)
+        check_scale(self.scale)
 
     @cached_property
     def table(self) -> VoteTable | None:
@@ -113,7 +118,8 @@ class NoisyMax(ABC):
             return self.table.claim(labels, delta=delta)
         source = (
             f"{labels} votes of {self.teachers} teachers among {self.classes} classes with "
-            f"{self._noise}; one record moves one vote, two counts by one; {self._proof}"
+            f"{self._noise.format(self.scale)}; one record moves one vote, two counts by one; "
+            f"{self._proof}"
         )
         return _claim(self.epsilon(labels, delta=delta), delta, source)
 
@@ -130,16 +136,6 @@ class NoisyMax(ABC):
     def _pure(self) -> float:
         """Epsilon of one label at delta 0; infinite if there is none."""
 
-    @property
-    @abstractmethod
-    def _noise(self) -> str:
-        """The noise in words."""
-
-    @property
-    @abstractmethod
-    def _proof(self) -> str:
-        """The accounting in words."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceNoisyMax(NoisyMax):
@@ -154,6 +150,9 @@ class LaplaceNoisyMax(NoisyMax):
     of Theorem 2. With integer noise the noisy counts attain it.
     """
 
+    _noise: ClassVar[str] = "Laplace noise of scale {:g} on each count"
+    _proof: ClassVar[str] = "the smaller of 2/scale a label added up and Rényi divergences added up"
+
     def _exact_table(self) -> VoteTable:
         return vote_table(Mechanism.NOISY_MAX, self.teachers, self.scale)
 
@@ -163,14 +162,6 @@ class LaplaceNoisyMax(NoisyMax):
     @property
     def _pure(self) -> float:
         return 2.0 / self.scale
-
-    @property
-    def _noise(self) -> str:
-        return f"Laplace noise of scale {self.scale:g} on each count"
-
-    @property
-    def _proof(self) -> str:
-        return "the smaller of 2/scale a label added up and Rényi divergences added up"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +174,9 @@ class GaussianNoisyMax(NoisyMax):
     moves by two, so with two classes this is one Gaussian of sigma / sqrt 2 on the count of ones.
     """
 
+    _noise: ClassVar[str] = "Gaussian noise of standard deviation {:g} on each count"
+    _proof: ClassVar[str] = "Rényi divergences of order / sigma**2 added up"
+
     def _exact_table(self) -> VoteTable:
         return vote_table(Mechanism.GAUSSIAN, self.teachers, self.scale / math.sqrt(2.0))
 
@@ -192,14 +186,6 @@ class GaussianNoisyMax(NoisyMax):
     @property
     def _pure(self) -> float:
         return math.inf
-
-    @property
-    def _noise(self) -> str:
-        return f"Gaussian noise of standard deviation {self.scale:g} on each count"
-
-    @property
-    def _proof(self) -> str:
-        return "Rényi divergences of order / sigma**2 added up"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +214,7 @@ class ConfidentNoisyMax:
     checks: int
 
     def __post_init__(self) -> None:
-        _check_scale(self.check_scale)
+        check_scale(self.check_scale)
         _check_count("checks", self.checks, least=1)
         # Noise that is whole numbers meets a whole threshold: anything else would be rounded.
         _check_count("threshold", self.threshold, least=0)
@@ -288,11 +274,6 @@ def _claim(epsilon: float, delta: float, source: str) -> PrivacyClaim:
     if math.isinf(epsilon):
         raise ClaimError(f"Gaussian noise proves nothing at delta {delta:g}: choose 1e-5 or so")
     return PrivacyClaim(epsilon=epsilon, delta=delta, source=source)
-
-
-def _check_scale(scale: float) -> None:
-    if not 0.0 < scale < math.inf:
-        raise SettingsError(f"`scale` is {scale}: choose a positive, finite number of votes")
 
 
 def _check_count(name: str, value: int, *, least: int) -> None:

@@ -63,7 +63,7 @@ def check(
 
 
 def _of_list(document: Any, path: Path, epsilon: float | None, delta: float | None) -> AccountCheck:
-    from dpaudit.account.calls import calls_of
+    from dpaudit.account.accountants import calls_of
     from dpaudit.results.account_check import check_account
 
     given = calls_of(document, str(path))

@@ -40,7 +40,7 @@ def check_worker(
     The exit code is 1 if it does not, 2 if it does not start.
     """
     from dpaudit.external.generator import WorkerGenerator
-    from dpaudit.external.messages import PREFIX
+    from dpaudit.external.session import PREFIX
     from dpaudit.model.tables import load
     from dpaudit.plugins.named import library_named, named_generator
     from dpaudit.plugins.registry import parse_parameters

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -38,7 +38,7 @@ _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]*(@{_VERSION})?")
 _PIN: Final = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]*)==({_VERSION})")
 _HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 _SECONDS: Final = 60.0
-"""How long an interpreter may take to say what is installed."""
+"""How long an interpreter may take to say its version, or what is installed."""
 _FOLDER: Final = re.compile(r"(?P<name>.+)-[0-9a-f]{16}")
 _INSTALLED: Final = (
     "import json, platform\n"
@@ -70,13 +70,8 @@ class BuiltEnvironment(NamedTuple):
     def problem(self) -> str:
         """Why its interpreter no longer serves, such as another Python in its place; else empty."""
         try:
-            done = subprocess.run(
-                [self.python, "-I", "-c", _INSTALLED],
-                capture_output=True,
-                check=True,
-                timeout=_SECONDS,
-                env=clean_environment(),
-            )
+            done = _finished(self.python, "-I", "-c", _INSTALLED, seconds=_SECONDS)
+            done.check_returncode()
             found = parse_json(done.stdout.decode())["python"]
         except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
             return f"{self.python} does not run"
@@ -110,12 +105,7 @@ class Environment:
         """
         if not re.fullmatch(_VERSION, version):
             raise RegistryError(f"{version!r} is no version of {package}: write one such as 1.0.2")
-        other = Environment(
-            name=f"{self.name}@{version}",
-            pins=self.pins,
-            pythons=self.pythons,
-            release=f"{package}=={version}",
-        )
+        other = replace(self, name=f"{self.name}@{version}", release=f"{package}=={version}")
         _ = other.requirements
         return other
 
@@ -281,9 +271,8 @@ def _build(
                     _run(environment, (*pip, *quiet, *checked, *_digests()), output.fileno(), log)
                 # With hashes, this finds conflicts and adds what is no pin: CUDA for PyPI's torch.
                 _run(environment, (*pip, *quiet, "-r", folder / PINS), output.fileno(), log)
-        found = subprocess.run(
-            [own, "-I", "-c", _INSTALLED], capture_output=True, check=True, env=clean_environment()
-        )
+        found = _finished(own, "-I", "-c", _INSTALLED)
+        found.check_returncode()
         write_whole(folder / MARKER, found.stdout)
     except subprocess.CalledProcessError as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -390,6 +379,19 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(own)}
 
 
+def _finished(
+    *command: str | Path, seconds: float | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """A command that has ended, and what it printed."""
+    return subprocess.run(
+        list(command),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=seconds,
+        env=clean_environment(),
+    )
+
+
 def pip_reason(log: str) -> str:
     """Why pip failed, from what it printed.
 
@@ -422,8 +424,6 @@ def pip_reason(log: str) -> str:
     return clipped(one_line(last), _SHOWN)
 
 
-_VERSION_SECONDS: Final = 60.0
-"""How long an interpreter may take to say its version."""
 _ASK: Final = "import sys; print('%d.%d' % sys.version_info[:2]); import venv, ensurepip"
 
 
@@ -495,13 +495,7 @@ def _candidates(versions: Sequence[str]) -> Iterator[Path]:
 def _asked(path: Path) -> tuple[str | None, bool]:
     """The minor version of an interpreter, None if it does not run; whether it is complete."""
     try:
-        done = subprocess.run(
-            [path, "-I", "-c", _ASK],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_VERSION_SECONDS,
-            env=clean_environment(),
-        )
+        done = _finished(path, "-I", "-c", _ASK, seconds=_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return None, False
     said = done.stdout.decode("utf-8", "replace").split()
@@ -561,9 +555,7 @@ def _offered(
 
 
 def _pip_says(package: str, *command: str | Path) -> str:
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, env=clean_environment()
-    )
+    done = _finished(*command)
     said = done.stdout.decode("utf-8", "replace")
     if done.returncode:
         reason = pip_reason(said + done.stderr.decode("utf-8", "replace"))

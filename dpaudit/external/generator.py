@@ -19,8 +19,16 @@ import pandas as pd
 
 from dpaudit.errors import RegistryError
 from dpaudit.external import worker
-from dpaudit.external.messages import PREFIX, Hello, SynthesisError, WorkerError
-from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart, short_session
+from dpaudit.external.session import (
+    FOLDER_PREFIX,
+    PREFIX,
+    Hello,
+    SynthesisError,
+    WorkerError,
+    WorkerSession,
+    WorkerStart,
+    short_session,
+)
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of

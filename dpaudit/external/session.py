@@ -1,44 +1,370 @@
-"""A worker that was started and has said hello, and its requests.
+"""A worker: its messages in `dpaudit-worker/1`, its process, and a session of requests to it.
 
-Tables go to it and come back from it as CSV or Arrow files.
+One JSON object per line. dpaudit asks `hello` once and then `synthesize` for each shadow model; a
+worker answers each in turn. docs/worker-protocol.md is the page for authors of workers. The process
+is started without a shell and ended with its children. Tables go to it and come back from it as
+CSV or Arrow files.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import math
 import os
+import queue
+import signal
 import stat
+import subprocess
+import sys
 import tempfile
+import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import IO, Any, Final, NamedTuple, TypeVar
 
 import pandas as pd
 
-from dpaudit.errors import DataError
-from dpaudit.external.messages import (
-    ARROW,
-    CSV,
-    FILE,
-    PROTOCOL,
-    Hello,
-    WorkerError,
-    check_answer,
-    hello_of,
-)
-from dpaudit.external.process import WorkerProcess
-from dpaudit.formatting import error_line
+from dpaudit.errors import ClaimError, DataError, TrialError
+from dpaudit.files import parse_json
+from dpaudit.formatting import clipped, error_line, one_line
+from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.schema import Schema
 
+PREFIX: Final = "worker:"
+FRESH_PREFIX: Final = "fresh-worker:"
+"""What names of generators begin with that are commands of workers."""
+PROTOCOL: Final = "dpaudit-worker/1"
+CSV: Final = "csv"
+ARROW: Final = "arrow"
+FORMATS: Final = (CSV, ARROW)
+FILE: Final = "dpaudit: the file as it was written"
+"""The attribute of a table that was read from a file: its bytes."""
+MOST_LINE: Final = 2**20
+"""Bytes of an answer, at most."""
+_SHOWN: Final = 200
+"""Characters of a foreign text in a message."""
+KEPT_ERRORS: Final = 2**16
+"""Bytes of standard error that are kept, the last ones."""
+_SHOWN_ERRORS: Final = 300
+"""Characters of standard error in a message."""
+_CHUNK: Final = 2**16
+_POLL_SECONDS: Final = 0.05
+_END_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.5
+PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
+"""Environment variables passed to a worker, in addition to those that mark and limit workers."""
+TAMED: Final = ("OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "PYTHONHASHSEED", "DPAUDIT_POOL_")
+"""Beginnings of further variables: threads, hashing, and the mark by which the pool ends it."""
 AnyTables = TypeVar("AnyTables", pd.DataFrame, dict[str, pd.DataFrame])
 """A table, or several by name."""
 FOLDER_PREFIX: Final = "dpaudit-worker-"
 HELLO_SECONDS: Final = 300.0
 """How long a worker may take to start: it may import a large library."""
+MOST_BYTES: Final = 2**31
+"""Of a file that a worker writes."""
+
+
+class WorkerError(TrialError):
+    """A worker process did not answer as the protocol says."""
+
+
+class SynthesisError(TrialError):
+    """A worker answered that it could not synthesize; it goes on.
+
+    Args:
+        answer: What it answered.
+    """
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        place, message = answer.get("at"), clipped(one_line(str(answer.get("message", ""))), _SHOWN)
+        at = f" at {place}" if place else ""
+        super().__init__(clipped(one_line(f"{answer.get('error')}{at}"), _SHOWN), message)
+        if "traceback" in answer:
+            self.add_note(str(answer["traceback"]))
+
+
+class Hello(NamedTuple):
+    """A worker's description of itself.
+
+    Attributes:
+        name: What it calls its generator.
+        claim: What the generator promises; None if nothing.
+        seedable: Whether the same seed gives the same bytes.
+        formats: Formats of tables that it reads and writes, CSV among them.
+    """
+
+    name: str
+    claim: PrivacyClaim | None
+    seedable: bool
+    formats: tuple[str, ...]
+
+
+def line_of(message: Mapping[str, Any]) -> bytes:
+    """A message as it is sent."""
+    return json.dumps(message, allow_nan=False).encode() + b"\n"
+
+
+def answer_of(line: bytes) -> dict[str, Any]:
+    """A line from a worker as a message.
+
+    Raises:
+        WorkerError: If it is no JSON object.
+    """
+    try:
+        answer = parse_json(line.decode("utf-8"))
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        shown = clipped(one_line(line.decode("utf-8", "replace")), _SHOWN)
+        raise WorkerError(
+            "the worker answered no JSON object: print to standard error, never to standard output",
+            repr(shown),
+        )
+    return answer
+
+
+def hello_of(answer: Mapping[str, Any]) -> Hello:
+    """Reads what a worker says of itself.
+
+    Raises:
+        WorkerError: If it is not as the protocol says; says what is wrong.
+    """
+    if "error" in answer:
+        raise WorkerError(f"the worker does not start: {SynthesisError(answer)}")
+    if answer.get("protocol") != PROTOCOL:
+        shown = clipped(repr(answer.get("protocol")), _SHOWN)
+        raise WorkerError(f"the worker speaks {shown}, not {PROTOCOL!r}")
+    name, seedable = answer.get("name"), answer.get("seedable", True)
+    formats = answer.get("formats", [CSV])
+    if not isinstance(name, str) or not isinstance(seedable, bool):
+        raise WorkerError("the worker's hello needs a text `name` and a true or false `seedable`")
+    if not isinstance(formats, list) or CSV not in formats:
+        raise WorkerError(f"the worker's hello must list {CSV!r} among its `formats`")
+    known = tuple(one for one in FORMATS if one in formats)
+    return Hello(one_line(name), _claim(answer.get("claim"), one_line(name)), seedable, known)
+
+
+def check_answer(answer: Mapping[str, Any], request: int) -> None:
+    """Checks the answer to a request to synthesize.
+
+    Raises:
+        SynthesisError: If the worker says that it failed.
+        WorkerError: If it answers another request, or neither that it is done nor that it failed.
+    """
+    if answer.get("id") != request:
+        shown = clipped(repr(answer.get("id")), _SHOWN)
+        raise WorkerError(f"the worker answered request {shown} instead of {request}")
+    if "error" in answer:
+        raise SynthesisError(answer)
+    if answer.get("done") is not True:
+        raise WorkerError('the worker answered neither "done": true nor an "error"')
+
+
+_OF_CLAIMS: Final = frozenset(("epsilon", "delta", "neighbours", "unit"))
+
+
+def _claim(stated: object, name: str) -> PrivacyClaim | None:
+    if stated is None:
+        return None
+    if not isinstance(stated, dict) or not set(stated) <= _OF_CLAIMS:
+        raise WorkerError(
+            "the worker's claim must have `epsilon`, `delta`, `neighbours` and `unit` alone"
+        )
+    if not isinstance(stated.get("unit"), str | None):
+        raise WorkerError("the worker's claim must have a column name as `unit`, or none")
+    try:
+        return PrivacyClaim(
+            epsilon=stated["epsilon"],
+            delta=stated.get("delta", 0.0),
+            neighbours=Neighbours(stated.get("neighbours", Neighbours.ADD_REMOVE)),
+            source=f"said by the worker of {name}",
+            unit=stated.get("unit"),
+        )
+    except (ClaimError, KeyError, ValueError, TypeError) as error:
+        raise WorkerError(f"the worker's claim has no meaning: {error}") from None
+
+
+class WorkerProcess:
+    """One process that speaks the protocol, in a folder and a session of its own.
+
+    Attributes:
+        folder: Its working folder, where tables are exchanged.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        memory: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Starts it.
+
+        Args:
+            command: Program and arguments; no shell sees them.
+            folder: Its working folder.
+            memory: Bytes of address space that it may take (Linux); None for no limit.
+            environment: Further variables of its environment.
+
+        Raises:
+            WorkerError: If the system cannot start it.
+        """
+        self.folder = folder
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env={**_passed_on(), **(environment or {})},
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise WorkerError(f"the worker {command[0]} cannot be started: {reason}") from None
+        if memory is not None and sys.platform == "linux":
+            _limit_memory(self._process.pid, memory)
+        self._errors = bytearray()
+        self._lines: queue.SimpleQueue[bytes | WorkerError | None] = queue.SimpleQueue()
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._readers = [
+            threading.Thread(target=read, args=(stream,), daemon=True)
+            for read, stream in (
+                (self._read_lines, self._process.stdout),
+                (self._read_errors, self._process.stderr),
+            )
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def ask(self, message: Mapping[str, Any], *, seconds: float | None = None) -> dict[str, Any]:
+        """Sends a message and waits for the answer.
+
+        Args:
+            message: The message.
+            seconds: How long to wait; None for ever (the trial has a limit of its own).
+
+        Returns:
+            The answer.
+
+        Raises:
+            WorkerError: If the worker ends, is late, says too much or anything but an object, or
+                had said something before it was asked.
+        """
+        with suppress(queue.Empty):
+            if self._lines.get_nowait() is None:  # it has ended
+                raise self._ended()
+            raise WorkerError(
+                "the worker said something before it was asked: one answer for each request, and "
+                "everything else to standard error"
+            )
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended: what is read says so
+            self._process.stdin.write(line_of(message))
+            self._process.stdin.flush()
+        line = self._next_line(seconds)
+        if isinstance(line, WorkerError):
+            raise line
+        if line is None:
+            raise self._ended()
+        return answer_of(line)
+
+    def _next_line(self, seconds: float | None) -> bytes | WorkerError | None:
+        """What it says next; None if it has ended, even if what it started holds its output open.
+
+        Raises:
+            WorkerError: If it is late.
+        """
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        while True:
+            ended = self._process.poll() is not None  # asked first: it may say more, then end
+            left = deadline - time.monotonic()
+            with suppress(queue.Empty):
+                return self._lines.get(timeout=max(0.0, min(left, _LOOK_SECONDS)))
+            if ended:
+                return None
+            if left <= 0:
+                raise WorkerError(f"the worker did not answer within {seconds:g} s")
+
+    def end(self) -> None:
+        """Ends it, and whatever it started in its session; nothing happens the second time."""
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_SECONDS)
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):
+            self._process.stdin.close()
+        for reader in self._readers:
+            reader.join(_LOOK_SECONDS)  # longer if what it started, in another session, holds it
+
+    def ends_with_its_input(self, *, seconds: float) -> bool:
+        """Closes its standard input; whether it then ends by itself within that time."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+            return True
+        return False
+
+    def _ended(self) -> WorkerError:
+        deadline = time.monotonic() + _END_SECONDS
+        while self._process.poll() is None and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        code = self._process.poll()
+        if code is None:
+            how = "closed its standard output"
+        elif code < 0:
+            how = f"was ended by signal {-code}"
+        else:
+            how = f"ended with exit code {code}"
+        time.sleep(_POLL_SECONDS)  # for the rest of its standard error
+        said = one_line(bytes(self._errors).decode("utf-8", "replace")).strip()[-_SHOWN_ERRORS:]
+        return WorkerError(f"the worker {how}", said)
+
+    def _read_lines(self, stream: IO[bytes]) -> None:
+        """Hands on each line; a line that is too long ends the reading."""
+        try:
+            with stream:
+                while line := stream.readline(MOST_LINE + 1):
+                    if len(line) > MOST_LINE:
+                        said = f"the worker's answer is over {MOST_LINE} bytes"
+                        self._lines.put(WorkerError(said))
+                        break
+                    self._lines.put(line)
+        finally:
+            self._lines.put(None)
+
+    def _read_errors(self, stream: IO[bytes]) -> None:
+        with stream:
+            while chunk := os.read(stream.fileno(), _CHUNK):
+                self._errors += chunk
+                del self._errors[:-KEPT_ERRORS]
+
+
+def _passed_on() -> dict[str, str]:
+    """The environment of a worker, without anything of dpaudit's interpreter."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in PASSED_ON or name.startswith(TAMED)
+    }
+
+
+def _limit_memory(process: int, size: int) -> None:
+    import resource
+
+    with suppress(OSError, ValueError):  # it has ended already, or may not be limited
+        resource.prlimit(process, resource.RLIMIT_AS, (size, size))
 
 
 class WorkerStart(NamedTuple):
@@ -57,7 +383,7 @@ class WorkerStart(NamedTuple):
     memory: int | None
 
 
-class WorkerSession:
+class WorkerSession(WorkerProcess):
     """A worker process that answers requests.
 
     Attributes:
@@ -83,10 +409,10 @@ class WorkerSession:
         Raises:
             WorkerError: If it cannot be started, or its hello is wrong.
         """
-        self.start, self.folder = start, folder
-        self._process = WorkerProcess(
-            start.arguments, folder=folder, memory=start.memory, environment=environment or {}
+        super().__init__(
+            start.arguments, folder=folder, memory=start.memory, environment=environment
         )
+        self.start = start
         self._requests = 0
         greeting = {
             "op": "hello",
@@ -95,7 +421,7 @@ class WorkerSession:
             "parameters": json.loads(start.parameters),
         }
         try:
-            self.hello: Hello = hello_of(self._process.ask(greeting, seconds=HELLO_SECONDS))
+            self.hello: Hello = hello_of(self.ask(greeting, seconds=HELLO_SECONDS))
         except BaseException:
             self.end()
             raise
@@ -165,18 +491,6 @@ class WorkerSession:
             "seed": seed,
         }
 
-    def ask(self, message: dict[str, Any], *, seconds: float | None = None) -> dict[str, Any]:
-        """As `WorkerProcess.ask`."""
-        return self._process.ask(message, seconds=seconds)
-
-    def end(self) -> None:
-        """Ends the process."""
-        self._process.end()
-
-    def ends_with_its_input(self, *, seconds: float) -> bool:
-        """Closes its standard input; whether it then ends by itself within that time."""
-        return self._process.ends_with_its_input(seconds=seconds)
-
 
 @contextmanager
 def short_session(start: WorkerStart) -> Iterator[WorkerSession]:
@@ -191,10 +505,6 @@ def short_session(start: WorkerStart) -> Iterator[WorkerSession]:
             yield session
         finally:
             session.end()
-
-
-MOST_BYTES: Final = 2**31
-"""Of a file that a worker writes."""
 
 
 def write_table(table: pd.DataFrame, path: Path, *, form: str) -> None:

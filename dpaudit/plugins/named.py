@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
-from dpaudit.external.messages import FRESH_PREFIX, PREFIX
+from dpaudit.external.session import FRESH_PREFIX, PREFIX
 from dpaudit.formatting import counted
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, CurveClaim, Promise

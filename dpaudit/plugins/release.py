@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
-from dpaudit.external.messages import FILE
+from dpaudit.external.session import FILE
 from dpaudit.formatting import counted
 from dpaudit.model.column import MISSING, Column, Unit, as_numbers, plain_numbers
 from dpaudit.model.linked_tables import LinkedTables

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpaudit.account.calls import Call, CallLaw
+from dpaudit.account.accountants import Call, CallLaw
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.replaying.guarantee import gaussian_epsilon

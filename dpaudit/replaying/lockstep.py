@@ -20,8 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpaudit.errors import ReplayError, TrialError
-from dpaudit.external.messages import WorkerError
-from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart
+from dpaudit.external.session import FOLDER_PREFIX, WorkerError, WorkerSession, WorkerStart
 from dpaudit.game.trial import reason_of
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema

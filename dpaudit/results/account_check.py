@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
-from dpaudit.account.accountants import Figure, figures, lower_limit
-from dpaudit.account.calls import Call
+from dpaudit.account.accountants import Call, Figure, figures, lower_limit
 from dpaudit.errors import ClaimError
 from dpaudit.formatting import (
     Row,

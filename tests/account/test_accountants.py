@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from dpaudit.account.accountants import figures, lower_limit
-from dpaudit.account.calls import Call, CallLaw, Sampling
+from dpaudit.account.accountants import Call, CallLaw, Sampling, figures, lower_limit
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.results.account_check import check_account
 from dpaudit.results.verdict import Verdict

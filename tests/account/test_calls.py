@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.account.calls import Call, CallLaw, Calls, Sampling, calls_of
+from dpaudit.account.accountants import Call, CallLaw, Calls, Sampling, calls_of
 from dpaudit.errors import InputError
 
 GAUSSIAN = {"law": "gaussian", "scale": 2}

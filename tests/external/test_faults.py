@@ -12,8 +12,7 @@ import pytest
 from dpaudit.errors import RegistryError, TrialError
 from dpaudit.external import generator as external
 from dpaudit.external.generator import WorkerGenerator
-from dpaudit.external.messages import SynthesisError, WorkerError
-from dpaudit.external.process import WorkerProcess
+from dpaudit.external.session import SynthesisError, WorkerError, WorkerProcess
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
-from dpaudit.external.messages import WorkerError, hello_of
+from dpaudit.external.session import WorkerError, hello_of
 from dpaudit.model.claim import PrivacyClaim
 from reports.units.mechanisms import SCHEMA, visits
 

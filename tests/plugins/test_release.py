@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.external.messages import FILE
+from dpaudit.external.session import FILE
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.release import RELEASE, accept, release_facts, release_names

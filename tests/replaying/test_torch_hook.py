@@ -113,3 +113,10 @@ def test_noise_and_answers_in_one_tensor_are_both_used(heard: Asked) -> None:
     assert type(found) is torch.Tensor
     assert heard.released[:2].all()
     assert heard.end()["unseen"] == []
+
+
+def test_noise_that_is_joined_is_followed_to_the_data(heard: Asked) -> None:
+    noise = torch.cat([torch_hook._randn(1) * 3.0, torch_hook._randn(2) * 2.0])
+    found = torch.tensor([5.0, 7.0, 9.0]) + noise
+    assert the_step(heard) == ("gaussian", [3.0, 2.0, 2.0], [5.0, 7.0, 9.0])
+    assert found.tolist() == [-1.0, -1.0, -1.0]

@@ -8,8 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from dpaudit.external.messages import PROTOCOL, hello_of
-from dpaudit.external.session import WorkerStart
+from dpaudit.external.session import PROTOCOL, WorkerStart, hello_of
 from dpaudit.replaying import local_world, lockstep, run
 from dpaudit.replaying.lockstep import Worlds
 
@@ -54,6 +53,6 @@ def _greeted_again(worlds: Worlds, start: WorkerStart) -> Worlds:
             "parameters": json.loads(start.parameters),
         }
         side.session.start = start
-        side.session.hello = hello_of(side.session._process.ask(greeting))
+        side.session.hello = hello_of(side.session.ask(greeting))
     worlds._children.clear()
     return Worlds(worlds._sides, worlds._children)

@@ -18,8 +18,7 @@ import pandas as pd
 
 from dpaudit.errors import AttackError, DataError, RegistryError
 from dpaudit.external.environments import BuiltEnvironment, Environment
-from dpaudit.external.messages import WorkerError
-from dpaudit.external.process import WorkerProcess
+from dpaudit.external.session import WorkerError, WorkerProcess
 from dpaudit.model.column import MISSING
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema

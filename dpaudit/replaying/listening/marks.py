@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from functools import cached_property, wraps
+from functools import cached_property, partialmethod, wraps
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -55,6 +55,10 @@ world: ListeningWorld = None  # type: ignore[assignment]
 """Set by `hooks.install`."""
 
 
+_ARRAYS = ("ids", "factor", "scale", "shape", "other")
+"""The fields of a `NoisePart` that are arrays."""
+
+
 class NoisePart(NamedTuple):
     """One noise draw per element of an array: its law, parameters and factor."""
 
@@ -69,26 +73,14 @@ class NoisePart(NamedTuple):
 
     def mapped(self, change: Callable[[Any], Any]) -> NoisePart:
         """The part with the same change applied to all its arrays."""
-        return self._replace(
-            ids=change(self.ids),
-            factor=change(self.factor),
-            scale=change(self.scale),
-            shape=change(self.shape),
-            other=change(self.other),
-        )
+        arrays = (change(getattr(self, name)) for name in _ARRAYS)
+        return NoisePart(self.law, *arrays, self.seed, self.site)
 
     def message(self) -> Dict[str, Any]:
         """The part as a message."""
-        return {
-            "law": self.law,
-            "ids": self.ids,
-            "factor": np.asarray(self.factor, dtype=float),
-            "scale": np.asarray(self.scale, dtype=float),
-            "shape": np.asarray(self.shape, dtype=float),
-            "other": np.asarray(self.other, dtype=float),
-            "seed": self.seed,
-            "site": list(self.site),
-        }
+        numbers = {name: np.asarray(getattr(self, name), dtype=float) for name in _ARRAYS[1:]}
+        head = {"law": self.law, "ids": self.ids}
+        return {**head, **numbers, "seed": self.seed, "site": list(self.site)}
 
 
 def noise(
@@ -186,9 +178,7 @@ def _words(content: Any, unit: Any, count: int) -> Any:
     return _coin(content, state, np.full(unit.shape, float(count)), offset)
 
 
-def answer(
-    before: Any, parts: Tuple[NoisePart, ...], where: Site, *, out: Any = None, dtype: Any = None
-) -> Any:
+def answer(before: Any, parts: Tuple[NoisePart, ...], where: Site, *, out: Any = None) -> Any:
     """Requests the answer of a step: a value plus noise.
 
     Returns:
@@ -201,9 +191,9 @@ def answer(
     parts = tuple(part.mapped(lambda one: np.broadcast_to(one, shape)) for part in parts)
     noisy = np.any([part.factor != 0 for part in parts], axis=0)
     if noisy.any() and not noisy.all():
-        return _answered_in_part(before, parts, noisy, where, out=out, dtype=dtype)
+        return _answered_in_part(before, parts, noisy, where, out)
     if _repeats(parts):
-        return _answered_once(before, parts, where, out=out, dtype=dtype)
+        return _answered_once(before, parts, where, out)
     for part in parts:
         world.use_noise(part.ids, where, "answer")
     reply = world.ask(
@@ -213,20 +203,27 @@ def answer(
         parts=[part.message() for part in parts],
         first=world.next_answer,
     )
-    value = np.asarray(reply["value"]).reshape(shape)
-    if dtype is None:
-        whole = before.dtype.kind in "iub" and all(part.law in WHOLE for part in parts)
-        dtype = np.int64 if whole else np.float64
-    value = value.astype(dtype)
-    if out is not None:
-        out[...] = value
-        value = out
-    ids = world.answer_ids(shape)
-    return _answer(value, ids, np.ones(shape), np.zeros(shape))
+    whole = before.dtype.kind in "iub" and all(part.law in WHOLE for part in parts)
+    value = np.asarray(reply["value"]).reshape(shape).astype(np.int64 if whole else np.float64)
+    return _new_answer(_into(out, value))
+
+
+def _new_answer(content: Any) -> Any:
+    """An answer that is made of no others."""
+    shape = content.shape
+    return _answer(content, world.answer_ids(shape), np.ones(shape), np.zeros(shape))
+
+
+def _into(out: Any, content: Any) -> Any:
+    """A result, in the array that the caller has given for it if there is one."""
+    if out is None:
+        return content
+    plain(out)[...] = content
+    return plain(out)
 
 
 def _answered_in_part(
-    before: Any, parts: Tuple[NoisePart, ...], noisy: Any, where: Site, *, out: Any, dtype: Any
+    before: Any, parts: Tuple[NoisePart, ...], noisy: Any, where: Site, out: Any
 ) -> Any:
     """Requests answers for the elements with noise and keeps the others as they are."""
     world.equal("operand", where, before[~noisy])
@@ -237,10 +234,8 @@ def _answered_in_part(
     value[noisy] = plain(some)
     ids = np.full(before.shape, -1)
     ids[noisy] = some.ids
-    if out is not None:
-        out[...] = value
-    content = value.astype(np.float64 if dtype is None else dtype) if out is None else out
-    return _answer(content, ids, noisy.astype(float), np.where(noisy, 0.0, value))
+    offset = np.where(noisy, 0.0, value)
+    return _answer(_into(out, value), ids, noisy.astype(float), offset)
 
 
 def _repeats(parts: Tuple[NoisePart, ...]) -> bool:
@@ -249,9 +244,7 @@ def _repeats(parts: Tuple[NoisePart, ...]) -> bool:
     return not np.all(ids[1:] > ids[:-1]) and len(np.unique(ids)) < len(ids)
 
 
-def _answered_once(
-    before: Any, parts: Tuple[NoisePart, ...], where: Site, *, out: Any, dtype: Any
-) -> Any:
+def _answered_once(before: Any, parts: Tuple[NoisePart, ...], where: Site, out: Any) -> Any:
     """Requests answers in which draws occur several times, as in a symmetric noise matrix.
 
     Each combination of draws is requested once, or if combinations share draws, equally many
@@ -293,7 +286,7 @@ def _answered_once(
             parts = tuple(
                 part._replace(ids=world.noise_ids(part.ids.shape, part.site)) for part in parts
             )
-            return answer(before, parts, where, out=out, dtype=dtype)
+            return answer(before, parts, where, out=out)
         for one, form in enumerate(forms):
             for place, lead in groups[form]:
                 by = lead / first[one][1]
@@ -301,10 +294,7 @@ def _answered_once(
                 known["offset"][place] = flat[place] - by * flat[first[one][0]]
                 value[place] = by * float(plain(some)[one]) + known["offset"][place]
     world.equal("again", where, known["offset"][known["factor"] != 0])
-    content = value.reshape(before.shape).astype(np.float64 if dtype is None else dtype)
-    if out is not None:
-        out[...] = content
-        content = out
+    content = _into(out, value.reshape(before.shape))
     return _answer(content, *(one.reshape(before.shape) for one in known.values()))
 
 
@@ -344,14 +334,13 @@ def _part_of(
 ) -> NoisePart:
     """The draw at one place of each combination, as a part of their answers."""
     found = [draws[form[at][0]] for form in forms]
+    fields = {
+        name: np.array([np.ravel(getattr(parts[number], name))[place] for number, place in found])
+        for name in ("scale", "shape", "other")
+    }
     ids = np.array([form[at][0] for form in forms])
     factor = np.array([form[at][1] * lead for form, (_, lead) in zip(forms, first)])
-    scale, shape, other = (
-        np.array([np.ravel(getattr(parts[number], name))[place] for number, place in found])
-        for name in ("scale", "shape", "other")
-    )
-    seed, where = parts[found[0][0]].seed, parts[found[0][0]].site
-    return NoisePart(parts[found[0][0]].law, ids, factor, scale, shape, other, seed, where)
+    return parts[found[0][0]]._replace(ids=ids, factor=factor, **fields)
 
 
 WHOLE = ("geometric", "discrete_laplace", "discrete_gaussian", "poisson", "negative_binomial")
@@ -466,7 +455,6 @@ class Marked(np.ndarray):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Follows functions that move elements or select; everything else is a use."""
-        del types
         return _called(function, args, kwargs)
 
     # array methods that bypass the two above
@@ -522,11 +510,7 @@ class Marked(np.ndarray):
         """A copy with the same mark."""
         return self._changed(np.copy)
 
-    def __copy__(self) -> Any:
-        return self._changed(np.copy)
-
-    def __deepcopy__(self, _: Any) -> Any:
-        return self._changed(np.copy)
+    __copy__ = __deepcopy__ = copy
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         """As in numpy."""
@@ -798,7 +782,7 @@ def recognised(values: Any) -> Any:
         return values
     gathered = {
         name: np.concatenate([np.ravel(getattr(part, name)) for part in every])[source]
-        for name in ("ids", "factor", "scale", "shape", "other")
+        for name in _ARRAYS
     }
     padding = world.noise_ids(values.shape, every[0].site)
     gathered["ids"] = np.where(found, gathered["ids"], padding)
@@ -855,7 +839,6 @@ class MarkedNumber(np.float64):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """As for arrays."""
-        del types
         return _called(function, tuple(_array(one) for one in args), kwargs)
 
     def __hash__(self) -> int:
@@ -923,17 +906,10 @@ class CoinInteger(int):
         bound, sign = _whole_limit(other, name.strip("_"))
         return bool(tossed(self.array, bound, sign, site()))
 
-    def __lt__(self, other: Any) -> Any:
-        return self._against(other, "__lt__")
-
-    def __le__(self, other: Any) -> Any:
-        return self._against(other, "__le__")
-
-    def __gt__(self, other: Any) -> Any:
-        return self._against(other, "__gt__")
-
-    def __ge__(self, other: Any) -> Any:
-        return self._against(other, "__ge__")
+    __lt__ = partialmethod(_against, name="__lt__")
+    __le__ = partialmethod(_against, name="__le__")
+    __gt__ = partialmethod(_against, name="__gt__")
+    __ge__ = partialmethod(_against, name="__ge__")
 
     def __add__(self, other: Any) -> Any:
         found = int.__add__(self, other)
@@ -1108,7 +1084,7 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
         if followed is not None:
             return followed
     if name == "where" and len(args) == 3:
-        return _where(*args, where=where)
+        return np.where(*(unmarked(one, where) for one in args))
     if (
         name == "searchsorted"
         and isinstance(args[1], CoinArray)
@@ -1129,7 +1105,7 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
         args = tuple(map(_uncurved, args))
     if name in ("triu", "tril") and isinstance(args[0], Marked):
         kept = function(np.ones(args[0].shape), *args[1:], **kwargs)
-        return _scaled(args[0], kept, where, None)
+        return _scaled(args[0], kept, where)
     if name in _LINEAR:
         args = tuple(_array(combined(one)) for one in args)
     found = function(*map(_bare, args), **{key: _bare(one) for key, one in kwargs.items()})
@@ -1196,8 +1172,7 @@ def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
         parts = []
         for column in zip(*(one.parts for one in marks)):
             fields = {
-                name: join([np.asarray(getattr(part, name)) for part in column])
-                for name in ("ids", "factor", "scale", "shape", "other")
+                name: join([np.asarray(getattr(part, name)) for part in column]) for name in _ARRAYS
             }
             parts.append(column[0]._replace(**fields))
         return _noise(content, tuple(parts))
@@ -1253,20 +1228,23 @@ def _fill(target: Any, key: Any, value: Any) -> bool:
         and world.equal(kind, site(), plain(value))
     ):
         # a constant: an answer multiplied by 0
-        for name, new in (("factor", 0.0), ("offset", value)):
-            changed = np.array(getattr(target, name), dtype=float)
-            changed[key] = new
-            setattr(target, name, changed)
+        target.factor = _with(target.factor, key, 0.0)
+        target.offset = _with(target.offset, key, value)
         target.view(np.ndarray)[key] = value
         return True
     if type(value) is not type(target) or not isinstance(target, AnswerArray):
         return False
     for name in ("ids", "factor", "offset"):
-        changed = np.array(getattr(target, name))
-        changed[key] = getattr(value, name)
-        setattr(target, name, changed)
+        setattr(target, name, _with(getattr(target, name), key, getattr(value, name)))
     target.view(np.ndarray)[key] = value.view(np.ndarray)
     return True
+
+
+def _with(array: Any, key: Any, value: Any) -> Any:
+    """A copy with another value at some places."""
+    changed = np.array(array)
+    changed[key] = value
+    return changed
 
 
 def _answering_alike(target: Any, value: Any) -> Any:
@@ -1287,10 +1265,7 @@ def _filled_noise(target: Any, key: Any, value: Any) -> bool:
     [old], [new] = target.parts, value.parts
     if (old.law, old.seed) != (new.law, new.seed):
         return False
-    fields = {}
-    for name in ("ids", "factor", "scale", "shape", "other"):
-        fields[name] = np.array(getattr(old, name))
-        fields[name][key] = getattr(new, name)
+    fields = {name: _with(getattr(old, name), key, getattr(new, name)) for name in _ARRAYS}
     target.parts = (old._replace(**fields),)
     target.view(np.ndarray)[key] = value.view(np.ndarray)
     return True
@@ -1354,11 +1329,6 @@ def _marks(blank: Any, key: Any, value: Any) -> bool:
         followed = _fill(blank, key, value)
     blank.is_blank = True
     return followed
-
-
-def _where(condition: Any, first: Any, second: Any, *, where: Site) -> Any:
-    used = [unmarked(one, where) for one in (condition, first, second)]
-    return np.where(*used)
 
 
 def _bare(value: Any) -> Any:
@@ -1478,7 +1448,7 @@ def noise_by(linear: Callable[[Any], Any], marked: Any) -> Any:
         for part in marked.parts
         for place, column in columns
     )
-    return _shaped(_noise(found, parts), marked)
+    return _shaped(_noise(found, parts))
 
 
 def _column(linear: Callable[[Any], Any], shape: Any, place: Any) -> Any:
@@ -1562,12 +1532,7 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
 
 
 def _bare_out(kwargs: Any) -> Any:
-    if "out" in kwargs:
-        kwargs = {
-            **kwargs,
-            "out": tuple(plain(one) if isinstance(one, Marked) else one for one in kwargs["out"]),
-        }
-    return kwargs
+    return {**kwargs, "out": tuple(map(_bare, kwargs["out"]))} if "out" in kwargs else kwargs
 
 
 def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
@@ -1578,11 +1543,11 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
     first, second = inputs
     if name in ("add", "subtract"):
         if name == "subtract":
-            second = (
-                _array(_scaled(second, _unit(second, -1), where, None))
-                if isinstance(second, Marked)
-                else -np.asarray(second)
+            is_marked = isinstance(second, Marked)
+            negative = (
+                _scaled(second, _unit(second, -1), where) if is_marked else -np.asarray(second)
             )
+            second = _array(negative)
         if not isinstance(first, Marked) and not isinstance(second, Marked):
             return np.add(first, second, out=None if out is None else plain(out))
         return _added(first, second, out, where)
@@ -1639,18 +1604,16 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, CoinArray) and value.dtype.kind in "iu"
 
 
-def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
+def _scaled(marked: Any, factor: Any, where: Site, out: Any = None) -> Any:
     content = np.asarray(np.multiply(marked.view(np.ndarray), factor))
     shape = content.shape
     if content.dtype.kind not in "fiub" or not np.isfinite(factor).all():
         return NotImplemented
-    if out is not None:
-        plain(out)[...] = content
-        content = plain(out)
+    content = _into(out, content)
     spread = _spread(marked, shape)
     if isinstance(spread, NoiseArray):
         parts = tuple(part._replace(factor=part.factor * factor) for part in spread.parts)
-        return _shaped(_noise(content, parts), marked)
+        return _shaped(_noise(content, parts))
     if isinstance(spread, AnswerArray):
         if np.ndim(factor) == 0 and factor == -1.0:  # usually a difference: no factor from the data
             return _answer(content, spread.ids, -spread.factor, -spread.offset)
@@ -1658,9 +1621,7 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
             world.mix(marked.ids, where, numbers=content.size)
             return _plainly(content)
         return _rescaled(spread, factor, content, where)
-    return _shaped(
-        _coin(content, spread.state, spread.factor * factor, spread.offset * factor), marked
-    )
+    return _shaped(_coin(content, spread.state, spread.factor * factor, spread.offset * factor))
 
 
 def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
@@ -1685,7 +1646,7 @@ def _rescaled(spread: Any, factor: Any, content: Any, where: Site) -> Any:
     if reply["equal"]:
         return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
     content[...] = np.asarray(reply["value"]).reshape(shape)
-    return _answer(content, world.answer_ids(shape), np.ones(shape), np.zeros(shape))
+    return _new_answer(content)
 
 
 def _spread(marked: Any, shape: Any) -> Any:
@@ -1697,9 +1658,8 @@ def _spread(marked: Any, shape: Any) -> Any:
     )
 
 
-def _shaped(result: Any, source: Any) -> Any:
+def _shaped(result: Any) -> Any:
     """The result, as a number where numpy would return one."""
-    del source
     return result if result.ndim else _number(result)
 
 
@@ -1709,14 +1669,17 @@ def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
         coin_, other = (first, second) if isinstance(first, CoinArray) else (second, first)
         if isinstance(other, Marked):
             return NotImplemented
-        return _coin_shifted(coin_, other, where)
+        content = np.add(plain(coin_), plain(other))
+        spread = _spread(coin_, content.shape)
+        offset = spread.offset + plain(other)
+        return _shaped(_coin(content, spread.state, spread.factor, offset))
     if isinstance(first, NoiseArray) and isinstance(second, NoiseArray):
         shape = np.broadcast_shapes(first.shape, second.shape)
         parts = tuple(
             part.mapped(lambda one: np.broadcast_to(one, shape))
             for part in (*first.parts, *second.parts)
         )
-        return _shaped(_noise(np.add(plain(first), plain(second)), parts), first)
+        return _shaped(_noise(np.add(plain(first), plain(second)), parts))
     if isinstance(first, AnswerArray) or isinstance(second, AnswerArray):
         known, other = (first, second) if isinstance(first, AnswerArray) else (second, first)
         if isinstance(other, Marked):
@@ -1725,21 +1688,11 @@ def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
     noise_, data = (first, second) if isinstance(first, NoiseArray) else (second, first)
     # `sum` of noise shares begins with 0 + noise, and a count may be 0
     if type(data) in (int, float) and not is_operator() and world.are_zero(where, data):
-        return _shaped(noise_, noise_)
+        return _shaped(noise_)
     data = plain(data)
     if data.dtype.kind not in "fiub":
         return NotImplemented
-    base = None if out is None else plain(out)
-    return answer(data, noise_.parts, where, out=base)
-
-
-def _coin_shifted(marked: Any, other: Any, where: Site) -> Any:
-    del where
-    content = np.add(plain(marked), plain(other))
-    spread = _spread(marked, content.shape)
-    return _shaped(
-        _coin(content, spread.state, spread.factor, spread.offset + plain(other)), marked
-    )
+    return answer(data, noise_.parts, where, out=out)
 
 
 def _shifted(known: Any, other: Any, out: Any, where: Site, *, use: str = "sum") -> Any:
@@ -1776,9 +1729,7 @@ def _shifted(known: Any, other: Any, out: Any, where: Site, *, use: str = "sum")
             ids, factor, offset = world.answer_ids(shape), np.ones(shape), np.zeros(shape)
     else:
         world.note("shift", where, other)
-    if out is not None:
-        plain(out)[...] = content
-        content = plain(out)
+    content = _into(out, content)
     if where[:2] not in world.asked and world.are_released(ids):
         return content if out is not None else content[()]
     return _answer(content, ids, factor, offset)
@@ -1801,8 +1752,7 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
     parents, offset = [], np.zeros(shape)
     fresh: List[Dict[str, Any]] = []
     for one in (known, other):
-        spread = one._changed(lambda array: np.broadcast_to(array, shape))
-        spread = spread.array if isinstance(spread, MarkedNumber) else spread
+        spread = _array(one._changed(lambda array: np.broadcast_to(array, shape)))
         if isinstance(spread, AnswerArray):
             parents.append([spread.ids, spread.factor])
             offset = offset + spread.offset
@@ -1810,10 +1760,7 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
             for part in spread.parts:
                 world.use_noise(part.ids, where, "sum")
                 fresh.append(part.message())
-    if out is not None:
-        plain(out)[...] = content
-        content = plain(out)
-    return _made_of(content, parents, fresh, offset, where)
+    return _made_of(_into(out, content), parents, fresh, offset, where)
 
 
 def _made_of(content: Any, parents: Any, fresh: Any, offset: Any, where: Site) -> Any:
@@ -1845,7 +1792,7 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
             for part in flat.parts
             for at in range(len(flat))
         )
-        return _shaped(_noise(np.asarray(content), parts), marked)
+        return _shaped(_noise(np.asarray(content), parts))
     shape = np.shape(content)
     parents = [
         [flat.ids[at].reshape(shape), flat.factor[at].reshape(shape)] for at in range(len(flat))
@@ -1890,8 +1837,7 @@ def _bent(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if content.dtype != np.float64 or sources is None or content.size > _MOST_CURVED:
         return NotImplemented
     grid = np.broadcast_to(grid, (*content.shape, curves.POINTS))
-    found = _curve(content, grid, sources)
-    return _shaped(found, found)
+    return _shaped(_curve(content, grid, sources))
 
 
 def bent_by(function: Callable[[Any], Any], value: Any) -> Any:
@@ -1908,8 +1854,7 @@ def bent_by(function: Callable[[Any], Any], value: Any) -> Any:
     if curve is None:
         return function(unmarked(value, site()))
     content, grid = np.asarray(function(plain(curve))), np.asarray(function(curve.grid))
-    found = _curve(content, grid, curve.sources)
-    return _shaped(found, found)
+    return _shaped(_curve(content, grid, curve.sources))
 
 
 def _as_curve(marked: Any) -> Any:
@@ -2108,8 +2053,7 @@ def _compared(first: Any, second: Any, name: str, where: Site) -> Any:
     sides: List[Any] = []
     for one in (first, second):
         if isinstance(one, Marked):
-            spread = one._changed(lambda array: np.broadcast_to(array, shape))
-            spread = _array(spread)
+            spread = _spread(one, shape)
             sides.append([spread.ids, spread.factor, spread.offset])
         else:
             value = np.broadcast_to(plain(one), shape).astype(float)
@@ -2153,12 +2097,8 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
             inside = np.clip(limit, low, high)
             # the lower part of the interval is [low, inside), the upper one [inside, high)
             new_low, new_high = np.where(under, low, inside), np.where(under, inside, high)
-            for array, new in (
-                (state.low, new_low),
-                (state.high, new_high),
-                (state.value, new_low + share * (new_high - new_low)),
-            ):
-                array[...] = new
+            state.low[...], state.high[...] = new_low, new_high
+            state.value[...] = new_low + share * (new_high - new_low)
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
             own = (

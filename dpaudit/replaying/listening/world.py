@@ -16,7 +16,8 @@ import pickle
 import struct
 import threading
 from collections import Counter, defaultdict, deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
+from contextlib import contextmanager
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -95,12 +96,17 @@ class ListeningWorld:
         self.own_rows: List[int] = []
         self._falls: List[bool] = [True]
         self._loops: Set[Tuple[str, int]] = set()
-        self._turns: Counter[Site] = Counter()
-        self._tosses: List[List[Any]] = []
-        self._fallen = 0
         self._lock = threading.RLock()
         self._sites: Dict[Site, int] = {}
         self._new_sites: List[Site] = []
+        self.quiet = threading.local()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Empties what belongs to one fit."""
+        self._turns: Counter[Site] = Counter()
+        self._tosses: List[List[Any]] = []
+        self._fallen = 0
         self._log: List[List[Any]] = []
         self._streams: Dict[Any, Any] = {}
         self._counts: Counter[Any] = Counter()
@@ -117,7 +123,6 @@ class ListeningWorld:
         self.curve_ids: Dict[Any, Any] = {}
         self._starts: Dict[Any, SeededStream] = {}
         self._saved: Dict[int, Tuple[Any, SeededStream]] = {}
-        self.quiet = threading.local()
 
     # -- the fit ---------------------------------------------------------------------------------
 
@@ -135,18 +140,7 @@ class ListeningWorld:
             self.kept, self._falls = message["kept"], message["falls"]
             self._record_seed, self.own_rows = message["record_seed"], message["own_rows"]
             self._loops = {(file, line) for file, line in message["loops"]}
-            self._turns, self._tosses, self._fallen = Counter(), [], 0
-            self._log, self._streams, self._counts = [], {}, Counter()
-            self._noise = self.next_answer = 0
-            self._settled = np.zeros(0, dtype=bool)
-            self._uses = np.zeros(0, dtype=np.uint8)
-            self.released = np.zeros(0, dtype=bool)
-            self.reduced, self._mixed = set(), {}
-            self._drawn_at, self._told = [], set()
-            self.recent.clear()
-            self.curved, self.curve_ids = {}, {}
-            self._starts = {}
-            self._saved = {}
+            self._forget()
             for beginning in self.beginnings:
                 beginning()
             self.active = True
@@ -179,9 +173,14 @@ class ListeningWorld:
             self.tell("thread", site(), "drawn in a thread, whose order is not repeatable")
         return True
 
-    def hushed(self) -> "_Hush":
+    @contextmanager
+    def hushed(self) -> Iterator[None]:
         """A context in which draws are not intercepted, because they are part of one that is."""
-        return _Hush(self.quiet)
+        self.quiet.depth = getattr(self.quiet, "depth", 0) + 1
+        try:
+            yield
+        finally:
+            self.quiet.depth -= 1
 
     # -- talking ---------------------------------------------------------------------------------
 
@@ -328,10 +327,11 @@ class ListeningWorld:
                 self._streams[key] = found
         return found
 
-    def other_way(self, drawn: Any, again: Callable[[], Any]) -> Any:
+    def other_way(self, draw: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """A draw that involves no data; another one if coins are reversed."""
+        drawn = draw(*args, **kwargs)
         for _ in range(20 if self.opposite else 0):
-            other = again()
+            other = draw(*args, **kwargs)
             if not np.array_equal(other, drawn):
                 return other
         return drawn
@@ -384,10 +384,7 @@ class ListeningWorld:
         """New numbers for draws of noise."""
         size = int(np.prod(shape, dtype=int))
         start, self._noise = self._noise, self._noise + size
-        if self._noise > len(self._settled):
-            grown = np.zeros(max(1024, 2 * self._noise), dtype=bool)
-            grown[: len(self._settled)] = self._settled
-            self._settled = grown
+        self._settled = _with_room(self._settled, self._noise)
         self._drawn_at.append((start, self._noise, where))
         return np.arange(start, self._noise).reshape(shape)
 
@@ -429,10 +426,7 @@ class ListeningWorld:
         """New numbers for answers."""
         size = int(np.prod(shape, dtype=int))
         start, self.next_answer = self.next_answer, self.next_answer + size
-        if self.next_answer > len(self.released):
-            grown = np.zeros(max(1024, 2 * self.next_answer), dtype=bool)
-            grown[: len(self.released)] = self.released
-            self.released = grown
+        self.released = _with_room(self.released, self.next_answer)
         return np.arange(start, self.next_answer).reshape(shape)
 
     def are_released(self, ids: Any) -> bool:
@@ -488,22 +482,17 @@ class ListeningWorld:
             self.note("reduce", where, tuple(fresh), ids=np.array(fresh))
 
 
-class _Hush:
-    def __init__(self, quiet: Any) -> None:
-        self.quiet = quiet
-
-    def __enter__(self) -> None:
-        self.quiet.depth = getattr(self.quiet, "depth", 0) + 1
-
-    def __exit__(self, *_: Any) -> None:
-        self.quiet.depth -= 1
-
-
 _USES = ("", "answer", "sum", "number")
 SEVERAL = 3
 """Values (such as rows) that a line combines with each answer if noise cannot protect them."""
 _FLOATS = (float, np.float64)
 _FLOAT = struct.Struct("=d")
+
+
+def _with_room(flags: Any, size: int) -> Any:
+    """The flags, and more that are not set if there are fewer than `size`."""
+    more = max(1024, 2 * size) - len(flags)
+    return flags if size <= len(flags) else np.pad(flags, (0, more))
 
 
 def _first_of(size: Any) -> Optional[int]:
@@ -529,13 +518,7 @@ def digest(values: Tuple[Any, ...]) -> str:
             array = np.asarray(value)
             if array.dtype.kind in "fiubc":
                 found.update(repr(array.shape).encode())
-                if array.dtype.kind in "iub":
-                    array = array.astype(np.float64)
-                found.update(
-                    np.ascontiguousarray(
-                        array.astype(np.float64) if array.dtype.kind == "f" else array
-                    ).tobytes()
-                )
+                found.update((array if array.dtype.kind == "c" else array.astype(float)).tobytes())
                 continue
         try:
             found.update(

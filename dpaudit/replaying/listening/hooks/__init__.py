@@ -19,21 +19,21 @@ from .. import marks
 from ..world import ListeningWorld
 
 HOOKED: dict[str, str] = {
-    "math": "math_hook",
+    "math": "python_hook",
     "numpy": "numpy_hook",
-    "pandas": "pandas_hook",
-    "random": "random_hook",
-    "secrets": "random_hook",
+    "pandas": "numpy_hook",
+    "random": "python_hook",
+    "secrets": "python_hook",
     "scipy.stats": "scipy_hook",
     "torch": "torch_hook",
-    "opacus.optimizers": "opacus_hook",
+    "opacus.optimizers": "torch_hook",
     "opendp._internal": "opendp_hook",
     "opendp.core": "opendp_hook",
     "opendp.measurements": "opendp_hook",
     "opendp.combinators": "opendp_hook",
     "diffprivlib.mechanisms": "diffprivlib_hook",
 }
-"""The hook module of each library."""
+"""The hook module of each library; small libraries share that of the one they build on."""
 
 
 def install(world: ListeningWorld) -> None:

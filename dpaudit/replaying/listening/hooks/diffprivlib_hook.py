@@ -6,8 +6,7 @@ answer, which is followed as usual. Mechanisms without a known law are reported.
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
@@ -17,39 +16,32 @@ from . import steps
 
 def install(library: Any) -> None:
     """Replaces `randomise` of every mechanism."""
-    for name, replacement in _MECHANISMS.items():
+    for name in (*_MECHANISMS, *_UNFOLLOWED):
         kind = getattr(library, name, None)
         if kind is not None and "randomise" in vars(kind):
-            kind.randomise = _heard(kind.randomise, replacement)
-    for name in _UNFOLLOWED:
-        kind = getattr(library, name, None)
-        if kind is not None and "randomise" in vars(kind):
-            kind.randomise = _told(kind.randomise, name)
+            known = _MECHANISMS.get(name)
+            plain = kind.randomise
+            kind.randomise = _told(plain, name) if known is None else _heard(plain, known)
 
 
 def _heard(
     randomise: Callable[..., Any], replacement: Callable[[Any, Any], Any]
 ) -> Callable[..., Any]:
-    @functools.wraps(randomise)
-    def heard(self: Any, value: Any = None) -> Any:
-        if not marks.world.hears:
-            return randomise(self, value)
+    def checked(self: Any, value: Any = None) -> Any:
         with marks.world.hushed():
             given = marks.plain(value)[()] if isinstance(value, marks.MarkedNumber) else value
             self._check_all(given)  # it refuses what the library refuses
         return replacement(self, value)
 
-    return heard
+    return steps.heard(randomise, checked)
 
 
 def _told(randomise: Callable[..., Any], name: str) -> Callable[..., Any]:
-    @functools.wraps(randomise)
     def told(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if marks.world.hears:
-            steps.unfollowed(f"diffprivlib's {name} mechanism, whose law replay does not know")
+        steps.unfollowed(f"diffprivlib's {name} mechanism, whose law replay does not know")
         return randomise(self, *args, **kwargs)
 
-    return told
+    return steps.heard(randomise, told)
 
 
 def _noisy(
@@ -61,30 +53,9 @@ def _noisy(
     return steps.added(value, law, scale=scale, shape=shape, other=other, seed=seed)
 
 
-def _laplace(self: Any, value: Any) -> Any:
-    return _noisy(
-        self, value, "laplace", self.sensitivity / (self.epsilon - np.log(1 - self.delta))
-    )
-
-
-def _gaussian(self: Any, value: Any) -> Any:
-    return _noisy(self, value, "gaussian", self._scale)
-
-
-def _gaussian_discrete(self: Any, value: Any) -> Any:
-    return _noisy(self, value, "discrete_gaussian", self._scale)
-
-
-def _geometric(self: Any, value: Any) -> Any:
-    return _noisy(self, value, "discrete_laplace", self.sensitivity / self.epsilon)
-
-
-def _staircase(self: Any, value: Any) -> Any:
-    return _noisy(self, value, "staircase", self.sensitivity, self.epsilon, self.gamma)
-
-
-def _uniform(self: Any, value: Any) -> Any:
-    return _noisy(self, value, "uniform", self.sensitivity / self.delta / 2)
+def _of_law(law: str, parameters: Callable[[Any], Tuple[float, ...]]) -> Callable[..., Any]:
+    """The noise of a law, whose parameters are those of the mechanism."""
+    return lambda mechanism, value: _noisy(mechanism, value, law, *parameters(mechanism))
 
 
 def _laplace_bounded_noise(self: Any, value: Any) -> Any:
@@ -134,13 +105,15 @@ def _binary(self: Any, value: Any) -> Any:
 
 
 _MECHANISMS: Dict[str, Callable[[Any, Any], Any]] = {
-    "Laplace": _laplace,
-    "Gaussian": _gaussian,
-    "GaussianAnalytic": _gaussian,
-    "GaussianDiscrete": _gaussian_discrete,
-    "Geometric": _geometric,
-    "Staircase": _staircase,
-    "Uniform": _uniform,
+    "Laplace": _of_law(
+        "laplace", lambda of: (of.sensitivity / (of.epsilon - np.log(1 - of.delta)),)
+    ),
+    "Gaussian": _of_law("gaussian", lambda of: (of._scale,)),
+    "GaussianAnalytic": _of_law("gaussian", lambda of: (of._scale,)),
+    "GaussianDiscrete": _of_law("discrete_gaussian", lambda of: (of._scale,)),
+    "Geometric": _of_law("discrete_laplace", lambda of: (of.sensitivity / of.epsilon,)),
+    "Staircase": _of_law("staircase", lambda of: (of.sensitivity, of.epsilon, of.gamma)),
+    "Uniform": _of_law("uniform", lambda of: (of.sensitivity / of.delta / 2,)),
     "LaplaceBoundedNoise": _laplace_bounded_noise,
     "LaplaceBoundedDomain": _laplace_bounded_domain,
     "Exponential": _exponential,

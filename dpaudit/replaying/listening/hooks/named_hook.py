@@ -7,7 +7,6 @@ numbers, or names of the function's parameters; `loc` names the one that is the 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import os
@@ -50,10 +49,7 @@ def _replace_everywhere(plain: Any, sampler: Any) -> None:
 def _sampler(plain: Callable[..., Any], one: Dict[str, Any]) -> Callable[..., Any]:
     signature = inspect.signature(plain)
 
-    @functools.wraps(plain)
     def sampled(*args: Any, **kwargs: Any) -> Any:
-        if not marks.world.hears:
-            return plain(*args, **kwargs)
         where = site()
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -74,7 +70,7 @@ def _sampler(plain: Callable[..., Any], one: Dict[str, Any]) -> Callable[..., An
         noisy = steps.added(loc, one["law"], size=size, **fields)
         return noisy.tolist() if isinstance(drawn, list) else noisy
 
-    return sampled
+    return steps.heard(plain, sampled)
 
 
 _DEFAULTS = (("loc", 0.0), ("scale", 1.0), ("shape", 1.0))

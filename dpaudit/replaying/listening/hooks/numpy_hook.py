@@ -1,4 +1,7 @@
-"""numpy's random numbers: `Generator`, `RandomState`, and the functions of `numpy.random`."""
+"""numpy's random numbers: `Generator`, `RandomState`, and the functions of `numpy.random`.
+
+Where numpy and pandas ask how many, a noisy integer may answer.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from ..world import PlainGenerator, PlainState, SeededStream
 
 
 def install(library: Any) -> None:
-    """Replaces the two classes, their factories, and the functions of the module."""
+    """Replaces numpy's two classes, their factories, and the functions of the module."""
+    if library.__name__ == "pandas":
+        _install_in_pandas(library)
+        return
     random, legacy = library.random, library.random.mtrand
     everywhere = HeardState()
     random.Generator = random._generator.Generator = HeardGenerator
@@ -42,6 +48,18 @@ def install(library: Any) -> None:
         setattr(library, name, marks.counting(getattr(library, name)))
     for name in ("sum", "mean", "max", "min", "amax", "amin", "argmax", "argmin", "argsort"):
         setattr(library, name, _taking_lists(getattr(library, name)))
+
+
+def _install_in_pandas(library: Any) -> None:
+    """Replaces the methods that ask how many rows, or which, and make a column of a list."""
+    for owner, names in (
+        (library.DataFrame, ("__init__", "head", "tail", "sample", "nlargest", "nsmallest")),
+        (library.Series, ("__init__", "head", "tail", "sample", "repeat")),
+        (library.Index, ("repeat",)),
+        (library.core.indexing._iLocIndexer, ("__getitem__",)),
+    ):
+        for name in names:
+            setattr(owner, name, marks.counting(getattr(owner, name)))
 
 
 def _heard_bits(plain: Any) -> Any:
@@ -181,41 +199,16 @@ def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     return taken
 
 
-_PARAMETRIC = (
-    "beta",
-    "chisquare",
-    "dirichlet",
-    "f",
-    "hypergeometric",
-    "logseries",
-    "lognormal",
-    "multinomial",
-    "multivariate_hypergeometric",
-    "negative_binomial",
-    "noncentral_chisquare",
-    "noncentral_f",
-    "pareto",
-    "poisson",
-    "power",
-    "rayleigh",
-    "standard_cauchy",
-    "standard_t",
-    "triangular",
-    "vonmises",
-    "wald",
-    "weibull",
-    "zipf",
-)
 _MOST_PICKED = 1_000_000
 """Most probabilities sent for one draw without replacement."""
 _WORDS = 2**16
 """With at least this many values an integer is a word to compare, not a place in a table."""
-_WITHOUT_DATA = ("randint", "random_integers", "tomaxint", "bytes")
 
 
 class Seeded:
-    """A generator of random numbers that knows its seed."""
+    """A generator of random numbers that knows its seed, and the class that it replaces."""
 
+    dpaudit_plain: Any = None
     dpaudit_start = SeededStream(0, None, None)
 
     def dpaudit_seeded(self, seed: Optional[str], *, is_new: bool = True) -> None:
@@ -240,10 +233,21 @@ class Seeded:
         return bool(world.hears) and self.dpaudit_seed not in world.public_seeds
 
 
+def intercepted(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method for draws that are intercepted; the plain class makes the others."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.dpaudit_hears:
+            return method(self, *args, **kwargs)
+        return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
+
+    return drawn
+
+
 class _Heard(Seeded):
     """The common part of both classes: every draw is intercepted."""
-
-    dpaudit_plain: Any = None
 
     def _stream(self, where: Site, size: Any) -> Any:
         return marks.world.stream(where, size, self.dpaudit_plain)
@@ -253,92 +257,59 @@ class _Heard(Seeded):
     ) -> Any:
         where, world = site(), marks.world
         loc, scale, shape = (_bare(marks.unmarked(one, where)) for one in (loc, scale, shape))
-        if size is None:
-            full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
-            size = full if full else None
+        size = _size(size, loc, scale, shape)
         world.drew(self.dpaudit_start, law, size, where)
         if world.is_located(where, loc, scale):
             value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
             return value if size is not None else float(value)
         place = world.rows_shared(where, size)
-        drawn = draw(self._stream(where, size), size if place is None else _longer(size, world))
-        if place is not None and world.counted[0] < world.counted[1]:
-            drawn = np.delete(drawn, place, axis=0)
+        drawn = of_records(functools.partial(draw, self._stream(where, size)), size, place)
         content = drawn * scale if size is not None else float(drawn * scale)
         made = marks.noise(content, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
         if world.is_nothing(where, loc):
             return made
         return marks.answer(loc, (made if size is not None else made.array).parts, where)
 
-    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        if not self.dpaudit_hears:
-            return super().laplace(loc, scale, size)  # type: ignore[misc]
-        return self._noise("laplace", loc, scale, size, 1.0, lambda rng, n: rng.laplace(size=n))
-
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        if not self.dpaudit_hears:
-            return super().normal(loc, scale, size)  # type: ignore[misc]
-        return self._noise("gaussian", loc, scale, size, 1.0, lambda rng, n: rng.normal(size=n))
-
+    @intercepted
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        if not self.dpaudit_hears or out is not None:
-            extra = {} if self.dpaudit_plain is PlainState else {"dtype": dtype, "out": out}
-            return super().standard_normal(size, **extra)  # type: ignore[misc]
+        if out is not None:
+            return PlainGenerator.standard_normal(self, size, dtype, out)
         found = self._noise("gaussian", 0.0, 1.0, size, 1.0, lambda rng, n: rng.normal(size=n))
         return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
 
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        if not self.dpaudit_hears:
-            return super().gumbel(loc, scale, size)  # type: ignore[misc]
-        return self._noise("gumbel", loc, scale, size, 1.0, lambda rng, n: rng.gumbel(size=n))
-
-    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        if not self.dpaudit_hears:
-            return super().logistic(loc, scale, size)  # type: ignore[misc]
-        return self._noise("logistic", loc, scale, size, 1.0, lambda rng, n: rng.logistic(size=n))
-
+    @intercepted
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        if not self.dpaudit_hears:
-            return super().exponential(scale, size)  # type: ignore[misc]
         return self._noise(
             "exponential", 0.0, scale, size, 1.0, lambda rng, n: rng.exponential(size=n)
         )
 
-    def standard_exponential(self, size: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if not self.dpaudit_hears:
-            return super().standard_exponential(size, *args, **kwargs)  # type: ignore[misc]
+    @intercepted
+    def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
         return self.exponential(1.0, size)
 
+    @intercepted
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
-        if not self.dpaudit_hears:
-            return super().gamma(shape, scale, size)  # type: ignore[misc]
         return self._noise(
             "gamma", 0.0, scale, size, shape, lambda rng, n: rng.gamma(shape, size=n)
         )
 
-    def standard_gamma(self, shape: Any, size: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if not self.dpaudit_hears:
-            return super().standard_gamma(shape, size, *args, **kwargs)  # type: ignore[misc]
+    @intercepted
+    def standard_gamma(self, shape: Any, size: Any = None, *_: Any, **__: Any) -> Any:
         return self.gamma(shape, 1.0, size)
 
+    @intercepted
     def geometric(self, p: Any, size: Any = None) -> Any:
-        if not self.dpaudit_hears:
-            return super().geometric(p, size)  # type: ignore[misc]
         where = site()
         p = marks.unmarked(p, where)
-        if size is None and np.ndim(p):
-            size = np.shape(p)
+        size = _size(size, p)
         marks.world.drew(self.dpaudit_start, "geometric", size, where)
         drawn = self._stream(where, size).geometric(p, size=size)
         return marks.noise(drawn, "geometric", where, shape=p, seed=self.dpaudit_seed)
 
+    @intercepted
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        if not self.dpaudit_hears:
-            return super().uniform(low, high, size)  # type: ignore[misc]
         where = site()
-        if size is None:
-            full = np.broadcast_shapes(np.shape(low), np.shape(high))
-            size = full if full else None
+        size = _size(size, low, high)
         low, high = (_bare(marks.unmarked(one, where)) for one in (low, high))
         found = self._coin(where, size)
         if np.ndim(low) == 0 and np.ndim(high) == 0 and low == 0 and high == 1:
@@ -348,8 +319,7 @@ class _Heard(Seeded):
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         if not self.dpaudit_hears or out is not None:
             if self.dpaudit_plain is PlainState:  # whose `random` calls `random_sample`
-                plain: Any = PlainState.random_sample
-                return plain(self, size)
+                return PlainState.random_sample(self, size)
             return super().random(size, dtype=dtype, out=out)  # type: ignore[misc]
         found = self._coin(site(), size)
         return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
@@ -364,24 +334,19 @@ class _Heard(Seeded):
         stream = marks.world.stream(where, size, self.dpaudit_plain, records=True)
         return coins_of_records(getattr(stream, name), where, size, place)
 
+    @intercepted
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         """As numpy's; with one trial, a coin."""
-        if not self.dpaudit_hears:
-            return super().binomial(n, p, size)  # type: ignore[misc]
         where = site()
         n, p = marks.unmarked(n, where), marks.unmarked(p, where)
         if not np.all(np.asarray(n) == 1):
             marks.world.note("draw", where, "binomial", n, p, size)
-            stream = self._stream(where, size)
-            return marks.world.other_way(
-                stream.binomial(n, p, size), lambda: stream.binomial(n, p, size)
-            )
-        if size is None:
-            full = np.broadcast_shapes(np.shape(n), np.shape(p))
-            size = full if full else None
+            return marks.world.other_way(self._stream(where, size).binomial, n, p, size)
+        size = _size(size, n, p)
         found = self._coin(where, size) < p
         return np.asarray(found).astype(np.int64) if size is not None else int(found)
 
+    @intercepted
     def choice(
         self,
         a: Any,
@@ -393,8 +358,6 @@ class _Heard(Seeded):
     ) -> Any:
         world = marks.world
         extra = {} if self.dpaudit_plain is PlainState else {"axis": axis, "shuffle": shuffle}
-        if not self.dpaudit_hears:
-            return super().choice(a, size, replace, p, **extra)  # type: ignore[misc]
         where = site()
         a = marks.as_count(a)
         if p is None:
@@ -421,12 +384,8 @@ class _Heard(Seeded):
         place = world.rows_shared(where, count)
         if place is None:
             world.note("parameters", where, "choice", count, size)
-            stream = self._stream(where, size)
-
-            def draw() -> Any:
-                return stream.choice(a, size, replace, **extra)
-
-            return world.other_way(draw(), draw)
+            choice = self._stream(where, size).choice
+            return world.other_way(choice, a, size, replace, **extra)
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
         found = np.asarray(picks.choice(union, size, replace))
@@ -434,19 +393,11 @@ class _Heard(Seeded):
             found = found.copy()
             found[(0,) * found.ndim] = place
         if short:  # this world lacks the record: another one takes its place
-            others = (
-                np.setdiff1d(np.arange(union), np.append(found.ravel(), place))
-                if not replace
-                else np.delete(np.arange(union), place)
-            )
-            if not len(others):
-                others = np.delete(np.arange(union), place)
-            stand_in = others[
-                picks.integers(len(others))
-                if hasattr(picks, "integers")
-                else picks.randint(len(others))
-            ]
-            found = np.where(found == place, stand_in, found)
+            others = np.delete(np.arange(union), place)
+            left = others if replace else np.setdiff1d(others, found)
+            others = left if len(left) else others
+            draw = picks.integers if hasattr(picks, "integers") else picks.randint
+            found = np.where(found == place, others[draw(len(others))], found)
             found = found - (found > place)
         world.tell("subsample", where, "records are drawn by coins that count as public")
         values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
@@ -457,21 +408,20 @@ class _Heard(Seeded):
     ) -> Any:
         """As numpy's; with one number per record, a selection of records."""
         world = marks.world
-        plain = _plain_draw("integers")
         if not self.dpaudit_hears or rest or more:
-            return plain(self, low, high, size, *rest, **more)
+            return _integers(self, low, high, size, *rest, **more)
         low, high = marks.as_count(low), marks.as_count(high)
         first, count = (0, low) if high is None else (low, high)
         own, other = world.counted
-        of_records = isinstance(count, (int, np.integer)) and own != other
-        if of_records and first == 0 and count in (own, other):
+        is_count = isinstance(count, (int, np.integer))
+        if is_count and own != other and first == 0 and count in (own, other):
             return self._picked(site(), count, size, True, {})
-        if size is not None and isinstance(count, (int, np.integer)) and count - first >= _WORDS:
+        if size is not None and is_count and count - first >= _WORDS:
             where = site()
             drawn = self._stream(where, size).integers(0, count - first, size)
             made = marks.whole_coin(np.asarray(drawn), int(count - first), where)
             return made + first if first else made
-        return plain(self, low, high, size)
+        return _integers(self, low, high, size)
 
     def multivariate_normal(
         self, mean: Any, cov: Any, size: Any = None, *args: Any, **kwargs: Any
@@ -479,8 +429,7 @@ class _Heard(Seeded):
         """As numpy's; one vector is noise, its covariance made of independent draws."""
         world = marks.world
         if not self.dpaudit_hears or size is not None or np.size(mean) > marks.MOST_DRAWS:
-            plain = _plain_draw("multivariate_normal")
-            return plain(self, mean, cov, size, *args, **kwargs)
+            return _multivariate_normal(self, mean, cov, size, *args, **kwargs)
         where = site()
         mean, cov = (np.asarray(marks.unmarked(one, where), dtype=float) for one in (mean, cov))
         if world.is_located(where, mean, cov):
@@ -492,38 +441,18 @@ class _Heard(Seeded):
         made = marks.noise_by(loads.__matmul__, unit)
         return made if world.is_nothing(where, mean) else marks.answer(mean, made.parts, where)
 
+    @intercepted
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        if not self.dpaudit_hears:
-            extra = {} if self.dpaudit_plain is PlainState else {"axis": axis}
-            return super().permutation(x, **extra)  # type: ignore[misc]
         where, x = site(), marks.as_count(x)
-        length = int(x) if isinstance(x, (int, np.integer)) else np.shape(x)[axis]
-        order = self._order(where, length)
-        return (
-            order if isinstance(x, (int, np.integer)) else np.take(np.asarray(x), order, axis=axis)
-        )
+        is_count = isinstance(x, (int, np.integer))
+        length = int(x) if is_count else np.shape(x)[axis]
+        order = shared_order(where, length, self._stream(where, length))
+        return order if is_count else np.take(np.asarray(x), order, axis=axis)
 
-    def _order(self, where: Site, length: int) -> Any:
-        world = marks.world
-        place = world.rows_shared(where, length)
-        world.note("draw", where, "permutation", None if place is not None else length)
-        if place is None:
-            stream = self._stream(where, length)
-            return world.other_way(stream.permutation(length), lambda: stream.permutation(length))
-        stream = self._stream(where, length)
-        order = stream.permutation(max(world.counted))
-        order = world.other_way(order, lambda: stream.permutation(max(world.counted)))
-        if world.counted[0] < world.counted[1]:
-            order = order[order != place]
-            order = order - (order > place)
-        return order
-
+    @intercepted
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        if not self.dpaudit_hears:
-            extra = {} if self.dpaudit_plain is PlainState else {"axis": axis}
-            super().shuffle(x, **extra)  # type: ignore[misc]
-            return
-        order = self._order(site(), len(x) if axis == 0 else np.shape(x)[axis])
+        where, length = site(), len(x) if axis == 0 else np.shape(x)[axis]
+        order = shared_order(where, length, self._stream(where, length))
         if isinstance(x, np.ndarray):
             x[...] = np.take(x, order, axis=axis)
         else:
@@ -551,10 +480,32 @@ def _bare(value: Any) -> Any:
 _NUMBERS = (float, int, np.number, np.ndarray)
 
 
-def _longer(size: Any, world: Any) -> Any:
-    """The size of a draw in the world with one more record."""
-    most = max(world.counted)
-    return (most, *size[1:]) if isinstance(size, (tuple, list)) else most
+def _size(size: Any, *parameters: Any) -> Any:
+    """The size of a draw: that of its parameters if none is given; None for one number."""
+    return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
+
+
+def of_records(draw: Callable[[Any], Any], size: Any, place: Optional[int]) -> Any:
+    """Draws, one per record if one world lacks that at a place: common records share theirs."""
+    if place is None:
+        return draw(size)
+    own, other = marks.world.counted
+    most = max(own, other)
+    drawn = draw((most, *size[1:]) if isinstance(size, (tuple, list)) else most)
+    return np.delete(drawn, place, axis=0) if own < other else drawn
+
+
+def shared_order(where: Site, length: int, stream: Any) -> Any:
+    """A random order, in which the common records are in the same order in both worlds."""
+    world = marks.world
+    place = world.rows_shared(where, length)
+    world.note("draw", where, "permutation", None if place is not None else length)
+    most = length if place is None else max(world.counted)
+    order = world.other_way(stream.permutation, most)
+    if place is not None and world.counted[0] < world.counted[1]:
+        order = order[order != place]
+        order = order - (order > place)
+    return order
 
 
 def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenerator) -> Any:
@@ -571,43 +522,42 @@ def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenera
 
 def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: int) -> Any:
     """Uniform draws, one per record: the worlds share those of common records."""
-    world = marks.world
-    drawn = draw(_longer(size, world))
-    if world.counted[0] < world.counted[1]:
-        drawn = np.delete(drawn, place, axis=0)
+    drawn = of_records(draw, size, place)
     record = np.ones(np.shape(drawn), dtype=np.int8)
-    record[world.own_rows] = 2
+    record[marks.world.own_rows] = 2
     return marks.coin(drawn, where, record=record)
 
 
 def _plain_draw(name: str) -> Callable[..., Any]:
+    """A method whose draws involve no data: both worlds make the same ones."""
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self.dpaudit_hears:
-            return getattr(super(type(self).__mro__[_base(type(self))], self), name)(
-                *args, **kwargs
-            )
         where = site()
         args = tuple(marks.unmarked(one, where) for one in args)
         size = kwargs.get("size")
+        if size is None and args and isinstance(args[-1], tuple):
+            size = args[-1]  # scalars share the stream of their line, each array has its own
         marks.world.note("parameters", where, name, *args, *kwargs.values())
-        draw = getattr(self._stream(where, size if size is not None else _size_of(args)), name)
-        return marks.world.other_way(draw(*args, **kwargs), lambda: draw(*args, **kwargs))
+        draw = getattr(self._stream(where, size), name)
+        return marks.world.other_way(draw, *args, **kwargs)
 
     method.__name__ = name
-    return method
+    return intercepted(method)
 
 
-def _size_of(args: Any) -> Any:
-    """The key of a stream: scalars share the stream of their line, each array has its own."""
-    return args[-1] if args and isinstance(args[-1], tuple) else None
+def _around(name: str, law: str) -> Callable[..., Any]:
+    """A method that draws noise of a law, around a value."""
+
+    def method(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._noise(law, loc, scale, size, 1.0, lambda rng, n: getattr(rng, name)(size=n))
+
+    method.__name__ = name
+    return intercepted(method)
 
 
-def _base(kind: Any) -> int:
-    return [one.__name__ for one in kind.__mro__].index("_Heard")
-
-
-for _name in (*_PARAMETRIC, *_WITHOUT_DATA):
-    setattr(_Heard, _name, _plain_draw(_name))
+for _name in ("laplace", "gumbel", "logistic"):
+    setattr(_Heard, _name, _around(_name, _name))
+_Heard.normal = _around("normal", "gaussian")
 
 
 class HeardGenerator(_Heard, PlainGenerator):
@@ -624,10 +574,9 @@ class HeardGenerator(_Heard, PlainGenerator):
         if hasattr(self.bit_generator, "dpaudit_owner"):
             self.bit_generator.dpaudit_owner = self
 
+    @intercepted
     def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Any:
         """As numpy's, the same in both worlds."""
-        if not self.dpaudit_hears:
-            return super().permuted(x, axis=axis, out=out)
         where = site()
         marks.world.note("draw", where, "permuted", np.shape(x))
         return self._stream(where, np.shape(x)).permuted(x, axis=axis, out=out)
@@ -671,3 +620,12 @@ class HeardState(_Heard, PlainState):
     def randn(self, *shape: int) -> Any:
         """As numpy's."""
         return self.standard_normal(shape if shape else None)
+
+
+_integers = _plain_draw("integers")
+_multivariate_normal = _plain_draw("multivariate_normal")
+for _kind in (HeardGenerator, HeardState):
+    for _name, _method in vars(_kind.dpaudit_plain).items():
+        is_other = _name not in vars(_kind) and _name not in vars(_Heard)
+        if is_other and callable(_method) and not _name.startswith("_"):
+            setattr(_kind, _name, _plain_draw(_name))

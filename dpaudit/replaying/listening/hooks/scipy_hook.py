@@ -59,10 +59,7 @@ def _of_draws(quantile: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(rvs)
-    def heard(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not marks.world.hears:
-            return rvs(self, *args, **kwargs)
+    def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = {key: one for key, one in kwargs.items() if key not in ("random_state", "discrete")}
         own, loc, scale, size = self._parse_args_rvs(*args, **given)
         if self.name not in _PLAIN and self.name not in _SHAPED:
@@ -88,7 +85,7 @@ def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
             return steps.added(loc, law, scale=scale, shape=shape, size=size, seed=seed)
         return -steps.added(-1 * loc, law, scale=scale, size=size, seed=seed)
 
-    return heard
+    return steps.heard(rvs, drawn)
 
 
 def _start(state: Any) -> SeededStream:

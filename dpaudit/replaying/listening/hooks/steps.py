@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
@@ -20,13 +21,11 @@ _Drawing = Callable[[Any, Any, Any, Any, Tuple[int, ...]], Any]
 
 
 def _discrete_laplace(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
-    del shape, other
     p = -np.expm1(-1.0 / scale)
     return rng.geometric(p, size) - rng.geometric(p, size)
 
 
 def _discrete_gaussian(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
-    del shape, other
     if np.ptp(scale) == 0 and np.max(scale) <= _TABULATED:
         reach = int(12 * np.max(scale)) + 1
         grid = np.arange(-reach, reach + 1)
@@ -156,3 +155,13 @@ def flip_weights(scores: Any) -> Any:
 def unfollowed(what: str) -> None:
     """Reports that a mechanism of a library cannot be followed."""
     marks.world.tell("unfollowed", site(), what)
+
+
+def heard(plain: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a library, with another one in its place where draws are intercepted."""
+
+    @functools.wraps(plain)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return instead(*args, **kwargs) if marks.world.hears else plain(*args, **kwargs)
+
+    return function

@@ -11,16 +11,8 @@ from ..channel import Site, site
 from .numpy_hook import coins_of_records
 
 _COMPARED = {
-    "lt": "<",
-    "__lt__": "<",
-    "le": "<",
-    "__le__": "<",
-    "gt": ">",
-    "__gt__": ">",
-    "ge": ">",
-    "__ge__": ">",
-    "less": "<",
-    "greater": ">",
+    **dict.fromkeys(("lt", "__lt__", "le", "__le__", "less"), "<"),
+    **dict.fromkeys(("gt", "__gt__", "ge", "__ge__", "greater"), ">"),
 }
 _SAME = {"to", "float", "double", "cpu", "cuda", "contiguous", "detach", "clone"}
 _SHAPED = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}

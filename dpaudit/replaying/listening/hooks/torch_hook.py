@@ -1,7 +1,8 @@
 """torch's random numbers: noise added to tensors, and coins shared by both worlds.
 
 Draws that torch makes inside its own kernels (initial weights, dropout) come from its global
-generator, whose state is the same in both worlds; they are public, as weights are.
+generator, whose state is the same in both worlds; they are public, as weights are. The noise of
+Opacus is torch's and is followed; its secret sub-sampling is reported as not followed.
 """
 
 from __future__ import annotations
@@ -15,19 +16,12 @@ import numpy as np
 from .. import marks
 from ..channel import Site, site
 from ..world import SeededStream
-from . import torch_coins
+from . import steps, torch_coins
+from .numpy_hook import of_records, shared_order
 
 _SUMS = {
-    "add": 1.0,
-    "add_": 1.0,
-    "__add__": 1.0,
-    "__radd__": 1.0,
-    "__iadd__": 1.0,
-    "sub": -1.0,
-    "sub_": -1.0,
-    "__sub__": -1.0,
-    "__isub__": -1.0,
-    "subtract": -1.0,
+    **dict.fromkeys(("add", "add_", "__add__", "__radd__", "__iadd__"), 1.0),
+    **dict.fromkeys(("sub", "sub_", "__sub__", "__isub__", "subtract"), -1.0),
 }
 _PRODUCTS = {"mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply"}
 _QUOTIENTS = {"div", "div_", "__truediv__", "__itruediv__", "true_divide", "divide"}
@@ -113,14 +107,8 @@ _HARMLESS = {
     "__hash__",
 }
 _COMPARED = {
-    "gt": ">",
-    "__gt__": ">",
-    "ge": ">",
-    "__ge__": ">",
-    "lt": "<",
-    "__lt__": "<",
-    "le": "<",
-    "__le__": "<",
+    **dict.fromkeys(("gt", "__gt__", "ge", "__ge__"), ">"),
+    **dict.fromkeys(("lt", "__lt__", "le", "__le__"), "<"),
 }
 
 _STREAMS = {
@@ -144,7 +132,6 @@ class TensorAnswers(NamedTuple):
 
 
 torch: Any
-_plain: dict[str, Callable[..., Any]] = {}
 _start = SeededStream(0, None, None)
 """Where the numbers of torch's own generator begin."""
 _generators: dict[int, tuple[Any, SeededStream]] = {}
@@ -153,6 +140,9 @@ _generators: dict[int, tuple[Any, SeededStream]] = {}
 
 def install(library: Any) -> None:
     """Replaces the functions that draw, in the module and on tensors."""
+    if library.__name__ == "opacus.optimizers":
+        _install_in_opacus(library)
+        return
     global torch
     torch = library
     _define()
@@ -188,8 +178,7 @@ def install(library: Any) -> None:
         owner.manual_seed = manual_seed
         owner.get_rng_state, owner.set_rng_state = get_rng_state, set_rng_state
     for name in ("randn", "randn_like", "normal", "rand", "rand_like", "randperm", "bernoulli"):
-        _plain[name] = getattr(library, name)
-        setattr(library, name, _heard(globals()[f"_{name}"], _plain[name]))
+        setattr(library, name, steps.heard(getattr(library, name), globals()[f"_{name}"]))
     for name in ("from_numpy", "as_tensor", "tensor", "asarray"):
         setattr(library, name, _kept(getattr(library, name)))
     for owner, names in (
@@ -199,34 +188,32 @@ def install(library: Any) -> None:
     ):
         for name in names:
             setattr(owner, name, _tossed(getattr(owner, name)))
-    for name in ("multinomial",):
-        _plain[name] = getattr(library, name)
-        setattr(library, name, _heard(_multinomial, _plain[name]))
-        setattr(library.Tensor, name, _heard(_multinomial, _plain[name]))
-    for name in ("normal_", "exponential_"):
-        _plain[name] = getattr(library.Tensor, name)
-        setattr(library.Tensor, name, _heard(globals()[f"_{name}"], _plain[name]))
+    multinomial = functools.partial(_multinomial, library.multinomial)
+    library.multinomial = steps.heard(library.multinomial, multinomial)
+    library.Tensor.multinomial = library.multinomial
+    library.Tensor.normal_ = steps.heard(library.Tensor.normal_, _normal_)
+    library.Tensor.exponential_ = steps.heard(library.Tensor.exponential_, _exponential_)
     laws = library.distributions
     for kind, law in ((laws.Laplace, "laplace"), (laws.Gumbel, "gumbel")):
-        kind.rsample = _heard(_of_distribution(law), kind.rsample)
-        kind.sample = _heard(_of_distribution(law), kind.sample)
+        for name in ("rsample", "sample"):
+            setattr(kind, name, steps.heard(getattr(kind, name), _of_distribution(law)))
 
 
-def _heard(drawn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        return drawn(*args, **kwargs) if marks.world.hears else plain(*args, **kwargs)
+def _install_in_opacus(library: Any) -> None:
+    """Reports where a sub-sample amplifies: the protection of its secret coins is not counted."""
+    plain = library.DPOptimizer.add_noise
 
-    function.__name__, function.__doc__ = plain.__name__, plain.__doc__
-    return function
+    def add_noise(self: Any) -> Any:
+        marks.world.tell("subsample", site(), "DP-SGD: batches count as public")
+        return plain(self)
+
+    library.DPOptimizer.add_noise = steps.heard(plain, add_noise)
 
 
 def _tossed(plain: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose kernel draws coins from torch's own state: equal in both worlds."""
 
-    @functools.wraps(plain)
-    def function(*args: Any, **kwargs: Any) -> Any:
-        if not marks.world.hears:
-            return plain(*args, **kwargs)
+    def tossed(*args: Any, **kwargs: Any) -> Any:
         where = site()
         marks.world.note("draw", where, plain.__name__)
         for one in (*args[1:], *kwargs.values()):
@@ -234,7 +221,7 @@ def _tossed(plain: Callable[..., Any]) -> Callable[..., Any]:
                 marks.world.equal("spend", where, _numbers(one))
         return plain(*args, **kwargs)
 
-    return function
+    return steps.heard(plain, tossed)
 
 
 def _kept(convert: Callable[..., Any]) -> Callable[..., Any]:
@@ -251,10 +238,7 @@ def _kept(convert: Callable[..., Any]) -> Callable[..., Any]:
             return convert(data, *args, **kwargs)
         if not isinstance(known, (marks.NoiseArray, marks.AnswerArray)) or not known.is_marked:
             return convert(marks.unmarked(known, site()), *args, **kwargs)
-        tensor = convert(known.view(np.ndarray), *args, **kwargs)
-        if isinstance(known, marks.NoiseArray):
-            return _marked(tensor, known.parts)
-        return _answering(tensor, TensorAnswers(known.ids, known.factor, known.offset))
+        return _as_tensor(convert(known.view(np.ndarray), *args, **kwargs), known)
 
     return function
 
@@ -409,28 +393,18 @@ def _rand_like(like: Any, **kwargs: Any) -> Any:
 
 def _coins(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any:
     world = marks.world
-    of_records = torch_coins.coins(torch, where, shape, dtype)
-    if of_records is not None:
-        return of_records if device is None else of_records.to(device)
+    coins = torch_coins.coins(torch, where, shape, dtype)
+    if coins is not None:
+        return coins if device is None else coins.to(device)
     place = world.rows_shared(where, shape)
-    most = shape if place is None else (max(world.counted), *shape[1:])
-    drawn = world.stream(where, shape).random(most)
-    if place is not None and world.counted[0] < world.counted[1]:
-        drawn = np.delete(drawn, place, axis=0)
+    drawn = of_records(world.stream(where, shape).random, shape, place)
     world.note("draw", where, "rand", None if place is not None else shape)
     return _placed(1.0 - drawn if world.opposite else drawn, dtype, device)
 
 
 def _randperm(n: int, **kwargs: Any) -> Any:
-    where, world = site(), marks.world
-    place = world.rows_shared(where, int(n))
-    stream = world.stream(where, int(n))
-    order = stream.permutation(n if place is None else max(world.counted))
-    order = world.other_way(order, lambda: stream.permutation(len(order)))
-    if place is not None and world.counted[0] < world.counted[1]:
-        order = order[order != place]
-        order = order - (order > place)
-    world.note("draw", where, "permutation", None if place is not None else n)
+    where = site()
+    order = shared_order(where, int(n), marks.world.stream(where, int(n)))
     return _placed(order, kwargs.get("dtype") or torch.int64, kwargs.get("device"))
 
 
@@ -439,9 +413,9 @@ def _bernoulli(given: Any, *args: Any, **kwargs: Any) -> Any:
     where = site()
     p = _numbers(args[0] if args and isinstance(args[0], float) else given)
     shape, out = tuple(given.shape), kwargs.get("out")
-    of_records = torch_coins.bits(torch, where, np.broadcast_to(p, shape), shape)
-    if of_records is not None:
-        found = of_records.to(given)
+    bits = torch_coins.bits(torch, where, np.broadcast_to(p, shape), shape)
+    if bits is not None:
+        found = bits.to(given)
         return found if out is None else out.copy_(found)
     coins = marks.coin(np.asarray(marks.world.stream(where, shape).random(shape)), where)
     tossed = marks.tossed(marks._array(coins), np.broadcast_to(p, shape), "<", where)
@@ -449,14 +423,16 @@ def _bernoulli(given: Any, *args: Any, **kwargs: Any) -> Any:
     return found if out is None else out.copy_(found)
 
 
-def _multinomial(given: Any, num_samples: int, replacement: bool = False, **kwargs: Any) -> Any:
+def _multinomial(
+    plain: Any, given: Any, num_samples: int, replacement: bool = False, **kwargs: Any
+) -> Any:
     """Places drawn with known probabilities: a selection if these depend on the record."""
     where, world = site(), marks.world
     weights = _numbers(given)
     if num_samples > 1 and not replacement:
         world.equal("spend", where, weights)
         world.note("draw", where, "multinomial")
-        return _plain["multinomial"](_bare(given), num_samples, replacement, **kwargs)
+        return plain(_bare(given), num_samples, replacement, **kwargs)
     rows = np.atleast_2d(weights)
     if where[:2] in world.asked:
         places = np.stack([marks.chosen(row, (num_samples,), where) for row in rows])
@@ -492,31 +468,23 @@ def _bare(value: Any) -> Any:
 def _define() -> None:
     """The two kinds of tensors: their base class exists only if torch does."""
     global NoiseTensor, AnswerTensor
-    base = torch.Tensor
 
-    class NoiseTensor(base):  # type: ignore[misc, valid-type]
+    class MarkedTensor(torch.Tensor):  # type: ignore[misc]
+        @classmethod
+        def __torch_function__(
+            cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return _operated(function, args, kwargs or {})
+
+    class NoiseTensor(MarkedTensor):
         """Noise to which no data has been added."""
 
         dpaudit_parts: Any = ()
 
-        @classmethod
-        def __torch_function__(
-            cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            return _operated(function, args, kwargs or {})
-
-    class AnswerTensor(base):  # type: ignore[misc, valid-type]
+    class AnswerTensor(MarkedTensor):
         """Noisy answers whose use is not known yet."""
 
         dpaudit_answers: Optional[TensorAnswers] = None
-
-        @classmethod
-        def __torch_function__(
-            cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            return _operated(function, args, kwargs or {})
-
-    globals()["NoiseTensor"], globals()["AnswerTensor"] = NoiseTensor, AnswerTensor
 
 
 NoiseTensor: Any = None
@@ -659,31 +627,37 @@ def _followed(
         return _times(function(*bare, **options), parts, factor)
     if name not in _SUMS and name != "__rsub__":
         return NotImplemented
-    sign = _SUMS.get(name, -1.0) * float(options.get("alpha", 1.0))
     if both:
-        second = tuple(part._replace(factor=part.factor * sign) for part in other.dpaudit_parts)
         if args[0] is not noise or noise.shape != other.shape:
             return NotImplemented
+        sign = _SUMS.get(name, -1.0) * float(options.get("alpha", 1.0))
+        second = tuple(part._replace(factor=part.factor * sign) for part in other.dpaudit_parts)
         return _marked(function(*bare, **options), (*parts, *second))
-    first = args[0] is noise
-    if name == "__rsub__":
-        noise_sign, data_sign = (-1.0, 1.0) if first else (1.0, -1.0)
-    else:
-        noise_sign, data_sign = (1.0, sign) if first else (sign, 1.0)
+    noise_sign, data_sign = _signs(name, options, first=args[0] is noise)
     scaled = tuple(part._replace(factor=part.factor * noise_sign) for part in parts)
     is_number = not isinstance(other, torch.Tensor) and not _in_place(name)
     if is_number and marks.world.are_zero(where, other):  # the start of Python's sum
         return _times(function(*bare, **options), scaled, 1.0)
-    return _answer(
-        function,
-        bare,
-        options,
-        _numbers(other) * data_sign,
-        scaled,
-        other,
-        where,
-        in_place=_in_place(name),
-    )
+    before, first = _numbers(other) * data_sign, bare[0]
+    if _in_place(name):
+        bare = tuple(one.clone() if isinstance(one, torch.Tensor) else one for one in bare)
+    plain = function(*bare, **options)
+    made = marks._array(marks.answer(before, scaled, where))
+    value = _tensor_of(made, plain)
+    if _in_place(name) and isinstance(first, torch.Tensor):
+        first.data.copy_(value)
+        marks.world.release(made.ids, where)
+        return first
+    if isinstance(other, torch.Tensor) and other.requires_grad:
+        marks.world.release(made.ids, where)
+        return plain + (value - plain).detach()
+    return _as_tensor(value, made)
+
+
+def _signs(name: str, options: Any, *, first: bool) -> tuple[float, float]:
+    """The factors of a marked tensor, the first operand or the second, and of the other one."""
+    sign = _SUMS.get(name, -1.0) * float(options.get("alpha", 1.0))
+    return (1.0, sign) if first != (name == "__rsub__") else (sign, 1.0)
 
 
 def _moved(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
@@ -746,7 +720,7 @@ def _joined(name: str, function: Any, args: Any, options: Any) -> Any:
         )
         .cpu()
         .numpy()
-        for field in ("ids", "factor", "scale", "shape")
+        for field in marks._ARRAYS
     }
     return _marked(
         function([_bare(one) for one in every], *rest, **options), (parts[0]._replace(**fields),)
@@ -761,34 +735,6 @@ def _times(found: Any, parts: Any, factor: Any) -> Any:
     shape = tuple(found.shape)
     spread = tuple(part.mapped(lambda one: np.broadcast_to(one, shape)) for part in parts)
     return _marked(found, tuple(part._replace(factor=part.factor * factor) for part in spread))
-
-
-def _answer(
-    function: Any,
-    bare: Any,
-    options: Any,
-    before: Any,
-    parts: Any,
-    other: Any,
-    where: Site,
-    *,
-    in_place: bool,
-) -> Any:
-    """The sum of data and noise, requested from the coordinator."""
-    plain = function(
-        *(one.clone() if isinstance(one, torch.Tensor) and in_place else one for one in bare),
-        **options,
-    )
-    made = marks._array(marks.answer(before, parts, where))
-    value, ids = _tensor_of(made, plain), made.ids
-    if in_place and isinstance(bare[0], torch.Tensor):
-        bare[0].data.copy_(value)
-        marks.world.release(ids, where)
-        return bare[0]
-    if isinstance(other, torch.Tensor) and other.requires_grad:
-        marks.world.release(ids, where)
-        return plain + (value - plain).detach()
-    return _answering(value, TensorAnswers(ids, made.factor, made.offset))
 
 
 def _tensor_of(made: Any, like: Any) -> Any:
@@ -831,7 +777,7 @@ def _added_up(name: str, function: Any, args: Any, bare: Any, options: Any, wher
     sign = _SUMS[name] * float(options.get("alpha", 1.0))
     first, second = (_numpy_marked(one) for one in args)
     if sign != 1.0:
-        second = marks._array(marks._scaled(second, sign, where, None))
+        second = marks._array(marks._scaled(second, sign, where))
     if not isinstance(second, marks.Marked):
         return NotImplemented
     made = marks._array(marks._derived(first, second, None, where))
@@ -856,7 +802,7 @@ def _reduced(
     made = marks._array(marks._summed(array, axis, bool(options.get("keepdim")), where))
     if name == "mean" and isinstance(made, marks.Marked):
         count = array.size if axis is None else array.shape[axis]
-        made = marks._array(marks._scaled(made, 1.0 / count, where, None))
+        made = marks._array(marks._scaled(made, 1.0 / count, where))
     if not isinstance(made, marks.Marked):
         return NotImplemented
     return _as_tensor(function(*bare, **options), made)
@@ -901,10 +847,9 @@ def _answer_followed(
     found = function(*bare, **options)
     if np.any(made.ids != np.broadcast_to(known.dpaudit_answers.ids, made.shape)):
         found.copy_(_tensor_of(made, found))  # these are new answers
-    answers = TensorAnswers(made.ids, made.factor, made.offset)
     if not _in_place(name):
-        return _answering(found, answers)
-    known.dpaudit_answers = answers
+        return _as_tensor(found, made)
+    known.dpaudit_answers = TensorAnswers(made.ids, made.factor, made.offset)
     return known
 
 
@@ -916,13 +861,12 @@ def _put_together(
     if name in _PRODUCTS or (name in _QUOTIENTS and first):
         with np.errstate(divide="ignore"):
             factor = value if name in _PRODUCTS else 1.0 / value
-        return marks._array(marks._scaled(answers, factor, where, None))
+        return marks._array(marks._scaled(answers, factor, where))
     if name not in _SUMS and name != "__rsub__":
         return NotImplemented
-    sign = _SUMS.get(name, -1.0) * float(options.get("alpha", 1.0))
-    own, others = (1.0, sign) if first != (name == "__rsub__") else (sign, 1.0)
+    own, others = _signs(name, options, first=first)
     if own != 1.0:
-        answers = marks._array(marks._scaled(answers, own, where, None))
+        answers = marks._array(marks._scaled(answers, own, where))
         if not isinstance(answers, marks.AnswerArray):
             return NotImplemented
     return marks._array(marks._shifted(answers, others * value, None, where))

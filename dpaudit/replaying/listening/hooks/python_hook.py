@@ -1,26 +1,35 @@
-"""Python's own random numbers: `random` and `secrets`."""
+"""Python's own modules: `random` and `secrets`, and `math`, whose functions are used on draws.
+
+Code makes noise of uniform draws with them, such as `-b * math.log(u)`.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import itertools
 import math
 import random as plain_random
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
 from .. import marks
 from ..channel import site
-from .numpy_hook import Seeded, single_coin
+from .numpy_hook import Seeded, intercepted, shared_order, single_coin
 
 _Plain = plain_random.Random
 _NUMBERS = (float, int)
+_SAME = ("log1p", "log2", "log10", "exp", "expm1", "sqrt", "sin", "cos", "tan", "fabs", "copysign")
+"""Functions of `math` that numpy has under the same name."""
 
 
 class HeardRandom(Seeded, _Plain):
     """`random.Random`, intercepted; other methods build on `random()` and `getrandbits`."""
 
-    def seed(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+    dpaudit_plain = _Plain
+
+    def seed(self, *args: Any, **kwargs: Any) -> None:
         """As Python's; remembers its seed."""
         super().seed(*args, **kwargs)
         given = args[0] if args else kwargs.get("a")
@@ -35,16 +44,14 @@ class HeardRandom(Seeded, _Plain):
         super().setstate(state)
         self.dpaudit_restored(state)
 
+    @intercepted
     def random(self) -> Any:
         """A coin."""
-        if not self.dpaudit_hears:
-            return super().random()
         return single_coin(site(), lambda stream: stream.random())
 
+    @intercepted
     def getrandbits(self, k: int) -> Any:
         """A coin of 2**k values."""
-        if not self.dpaudit_hears:
-            return super().getrandbits(k)
         where = site()
         marks.world.note("parameters", where, "bits", k)
         if not k:
@@ -53,9 +60,8 @@ class HeardRandom(Seeded, _Plain):
         drawn = int.from_bytes(marks.world.stream(where, None).bytes(size), "big")
         return marks.whole_coin(drawn >> (8 * size - k), 2**k, where)
 
+    @intercepted
     def _randbelow(self, n: int) -> Any:
-        if not self.dpaudit_hears:
-            return int(super()._randbelow(n))  # type: ignore[misc]
         where = site()
         marks.world.note("parameters", where, "below", n)
         stream = marks.world.stream(where, None)
@@ -71,28 +77,24 @@ class HeardRandom(Seeded, _Plain):
             return marks.coin(drawn, where, low=a, high=b)
         return a + (b - a) * self.random()
 
+    @intercepted
     def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
         """Gaussian noise."""
-        if not self.dpaudit_hears:
-            return super().gauss(mu, sigma)
         return self._located("gaussian", mu, sigma, lambda rng: rng.normal())
 
+    @intercepted
     def normalvariate(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
         """Gaussian noise."""
-        if not self.dpaudit_hears:
-            return super().normalvariate(mu, sigma)
-        return self._located("gaussian", mu, sigma, lambda rng: rng.normal())
+        return self.gauss(mu, sigma)
 
+    @intercepted
     def expovariate(self, lambd: Any = 1.0) -> Any:
         """Exponential noise."""
-        if not self.dpaudit_hears:
-            return super().expovariate(lambd)
         return self._located("exponential", 0.0, 1.0 / lambd, lambda rng: rng.exponential())
 
+    @intercepted
     def gammavariate(self, alpha: Any, beta: Any) -> Any:
         """Gamma noise."""
-        if not self.dpaudit_hears:
-            return super().gammavariate(alpha, beta)
         where = site()
         marks.world.drew(self.dpaudit_start, "gamma", None, where)
         drawn = float(marks.world.stream(where, None).gamma(alpha) * beta)
@@ -130,26 +132,18 @@ class HeardRandom(Seeded, _Plain):
             places = np.minimum(np.searchsorted(total, drawn, side="right"), len(total) - 1)
         return [population[int(place)] for place in places]
 
-    def shuffle(self, x: Any) -> None:  # type: ignore[override]
+    @intercepted
+    def shuffle(self, x: Any) -> None:
         """Puts the common records in the same order in both worlds."""
-        if not self.dpaudit_hears:
-            super().shuffle(x)
-            return
         where = site()
-        place = marks.world.rows_shared(where, len(x))
-        marks.world.note("draw", where, "permutation", None if place is not None else len(x))
-        stream = marks.world.stream(where, len(x))
-        length = len(x) if place is None else max(marks.world.counted)
-        drawn = stream.permutation(length)
-        order = marks.world.other_way(drawn, lambda: stream.permutation(length))
-        if place is not None and marks.world.counted[0] < marks.world.counted[1]:
-            order = order[order != place]
-            order = order - (order > place)
+        order = shared_order(where, len(x), marks.world.stream(where, len(x)))
         x[:] = [x[at] for at in order]
 
 
 class HeardSystem(HeardRandom, plain_random.SystemRandom):
     """`random.SystemRandom`, intercepted."""
+
+    dpaudit_plain = plain_random.SystemRandom
 
     def seed(self, *args: Any, **kwargs: Any) -> None:
         """Stays without a seed."""
@@ -159,14 +153,17 @@ _installed = False
 
 
 def install(library: Any) -> None:
-    """Replaces the classes and the functions of both modules."""
+    """Replaces the classes and the functions of a module."""
     global _installed
+    if library.__name__ == "math":
+        _install_in_math(library)
+        return
     if library.__name__ == "secrets":
         import secrets
 
         system = HeardSystem()
-        secrets.SystemRandom = HeardSystem  # type: ignore[misc]
-        secrets._sysrand = system  # type: ignore[attr-defined]
+        secrets.SystemRandom = HeardSystem
+        secrets._sysrand = system
         secrets.randbits, secrets.choice = system.getrandbits, system.choice
         secrets.randbelow = lambda n: system._randbelow(n)
         return
@@ -176,31 +173,32 @@ def install(library: Any) -> None:
     library.Random, library.SystemRandom = HeardRandom, HeardSystem
     everywhere = HeardRandom()
     library._inst = everywhere
-    for name in (
-        "seed",
-        "random",
-        "uniform",
-        "triangular",
-        "randint",
-        "choice",
-        "randrange",
-        "sample",
-        "shuffle",
-        "choices",
-        "normalvariate",
-        "lognormvariate",
-        "expovariate",
-        "vonmisesvariate",
-        "gammavariate",
-        "gauss",
-        "betavariate",
-        "binomialvariate",
-        "paretovariate",
-        "weibullvariate",
-        "getstate",
-        "setstate",
-        "getrandbits",
-        "randbytes",
-    ):
+    for name in library.__all__:
         if hasattr(everywhere, name):
             setattr(library, name, getattr(everywhere, name))
+
+
+def _install_in_math(library: Any) -> None:
+    """Replaces its functions, unless numba is there, which compiles only Python's own."""
+    if importlib.util.find_spec("numba") is not None:
+        return
+    for name in _SAME:
+        setattr(library, name, _of_draws(getattr(library, name), getattr(np, name)))
+    library.log = _of_draws(library.log, _log)
+    library.pow = _of_draws(library.pow, np.power)
+
+
+def _log(value: Any, base: Any = np.e) -> Any:
+    return np.log(value) if base == np.e else np.log(value) / np.log(base)
+
+
+def _of_draws(plain: Callable[..., Any], followed: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that keeps the mark of a uniform draw."""
+
+    @functools.wraps(plain)
+    def heard(*values: Any) -> Any:
+        if marks.world.hears and any(isinstance(one, marks.DRAWS) for one in values):
+            return followed(*values)
+        return plain(*values)
+
+    return heard
