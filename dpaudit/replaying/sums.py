@@ -100,9 +100,7 @@ def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Deri
         for other in np.unique(owner[numbers_of(ids)[numbers_of(ids) >= 0]])
         if other >= 0  # answers without noise, of a scale of 0, are no step's
     ]
-    links = np.asarray(edges, dtype=int).reshape(-1, 2).T
-    graph = coo_array((np.ones(links.shape[1]), links), shape=(len(records),) * 2)
-    _, of = connected_components(graph, directed=False)
+    of = components(edges, len(records))
     found: dict[int, tuple[list[NoisyStep], list[Derived]]] = defaultdict(lambda: ([], []))
     for group, record in zip(of.tolist(), records, strict=True):
         if isinstance(record, NoisyStep):
@@ -110,6 +108,14 @@ def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Deri
         else:
             found[group][1].append(record)
     yield from found.values()
+
+
+def components(pairs: Sequence[tuple[int, int]] | IntArray, size: int) -> IntArray:
+    """The number of the part that each of so many things is in, if these pairs are connected."""
+    links = np.asarray(pairs, dtype=int).reshape(-1, 2).T
+    graph = coo_array((np.ones(links.shape[1]), links), shape=(size, size))
+    _, parts = connected_components(graph, directed=False)
+    return np.asarray(parts)
 
 
 def _separate(
@@ -256,9 +262,7 @@ def _behind(
 def _pieces(rows: IntArray, columns: IntArray) -> list[IntArray]:
     """Places of the entries of a sparse matrix, by connected part."""
     size = int(rows.max()) + 1
-    shape = (size + int(columns.max()) + 1,) * 2
-    graph = coo_array((np.ones(len(rows)), (rows, size + columns)), shape)
-    _, of = connected_components(graph, directed=False)
+    of = components(np.stack([rows, size + columns], axis=1), size + int(columns.max()) + 1)
     order = np.argsort(of[rows], kind="stable")
     return np.split(order, np.flatnonzero(np.diff(of[rows][order])) + 1)
 
