@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -60,18 +60,6 @@ class Rung(NamedTuple):
 
     given: Mapping[Question, Any]
     nudges: Mapping[Question, FloatArray]
-
-
-class Ladder(NamedTuple):
-    """Equal steps of some answers.
-
-    Attributes:
-        size: How far each goes, in the largest scale of their noise, with its sign.
-        rungs: The changes from one to the next.
-    """
-
-    size: float
-    rungs: Sequence[Rung]
 
 
 class Suspect(NamedTuple):
@@ -167,10 +155,13 @@ def near_answers(
         yield {**transcript.given, **numbers}
 
 
-def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
-    """Steps that show numbers which are both rounded and limited, shortest first.
+def size_of_steps(
+    transcript: Transcript, keys: Set[Question], shows: Callable[[Rung], bool]
+) -> float | None:
+    """The size of the shortest equal steps of which each shows.
 
-    A slight change of such a number is rounded away, and one that is moved far up is at its limit.
+    They show numbers which are both rounded and limited. A slight change of such a number is
+    rounded away, and one that is moved far up is at its limit.
     All numbers move equally from their values before noise, and all others are far above them, then
     far below, so that no maximum, order or comparison between noisy numbers changes. One with a
     fixed limit changes in one step.
@@ -178,6 +169,10 @@ def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
     Args:
         transcript: The replay.
         keys: The questions whose answers move.
+        shows: Whether a step shows.
+
+    Returns:
+        The size in the largest scale of their noise, with its sign; None if there is none.
     """
     steps = {key: step for step in transcript.noisy for key in step.keys}
     steps = {
@@ -185,7 +180,7 @@ def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
     }
     own = [steps[key] for key in keys & steps.keys()]
     if len(own) < len(keys):
-        return
+        return None
     width = max(one.laws[0].width for one in own)
     moved = max(float(np.abs(one.before.shift).max(initial=0.0)) for one in own)
     others = {key: one for key, one in steps.items() if key not in keys}
@@ -207,8 +202,9 @@ def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
 
     for length, sign in itertools.product(lengths, (1.0, -1.0)):
         step = sign * length
-        rungs = [rung(side, at * step, step) for at in range(_RUNGS) for side in sides]
-        yield Ladder(step / width, rungs)
+        if all(shows(rung(side, at * step, step)) for at in range(_RUNGS) for side in sides):
+            return step / width
+    return None
 
 
 def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:
@@ -437,25 +433,27 @@ def same_steps(first: Transcript, second: Transcript) -> bool:
     Noise has the same law as well: its scale, or on which side of 0 it lies, may follow a coin, and
     its law is then a mixture.
     """
-    if len(first.noisy) != len(second.noisy) or len(first.choices) != len(second.choices):
+    if len(first.noisy) != len(second.noisy):
         return False
     noisy = all(
         one.site == two.site
-        and same(one.before.inside, two.before.inside)
-        and same(one.before.outside, two.before.outside)
-        and all(map(_are_alike, one.laws, two.laws))
+        and all(map(same, one.before, two.before))
+        and all(map(are_alike, one.laws, two.laws))
         for one, two in zip(first.noisy, second.noisy, strict=True)
     )
-    choices = all(
-        one.site == two.site
-        and same(one.table.inside, two.table.inside)
-        and same(one.table.outside, two.table.outside)
-        for one, two in zip(first.choices, second.choices, strict=True)
-    )
+    choices = same_choices(first.choices, second.choices)
     return noisy and choices and first.parting == second.parting
 
 
-def _are_alike(first: NoiseLaw, second: NoiseLaw) -> bool:
+def same_choices(first: Sequence[ChoiceStep], second: Sequence[ChoiceStep]) -> bool:
+    """Whether places or coins are drawn in the same lines, with the same probabilities."""
+    return len(first) == len(second) and all(
+        one.site == two.site and all(map(same, one.table, two.table))
+        for one, two in zip(first, second, strict=True)
+    )
+
+
+def are_alike(first: NoiseLaw, second: NoiseLaw) -> bool:
     """Whether two laws are the same, with the same parameters."""
     fields = (vars(first).values(), vars(second).values())
     return type(first) is type(second) and all(map(same, *fields))

@@ -1,4 +1,4 @@
-"""From replays to a verdict: how counted replays are drawn, and their losses and weights."""
+"""How counted replays are drawn, their losses and weights, and what these prove."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpaudit.bounds.replays import mean_exceeds, mean_lower
+from dpaudit.bounds.replays import mean_lower
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.guarantee import (
+    EXACT,
     EpsilonReplays,
     ReplayGuarantee,
     Replays,
-    gaussian_epsilon,
 )
 from dpaudit.replaying.laws import FloatArray, Gaussian, NoiseLaw
 from dpaudit.replaying.lockstep import Aim
 from dpaudit.replaying.loss import How, Influence, ShownAnswers, losses, shifts_across, total
 from dpaudit.replaying.mixtures import Expected, Steering, log_mixed, mixed_numbers, steering
+from dpaudit.replaying.setting import ReplayFindings, ReplaySetting
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
     NoisyStep,
@@ -31,8 +32,9 @@ from dpaudit.replaying.transcript import (
     Toss,
     Transcript,
 )
-from dpaudit.results.verdict import POWER
 
+_LATER: Final = 0.1
+"""Share of the error probability for what may follow the counted replays."""
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
 """Tilts tried on the pilot; none depends on the counted replays."""
 _FINER: Final = tuple(np.geomspace(1.0, 12.0, 24))
@@ -157,7 +159,7 @@ def draw_plan(
         for step in pilot.noisy
     ]
     steps = [step for step in seen if step.site not in selected and np.any(step.differs)]
-    pure = isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0
+    pure = guarantee.is_pure
     # a mixture's loss is the larger one towards world "in"
     towards = World.IN if pilot.tosses or total(found) >= 0 else World.OUT
     if pure or not steps:
@@ -358,51 +360,83 @@ def _simulated_mixtures(
     return Replays(found, weights)
 
 
-def detectable(
-    guarantee: ReplayGuarantee, *, replays: int, confidence: float, rng: np.random.Generator
-) -> float | None:
-    """The smallest Gaussian leak whose bound exceeds the claim with 80 % probability."""
-    if not isinstance(guarantee, EpsilonReplays):
-        return None
-    if guarantee.delta == 0:
-        return guarantee.claimed
-    low, high = guarantee.claimed, 20.0 * guarantee.claimed + 20.0
-    normal = rng.standard_normal((200, replays))
-    if _caught(high, guarantee, normal, confidence) < POWER:
-        return None
-    for _ in range(20):
-        middle = 0.5 * (low + high)
-        if _caught(middle, guarantee, normal, confidence) >= POWER:
-            high = middle
-        else:
-            low = middle
-    return high
+class SharedConfidence(NamedTuple):
+    """The confidence that each of two ways to refute a claim needs for joint validity.
+
+    Attributes:
+        counted: The counted replays.
+        later: What may follow them: the game of the rows if the worlds diverge, and else further
+            replays if only some numbers of their answers count.
+    """
+
+    counted: float
+    later: float
 
 
-def _caught(
-    epsilon: float,
-    guarantee: EpsilonReplays,
-    normal: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    confidence: float,
-) -> float:
-    mu = _mu_of(epsilon, guarantee.delta)
-    tilt = (guarantee.claimed - mu * mu / 2) / mu**2
-    tilt = max(tilt, (epsilon - mu * mu / 2) / mu**2)
-    z = normal + tilt * mu
-    loss = mu * z + mu * mu / 2
-    weight = -0.5 * z**2 + 0.5 * normal**2
-    value = -np.expm1(np.minimum(guarantee.claimed - loss, 0.0)) * np.exp(weight)
-    return float(
-        np.mean([mean_exceeds(one, guarantee.delta, confidence=confidence) for one in value])
-    )
+def shared(guarantee: ReplayGuarantee, confidence: float) -> SharedConfidence:
+    """Divides the error probability (Bonferroni); exact losses need none."""
+    if guarantee.is_pure:  # losses are exact
+        return SharedConfidence(confidence, confidence)
+    error = 1.0 - confidence
+    return SharedConfidence(1.0 - (1.0 - _LATER) * error, 1.0 - _LATER * error)
 
 
-def _mu_of(epsilon: float, delta: float) -> float:
-    low, high = 1e-6, 100.0
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        if gaussian_epsilon(middle, delta) < epsilon:
-            low = middle
-        else:
-            high = middle
-    return high
+class ProvedByReplays(NamedTuple):
+    """What the counted replays prove.
+
+    Attributes:
+        replays: Their losses and weights.
+        proved: The lower limit.
+        above: Whether that exceeds the claim.
+    """
+
+    replays: Replays
+    proved: float
+    above: bool
+
+
+def proved_by(
+    setting: ReplaySetting,
+    found: ReplayFindings,
+    plan: DrawPlan,
+    *,
+    shown: ShownAnswers | None = None,
+    all_released: bool = False,
+    confidence: float | None = None,
+) -> ProvedByReplays:
+    """What the counted replays prove.
+
+    Args:
+        setting: The common inputs.
+        found: What is known of the uses of answers.
+        plan: How the counted replays were drawn.
+        shown: The answers that are shown to have an influence; all by default.
+        all_released: Whether every answer counts as released.
+        confidence: Of the bound; by default that of the counted replays.
+    """
+    guarantee = setting.guarantee
+    if shown is None and found.retried:
+        shown = ShownAnswers(questions_of(found.counted) - found.retried)
+    measures = [
+        measured(
+            one,
+            plan.base_of(number),
+            used=found.used,
+            shown=shown,
+            all_released=all_released,
+        )
+        for number, one in enumerate(found.counted)
+    ]
+    replays = Replays(*map(np.asarray, zip(*measures, strict=True)))
+    if guarantee.is_pure:
+        proved = float(np.max(np.abs(replays.losses)))  # in either order
+    else:
+        if confidence is None:
+            confidence = shared(guarantee, setting.spec.settings.confidence).counted
+        proved = guarantee.proved(replays, at=plan.at, confidence=confidence)
+    return ProvedByReplays(replays, proved, proved > guarantee.claimed * (1.0 + EXACT))
+
+
+def questions_of(transcripts: Sequence[Transcript]) -> frozenset[Question]:
+    """All questions of some replays."""
+    return frozenset(key for one in transcripts for key in one.given)
