@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.guarantee import ReplayGuarantee
 from dpaudit.replaying.influence import (
-    Rung,
     answers_without,
     are_alike,
     differs,
@@ -33,11 +32,12 @@ from dpaudit.replaying.influence import (
     was_rejected,
 )
 from dpaudit.replaying.judge import questions_of
+from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, same
 from dpaudit.replaying.loss import How, losses
 from dpaudit.replaying.setting import FIRST, ReplayFindings, ReplaySetting
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import Question, Site, Transcript
+from dpaudit.replaying.transcript import Question, Site, Transcript, joined
 
 CHANGED: Final = 10
 """Largest number of answers that are changed to see whether they influence what is released."""
@@ -57,9 +57,7 @@ _LONG: Final = 61
 """Length of a random pattern of coins, which then repeats."""
 
 
-def piloted(
-    setting: ReplaySetting,
-) -> ReplayFindings:
+def piloted(setting: ReplaySetting) -> ReplayFindings:
     """Runs the pilot and checks whether the target's own coins decide its sub-sample membership.
 
     Either outcome of a comparison may mean membership, so both are tried.
@@ -69,10 +67,8 @@ def piloted(
         order = Order(1, kept=kept)
         pilot = setting.play(order).transcript
         fits += 2
-        if not pilot.tosses:
-            return ReplayFindings(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
         found = ReplayFindings(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
-        if _is_subsample(setting, order, pilot, found):
+        if not pilot.tosses or _is_subsample(setting, order, pilot, found):
             return found
         fits, loose = found.fits, found.loose
     pilot = setting.play(Order(1, kept=None)).transcript
@@ -146,8 +142,8 @@ def limited_lines(
         setting.say(f"step by step: how the answers of {site} are used")
         keys = frozenset().union(*(step.keys for step in pilot.noisy if step.site == site))
 
-        def shows(rung: Rung) -> bool:
-            return _shows(setting, Order(1, **rung._asdict()), found)
+        def shows(given: Mapping[Question, Any], nudges: Mapping[Question, FloatArray]) -> bool:
+            return _shows(setting, Order(1, given=given, nudges=nudges), found)
 
         if size_of_steps(pilot, keys, shows) is not None:
             used.add(site)
@@ -360,9 +356,7 @@ def leaves_no_trace(transcript: Transcript) -> bool:
 
 def _alike_in_use(first: Transcript, second: Transcript) -> bool:
     """Whether both have equally many answers, with the same uses."""
-    released = [
-        np.sort(np.concatenate([np.zeros(0, dtype=int), *one.released])) for one in (first, second)
-    ]
+    released = [np.sort(joined(one.released)) for one in (first, second)]
     return (
         len(first.noisy) == len(second.noisy)
         and len(first.tosses) == len(second.tosses)

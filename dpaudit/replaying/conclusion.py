@@ -17,14 +17,13 @@ from dpaudit.plugins.samplers import text_of
 from dpaudit.replaying.guarantee import EXACT, ReplayGuarantee, detectable, replay_guarantee
 from dpaudit.replaying.influence import same_steps
 from dpaudit.replaying.judge import ProvedByReplays, shared
-from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.ledger import CHOICE, Computed, chance_of_one_world, computed, ledger
 from dpaudit.replaying.lockstep import same
 from dpaudit.replaying.loss import How, StepLoss, largest_ratio, losses, shifts_across
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
 from dpaudit.replaying.setting import ReplayFindings, ReplaySetting, streams
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
+from dpaudit.replaying.transcript import PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import today
 
@@ -226,9 +225,9 @@ def _verdict(found: ReplayFindings, *, public_coins: bool) -> tuple[Verdict, tup
     reason = "the privacy loss of the noisy answers exceeds the claim"
     if found.pilot.tosses:
         reason = f"{reason}, given which other records are in the sub-samples"
-    follows = next((step for step in found.pilot.noisy if not same(*_scales(step))), None)
+    follows = next((step for step in found.pilot.noisy if not same(*step.scales)), None)
     if follows is not None:
-        scales = " and ".join(f"{float(np.min(one)):.6g}" for one in _scales(follows))
+        scales = " and ".join(f"{float(np.min(one)):.6g}" for one in follows.scales)
         what = f"the scale of the noise at {follows.site} depends on the data"
         if follows.rescaled is not None:
             what = f"noisy answers are multiplied at {follows.rescaled} by a value from the data"
@@ -288,12 +287,6 @@ def _moves(transcript: Transcript) -> bool:
         or any(np.any(step.differs) for step in transcript.noisy)
         or any(not same(*step.table) for step in transcript.choices)
     )
-
-
-def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
-    """The scales of a step's noise in both worlds."""
-    inside, outside = (np.broadcast_to(law.scale, step.answer.shape) for law in step.laws)
-    return inside, outside
 
 
 def _consistent(found: ReplayFindings) -> str:

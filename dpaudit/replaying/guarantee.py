@@ -336,7 +336,7 @@ def detectable(
 def _caught(
     epsilon: float,
     guarantee: EpsilonReplays,
-    normal: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    normal: FloatArray,
     confidence: float,
 ) -> float:
     mu = _mu_of(epsilon, guarantee.delta)

@@ -30,6 +30,7 @@ from dpaudit.replaying.transcript import (
     Site,
     Transcript,
     flat,
+    joined,
 )
 
 _FAR: Final = (10.0, 100.0)
@@ -48,18 +49,6 @@ _SPANS: Final = (1.0, 4.0, 16.0, 64.0)
 """Sizes of such steps, in units of the noise or of how far the value moves, the smaller one."""
 _AWAY: Final = 100.0
 """How far all other noisy numbers are moved meanwhile, in scales of their noise."""
-
-
-class Rung(NamedTuple):
-    """A change of a replay of one table: equal answers, but for some that are a step apart.
-
-    Attributes:
-        given: Answers by question.
-        nudges: How far some of them are changed in world "out".
-    """
-
-    given: Mapping[Question, Any]
-    nudges: Mapping[Question, FloatArray]
 
 
 class Suspect(NamedTuple):
@@ -156,7 +145,9 @@ def near_answers(
 
 
 def size_of_steps(
-    transcript: Transcript, keys: Set[Question], shows: Callable[[Rung], bool]
+    transcript: Transcript,
+    keys: Set[Question],
+    shows: Callable[[Mapping[Question, Any], Mapping[Question, FloatArray]], bool],
 ) -> float | None:
     """The size of the shortest equal steps of which each shows.
 
@@ -169,7 +160,7 @@ def size_of_steps(
     Args:
         transcript: The replay.
         keys: The questions whose answers move.
-        shows: Whether a step shows.
+        shows: Whether a step shows, given the answers, and how far some are changed in world "out".
 
     Returns:
         The size in the largest scale of their noise, with its sign; None if there is none.
@@ -194,15 +185,15 @@ def size_of_steps(
     if any(one.laws[0].whole for one in own):
         lengths = sorted({float(np.ceil(one)) for one in lengths})
 
-    def rung(side: float, start: float, length: float) -> Rung:
+    def rung_shows(side: float, start: float, length: float) -> bool:
         far = {key: transcript.given[key] + side * by for key, by in away.items()}
         here = {key: steps[key].before.inside + start for key in keys}
         moves = {key: np.full(np.shape(transcript.given[key]), length) for key in keys}
-        return Rung({**transcript.given, **far, **here}, moves)
+        return shows({**transcript.given, **far, **here}, moves)
 
     for length, sign in itertools.product(lengths, (1.0, -1.0)):
         step = sign * length
-        if all(shows(rung(side, at * step, step)) for at in range(_RUNGS) for side in sides):
+        if all(rung_shows(side, at * step, step) for at in range(_RUNGS) for side in sides):
             return step / width
     return None
 
@@ -254,21 +245,11 @@ def other_bits(
     return given
 
 
-class _Bit(NamedTuple):
-    """A noisy number that is compared with a limit.
-
-    Attributes:
-        key: Its question.
-        place: Its place there.
-        value: A value on the other side of the limit.
-    """
-
-    key: Question
-    place: int
-    value: float
+_Bits = list[tuple[Question, int, float]]
+"""Noisy numbers that are compared with limits: question, place, a value beyond the limit."""
 
 
-def _bits(transcript: Transcript, keys: Set[Question]) -> tuple[list[_Bit], list[_Bit]]:
+def _bits(transcript: Transcript, keys: Set[Question]) -> tuple[_Bits, _Bits]:
     """Noisy numbers that differ between the worlds, below the limit and above it."""
     limits: dict[int, float] = {}
     for one in transcript.selections:
@@ -276,8 +257,8 @@ def _bits(transcript: Transcript, keys: Set[Question]) -> tuple[list[_Bit], list
             with np.errstate(divide="ignore", invalid="ignore"):
                 bounds = (flat(one.other.offset) - flat(one.offset)) / flat(one.factor)
             limits |= dict(zip(one.ids.astype(int).tolist(), bounds.tolist(), strict=True))
-    below: list[_Bit] = []
-    above: list[_Bit] = []
+    below: _Bits = []
+    above: _Bits = []
     for step in transcript.noisy:
         for key in step.keys & keys:
             own = flat(transcript.given[key])
@@ -289,7 +270,7 @@ def _bits(transcript: Transcript, keys: Set[Question]) -> tuple[list[_Bit], list
                     is_below = bool(own[place] < limit)
                     value = limit + (1.0 if is_below else -1.0) * step.laws[0].width
                     value = float(np.rint(value)) if step.laws[0].whole else value
-                    (below if is_below else above).append(_Bit(key, place, value))
+                    (below if is_below else above).append((key, place, value))
     return below, above
 
 
@@ -321,7 +302,7 @@ def repeats(
     for one in found:
         for key in one.keys:
             loss[key] += abs(one.value)
-    used = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
+    used = set(joined(transcript.released).tolist())
     asked = [(choice.keys, choice.table) for choice in transcript.choices]
     asked += [
         (step.keys, step.before)

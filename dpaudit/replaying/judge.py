@@ -18,10 +18,10 @@ from dpaudit.replaying.guarantee import (
     ReplayGuarantee,
     Replays,
 )
-from dpaudit.replaying.laws import FloatArray, Gaussian, NoiseLaw
+from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.lockstep import Aim
 from dpaudit.replaying.loss import How, Influence, ShownAnswers, losses, shifts_across, total
-from dpaudit.replaying.mixtures import Expected, Steering, log_mixed, mixed_numbers, steering
+from dpaudit.replaying.mixtures import Expected, Mixture, Steering, steering
 from dpaudit.replaying.setting import ReplayFindings, ReplaySetting
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
@@ -248,11 +248,10 @@ def _expected(pilot: Transcript) -> list[Expected] | None:
         return None
     found = []
     for step in moving:
-        scales = [np.broadcast_to(law.scale, step.answer.shape) for law in step.laws]
-        if not isinstance(step.laws[0], Gaussian) or not np.array_equal(scales[0], scales[1]):
+        if not step.is_gaussian:
             return None
         assert step.toss is not None
-        far = float(np.linalg.norm(step.before.shift / scales[0]))
+        far = float(np.linalg.norm(step.before.shift / step.scales.inside))
         found.append(Expected(round(far, 9), pilot.tosses[step.toss].chance))
     return found
 
@@ -265,21 +264,13 @@ def _simulated_steering(
     rng: np.random.Generator,
 ) -> Replays:
     """Losses and weights of transcripts with the expected answers."""
-    unit = Gaussian(np.asarray(1.0))
     losses, weights = np.zeros(count), np.zeros(count)
     for place in range(count):
         for number, one in enumerate(answers):
-            drawn = mixed_numbers(
-                (unit, unit),
-                (one.far, 0.0),
-                one.chance,
-                base=base,
-                tilt=1.0,
-                rng=rng,
-                towards=steered.towards(number, float(losses[place])),
-            )
-            gain = float(log_mixed(one.chance, drawn.log_ratios[0]))
-            losses[place] += gain if base is World.IN else -gain
+            mixture = one.in_world(base)
+            towards = steered.towards(number, float(losses[place]))
+            drawn = mixture.drawn(1.0, rng, towards=towards)
+            losses[place] += float(mixture.loss(drawn.log_ratios[0]))
             weights[place] += drawn.log_weights[0]
     return Replays(losses, weights)
 
@@ -298,8 +289,8 @@ def _simulated(
     for step in steps:
         if step.toss is not None:
             continue
-        for at in np.flatnonzero(step.differs)[:2000]:
-            both = tuple(one.element(at, step.answer.size) for one in step.laws)
+        for at in np.flatnonzero(step.differs)[:2000].tolist():
+            both, _ = step.element(at)
             law, other = both[world], both[1 - world]
             aim = Aim(np.full(count, step.before.shift[at]), (both[0].scale, both[1].scale))
             moved = aim.moved(law, base=world)
@@ -324,39 +315,29 @@ def _simulated_mixtures(
     For Gaussian noise of one scale, all answers of a coin count as one, by the distance they move
     together. For other noise each answer counts as if it had its own coin.
     """
-    apart: Counter[tuple[float, float]] = Counter()
     squares: dict[int, float] = defaultdict(float)
     found, weights = np.zeros(count), np.zeros(count)
 
-    def add(
-        laws: tuple[NoiseLaw, NoiseLaw],
-        before: tuple[float, float],
-        chance: float,
-        times: int = 1,
-    ) -> None:
-        drawn = mixed_numbers(
-            laws, before, chance, base=base, tilt=tilt, rng=rng, size=count * times
-        )
-        loss = log_mixed(chance, drawn.log_ratios).reshape(times, count).sum(axis=0)
-        np.add(found, loss if base is World.IN else -loss, out=found)
+    def add(one: Mixture, times: int = 1) -> None:
+        drawn = one.drawn(tilt, rng, size=count * times)
+        loss = one.loss(drawn.log_ratios).reshape(times, count).sum(axis=0)
+        np.add(found, loss, out=found)
         np.add(weights, drawn.log_weights.reshape(times, count).sum(axis=0), out=weights)
 
     for step in steps:
         if step.toss is None:
             continue
-        scales = [np.broadcast_to(law.scale, step.answer.shape) for law in step.laws]
-        if isinstance(step.laws[0], Gaussian) and np.array_equal(scales[0], scales[1]):
-            squares[step.toss] += float(np.sum((step.before.shift / scales[0]) ** 2))
+        if step.is_gaussian:
+            squares[step.toss] += float(np.sum((step.before.shift / step.scales.inside) ** 2))
             continue
-        for at in np.flatnonzero(step.differs)[:2000]:
-            laws = tuple(law.element(at, step.answer.size) for law in step.laws)
-            before = (float(step.before.inside[at]), float(step.before.outside[at]))
-            add((laws[0], laws[1]), before, tosses[step.toss].chance)
-    for toss, square in squares.items():
-        apart[round(math.sqrt(square), 6), tosses[toss].chance] += 1
-    unit = Gaussian(np.asarray(1.0))
-    for (far, chance), times in apart.items():
-        add((unit, unit), (far, 0.0), chance, times)
+        for at in np.flatnonzero(step.differs)[:2000].tolist():
+            add(Mixture(*step.element(at), tosses[step.toss].chance, base))
+    apart = Counter(
+        Expected(round(math.sqrt(square), 6), tosses[toss].chance)
+        for toss, square in squares.items()
+    )
+    for one, times in apart.items():
+        add(one.in_world(base), times)
     return Replays(found, weights)
 
 

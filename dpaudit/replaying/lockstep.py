@@ -29,6 +29,7 @@ from dpaudit.plugins.synthetic import accept
 from dpaudit.replaying import laws
 from dpaudit.replaying.laws import Drawn, FloatArray, IntArray, NoiseLaw, Share, Tilt
 from dpaudit.replaying.listening.channel import Channel, connect
+from dpaudit.replaying.loss import largest_ratio
 from dpaudit.replaying.mixtures import Steering, log_mixed, mixed_answers, posterior
 from dpaudit.replaying.sums import shares_of
 from dpaudit.replaying.transcript import (
@@ -458,7 +459,6 @@ class _Match:
         self._known_coins: dict[int, int] = {}
         self._count_of_coins = 0
         self._next = 0
-        self._answers: dict[int, tuple[int, int]] = {}
         self._used: dict[int, int] = {}
         # answers replaced by new ones, which are made of them and of data, and where
         self._gone: dict[int, tuple[Site, str] | None] = {}
@@ -752,11 +752,11 @@ class _Match:
             if any(np.any(flat(part["factor"]) != 1) for part in parts[0]):
                 self._end_unfollowed(site, "noise that is used more than once")
             return self._reused(site, before, drawn)
-        sides = tuple(law_of_parts(side) for side in parts)
-        if sides[0] is None or sides[1] is None:
+        inside, outside = map(law_of_parts, parts)
+        if inside is None or outside is None:
             what = " and ".join(one["law"] for one in parts[0])
             self._end_unfollowed(site, f"noise whose law is not known: {what}")
-        known: tuple[NoiseLaw, NoiseLaw] = (sides[0], sides[1])
+        known = (inside, outside)
         chance, key = self.transcript.chance, self._question("answer", site)
         value, moved, log_weight = self._drawn(key, before, known)
         where = Site(*parts[0][0]["site"])
@@ -858,19 +858,16 @@ class _Match:
 
     def _reused(self, site: Site, before: Pair, drawn: tuple[int, ...]) -> Any:
         """Noise that was added before: its value is known from that answer."""
-        offsets: list[tuple[float, float, float]] = []
+        noise: list[list[float]] = []
         for one in drawn[: before.inside.size]:
             step = self.transcript.noisy[self._used[one]] if one in self._used else None
             if step is None or len(step.drawn) != step.answer.size:
-                offsets = []
                 break
             place = step.drawn.index(one)
-            inside, outside = (float(one[place]) for one in step.before)
-            offsets.append((float(step.answer[place]), inside, outside))
-        if not offsets or len(offsets) != before.inside.size:
+            noise.append([float(step.answer[place] - value[place]) for value in step.before])
+        if not noise or len(noise) != before.inside.size:
             self._end_unfollowed(site, "noise that is used more than once")
-        first = np.asarray([one[0] - one[1] for one in offsets]) + before.inside
-        second = np.asarray([one[0] - one[2] for one in offsets]) + before.outside
+        first, second = np.transpose(noise) + np.stack(before)
         if not same(first, second):
             raise _Parted(PartKind.REUSED, (site, site), shown(first), shown(second))
         return first
@@ -891,25 +888,23 @@ class _Match:
 
     def _decided(self, site: Site, shares: list[Any], count: int) -> Any:
         """Draws places for both worlds, given the probabilities in each; keeps the step."""
-        with np.errstate(divide="ignore"):
-            logs = [np.log(one) for one in shares]
         key = self._question("choose", site)
         places = self._given(key, count)
         if places is None or np.max(places, initial=0) >= len(shares[0]):
             places = self._chosen(shares, count)
         self.transcript.given[key] = places
-        both = np.isfinite(logs[0]) & np.isfinite(logs[1])
-        lone = np.any(np.isfinite(logs[0]) ^ np.isfinite(logs[1]))
-        apart = np.abs(logs[0][both] - logs[1][both])
-        largest = np.inf if lone else count * float(np.max(apart, initial=0.0))
-        if not same(shares[0], shares[1]):
+        table = Pair(shares[0], shares[1])
+        if not same(*table):
             self._depends()
+            largest = largest_ratio(table)
+            with np.errstate(divide="ignore"):
+                logs = Pair(*(np.log(one[places]) for one in table))
             self.transcript.choices.append(
                 ChoiceStep(
                     site=site,
-                    log_probability=Pair(logs[0][places], logs[1][places]),
-                    largest=largest,
-                    table=Pair(shares[0], shares[1]),
+                    log_probability=logs,
+                    largest=largest if np.isinf(largest) else count * largest,
+                    table=table,
                     toss=self._toss,
                     keys=frozenset({key}),
                 )

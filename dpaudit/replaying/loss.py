@@ -37,6 +37,7 @@ from dpaudit.replaying.transcript import (
     Toss,
     Transcript,
     flat,
+    joined,
 )
 
 _NODES: Final = 2001
@@ -147,7 +148,7 @@ def losses(
     transcript, ratios = _with_releases(transcript, used)
     found = list(_of_choices(transcript.choices))
     elements = _Elements(transcript)
-    reduced = set(np.concatenate([np.zeros(0, dtype=int), *transcript.reduced]).tolist())
+    reduced = set(joined(transcript.reduced).tolist())
     counted: dict[int, How] = {}
     for direction in ratios:
         if elements.released(np.asarray(direction.numbers)).all():
@@ -231,14 +232,8 @@ def _with_releases(
     ratios = list(directions(transcript))
     others = [*transcript.summed, *transcript.divided, *transcript.reduced]
     others += [one.ids.astype(int) for one in transcript.selections if one.how == "value"]
-    known: list[IntArray] = [
-        np.setdiff1d(
-            step.numbers,
-            np.concatenate([np.zeros(0, dtype=int), *others]),
-        )
-        for step in transcript.noisy
-        if step.site in used
-    ]
+    of_lines = [step.numbers for step in transcript.noisy if step.site in used]
+    known: list[IntArray] = [np.setdiff1d(one, joined(others)) for one in of_lines]
     known += [shown(transcript), determined(ratios)]
     return replace(transcript, released=[*transcript.released, *known]), ratios
 
@@ -344,9 +339,9 @@ class _Elements:
         self.transcript = transcript
         self._steps = sorted(transcript.noisy, key=lambda step: step.first)
         self._starts = [step.first for step in self._steps]
-        selected = [number for one in transcript.selections for number in _numbers(one)]
+        selected = [np.asarray(_numbers(one), dtype=int) for one in transcript.selections]
         divided = [*transcript.divided, *transcript.summed] if transcript.quotients else []
-        self.special = np.unique(np.concatenate([np.asarray(selected, dtype=int), *divided]))
+        self.special = np.unique(joined([*selected, *divided]))
 
     def released(self, numbers: IntArray) -> NDArray[np.bool_]:
         """Whether each of these answers is used as a number."""
@@ -378,10 +373,9 @@ class _Elements:
         place = number - step.first
         if place >= step.answer.size:
             return None
-        laws = tuple(law.element(place, step.answer.size) for law in step.laws)
-        before = (float(step.before.inside[place]), float(step.before.outside[place]))
+        laws, before = step.element(place)
         value = float(step.answer[place])
-        return _Element(before, (laws[0], laws[1]), value, step.site, step.toss, step.keys)
+        return _Element(before, laws, value, step.site, step.toss, step.keys)
 
     def groups(self) -> Iterator[AnswerGroup]:
         """Answers with a selection in common, including answers that are also released."""

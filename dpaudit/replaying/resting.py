@@ -33,7 +33,6 @@ from dpaudit.plugins.protocols import World
 from dpaudit.replaying.checks import APART, CHANGED, again
 from dpaudit.replaying.guarantee import EXACT
 from dpaudit.replaying.influence import (
-    Rung,
     Suspect,
     differs,
     has_influence,
@@ -49,7 +48,7 @@ from dpaudit.replaying.lockstep import NUDGE, Order, Played
 from dpaudit.replaying.loss import NOTHING_SHOWN, ShownAnswers, loss_of, losses
 from dpaudit.replaying.setting import ReplayFindings, ReplaySetting
 from dpaudit.replaying.sums import is_used, settled
-from dpaudit.replaying.transcript import NoisyStep, Question, Site, Transcript, flat
+from dpaudit.replaying.transcript import NoisyStep, Question, Site, Transcript, flat, joined
 
 Places = Mapping[Question, frozenset[int]]
 """Places of numbers in answers, by question."""
@@ -100,12 +99,11 @@ class NoisyNumbers:
         self._width = max((step.laws[0].width for step in steps), default=0.0)
         self._each = np.abs(np.nan_to_num(self._joined([loss_of(one) for one in steps])))
         numbers = self._joined([step.numbers for step in steps]).astype(int)
-        summed = np.concatenate([np.zeros(0, dtype=int), *transcript.summed])
         # of numbers that are compared, or sorted, one alone may be released; a largest has its law
         values = [one for one in transcript.selections if one.how == "value"]
         followed = is_used(numbers, replace(transcript, selections=values))
         alone = self._joined([np.full(one.answer.size, len(one.keys) == 1) for one in steps])
-        followed |= np.isin(numbers, summed) & (alone > 0)
+        followed |= np.isin(numbers, joined(transcript.summed)) & (alone > 0)
         self._followed = followed & ~transcript.are_released(numbers)
         self.are_plain = not self._followed.any()
 
@@ -461,8 +459,8 @@ class _Checks:
         if one.site in self._without_steps:
             return None
 
-        def shows(rung: Rung) -> bool:
-            return self._moves(place, one.site, **rung._asdict())
+        def shows(given: Mapping[Question, Any], nudges: Mapping[Question, FloatArray]) -> bool:
+            return self._moves(place, one.site, given=given, nudges=nudges)
 
         size = size_of_steps(transcript, one.keys, shows)
         if size is None:

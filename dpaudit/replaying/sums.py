@@ -33,6 +33,7 @@ from dpaudit.replaying.transcript import (
     Question,
     Transcript,
     flat,
+    joined,
     numbers_of,
 )
 
@@ -204,7 +205,9 @@ def _projected(
     first, each without what the earlier ones show: so they are orthogonal and independent. Answers
     that released sums determine count themselves.
     """
-    if any(one.noise for one in sums) or not all(map(_is_plain_gaussian, group)):
+    if any(one.noise for one in sums):
+        return None
+    if not all(one.is_gaussian and one.toss is None for one in group):
         return None
     numbers = np.concatenate([step.numbers for step in group])
     expansion = Expansion(sums)
@@ -216,7 +219,7 @@ def _projected(
     ends = [one for one in every.tolist() if one not in summed or one in released]
     ends.sort(key=lambda one: (one not in released, one))
     forms = [expansion.of(one) for one in ends]
-    scales = np.concatenate([np.broadcast_to(one.laws[0].scale, one.answer.shape) for one in group])
+    scales = np.concatenate([one.scales.inside for one in group])
     fields = [np.stack([*step.before, step.moved, step.answer]) for step in group]
     values = np.concatenate(fields, axis=1) / scales
     place = {one: at for at, one in enumerate(numbers.tolist())}
@@ -318,13 +321,6 @@ def _steps_of(
         )
 
 
-def _is_plain_gaussian(step: NoisyStep) -> bool:
-    """Whether its noise is Gaussian, has the same scale in both worlds, and depends on no coin."""
-    inside, outside = step.laws
-    are_gaussian = isinstance(inside, Gaussian) and isinstance(outside, Gaussian)
-    return are_gaussian and np.array_equal(inside.scale, outside.scale) and step.toss is None
-
-
 def is_used(numbers: IntArray, transcript: Transcript) -> NDArray[np.bool_]:
     """Whether each of these answers is selected from, divided, or used in a way not followed."""
     selected = [numbers_of(one.ids) for one in transcript.selections]
@@ -333,13 +329,13 @@ def is_used(numbers: IntArray, transcript: Transcript) -> NDArray[np.bool_]:
         for one in transcript.selections
         if one.other is not None and one.other.ids is not None
     ]
-    used = [np.zeros(0, dtype=int), *selected, *others, *transcript.divided, *transcript.reduced]
-    return np.isin(numbers, np.concatenate(used))
+    used = joined([*selected, *others, *transcript.divided, *transcript.reduced])
+    return np.isin(numbers, used)
 
 
 def shown(transcript: Transcript) -> IntArray:
     """Numbers of answers that released ones determine: a sum's last part, or what rows share."""
-    before = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
+    before = set(joined(transcript.released).tolist())
     known = _with_rests(transcript, before)
     shared = _shared_by_rows(transcript, known)
     if shared:
