@@ -16,7 +16,7 @@ from dpaudit.model.currencies import Claim
 from dpaudit.plugins.samplers import text_of
 from dpaudit.replaying.guarantee import EXACT, ReplayGuarantee, detectable, replay_guarantee
 from dpaudit.replaying.influence import same_steps
-from dpaudit.replaying.judge import ProvedByReplays, shared
+from dpaudit.replaying.judge import ProvedByReplays
 from dpaudit.replaying.ledger import CHOICE, Computed, chance_of_one_world, computed, ledger
 from dpaudit.replaying.lockstep import same
 from dpaudit.replaying.loss import How, StepLoss, largest_ratio, losses, shifts_across
@@ -408,7 +408,6 @@ def concluded(
 ) -> ReplayRecord:
     """The record of a replay."""
     spec, pilot, proved = setting.spec, found.pilot, judged.proved
-    confidence = spec.settings.confidence
     pilot_losses = losses(pilot, used=found.used)
     verdict, reasons = found.verdict, found.reasons
     if found.fixed and verdict is Verdict.VIOLATION:
@@ -433,13 +432,13 @@ def concluded(
         proved=None if np.isinf(proved) else proved,
         computed=cost.value,
         computed_note=cost.note,
-        confidence=confidence,
+        confidence=spec.settings.confidence,
         replays=len(found.counted),
         fits=found.fits,
         detectable=detectable(
             setting.guarantee,
             replays=len(found.counted),
-            confidence=shared(setting.guarantee, confidence).counted,
+            confidence=setting.confidence.counted,
             rng=streams(0)("power", 0),
         )
         if found.heard

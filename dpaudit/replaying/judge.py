@@ -33,8 +33,6 @@ from dpaudit.replaying.transcript import (
     Transcript,
 )
 
-_LATER: Final = 0.1
-"""Share of the error probability for what may follow the counted replays."""
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
 """Tilts tried on the pilot; none depends on the counted replays."""
 _FINER: Final = tuple(np.geomspace(1.0, 12.0, 24))
@@ -341,27 +339,6 @@ def _simulated_mixtures(
     return Replays(found, weights)
 
 
-class SharedConfidence(NamedTuple):
-    """The confidence that each of two ways to refute a claim needs for joint validity.
-
-    Attributes:
-        counted: The counted replays.
-        later: What may follow them: the game of the rows if the worlds diverge, and else further
-            replays if only some numbers of their answers count.
-    """
-
-    counted: float
-    later: float
-
-
-def shared(guarantee: ReplayGuarantee, confidence: float) -> SharedConfidence:
-    """Divides the error probability (Bonferroni); exact losses need none."""
-    if guarantee.is_pure:  # losses are exact
-        return SharedConfidence(confidence, confidence)
-    error = 1.0 - confidence
-    return SharedConfidence(1.0 - (1.0 - _LATER) * error, 1.0 - _LATER * error)
-
-
 class ProvedByReplays(NamedTuple):
     """What the counted replays prove.
 
@@ -412,8 +389,7 @@ def proved_by(
     if guarantee.is_pure:
         proved = float(np.max(np.abs(replays.losses)))  # in either order
     else:
-        if confidence is None:
-            confidence = shared(guarantee, setting.spec.settings.confidence).counted
+        confidence = confidence or setting.confidence.counted
         proved = guarantee.proved(replays, at=plan.at, confidence=confidence)
     return ProvedByReplays(replays, proved, proved > guarantee.claimed * (1.0 + EXACT))
 

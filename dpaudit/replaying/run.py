@@ -50,7 +50,6 @@ from dpaudit.replaying.judge import (
     draw_plan,
     proved_by,
     questions_of,
-    shared,
 )
 from dpaudit.replaying.ledger import LedgerLine, ledger
 from dpaudit.replaying.lockstep import WORLDS, Order, Played, Worlds, opened_worlds, same
@@ -309,7 +308,6 @@ def _replayed(
 ) -> ReplayRecord:
     spec = setting.spec
     guarantee = setting.guarantee
-    confidence = spec.settings.confidence
     setting.say("control: the same table in both worlds")
     control = setting.play(Order(0), alike=World.IN)
     if control.failure is not None:
@@ -334,7 +332,7 @@ def _replayed(
         guarantee,
         used=found.used,
         replays=replays,
-        confidence=shared(guarantee, confidence).counted,
+        confidence=setting.confidence.counted,
         rng=setting.worlds.rng("plan", 0),
     )
     counted = _counted(setting, found, plan, replays)
@@ -352,7 +350,7 @@ def _replayed(
         found.open_use = not judged.above
     found.heard = any(one.noisy or one.choices for one in found.transcripts)
     if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):
-        redraws = redraws_of_coins(guarantee, confidence)
+        redraws = redraws_of_coins(guarantee, spec.settings.confidence)
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
         for place in largest[: _CHECKED if judged.above else 1]:
             if found.coins_matter is None and found.loose is None and not found.unheard:
@@ -418,11 +416,10 @@ def _counted_in_part(
     The first ones were drawn for all numbers of an answer, and prove little of some of them. Which
     ones count was chosen on those, so the further ones are judged by themselves.
     """
-    guarantee = setting.guarantee
-    confidence = shared(guarantee, setting.spec.settings.confidence).later
+    confidence = setting.confidence.later
     plan = draw_plan(
         found.pilot,
-        guarantee,
+        setting.guarantee,
         used=found.used,
         replays=replays,
         confidence=confidence,
@@ -455,7 +452,7 @@ def _identified(setting: ReplaySetting, found: ReplayFindings) -> WorldsIdentifi
         setting.worlds.rng("told", 0),
         epsilon=guarantee.claimed,
         delta=guarantee.delta,
-        confidence=shared(guarantee, setting.spec.settings.confidence).later,
+        confidence=setting.confidence.later,
     )
 
 

@@ -28,6 +28,23 @@ FURTHER: Final = 200
 """The same of further ones, if only some numbers of their answers count."""
 
 
+_LATER: Final = 0.1
+"""Share of the error probability for what may follow the counted replays."""
+
+
+class SharedConfidence(NamedTuple):
+    """The confidence that each of two ways to refute a claim needs for joint validity.
+
+    Attributes:
+        counted: The counted replays.
+        later: What may follow them: the game of the rows if the worlds diverge, and else further
+            replays if only some numbers of their answers count.
+    """
+
+    counted: float
+    later: float
+
+
 def streams(seed: int) -> Callable[[str, int], np.random.Generator]:
     """Every stream of a replay, by its purpose and number."""
     return lambda role, number: Stream(seed, "replay", role, number).rng()
@@ -62,6 +79,15 @@ class ReplaySetting(NamedTuple):
     def guarantee(self) -> ReplayGuarantee:
         """The guarantee of the claim."""
         return replay_guarantee(self.spec.claim)
+
+    @property
+    def confidence(self) -> SharedConfidence:
+        """Divides the error probability (Bonferroni); exact losses need none."""
+        confidence = self.spec.settings.confidence
+        if self.guarantee.is_pure:  # losses are exact
+            return SharedConfidence(confidence, confidence)
+        error = 1.0 - confidence
+        return SharedConfidence(1.0 - (1.0 - _LATER) * error, 1.0 - _LATER * error)
 
     @property
     def rows(self) -> int:
