@@ -1017,11 +1017,8 @@ class _Match:
         reply = self._without_new(key, others, (inside["ids"], outside["ids"]))
         if reply is not None:
             return (reply,) * 2
-        ids, factor, offset = (
-            numbers_of(inside["ids"]),
-            flat(inside["factor"]),
-            flat(inside["offset"]),
-        )
+        ids = numbers_of(inside["ids"])
+        factor, offset = flat(inside["factor"]), flat(inside["offset"])
         whole = None
         if len(others[0]) == len(others[1]):
             whole = self._multiplied(ids, (factor, factor))
@@ -1110,10 +1107,10 @@ class _Match:
         reply = self._without_new(key, by, (inside["ids"], outside["ids"]))
         if reply is not None:
             return (reply,) * 2
-        whole = None
+        factor, whole = flat(inside["factor"]), None
         if len(by[0]) == len(by[1]):
-            factors = (flat(inside["factor"]) * by[0], flat(inside["factor"]) * by[1])
-            whole = self._multiplied(numbers_of(inside["ids"]), factors)
+            ids = numbers_of(inside["ids"])
+            whole = self._multiplied(ids, (factor * by[0], factor * by[1]))
         if whole is None or self.transcript.noisy[whole[0]].toss is not None:
             self.lines.mix(site, "factor")
             self._end_unfollowed(site, "noisy answers are multiplied by a value from the data")
@@ -1121,14 +1118,14 @@ class _Match:
         one_step = self.transcript.noisy[index]
         before = Pair(
             *(
-                old[places] * factor + flat(inside["offset"]) * own
-                for old, factor, own in zip(one_step.before, factors, by, strict=True)
+                old[places] * (factor * own) + flat(inside["offset"]) * own
+                for old, own in zip(one_step.before, by, strict=True)
             )
         )
         # noise and weight stay the same: the answer is the product in the base world
         base = WORLDS.index(self.order.base)
         noise = (one_step.answer - one_step.before[base])[places]
-        value = noise * factors[base] + before[base]
+        value = noise * (factor * by[base]) + before[base]
         self._next = inside["first"]
         self._depends()
         self.transcript.noisy[index] = replace(
@@ -1137,7 +1134,7 @@ class _Match:
             before=before,
             laws=known,
             answer=value,
-            moved=one_step.moved[places] * factors[base],
+            moved=one_step.moved[places] * (factor * by[base]),
             drawn=(),
             rescaled=site,
         )

@@ -408,10 +408,15 @@ def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
     if selection.how != "compare" or selection.ids.size <= 1:
         return [selection]
     assert selection.other is not None
+    ids, factor, offset = selection.other
     pieces = []
     for place in range(selection.ids.size):
         own = slice(place, place + 1)
-        other = (None if one is None else flat(one)[own] for one in selection.other)
+        other = ComparedSide(
+            None if ids is None else flat(ids)[own],
+            None if factor is None else flat(factor)[own],
+            flat(offset)[own],
+        )
         pieces.append(
             replace(
                 selection,
@@ -419,7 +424,7 @@ def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
                 factor=selection.factor[own],
                 offset=selection.offset[own],
                 outcome=selection.outcome[own],
-                other=ComparedSide(*other),
+                other=other,
             )
         )
     return pieces
