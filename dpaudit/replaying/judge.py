@@ -21,7 +21,7 @@ from dpaudit.replaying.guarantee import (
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.lockstep import Aim
 from dpaudit.replaying.loss import How, Influence, ShownAnswers, losses, shifts_across, total
-from dpaudit.replaying.mixtures import Expected, Mixture, Steering, steering
+from dpaudit.replaying.mixtures import CoinMixture, Expected, Steering, steering
 from dpaudit.replaying.setting import ReplayFindings, ReplaySetting
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
@@ -316,7 +316,7 @@ def _simulated_mixtures(
     squares: dict[int, float] = defaultdict(float)
     found, weights = np.zeros(count), np.zeros(count)
 
-    def add(one: Mixture, times: int = 1) -> None:
+    def add(one: CoinMixture, times: int = 1) -> None:
         drawn = one.drawn(tilt, rng, size=count * times)
         loss = one.loss(drawn.log_ratios).reshape(times, count).sum(axis=0)
         np.add(found, loss, out=found)
@@ -329,7 +329,7 @@ def _simulated_mixtures(
             squares[step.toss] += float(np.sum((step.before.shift / step.scales.inside) ** 2))
             continue
         for at in np.flatnonzero(step.differs)[:2000].tolist():
-            add(Mixture(*step.element(at), tosses[step.toss].chance, base))
+            add(CoinMixture(*step.element(at), tosses[step.toss].chance, base))
     apart = Counter(
         Expected(round(math.sqrt(square), 6), tosses[toss].chance)
         for toss, square in squares.items()

@@ -264,7 +264,7 @@ class Worlds:
                 followed.
         """
         started, lines = time.monotonic(), self._lines
-        if order.is_nudged:  # what differs in such a replay says nothing of others
+        if order.is_nudged:  # what differs there need not differ in other replays
             lines = lines._replace(asked=set(lines.asked), mixing=dict(lines.mixing))
         inside, outside = (self._schema.rows_asked(tables[world]) for world in WORLDS)
         while len(lines.asked) + len(lines.mixing) < MOST_ASKED:

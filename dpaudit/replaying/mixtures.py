@@ -79,9 +79,9 @@ class Expected(NamedTuple):
     far: float
     chance: float
 
-    def in_world(self, base: World) -> Mixture:
+    def in_world(self, base: World) -> CoinMixture:
         """The answer in units of its scale, drawn from this world's law."""
-        return Mixture((_UNIT, _UNIT), (self.far, 0.0), self.chance, base)
+        return CoinMixture((_UNIT, _UNIT), (self.far, 0.0), self.chance, base)
 
 
 def steering(answers: Sequence[Expected], base: World, epsilon: float) -> tuple[Steering, float]:
@@ -200,7 +200,7 @@ def mixed_answers(
     for place in np.flatnonzero((before.shift != 0) | (scales[0] != scales[1])).tolist():
         own = (laws[0].element(place, value.size), laws[1].element(place, value.size))
         values = (float(before.inside[place]), float(before.outside[place]))
-        drawn = Mixture(own, values, chance, base).drawn(tilt, rng)
+        drawn = CoinMixture(own, values, chance, base).drawn(tilt, rng)
         value[place] = drawn.value[0]
         log_weight += float(drawn.log_weights[0])
         log_ratio += float(drawn.log_ratios[0])
@@ -216,7 +216,7 @@ class MixedNumbers(NamedTuple):
     log_ratios: FloatArray
 
 
-class Mixture(NamedTuple):
+class CoinMixture(NamedTuple):
     """A noisy number that depends on the record's coin.
 
     Attributes:

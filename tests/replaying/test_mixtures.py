@@ -20,8 +20,8 @@ from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.ledger import computed, ledger
 from dpaudit.replaying.loss import How, losses, total
 from dpaudit.replaying.mixtures import (
+    CoinMixture,
     Expected,
-    Mixture,
     Steering,
     log_mixed,
     mixed_answers,
@@ -83,7 +83,7 @@ def test_weighted_draws_have_the_law_of_the_world_that_they_are_drawn_from(
     law: NoiseLaw, shift: float, tilt: float, base: World
 ) -> None:
     rng = np.random.default_rng(1)
-    drawn = Mixture((law, law), (3.0 + shift, 3.0), 0.3, base).drawn(tilt, rng, size=100_000)
+    drawn = CoinMixture((law, law), (3.0 + shift, 3.0), 0.3, base).drawn(tilt, rng, size=100_000)
     weights = np.exp(drawn.log_weights)
     assert float(np.mean(weights)) == pytest.approx(1.0, abs=0.02)
     for limit in (2.0, 3.0, 5.0):
