@@ -1,79 +1,63 @@
-"""Further replays that check the others: sub-samples, excuses, rejected draws, influence.
+"""Further replays that check the others: sub-samples, excuses, rejected draws.
 
 Each repeats a replay with one change and asks whether anything else changes with it.
+
+The loss of a mixture over the records' own coins rests on two conditions: with its coin "out" the
+target leaves no trace, so world "in" behaves as world "out"; and a step depends only on the latest
+coin before it. Both are checked by repeating a replay's answers with other coins. Also, the values
+of other records whose coins are "out" must not matter: otherwise their coins might be noise, which
+protects.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from dpaudit.plugins.protocols import World
-from dpaudit.replaying.as_numbers import NoisyNumbers, Places
-from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, proved_by, questions_of
-from dpaudit.replaying.guarantee import EXACT, ReplayGuarantee, replay_guarantee
+from dpaudit.replaying.guarantee import ReplayGuarantee
 from dpaudit.replaying.influence import (
-    Rung,
-    Suspect,
     answers_without,
+    are_alike,
     differs,
-    has_influence,
-    ladders,
-    near_answers,
-    other_answers,
-    other_bits,
     repeats,
+    same_choices,
     same_steps,
-    suspects,
+    size_of_steps,
     was_rejected,
 )
-from dpaudit.replaying.judge import DrawPlan
-from dpaudit.replaying.lockstep import (
-    NUDGE,
-    OPPOSITE,
-    Order,
-    Played,
-)
-from dpaudit.replaying.loss import NOTHING_SHOWN, How, ShownAnswers, losses
-from dpaudit.replaying.setting import FIRST, ReplaySetting
-from dpaudit.replaying.subsamples import (
-    follows_coins,
-    leaves_no_trace,
-    other_orders,
-)
+from dpaudit.replaying.judge import questions_of
+from dpaudit.replaying.laws import FloatArray
+from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, same
+from dpaudit.replaying.loss import How, losses
+from dpaudit.replaying.setting import FIRST, ReplayFindings, ReplaySetting
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import Question, Site, Transcript
+from dpaudit.replaying.transcript import Question, Site, Transcript, joined
 
-_CHANGED: Final = 10
+CHANGED: Final = 10
 """Largest number of answers that are changed to see whether they influence what is released."""
 _SEVERAL: Final = 4
 """Replays in which a loop that rejects draws would ask unequally often."""
-_APART: Final = (100.0, 200.0, 400.0)
+APART: Final = (100.0, 200.0, 400.0)
 """Scales by which answers are moved to see whether they are rounded or selected from."""
 _LOST: Final = 4000
 """Number of the first fit with other noise where its use was not observed."""
 _FITS_OF_LOST: Final = 4
 """Number of such fits, because a limit on what is released may hide a change in one."""
-_ELEMENTS: Final = 4
-"""Numbers of one line that are checked one by one."""
-_MOST_ELEMENTS: Final = 12
-"""The same if some of them fail."""
-_MANY_ROWS: Final = 50_000
-"""Enough synthetic rows to show a small influence that a few rounded rows hide."""
 _OTHER_COINS: Final = 2
 """Redraws of the coins to see whether what is released depends on them, if nothing is refuted."""
 _MOST_COINS: Final = 60
 """The most redraws of them; a large claim asks for more, and then nothing is refuted."""
+_LONG: Final = 61
+"""Length of a random pattern of coins, which then repeats."""
 
 
-def piloted(
-    setting: ReplaySetting,
-) -> ReplayFindings:
+def piloted(setting: ReplaySetting) -> ReplayFindings:
     """Runs the pilot and checks whether the target's own coins decide its sub-sample membership.
 
     Either outcome of a comparison may mean membership, so both are tried.
@@ -83,10 +67,8 @@ def piloted(
         order = Order(1, kept=kept)
         pilot = setting.play(order).transcript
         fits += 2
-        if not pilot.tosses:
-            return ReplayFindings(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
         found = ReplayFindings(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
-        if _is_subsample(setting, order, pilot, found):
+        if not pilot.tosses or _is_subsample(setting, order, pilot, found):
             return found
         fits, loose = found.fits, found.loose
     pilot = setting.play(Order(1, kept=None)).transcript
@@ -106,8 +88,8 @@ def _is_subsample(
     for changed in checks:
         setting.say("other outcomes of the records' own coins")
         found.fits += 2
-        again = setting.play(changed).transcript
-        followed = leaves_no_trace(again) if changed.rows else follows_coins(transcript, again)
+        other = setting.play(changed).transcript
+        followed = leaves_no_trace(other) if changed.rows else follows_coins(transcript, other)
         if not followed:
             found.loose = transcript.tosses[0].site
             return False
@@ -134,7 +116,8 @@ def used_lines(
         if np.any(step.differs) and any(step.keys & one.keys for one in seen)
     }
     used: set[Site] = set()
-    far = tuple(pairwise(_APART)) if _is_pure(setting) else ()
+    # with a delta, code may never show a number that is far off
+    far = tuple(pairwise(APART)) if setting.guarantee.is_pure else ()
     for first, apart in ((500, (None,)), (600, far)):
         tried = left - used
         if not (tried and apart) or not _move(setting, first, tried, apart, found):
@@ -145,11 +128,6 @@ def used_lines(
             if len(tried) == 1 or _move(setting, first + 1 + number, {site}, apart, found)
         }
     return frozenset(used)
-
-
-def _is_pure(setting: ReplaySetting) -> bool:
-    """Whether the rarest numbers count; with a delta, code may never show one that is far off."""
-    return replay_guarantee(setting.spec.claim).is_pure
 
 
 def limited_lines(
@@ -164,20 +142,12 @@ def limited_lines(
         setting.say(f"step by step: how the answers of {site} are used")
         keys = frozenset().union(*(step.keys for step in pilot.noisy if step.site == site))
 
-        def shows(rung: Rung) -> bool:
-            return _shows(setting, Order(1, **rung._asdict()), found)
+        def shows(given: Mapping[Question, Any], nudges: Mapping[Question, FloatArray]) -> bool:
+            return _shows(setting, Order(1, given=given, nudges=nudges), found)
 
-        if _size_of_steps(pilot, keys, shows) is not None:
+        if size_of_steps(pilot, keys, shows) is not None:
             used.add(site)
     return frozenset(used)
-
-
-def _size_of_steps(
-    transcript: Transcript, keys: Set[Question], shows: Callable[[Rung], bool]
-) -> float | None:
-    """The size of the first steps of some answers that all show; None if there are none."""
-    every = ladders(transcript, keys)
-    return next((one.size for one in every if all(map(shows, one.rungs))), None)
 
 
 def _shows(setting: ReplaySetting, order: Order, found: ReplayFindings) -> bool:
@@ -243,7 +213,7 @@ def look_for_excuses(
         changes += [order._replace(coins=coins) for coins in (OPPOSITE, *random)]
     for changed in changes:
         what = f"again, with {'other coins' if changed.coins else 'another seed'}"
-        if same_steps(transcript, _again(setting, found, changed, what).transcript):
+        if same_steps(transcript, again(setting, found, changed, what).transcript):
             continue
         if changed.coins:
             found.coins_matter = secret
@@ -266,19 +236,15 @@ def look_for_excuses(
 
 
 def retried(
-    setting: ReplaySetting,
-    orders: Sequence[Order],
-    counted: Sequence[Played],
-    found: ReplayFindings,
+    setting: ReplaySetting, found: ReplayFindings, counted: Sequence[tuple[Order, Played]]
 ) -> frozenset[Question]:
     """Questions whose answers may be rejected, so that they show nothing.
 
     All of a line if one answer was; of others those repeated ones that were not tried. A line that
     asks equally often in every one of several replays rejects nothing.
     """
-    transcripts = [found.pilot, *(one.transcript for one in counted)]
-    asked = [Counter(key[:2] for key in one.given) for one in transcripts]
-    few = len(transcripts) < _SEVERAL
+    asked = [Counter(key[:2] for key in one.given) for one in found.transcripts]
+    few = len(asked) < _SEVERAL
     varying = {
         line for line in set().union(*asked) if few or len({each[line] for each in asked}) > 1
     }
@@ -286,341 +252,23 @@ def retried(
         return frozenset()
     candidates = [
         (one, order, played)
-        for order, played in zip(orders, counted, strict=True)
+        for order, played in counted
         for one in repeats(played.transcript, losses(played.transcript, used=found.used), varying)
     ]
     candidates.sort(key=lambda candidate: -candidate[0].loss)
     lines: set[tuple[str, Site]] = set()
-    for one, order, played in candidates[:_CHANGED]:
+    for one, order, played in candidates[:CHANGED]:
         if one.key[:2] not in lines:
             without = order._replace(given=answers_without(played.transcript, one))
             what = f"again, with one draw at {one.key[1]} less"
-            if was_rejected(played, _again(setting, found, without, what), one):
+            if was_rejected(played, again(setting, found, without, what), one):
                 lines.add(one.key[:2])
-    untried = {one.key for one, _, _ in candidates[_CHANGED:]}
-    every = questions_of(transcripts)
+    untried = {one.key for one, _, _ in candidates[CHANGED:]}
+    every = questions_of(found.transcripts)
     return frozenset(key for key in every if key[:2] in lines or key in untried)
 
 
-def resting(
-    setting: ReplaySetting,
-    found: ReplayFindings,
-    plan: DrawPlan,
-    orders: Sequence[Order],
-    counted: Sequence[Played],
-    whole: ProvedByReplays,
-) -> ProvedByReplays:
-    """What is proved by the answers that influence what is released.
-
-    Changes the answers that raise a loss, one question at a time, largest loss first; of replays
-    that exceed the claim, those first whose noise was not widened, because more of their numbers
-    show. Ends when the answers with an influence exceed the claim by themselves, or when `_CHANGED`
-    were changed; if all of these have an influence, the whole result stands.
-    """
-    shown, bits = NOTHING_SHOWN, dict[Suspect, int]()
-    tried: set[frozenset[Question]] = set()
-    idle: list[Site] = []
-    coarse: list[Site] = []
-    transcripts = [one.transcript for one in counted]
-    proved = proved_by(setting, found, plan, transcripts, shown=shown)
-    rng = setting.worlds.rng("other answers", 0)
-    checks = _Checks(setting, found, tuple(zip(orders, counted, strict=True)), rng)
-
-    def with_(one: Suspect, places: Places) -> ShownAnswers:
-        own = {key: places[key] for key in one.keys & places.keys()}
-        return ShownAnswers(shown.keys | one.keys, {**shown.places, **own})
-
-    sizes, claimed = np.abs(whole.replays.losses), replay_guarantee(setting.spec.claim).claimed
-    later = [order.widened != 1.0 for order in orders] | (sizes <= claimed)
-    for place in np.lexsort((-sizes, later)).tolist():
-        raising = suspects(losses(transcripts[place], used=found.used))
-        fresh = [one for one in raising if one.keys not in tried and not one.keys & found.retried]
-        fresh = [] if proved.above else fresh[: _CHANGED - len(tried)]
-        tried |= {one.keys for one in fresh}
-        left = list(fresh)
-        for one in checks.influential(place, fresh):
-            left.remove(one)
-
-            def suffice(places: Places, one: Suspect = one) -> bool:
-                now = with_(one, places)
-                return proved_by(setting, found, plan, transcripts, shown=now).above
-
-            places = checks.counted_places(place, one, suffice) if one.as_numbers else {}
-            if places is None:
-                coarse.append(one.site)
-                continue
-            shown = with_(one, places)
-            if not one.as_numbers:
-                bits[one] = place
-            if one.keys & places.keys():
-                coarse.append(one.site)
-            proved = proved_by(setting, found, plan, transcripts, shown=shown)
-            if proved.above:
-                break
-        idle += [one.site for one in left]
-    if not checks.are_apart(bits):
-        shown = shown._replace(keys=shown.keys.difference(*(one.keys for one in bits)))
-        coarse += [one.site for one in bits]
-        proved = proved_by(setting, found, plan, transcripts, shown=shown)
-    if not proved.above and not (idle or coarse):
-        return whole
-    found.shown = shown
-    found.idle = () if proved.above else tuple(dict.fromkeys(idle))
-    found.coarse = () if proved.above else tuple(dict.fromkeys(coarse))
-    return proved
-
-
-class _Checks:
-    """Repeats counted replays with other answers, to see how these are used."""
-
-    def __init__(
-        self,
-        setting: ReplaySetting,
-        found: ReplayFindings,
-        replays: tuple[tuple[Order, Played], ...],
-        rng: np.random.Generator,
-    ) -> None:
-        self._setting, self._found, self._rng = setting, found, rng
-        self._replays = replays
-        self._known: dict[Site, Places | None] = {}
-        self._without_steps: set[Site] = set()
-
-    def influential(self, place: int, every: Sequence[Suspect]) -> Iterator[Suspect]:
-        """The answers of a replay with which anything changes, as soon as each one shows.
-
-        All are changed in one way, then those left in the next. If the first one, whose loss is the
-        largest, does not show, or none in one way, or each way was tried, many more rows are made.
-
-        Args:
-            place: The replay to repeat.
-            every: The answers.
-        """
-        order, played = self._replays[place]
-        same_answers, left = order._replace(given=played.transcript.given), list(every)
-        few = self._setting.rows
-        for rows in sorted({few, max(few, _MANY_ROWS)}):
-            if left and rows > few:
-                what = "again, with more rows"
-                played = _again(self._setting, self._found, same_answers, what, rows=rows)
-            asked = tuple(left)
-            pure, transcript = _is_pure(self._setting), played.transcript
-            ways = (other_answers(transcript, one.keys, self._rng, pure=pure) for one in asked)
-            for answers in zip(*ways, strict=True):
-                before = len(left)
-                for one, given in zip(asked, answers, strict=True):
-                    if one not in left:
-                        continue
-                    what = f"again, with other answers at {one.site}"
-                    changed = order._replace(given=given)
-                    again = _again(self._setting, self._found, changed, what, rows=rows)
-                    if has_influence(played, again):
-                        left.remove(one)
-                        yield one
-                    elif rows < _MANY_ROWS and len(left) == len(asked):
-                        break
-                if not left or (rows < _MANY_ROWS and len(left) == before):
-                    break
-
-    def are_apart(self, bits: Mapping[Suspect, int]) -> bool:
-        """Whether bits that each have an influence show together: no majority or count of them.
-
-        Args:
-            bits: The answers that count by what they are compared with, and the replay of each.
-        """
-        if not bits:
-            return True
-        order, played = self._replays[min(bits.values())]
-        keys = frozenset[Question]().union(*(one.keys for one in bits))
-        # one bit of fewer ones exceeds the claim by itself
-        claimed = replay_guarantee(self._setting.spec.claim).claimed
-        fewest = sum(one.loss for one in bits) / max(claimed, EXACT)
-        given = other_bits(played.transcript, keys, self._rng, fewest=fewest)
-        if given is None:
-            return True
-        what = "again, with several other outcomes"
-        again = _again(self._setting, self._found, order._replace(given=given), what)
-        return has_influence(played, again)
-
-    def counted_places(
-        self, place: int, one: Suspect, suffice: Callable[[Places], bool]
-    ) -> Places | None:
-        """The numbers that count of answers that are used as numbers, rounded or not.
-
-        Both worlds have the same table and, except for these answers, the same answers. A slight
-        change shows that numbers are used. If it does not, they may be rounded, so all numbers of
-        an answer are moved far up, farther in one world than in the other. No maximum, order or
-        comparison with a limit changes with that. If this shows nothing either, a limit may hide
-        it, and they are moved step by step.
-
-        Args:
-            place: The replay to repeat.
-            one: The answers.
-            suffice: Whether some numbers are enough to exceed the claim.
-
-        Returns:
-            The numbers that count of answers of which others do not, by question; None if the
-            answers are not used as numbers, or none of these counts by itself.
-        """
-        transcript = self._replays[place][1].transcript
-        size, nudged = NUDGE, {"nudged": one.keys}
-        near = near_answers(transcript, one.keys, self._rng)
-        if not any(self._moves(place, one.site, given=given, **nudged) for given in near):
-            found = self._size_that_shows(place, one)
-            if found is None or not self._shows_here(place, one, found):
-                return None
-            size = found
-        numbers = NoisyNumbers.together_with(transcript, next(iter(one.keys)), one.site)
-        key = next((lever for lever in numbers.keys if lever in one.keys), None)
-        if key is None:
-            return {}  # a sum over an answer: it counts as one number
-        if numbers.are_sums and self._use(place, one.site, [numbers.exchanged()]):
-            return {}  # sums of which each has its place, so that none is chosen by its size
-        if not numbers.are_plain:
-            alone = [numbers.alone(one, size) for one in numbers.costly()[:_ELEMENTS]]
-            given = transcript.given
-            shows = all(self._moves(place, one.site, given=given, nudges=each) for each in alone)
-            return {} if shows else None
-        if one.site not in self._known and self._is_share(place, one, key, size):
-            return None
-        if self._known.get(one.site) != {}:
-            self._known[one.site] = self._apart(place, one.site, numbers, size, suffice)
-        known = self._known[one.site]
-        own = {key: known[key]} if known and key in known else None
-        return own if known else known
-
-    def _size_that_shows(self, place: int, one: Suspect) -> float | None:
-        """How many scales rounded answers must move to show; None if they are not numbers."""
-        transcript = self._replays[place][1].transcript
-        if _is_pure(self._setting) and all(
-            self._moves(place, one.site, given=transcript.given, apart=apart, nudged=one.keys)
-            for apart in pairwise(_APART)
-        ):
-            return _APART[0]
-        if one.site in self._without_steps:
-            return None
-
-        def shows(rung: Rung) -> bool:
-            return self._moves(place, one.site, **rung._asdict())
-
-        size = _size_of_steps(transcript, one.keys, shows)
-        if size is None:
-            self._without_steps.add(one.site)
-        return None if size is None else 2.0 * size
-
-    def _shows_here(self, place: int, one: Suspect, size: float) -> bool:
-        """Whether rounded answers show where they are, if one beyond a limit would show less."""
-        transcript = self._replays[place][1].transcript
-        steps = [(key, step) for step in transcript.noisy for key in step.keys & one.keys]
-        if all(step.laws[0].even_tails for _, step in steps):
-            return True
-        moves = [
-            {key: np.full(step.answer.shape, far * step.laws[0].width) for key, step in steps}
-            for far in (size, -size)
-        ]
-        return any(
-            self._moves(place, one.site, given=given, nudges=each)
-            for given in near_answers(transcript, one.keys, self._rng)
-            for each in moves
-        )
-
-    def _is_share(self, place: int, one: Suspect, key: Question, size: float) -> bool:
-        """Whether another number makes up for a change of the costliest one of an answer."""
-        transcript = self._replays[place][1].transcript
-        line = NoisyNumbers.of_line(transcript, one.site)
-        pairs = line.partners(key)
-        if not pairs:
-            return False
-        alone = line.alone(pairs[0][0], size)
-        for given in near_answers(transcript, one.keys, self._rng):
-            if self._moves(place, one.site, given=given, nudges=alone):  # no limit hides it here
-                changes = (line.balanced(pair, size, self._rng) for pair in pairs)
-                return not all(
-                    self._moves(place, one.site, given=given, nudges=each) for each in changes
-                )
-        return False
-
-    def _apart(
-        self,
-        place: int,
-        site: Site,
-        numbers: NoisyNumbers,
-        size: float,
-        suffice: Callable[[Places], bool],
-    ) -> Places | None:
-        """As `counted_places`, for numbers that a line drew; see `as_numbers`."""
-        costly, every = numbers.costly(), list(range(len(numbers)))
-        changes = [
-            numbers.balanced(some, size, self._rng)
-            for some in ([every, costly] if 1 < len(costly) < len(every) else [every])
-            if len(some) > 1
-        ]
-        changes += [numbers.equal(size)] if costly else []
-        transcript = self._replays[place][1].transcript
-        line = NoisyNumbers.of_line(transcript, site)
-        if len(line) > len(numbers):
-            changes.append(line.balanced(list(range(len(line))), size, self._rng))
-        given = transcript.given
-        if not all(self._moves(place, site, given=given, nudges=each) for each in changes):
-            return None
-        passed: list[int] = []
-        failed: list[int] = []
-        first = costly[:_ELEMENTS]
-        for number in [*first, *(one for one in numbers.ranked() if one not in first)]:
-            tried = len(passed) + len(failed)
-            if tried >= len(first) and (not failed or tried >= _MOST_ELEMENTS):
-                break
-            if tried >= len(first) and passed and suffice(numbers.places_of(passed)):
-                break
-            counts = self._counts(place, site, numbers, number, size)
-            (passed if counts else failed).append(number)
-        if not failed:
-            return {}
-        alone = passed and not self._use(place, site, numbers.moved_far(failed, self._rng))
-        if not alone or not self._recur(place, site, numbers.places_of(passed), size):
-            return None
-        return numbers.places_of(passed)
-
-    def _counts(
-        self, place: int, site: Site, numbers: NoisyNumbers, number: int, size: float
-    ) -> bool:
-        """Whether a change of a number shows above, below and amid the others."""
-        alone = numbers.alone(number, size)
-        return all(
-            any(self._moves(place, site, given=given, nudges=alone) for given in every)
-            for every in numbers.positions(number, self._rng)
-        )
-
-    def _use(self, place: int, site: Site, every: Iterable[Mapping[Question, Any]]) -> bool:
-        """Whether anything changes with other answers."""
-        order, played = self._replays[place]
-        for given in every:
-            what = f"again, with other answers at {site}"
-            again = _again(self._setting, self._found, order._replace(given=given), what)
-            if has_influence(played, again):
-                return True
-        return False
-
-    def _recur(self, place: int, site: Site, places: Places, size: float) -> bool:
-        """Whether the same numbers show in another replay."""
-        other = next((at for at in range(len(self._replays)) if at != place), None)
-        if other is None:
-            return False
-        transcript = self._replays[other][1].transcript
-        numbers = NoisyNumbers.together_with(transcript, next(iter(places)), site)
-        own = [at for at in range(len(numbers)) if numbers.is_among(at, places)]
-        return len(own) == sum(map(len, places.values())) and all(
-            self._moves(other, site, given=transcript.given, nudges=numbers.alone(at, size))
-            for at in own
-        )
-
-    def _moves(self, place: int, site: Site, **change: Any) -> bool:
-        """Whether the worlds of a replay of one table differ if answers differ between them."""
-        what = f"again: are the answers at {site} numbers"
-        order = self._replays[place][0]._replace(**change)
-        return differs(_again(self._setting, self._found, order, what, alike=World.IN))
-
-
-def _again(
+def again(
     setting: ReplaySetting,
     found: ReplayFindings,
     order: Order,
@@ -633,3 +281,89 @@ def _again(
     setting.say(f"replay {order.number - FIRST + 1} {what}")
     found.fits += 2
     return setting.play(order, alike=alike, rows=rows)
+
+
+def other_orders(
+    transcript: Transcript,
+    order: Order,
+    count: int,
+    target: Sequence[int],
+    rng: np.random.Generator,
+) -> Iterator[Order]:
+    """Replays that must not differ further if coins decide membership only.
+
+    First the target's coins are all "out", then each outcome follows each other, then they are
+    random. At last the coins of one half of the other records are "out", then those of the other.
+
+    Args:
+        transcript: A replay in which the target's coins are all "in".
+        order: How it was drawn.
+        count: Number of records.
+        target: The places of the target.
+        rng: Draws patterns and halves.
+    """
+    tosses = len(transcript.tosses)
+    patterns: list[tuple[bool, ...]] = [(False,)]
+    if tosses > 1:
+        patterns += [(True, False), (False, True)]
+    if tosses > 2:
+        patterns.append(tuple(map(bool, rng.integers(0, 2, size=_LONG))))
+    for falls in patterns:
+        if transcript.parting is None or not any(falls):
+            yield order._replace(falls=falls, given=transcript.given)
+    others = rng.permutation(np.delete(np.arange(count), target)).tolist()
+    for half in (others[::2], others[1::2]):
+        if half:
+            yield order._replace(falls=(False,), rows=tuple(sorted(half)))
+
+
+def follows_coins(first: Transcript, second: Transcript) -> bool:
+    """Whether the same steps move if the target's coin is "in", and none otherwise.
+
+    Args:
+        first: A replay with all of the target's coins "in".
+        second: The same answers with other coins.
+    """
+    shared = len(first.noisy)
+    if second.parting is not None or len(second.noisy) < shared:
+        return False
+    if first.parting is None and not _alike_in_use(first, second):
+        return False
+    for one, two in zip(first.noisy, second.noisy[:shared], strict=True):
+        inside = 0 if two.toss is None or second.tosses[two.toss].inside else 1
+        if one.site != two.site or one.toss != two.toss:
+            return False
+        for world, place in ((0, inside), (1, 1)):
+            if not same(one.before[place], two.before[world]):
+                return False
+            if not are_alike(one.laws[place], two.laws[world]):
+                return False
+    if any(not same(*step.before) and step.toss is not None for step in second.noisy[shared:]):
+        return False
+    expected = [one for one in first.choices if one.toss is None or second.tosses[one.toss].inside]
+    return same_choices(expected, second.choices)
+
+
+def leaves_no_trace(transcript: Transcript) -> bool:
+    """Whether both worlds did the same, with a record's coins all "out"."""
+    return (
+        bool(transcript.tosses)
+        and transcript.parting is None
+        and not transcript.choices
+        and all(same(*step.before) and are_alike(*step.laws) for step in transcript.noisy)
+    )
+
+
+def _alike_in_use(first: Transcript, second: Transcript) -> bool:
+    """Whether both have equally many answers, with the same uses."""
+    released = [np.sort(joined(one.released)) for one in (first, second)]
+    return (
+        len(first.noisy) == len(second.noisy)
+        and len(first.tosses) == len(second.tosses)
+        and np.array_equal(released[0], released[1])
+        and len(first.selections) == len(second.selections)
+        and all(
+            one.site == two.site and np.array_equal(one.outcome, two.outcome)
+            for one, two in zip(first.selections, second.selections, strict=True)
+        )
+    )

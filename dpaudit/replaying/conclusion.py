@@ -14,20 +14,16 @@ from dpaudit.game.target import Target
 from dpaudit.model.choices import sampler_text
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
-from dpaudit.replaying.findings import ProvedByReplays, ReplayFindings, shared
-from dpaudit.replaying.guarantee import EXACT, ReplayGuarantee, replay_guarantee
+from dpaudit.replaying.guarantee import EXACT, ReplayGuarantee, detectable, replay_guarantee
 from dpaudit.replaying.influence import same_steps
-from dpaudit.replaying.judge import detectable
-from dpaudit.replaying.laws import FloatArray
+from dpaudit.replaying.judge import ProvedByReplays
 from dpaudit.replaying.ledger import CHOICE, Computed, chance_of_one_world, computed, ledger
-from dpaudit.replaying.lockstep import (
-    same,
-)
+from dpaudit.replaying.lockstep import same
 from dpaudit.replaying.loss import How, StepLoss, largest_ratio, losses, shifts_across
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
-from dpaudit.replaying.setting import ReplaySetting, streams
+from dpaudit.replaying.setting import ReplayFindings, ReplaySetting, streams
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
+from dpaudit.replaying.transcript import PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import today
 
@@ -54,24 +50,15 @@ cells in a separate loop, a threshold within delta.
 """
 
 
-def decide(
-    setting: ReplaySetting,
-    found: ReplayFindings,
-    counted: Sequence[Transcript],
-    *,
-    above: bool,
-    parted: PartingFound | None,
-) -> None:
+def decide(setting: ReplaySetting, found: ReplayFindings) -> None:
     """Sets the verdict, and what could excuse a loss."""
     public_coins = setting.public_coins
-    found.doubts = tuple(doubts(found, counted, parted, above=above, public_coins=public_coins))
-    found.verdict, found.reasons = _verdict(
-        found, counted, above=above, parted=parted, public_coins=public_coins
-    )
+    found.doubts = tuple(doubts(found, public_coins=public_coins))
+    found.verdict, found.reasons = _verdict(found, public_coins=public_coins)
     if found.verdict is not Verdict.CONSISTENT:
         return
-    claim, ways = setting.spec.claim, _each_way(found.pilot, counted)
-    guarantee, each = replay_guarantee(claim), [way.transcript for way in ways]
+    claim, ways = setting.spec.claim, _each_way(found.transcripts)
+    guarantee, each = setting.guarantee, [way.transcript for way in ways]
     cost = _cost_above(ways, claim, used=found.used)
     rare = tuple(outcomes_above(each, guarantee, used=found.used))
     if rare and _is_one_above(each, guarantee, used=found.used):
@@ -115,10 +102,10 @@ class _Way(NamedTuple):
     weight: float
 
 
-def _each_way(pilot: Transcript, counted: Sequence[Transcript]) -> list[_Way]:
+def _each_way(transcripts: Sequence[Transcript]) -> list[_Way]:
     """What code did in replays that ended: what it does next may follow answers and coins."""
     ways: list[_Way] = []
-    for one in (pilot, *counted):
+    for one in transcripts:
         if one.parting is not None:
             continue
         weight = math.exp(min(one.log_weight, 0.0))
@@ -196,15 +183,9 @@ def _cost(transcript: Transcript, claim: Claim, delta: float, used: Set[Site]) -
     return computed(transcript, known, claim).value
 
 
-def _verdict(
-    found: ReplayFindings,
-    counted: Sequence[Transcript],
-    *,
-    above: bool,
-    parted: PartingFound | None,
-    public_coins: bool,
-) -> tuple[Verdict, tuple[str, ...]]:
+def _verdict(found: ReplayFindings, *, public_coins: bool) -> tuple[Verdict, tuple[str, ...]]:
     """The verdict and its reasons; a violation only if nothing could excuse it."""
+    parted = found.parted
     if found.control is not None:
         return Verdict.INCONCLUSIVE, (
             f"the code is not repeatable, so nothing can be concluded: {found.control}",
@@ -214,15 +195,15 @@ def _verdict(
         return Verdict.VIOLATION, (
             f"the noise at {where} has the same seed in every fit, so it is not secret",
         )
-    nothing = _nothing_compared(found, counted, parted=parted, public_coins=public_coins)
+    nothing = _nothing_compared(found, public_coins=public_coins)
     if nothing is not None:
         return Verdict.INCONCLUSIVE, (nothing,)
-    if not above:
+    if not found.above:
         if parted is not None:
             return Verdict.INCONCLUSIVE, (
                 f"{parted.meaning}; this is not proved to exceed the claim",
             )
-        cut = next((one for one in (found.pilot, *counted) if one.parting is not None), None)
+        cut = next((one for one in found.transcripts if one.parting is not None), None)
         if cut is not None:
             return Verdict.INCONCLUSIVE, (
                 f"what happens after {cut.unfollowed[-1].site} cannot be followed: "
@@ -230,7 +211,7 @@ def _verdict(
             )
         if found.once_drawn is not None:
             return Verdict.INCONCLUSIVE, (found.once_drawn,)
-        if found.open_use or found.redrawn or _lost(found.pilot, *counted):
+        if found.open_use or found.redrawn or _lost(found):
             return Verdict.INCONCLUSIVE, found.doubts
         mixed = next((one.site for one in found.pilot.unfollowed if one.mixed), None)
         rare = f"a rare leak where noisy answers are combined with data ({mixed}) is not ruled out"
@@ -244,9 +225,9 @@ def _verdict(
     reason = "the privacy loss of the noisy answers exceeds the claim"
     if found.pilot.tosses:
         reason = f"{reason}, given which other records are in the sub-samples"
-    follows = next((step for step in found.pilot.noisy if not same(*_scales(step))), None)
+    follows = next((step for step in found.pilot.noisy if not same(*step.scales)), None)
     if follows is not None:
-        scales = " and ".join(f"{float(np.min(one)):.6g}" for one in _scales(follows))
+        scales = " and ".join(f"{float(np.min(one)):.6g}" for one in follows.scales)
         what = f"the scale of the noise at {follows.site} depends on the data"
         if follows.rescaled is not None:
             what = f"noisy answers are multiplied at {follows.rescaled} by a value from the data"
@@ -254,36 +235,31 @@ def _verdict(
         reason = f"{reason}; {what}: {scales}"
     if parted is not None:
         where = "" if parted.place is None else f" ({parted.place})"
-        reason = f"{parted.meaning}{where}, in {parted.replays} of {len(counted)} replays"
+        reason = f"{parted.meaning}{where}, in {parted.replays} of {len(found.counted)} replays"
     if public_coins:
         reason = f"{reason}; all coins other than noise count as public, as requested"
     return Verdict.VIOLATION, (reason,)
 
 
-def _nothing_compared(
-    found: ReplayFindings,
-    counted: Sequence[Transcript],
-    *,
-    parted: PartingFound | None,
-    public_coins: bool,
-) -> str | None:
+def _nothing_compared(found: ReplayFindings, *, public_coins: bool) -> str | None:
     """Why there is no answer whose noise could be weighed; None if there is one."""
+    parted = found.parted
     shown = public_coins and parted is not None and parted.kind == PartKind.ROWS
-    is_lost = _lost(found.pilot, *counted)
+    is_lost = _lost(found)
     if parted is None and not (found.heard or found.pilot.follows_coins or is_lost):
         return (
             "no noise was observed, and with the same coins this record changed nothing; other "
             "coins may show more: run a black-box audit (`dpaudit audit`)"
         )
-    if parted is None and found.heard and not any(map(_moves, (found.pilot, *counted))):
+    if parted is None and found.heard and not any(map(_moves, found.transcripts)):
         return (
             "this record moved no noisy answer and, with the same coins, changed nothing, so there "
             "was nothing to compare: try more records (--targets) or run a black-box audit "
             "(`dpaudit audit`)"
         )
     if parted is not None and not found.heard and not shown:
-        lost = next((one for each in (found.pilot, *counted) for one in each.unfollowed), None)
-        alone = min(_alone(found, counted), default=None)
+        lost = next((one for each in found.transcripts for one in each.unfollowed), None)
+        alone = min(_alone(found), default=None)
         heard = "no noise was observed"
         if lost is not None:
             heard = f"the noise of {lost.site} cannot be followed"
@@ -293,14 +269,14 @@ def _nothing_compared(
     return None
 
 
-def _alone(found: ReplayFindings, counted: Sequence[Transcript]) -> set[Site]:
+def _alone(found: ReplayFindings) -> set[Site]:
     """Lines whose noise was used as a number before anything was added to it."""
-    return {site for one in (found.pilot, *counted) for site in one.alone}
+    return {site for one in found.transcripts for site in one.alone}
 
 
-def _lost(*transcripts: Transcript) -> bool:
+def _lost(found: ReplayFindings) -> bool:
     """Whether a draw could not be followed that may hide a loss."""
-    every = [one for transcript in transcripts for one in transcript.unfollowed]
+    every = [one for transcript in found.transcripts for one in transcript.unfollowed]
     return any(not (one.unseen or one.mixed or one.public_coins) for one in every)
 
 
@@ -311,12 +287,6 @@ def _moves(transcript: Transcript) -> bool:
         or any(np.any(step.differs) for step in transcript.noisy)
         or any(not same(*step.table) for step in transcript.choices)
     )
-
-
-def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
-    """The scales of a step's noise in both worlds."""
-    inside, outside = (np.broadcast_to(law.scale, step.answer.shape) for law in step.laws)
-    return inside, outside
 
 
 def _consistent(found: ReplayFindings) -> str:
@@ -338,12 +308,12 @@ def _consistent(found: ReplayFindings) -> str:
     )
 
 
-def _doubts_of_answers(found: ReplayFindings, counted: Sequence[Transcript]) -> Iterator[str]:
+def _doubts_of_answers(found: ReplayFindings) -> Iterator[str]:
     """Answers that count although they may not be released, and randomness that is missed."""
     if found.open_use:
         open_sites = {
             str(one.site)
-            for transcript in (found.pilot, *counted)
+            for transcript in found.transcripts
             for one in losses(transcript, used=found.used)
             if one.how is How.ASSUMED and abs(one.value) > EXACT
         }
@@ -374,22 +344,16 @@ def _doubts_of_answers(found: ReplayFindings, counted: Sequence[Transcript]) -> 
         )
 
 
-def doubts(
-    found: ReplayFindings,
-    counted: Sequence[Transcript],
-    parted: PartingFound | None,
-    *,
-    above: bool,
-    public_coins: bool,
-) -> Iterator[str]:
+def doubts(found: ReplayFindings, *, public_coins: bool) -> Iterator[str]:
     """What could excuse a loss: with any of these nothing is proved."""
-    yield from _doubts_of_answers(found, counted)
+    parted = found.parted
+    yield from _doubts_of_answers(found)
     if found.loose is not None:
         yield (
             f"the record's own coins at {found.loose} decide more than whether it is in a "
             "sub-sample, so what they hide is not followed"
         )
-    if found.coins_matter in _alone(found, counted):
+    if found.coins_matter in _alone(found):
         yield (
             f"replay {_LOST_SIGHT.format(found.coins_matter)}; what is released depends on it, and "
             "what it hides is not known"
@@ -397,7 +361,7 @@ def doubts(
     elif found.coins_matter is not None:
         yield (
             f"what is released depends on coins ({found.coins_matter}) that may be secret"
-            f"{'; if they are public, the loss exceeds the claim' if above else ''}"
+            f"{'; if they are public, the loss exceeds the claim' if found.above else ''}"
         )
     if found.coins_untried is not None:
         yield (
@@ -407,14 +371,12 @@ def doubts(
         )
     unknown = [
         one
-        for transcript in (found.pilot, *counted)
+        for transcript in found.transcripts
         for one in transcript.unfollowed
         if (not (one.unseen or one.mixed) or parted is not None)
         and not (public_coins and one.public_coins)
     ]
-    uncoupled = next(
-        (one.uncoupled for one in (found.pilot, *counted) if one.uncoupled is not None), None
-    )
+    uncoupled = next((one.uncoupled for one in found.transcripts if one.uncoupled), None)
     if uncoupled is not None and not public_coins:
         yield f"the number of coins at {uncoupled} depends on the record, and they may be secret"
     if unknown:
@@ -422,7 +384,7 @@ def doubts(
     if parted is None:
         return
     kind = PartKind(parted.kind)
-    if any(one.tosses for one in (found.pilot, *counted)):
+    if any(one.tosses for one in found.transcripts):
         yield (
             f"{parted.meaning}, but other records' coins could hide it: run a black-box audit "
             "(`dpaudit audit`)"
@@ -442,18 +404,11 @@ def doubts(
 
 
 def concluded(
-    setting: ReplaySetting,
-    found: ReplayFindings,
-    judged: ProvedByReplays,
-    counted: Sequence[Transcript],
-    seconds: float,
+    setting: ReplaySetting, found: ReplayFindings, judged: ProvedByReplays, seconds: float
 ) -> ReplayRecord:
     """The record of a replay."""
     spec, pilot, proved = setting.spec, found.pilot, judged.proved
-    guarantee = replay_guarantee(spec.claim)
-    confidence = spec.settings.confidence
     pilot_losses = losses(pilot, used=found.used)
-    parting = parting_found(pilot, counted)
     verdict, reasons = found.verdict, found.reasons
     if found.fixed and verdict is Verdict.VIOLATION:
         proved = np.inf  # anyone who knows the code knows the noise
@@ -464,7 +419,7 @@ def concluded(
             f"{found.identified.guesses} fits",
             *reasons,
         )
-    cost = _computed(setting, found, pilot_losses, counted, proved)
+    cost = _computed(setting, found, pilot_losses, proved)
     return ReplayRecord(
         verdict=verdict,
         reasons=reasons,
@@ -477,19 +432,19 @@ def concluded(
         proved=None if np.isinf(proved) else proved,
         computed=cost.value,
         computed_note=cost.note,
-        confidence=confidence,
-        replays=len(counted),
+        confidence=spec.settings.confidence,
+        replays=len(found.counted),
         fits=found.fits,
         detectable=detectable(
-            guarantee,
-            replays=len(counted),
-            confidence=shared(guarantee, confidence).counted,
+            setting.guarantee,
+            replays=len(found.counted),
+            confidence=setting.confidence.counted,
             rng=streams(0)("power", 0),
         )
         if found.heard
         else None,
         ledger=ledger(pilot, pilot_losses),
-        parting=parting,
+        parting=parting_found(found.transcripts),
         not_followed=_not_followed(pilot, pilot_losses),
         fixed_seeds=tuple(str(site) for site in found.fixed),
         rows_differ=found.rows_differ,
@@ -500,7 +455,7 @@ def concluded(
         seconds=seconds,
         seconds_a_fit=float(np.median(found.seconds)),
         versions=spec.versions,
-        reproduce=spec.command_of("replay", _own_words(setting, len(counted))),
+        reproduce=spec.command_of("replay", _own_words(setting, len(found.counted))),
         date=today(),
     )
 
@@ -522,7 +477,6 @@ def _computed(
     setting: ReplaySetting,
     found: ReplayFindings,
     pilot_losses: Sequence[StepLoss],
-    counted: Sequence[Transcript],
     proved: float,
 ) -> Computed:
     """What the steps cost in the pilot, or in the costliest replay if more than that is proved.
@@ -535,12 +489,12 @@ def _computed(
     cost = computed(found.pilot, pilot_losses, claim)
     if cost.value is None or proved <= cost.value * (1 + EXACT):
         return cost
-    known = [settled(one) for one in counted if one.parting is None]
+    known = [settled(one) for one in found.counted if one.parting is None]
     values = [computed(one, losses(one, used=used), claim).value for one in known]
     most = max([cost.value, *(one for one in values if one is not None)])
     if proved <= most * (1 + EXACT):
         return Computed(most)
-    return Computed(most, f"below the bound, because {_left_out(setting, found, counted)}")
+    return Computed(most, f"below the bound, because {_left_out(setting, found)}")
 
 
 def _redrawn(found: ReplayFindings) -> str:
@@ -548,24 +502,28 @@ def _redrawn(found: ReplayFindings) -> str:
     return f"draws at {where} may be rejected and made again"
 
 
-def _left_out(setting: ReplaySetting, found: ReplayFindings, counted: Sequence[Transcript]) -> str:
+def _left_out(setting: ReplaySetting, found: ReplayFindings) -> str:
     """Why the observed steps cost less than is proved."""
     if found.identified is not None:
         return "the synthetic rows reveal more than these steps"
     if found.fixed:
         return "noise from a fixed seed is not secret"
-    if any(one.parting is not None for one in counted):
+    if any(one.parting is not None for one in found.counted):
         return "the worlds diverge in some replays"
-    every = [losses(one, used=found.used) for one in counted]
+    every = [losses(one, used=found.used) for one in found.counted]
     if any(one.how is How.SELECTED and one.largest is None for own in every for one in own):
         return "selections count by the outcomes that were drawn"
     confidence = setting.spec.settings.confidence
     return f"a bound may exceed the truth in {percent(1 - confidence)} of replays"
 
 
-def parting_found(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFound | None:
-    """The first difference of the worlds, if there is one."""
-    partings = [one.parting for one in (pilot, *counted) if one.parting is not None]
+def parting_found(transcripts: Sequence[Transcript]) -> PartingFound | None:
+    """The first difference of the worlds, if there is one.
+
+    Args:
+        transcripts: The pilot, then the counted replays.
+    """
+    partings = [one.parting for one in transcripts if one.parting is not None]
     first = next((one for one in partings if one.is_difference), None)
     if first is None:
         return None
@@ -577,7 +535,7 @@ def parting_found(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFo
         inside=first.values[0],
         outside=first.values[1],
         meaning=MEANING[first.kind],
-        replays=sum(one.parting is not None for one in counted),
+        replays=sum(one.parting is not None for one in transcripts[1:]),
     )
 
 

@@ -17,6 +17,7 @@ from dpaudit.errors import ClaimError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.replaying.laws import FloatArray
+from dpaudit.results.verdict import POWER
 
 EXACT: Final = 1e-9
 """A loss exceeds a claim only by more than this rounding error, relative to the claim."""
@@ -309,3 +310,53 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     while gaussian_delta(mu, high) > delta:
         high *= 2
     return float(brentq(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0.0, high))
+
+
+def detectable(
+    guarantee: ReplayGuarantee, *, replays: int, confidence: float, rng: np.random.Generator
+) -> float | None:
+    """The smallest Gaussian leak whose bound exceeds the claim with 80 % probability."""
+    if not isinstance(guarantee, EpsilonReplays):
+        return None
+    if guarantee.delta == 0:
+        return guarantee.claimed
+    low, high = guarantee.claimed, 20.0 * guarantee.claimed + 20.0
+    normal = rng.standard_normal((200, replays))
+    if _caught(high, guarantee, normal, confidence) < POWER:
+        return None
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        if _caught(middle, guarantee, normal, confidence) >= POWER:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _caught(
+    epsilon: float,
+    guarantee: EpsilonReplays,
+    normal: FloatArray,
+    confidence: float,
+) -> float:
+    mu = _mu_of(epsilon, guarantee.delta)
+    tilt = (guarantee.claimed - mu * mu / 2) / mu**2
+    tilt = max(tilt, (epsilon - mu * mu / 2) / mu**2)
+    z = normal + tilt * mu
+    loss = mu * z + mu * mu / 2
+    weight = -0.5 * z**2 + 0.5 * normal**2
+    value = -np.expm1(np.minimum(guarantee.claimed - loss, 0.0)) * np.exp(weight)
+    return float(
+        np.mean([mean_exceeds(one, guarantee.delta, confidence=confidence) for one in value])
+    )
+
+
+def _mu_of(epsilon: float, delta: float) -> float:
+    low, high = 1e-6, 100.0
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        if gaussian_epsilon(middle, delta) < epsilon:
+            low = middle
+        else:
+            high = middle
+    return high

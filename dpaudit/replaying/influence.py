@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +30,7 @@ from dpaudit.replaying.transcript import (
     Site,
     Transcript,
     flat,
+    joined,
 )
 
 _FAR: Final = (10.0, 100.0)
@@ -48,30 +49,6 @@ _SPANS: Final = (1.0, 4.0, 16.0, 64.0)
 """Sizes of such steps, in units of the noise or of how far the value moves, the smaller one."""
 _AWAY: Final = 100.0
 """How far all other noisy numbers are moved meanwhile, in scales of their noise."""
-
-
-class Rung(NamedTuple):
-    """A change of a replay of one table: equal answers, but for some that are a step apart.
-
-    Attributes:
-        given: Answers by question.
-        nudges: How far some of them are changed in world "out".
-    """
-
-    given: Mapping[Question, Any]
-    nudges: Mapping[Question, FloatArray]
-
-
-class Ladder(NamedTuple):
-    """Equal steps of some answers.
-
-    Attributes:
-        size: How far each goes, in the largest scale of their noise, with its sign.
-        rungs: The changes from one to the next.
-    """
-
-    size: float
-    rungs: Sequence[Rung]
 
 
 class Suspect(NamedTuple):
@@ -167,10 +144,15 @@ def near_answers(
         yield {**transcript.given, **numbers}
 
 
-def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
-    """Steps that show numbers which are both rounded and limited, shortest first.
+def size_of_steps(
+    transcript: Transcript,
+    keys: Set[Question],
+    shows: Callable[[Mapping[Question, Any], Mapping[Question, FloatArray]], bool],
+) -> float | None:
+    """The size of the shortest equal steps of which each shows.
 
-    A slight change of such a number is rounded away, and one that is moved far up is at its limit.
+    They show numbers which are both rounded and limited. A slight change of such a number is
+    rounded away, and one that is moved far up is at its limit.
     All numbers move equally from their values before noise, and all others are far above them, then
     far below, so that no maximum, order or comparison between noisy numbers changes. One with a
     fixed limit changes in one step.
@@ -178,6 +160,10 @@ def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
     Args:
         transcript: The replay.
         keys: The questions whose answers move.
+        shows: Whether a step shows, given the answers, and how far some are changed in world "out".
+
+    Returns:
+        The size in the largest scale of their noise, with its sign; None if there is none.
     """
     steps = {key: step for step in transcript.noisy for key in step.keys}
     steps = {
@@ -185,7 +171,7 @@ def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
     }
     own = [steps[key] for key in keys & steps.keys()]
     if len(own) < len(keys):
-        return
+        return None
     width = max(one.laws[0].width for one in own)
     moved = max(float(np.abs(one.before.shift).max(initial=0.0)) for one in own)
     others = {key: one for key, one in steps.items() if key not in keys}
@@ -199,16 +185,17 @@ def ladders(transcript: Transcript, keys: Set[Question]) -> Iterator[Ladder]:
     if any(one.laws[0].whole for one in own):
         lengths = sorted({float(np.ceil(one)) for one in lengths})
 
-    def rung(side: float, start: float, length: float) -> Rung:
+    def rung_shows(side: float, start: float, length: float) -> bool:
         far = {key: transcript.given[key] + side * by for key, by in away.items()}
         here = {key: steps[key].before.inside + start for key in keys}
         moves = {key: np.full(np.shape(transcript.given[key]), length) for key in keys}
-        return Rung({**transcript.given, **far, **here}, moves)
+        return shows({**transcript.given, **far, **here}, moves)
 
     for length, sign in itertools.product(lengths, (1.0, -1.0)):
         step = sign * length
-        rungs = [rung(side, at * step, step) for at in range(_RUNGS) for side in sides]
-        yield Ladder(step / width, rungs)
+        if all(rung_shows(side, at * step, step) for at in range(_RUNGS) for side in sides):
+            return step / width
+    return None
 
 
 def _moved(step: NoisyStep, scales: FloatArray) -> FloatArray:
@@ -258,21 +245,11 @@ def other_bits(
     return given
 
 
-class _Bit(NamedTuple):
-    """A noisy number that is compared with a limit.
-
-    Attributes:
-        key: Its question.
-        place: Its place there.
-        value: A value on the other side of the limit.
-    """
-
-    key: Question
-    place: int
-    value: float
+_Bits = list[tuple[Question, int, float]]
+"""Noisy numbers that are compared with limits: question, place, a value beyond the limit."""
 
 
-def _bits(transcript: Transcript, keys: Set[Question]) -> tuple[list[_Bit], list[_Bit]]:
+def _bits(transcript: Transcript, keys: Set[Question]) -> tuple[_Bits, _Bits]:
     """Noisy numbers that differ between the worlds, below the limit and above it."""
     limits: dict[int, float] = {}
     for one in transcript.selections:
@@ -280,8 +257,8 @@ def _bits(transcript: Transcript, keys: Set[Question]) -> tuple[list[_Bit], list
             with np.errstate(divide="ignore", invalid="ignore"):
                 bounds = (flat(one.other.offset) - flat(one.offset)) / flat(one.factor)
             limits |= dict(zip(one.ids.astype(int).tolist(), bounds.tolist(), strict=True))
-    below: list[_Bit] = []
-    above: list[_Bit] = []
+    below: _Bits = []
+    above: _Bits = []
     for step in transcript.noisy:
         for key in step.keys & keys:
             own = flat(transcript.given[key])
@@ -293,7 +270,7 @@ def _bits(transcript: Transcript, keys: Set[Question]) -> tuple[list[_Bit], list
                     is_below = bool(own[place] < limit)
                     value = limit + (1.0 if is_below else -1.0) * step.laws[0].width
                     value = float(np.rint(value)) if step.laws[0].whole else value
-                    (below if is_below else above).append(_Bit(key, place, value))
+                    (below if is_below else above).append((key, place, value))
     return below, above
 
 
@@ -325,7 +302,7 @@ def repeats(
     for one in found:
         for key in one.keys:
             loss[key] += abs(one.value)
-    used = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
+    used = set(joined(transcript.released).tolist())
     asked = [(choice.keys, choice.table) for choice in transcript.choices]
     asked += [
         (step.keys, step.before)
@@ -437,25 +414,27 @@ def same_steps(first: Transcript, second: Transcript) -> bool:
     Noise has the same law as well: its scale, or on which side of 0 it lies, may follow a coin, and
     its law is then a mixture.
     """
-    if len(first.noisy) != len(second.noisy) or len(first.choices) != len(second.choices):
+    if len(first.noisy) != len(second.noisy):
         return False
     noisy = all(
         one.site == two.site
-        and same(one.before.inside, two.before.inside)
-        and same(one.before.outside, two.before.outside)
-        and all(map(_are_alike, one.laws, two.laws))
+        and all(map(same, one.before, two.before))
+        and all(map(are_alike, one.laws, two.laws))
         for one, two in zip(first.noisy, second.noisy, strict=True)
     )
-    choices = all(
-        one.site == two.site
-        and same(one.table.inside, two.table.inside)
-        and same(one.table.outside, two.table.outside)
-        for one, two in zip(first.choices, second.choices, strict=True)
-    )
+    choices = same_choices(first.choices, second.choices)
     return noisy and choices and first.parting == second.parting
 
 
-def _are_alike(first: NoiseLaw, second: NoiseLaw) -> bool:
+def same_choices(first: Sequence[ChoiceStep], second: Sequence[ChoiceStep]) -> bool:
+    """Whether places or coins are drawn in the same lines, with the same probabilities."""
+    return len(first) == len(second) and all(
+        one.site == two.site and all(map(same, one.table, two.table))
+        for one, two in zip(first, second, strict=True)
+    )
+
+
+def are_alike(first: NoiseLaw, second: NoiseLaw) -> bool:
     """Whether two laws are the same, with the same parameters."""
     fields = (vars(first).values(), vars(second).values())
     return type(first) is type(second) and all(map(same, *fields))

@@ -1,4 +1,4 @@
-"""From replays to a verdict: how counted replays are drawn, and their losses and weights."""
+"""How counted replays are drawn, their losses and weights, and what these prove."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpaudit.bounds.replays import mean_exceeds, mean_lower
+from dpaudit.bounds.replays import mean_lower
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.guarantee import (
+    EXACT,
     EpsilonReplays,
     ReplayGuarantee,
     Replays,
-    gaussian_epsilon,
 )
-from dpaudit.replaying.laws import FloatArray, Gaussian, NoiseLaw
+from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.lockstep import Aim
 from dpaudit.replaying.loss import How, Influence, ShownAnswers, losses, shifts_across, total
-from dpaudit.replaying.mixtures import Expected, Steering, log_mixed, mixed_numbers, steering
+from dpaudit.replaying.mixtures import CoinMixture, Expected, Steering, steering
+from dpaudit.replaying.setting import ReplayFindings, ReplaySetting
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
     NoisyStep,
@@ -31,7 +32,6 @@ from dpaudit.replaying.transcript import (
     Toss,
     Transcript,
 )
-from dpaudit.results.verdict import POWER
 
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
 """Tilts tried on the pilot; none depends on the counted replays."""
@@ -157,7 +157,7 @@ def draw_plan(
         for step in pilot.noisy
     ]
     steps = [step for step in seen if step.site not in selected and np.any(step.differs)]
-    pure = isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0
+    pure = guarantee.is_pure
     # a mixture's loss is the larger one towards world "in"
     towards = World.IN if pilot.tosses or total(found) >= 0 else World.OUT
     if pure or not steps:
@@ -246,11 +246,10 @@ def _expected(pilot: Transcript) -> list[Expected] | None:
         return None
     found = []
     for step in moving:
-        scales = [np.broadcast_to(law.scale, step.answer.shape) for law in step.laws]
-        if not isinstance(step.laws[0], Gaussian) or not np.array_equal(scales[0], scales[1]):
+        if not step.is_gaussian:
             return None
         assert step.toss is not None
-        far = float(np.linalg.norm(step.before.shift / scales[0]))
+        far = float(np.linalg.norm(step.before.shift / step.scales.inside))
         found.append(Expected(round(far, 9), pilot.tosses[step.toss].chance))
     return found
 
@@ -263,21 +262,13 @@ def _simulated_steering(
     rng: np.random.Generator,
 ) -> Replays:
     """Losses and weights of transcripts with the expected answers."""
-    unit = Gaussian(np.asarray(1.0))
     losses, weights = np.zeros(count), np.zeros(count)
     for place in range(count):
         for number, one in enumerate(answers):
-            drawn = mixed_numbers(
-                (unit, unit),
-                (one.far, 0.0),
-                one.chance,
-                base=base,
-                tilt=1.0,
-                rng=rng,
-                towards=steered.towards(number, float(losses[place])),
-            )
-            gain = float(log_mixed(one.chance, drawn.log_ratios[0]))
-            losses[place] += gain if base is World.IN else -gain
+            mixture = one.in_world(base)
+            towards = steered.towards(number, float(losses[place]))
+            drawn = mixture.drawn(1.0, rng, towards=towards)
+            losses[place] += float(mixture.loss(drawn.log_ratios[0]))
             weights[place] += drawn.log_weights[0]
     return Replays(losses, weights)
 
@@ -296,8 +287,8 @@ def _simulated(
     for step in steps:
         if step.toss is not None:
             continue
-        for at in np.flatnonzero(step.differs)[:2000]:
-            both = tuple(one.element(at, step.answer.size) for one in step.laws)
+        for at in np.flatnonzero(step.differs)[:2000].tolist():
+            both, _ = step.element(at)
             law, other = both[world], both[1 - world]
             aim = Aim(np.full(count, step.before.shift[at]), (both[0].scale, both[1].scale))
             moved = aim.moved(law, base=world)
@@ -322,87 +313,87 @@ def _simulated_mixtures(
     For Gaussian noise of one scale, all answers of a coin count as one, by the distance they move
     together. For other noise each answer counts as if it had its own coin.
     """
-    apart: Counter[tuple[float, float]] = Counter()
     squares: dict[int, float] = defaultdict(float)
     found, weights = np.zeros(count), np.zeros(count)
 
-    def add(
-        laws: tuple[NoiseLaw, NoiseLaw],
-        before: tuple[float, float],
-        chance: float,
-        times: int = 1,
-    ) -> None:
-        drawn = mixed_numbers(
-            laws, before, chance, base=base, tilt=tilt, rng=rng, size=count * times
-        )
-        loss = log_mixed(chance, drawn.log_ratios).reshape(times, count).sum(axis=0)
-        np.add(found, loss if base is World.IN else -loss, out=found)
+    def add(one: CoinMixture, times: int = 1) -> None:
+        drawn = one.drawn(tilt, rng, size=count * times)
+        loss = one.loss(drawn.log_ratios).reshape(times, count).sum(axis=0)
+        np.add(found, loss, out=found)
         np.add(weights, drawn.log_weights.reshape(times, count).sum(axis=0), out=weights)
 
     for step in steps:
         if step.toss is None:
             continue
-        scales = [np.broadcast_to(law.scale, step.answer.shape) for law in step.laws]
-        if isinstance(step.laws[0], Gaussian) and np.array_equal(scales[0], scales[1]):
-            squares[step.toss] += float(np.sum((step.before.shift / scales[0]) ** 2))
+        if step.is_gaussian:
+            squares[step.toss] += float(np.sum((step.before.shift / step.scales.inside) ** 2))
             continue
-        for at in np.flatnonzero(step.differs)[:2000]:
-            laws = tuple(law.element(at, step.answer.size) for law in step.laws)
-            before = (float(step.before.inside[at]), float(step.before.outside[at]))
-            add((laws[0], laws[1]), before, tosses[step.toss].chance)
-    for toss, square in squares.items():
-        apart[round(math.sqrt(square), 6), tosses[toss].chance] += 1
-    unit = Gaussian(np.asarray(1.0))
-    for (far, chance), times in apart.items():
-        add((unit, unit), (far, 0.0), chance, times)
+        for at in np.flatnonzero(step.differs)[:2000].tolist():
+            add(CoinMixture(*step.element(at), tosses[step.toss].chance, base))
+    apart = Counter(
+        Expected(round(math.sqrt(square), 6), tosses[toss].chance)
+        for toss, square in squares.items()
+    )
+    for one, times in apart.items():
+        add(one.in_world(base), times)
     return Replays(found, weights)
 
 
-def detectable(
-    guarantee: ReplayGuarantee, *, replays: int, confidence: float, rng: np.random.Generator
-) -> float | None:
-    """The smallest Gaussian leak whose bound exceeds the claim with 80 % probability."""
-    if not isinstance(guarantee, EpsilonReplays):
-        return None
-    if guarantee.delta == 0:
-        return guarantee.claimed
-    low, high = guarantee.claimed, 20.0 * guarantee.claimed + 20.0
-    normal = rng.standard_normal((200, replays))
-    if _caught(high, guarantee, normal, confidence) < POWER:
-        return None
-    for _ in range(20):
-        middle = 0.5 * (low + high)
-        if _caught(middle, guarantee, normal, confidence) >= POWER:
-            high = middle
-        else:
-            low = middle
-    return high
+class ProvedByReplays(NamedTuple):
+    """What the counted replays prove.
+
+    Attributes:
+        replays: Their losses and weights.
+        proved: The lower limit.
+        above: Whether that exceeds the claim.
+    """
+
+    replays: Replays
+    proved: float
+    above: bool
 
 
-def _caught(
-    epsilon: float,
-    guarantee: EpsilonReplays,
-    normal: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    confidence: float,
-) -> float:
-    mu = _mu_of(epsilon, guarantee.delta)
-    tilt = (guarantee.claimed - mu * mu / 2) / mu**2
-    tilt = max(tilt, (epsilon - mu * mu / 2) / mu**2)
-    z = normal + tilt * mu
-    loss = mu * z + mu * mu / 2
-    weight = -0.5 * z**2 + 0.5 * normal**2
-    value = -np.expm1(np.minimum(guarantee.claimed - loss, 0.0)) * np.exp(weight)
-    return float(
-        np.mean([mean_exceeds(one, guarantee.delta, confidence=confidence) for one in value])
-    )
+def proved_by(
+    setting: ReplaySetting,
+    found: ReplayFindings,
+    plan: DrawPlan,
+    *,
+    shown: ShownAnswers | None = None,
+    all_released: bool = False,
+    confidence: float | None = None,
+) -> ProvedByReplays:
+    """What the counted replays prove.
+
+    Args:
+        setting: The common inputs.
+        found: What is known of the uses of answers.
+        plan: How the counted replays were drawn.
+        shown: The answers that are shown to have an influence; all by default.
+        all_released: Whether every answer counts as released.
+        confidence: Of the bound; by default that of the counted replays.
+    """
+    guarantee = setting.guarantee
+    if shown is None and found.retried:
+        shown = ShownAnswers(questions_of(found.counted) - found.retried)
+    measures = [
+        measured(
+            one,
+            plan.base_of(number),
+            used=found.used,
+            shown=shown,
+            all_released=all_released,
+        )
+        for number, one in enumerate(found.counted)
+    ]
+    replays = Replays(*map(np.asarray, zip(*measures, strict=True)))
+    if guarantee.is_pure:
+        proved = float(np.max(np.abs(replays.losses)))  # in either order
+    else:
+        confidence = confidence or setting.confidence.counted
+        proved = guarantee.proved(replays, at=plan.at, confidence=confidence)
+    return ProvedByReplays(replays, proved, proved > guarantee.claimed * (1.0 + EXACT))
 
 
-def _mu_of(epsilon: float, delta: float) -> float:
-    low, high = 1e-6, 100.0
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        if gaussian_epsilon(middle, delta) < epsilon:
-            low = middle
-        else:
-            high = middle
-    return high
+def questions_of(transcripts: Sequence[Transcript]) -> frozenset[Question]:
+    """All questions of some replays."""
+    return frozenset(key for one in transcripts for key in one.given)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -53,6 +53,21 @@ class Drawn(NamedTuple):
     log_weights: FloatArray
 
 
+class Tilt(NamedTuple):
+    """How far drawn noise is moved towards outcomes where the worlds differ most.
+
+    Attributes:
+        shift: The value before noise in the world that is drawn from, minus that in the other.
+        power: How far; 0 draws from the law itself.
+        wider: How many times as wide the noise is in the other world; only laws whose tilt is one
+            of the loss need it.
+    """
+
+    shift: FloatArray
+    power: float
+    wider: FloatArray | float = 1.0
+
+
 @dataclass(frozen=True)
 class NoiseLaw(ABC):
     """The law of the noise of each element of a step, around 0.
@@ -83,32 +98,21 @@ class NoiseLaw(ABC):
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Draws of the noise."""
 
-    def drawn(
-        self,
-        shift: FloatArray,
-        tilt: float,
-        rng: np.random.Generator,
-        *,
-        wider: FloatArray | float = 1.0,
-    ) -> Drawn:
-        """Noise moved along `tilt * shift`, towards outcomes where the worlds differ most.
+    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
+        """Noise moved along its tilt.
 
         Args:
-            shift: The value before noise in the world that is drawn from, minus that in the other.
-            tilt: How far; 0 draws from the law itself.
+            tilt: How far.
             rng: Draws.
-            wider: How many times as wide the noise is in the other world; only laws whose tilt is
-                one of the loss need it.
 
         Returns:
             The noise, and the log weight that corrects for the tilt. Weight that moved noise cannot
             reach is lost, which only makes a bound smaller.
         """
-        del wider
-        moved = tilt * shift
+        moved = tilt.power * tilt.shift
         if self.whole:
             moved = np.rint(moved)
-        value = self.sample(rng, shift.shape) + moved
+        value = self.sample(rng, moved.shape) + moved
         with np.errstate(invalid="ignore"):
             ratio = self.log_density(value) - self.log_density(value - moved)
         ratio = np.where(
@@ -179,14 +183,7 @@ class Laplace(NoiseLaw):
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return np.asarray(rng.laplace(size=shape) * self.scale)
 
-    def drawn(
-        self,
-        shift: FloatArray,
-        tilt: float,
-        rng: np.random.Generator,
-        *,
-        wider: FloatArray | float = 1.0,
-    ) -> Drawn:
+    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
         """q(z) in proportion to p(z) (p(z) / p'(z + shift))^tilt: the exponential tilt of the loss.
 
         In units of the scale, with d = |shift|, z towards the side where the loss is large and r
@@ -194,8 +191,9 @@ class Laplace(NoiseLaw):
         0, and r - 1 beyond. If that is positive, the loss has no limit, and neither has its tilt:
         then the tails are at most `_WIDEST_TAILS` times as wide.
         """
-        gap, ratio = np.abs(shift) / self.scale, 1.0 / np.asarray(wider)
-        strength = np.minimum(min(tilt, 50.0), _strongest(wider))
+        shift = tilt.shift
+        gap, ratio = np.abs(shift) / self.scale, 1.0 / np.asarray(tilt.wider)
+        strength = np.minimum(min(tilt.power, 50.0), _strongest(tilt.wider))
         # weights of z < -d, -d <= z < 0 and z >= 0 under exp(-|z| + strength * (loss - r d))
         slope = 1.0 + strength * (1.0 - ratio)  # beyond: exp(-|z| slope)
         rate = 1.0 + strength * (1.0 + ratio)  # between: exp(z rate)
@@ -388,18 +386,11 @@ class _OneSided(NoiseLaw):
     def _below(self, reach: FloatArray, rng: np.random.Generator) -> Drawn:
         """Sizes of noise that the other world lacks, up to this one, and their log probability."""
 
-    def drawn(
-        self,
-        shift: FloatArray,
-        tilt: float,
-        rng: np.random.Generator,
-        *,
-        wider: FloatArray | float = 1.0,
-    ) -> Drawn:
+    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
         """Draws what is impossible in the other world, where there is such noise."""
-        made = super().drawn(shift, tilt, rng, wider=wider)
-        reach = np.maximum(-self.sign * shift, 0.0)
-        if tilt == 0 or not np.any(reach):
+        made = super().drawn(tilt, rng)
+        reach = np.maximum(-self.sign * tilt.shift, 0.0)
+        if tilt.power == 0 or not np.any(reach):
             return made
         alone = self._below(reach, rng)
         return Drawn(
@@ -444,36 +435,23 @@ class _Tabulated(NoiseLaw):
 
     whole = True
 
-    def drawn(
-        self,
-        shift: FloatArray,
-        tilt: float,
-        rng: np.random.Generator,
-        *,
-        wider: FloatArray | float = 1.0,
-    ) -> Drawn:
-        reach = math.ceil(_REACH * self.width + float(np.max(np.abs(shift), initial=0.0)))
-        if 2 * reach + 1 > _WIDEST_TABLE or shift.size > 10_000:
-            return super().drawn(shift, tilt, rng)
+    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
+        reach = math.ceil(_REACH * self.width + float(np.max(np.abs(tilt.shift), initial=0.0)))
+        if 2 * reach + 1 > _WIDEST_TABLE or tilt.shift.size > 10_000:
+            return super().drawn(tilt, rng)
         grid = np.arange(-reach, reach + 1, dtype=float)
-        scales = np.broadcast_to(self.scale, shift.shape).ravel()
-        ratios = np.broadcast_to(wider, shift.shape).ravel()
-        kinds, back = np.unique(
-            np.stack([np.rint(shift.ravel()), scales, ratios]), axis=1, return_inverse=True
-        )
-        values, log_weights = np.empty(shift.size), np.empty(shift.size)
-        for kind, (moved, scale, ratio) in enumerate(kinds.T):
+
+        def alike(count: int, moved: float, scale: float, ratio: float) -> Drawn:
             law, other = type(self)(np.asarray(scale)), type(self)(np.asarray(scale * ratio))
             log_p = law.log_density(grid)
-            strength = min(tilt, _strongest(ratio**2))  # the square: also for Gaussian tails
+            strength = min(tilt.power, _strongest(ratio**2))  # the square: also for Gaussian tails
             log_q = log_p + strength * (log_p - other.log_density(grid + moved))
             weights = np.exp(log_q - np.max(log_q))
             weights /= weights.sum()
-            at = np.flatnonzero(back.ravel() == kind)
-            found = rng.choice(len(grid), size=len(at), p=weights)
-            values[at] = grid[found]
-            log_weights[at] = log_p[found] - np.log(weights[found])
-        return Drawn(values.reshape(shift.shape), log_weights.reshape(shift.shape))
+            found = rng.choice(len(grid), size=count, p=weights)
+            return Drawn(grid[found], log_p[found] - np.log(weights[found]))
+
+        return _each_kind(alike, np.rint(tilt.shift), self.scale, tilt.wider)
 
 
 @dataclass(frozen=True)
@@ -621,29 +599,20 @@ class Bounded(NoiseLaw):
         slack = _ROUNDED * (high - low)
         return np.asarray((noise >= low - slack) & (noise <= high + slack))
 
-    def drawn(
-        self,
-        shift: FloatArray,
-        tilt: float,
-        rng: np.random.Generator,
-        *,
-        wider: FloatArray | float = 1.0,
-    ) -> Drawn:
-        """Draws from p (p / p')^tilt on cells; noise impossible in the other world is rare."""
-        if tilt == 0:
-            return super().drawn(shift, tilt, rng)
-        values, log_weights = np.empty(shift.size), np.empty(shift.size)
-        fields = [np.broadcast_to(one, shift.shape).ravel() for one in vars(self).values()]
-        kinds, back = np.unique(np.stack([shift.ravel(), *fields]), axis=1, return_inverse=True)
-        for kind, (moved, *given) in enumerate(kinds.T):
-            law = type(self)(*(np.asarray(one) for one in given))
-            at = np.flatnonzero(back.ravel() == kind)
-            values[at], log_weights[at] = law._drawn_alike(float(moved), tilt, rng, len(at))
-        return Drawn(values.reshape(shift.shape), log_weights.reshape(shift.shape))
+    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
+        """Draws from p (p / p')^power on cells; noise impossible in the other world is rare."""
+        if tilt.power == 0:
+            return super().drawn(tilt, rng)
+
+        def alike(count: int, moved: float, *fields: float) -> Drawn:
+            law = type(self)(*(np.asarray(one) for one in fields))
+            return law._drawn_alike(count, moved, tilt.power, rng)
+
+        return _each_kind(alike, tilt.shift, *vars(self).values())
 
     def _drawn_alike(
-        self, moved: float, tilt: float, rng: np.random.Generator, count: int
-    ) -> tuple[FloatArray, FloatArray]:
+        self, count: int, moved: float, power: float, rng: np.random.Generator
+    ) -> Drawn:
         low, high = (float(end) for end in self.ends)
         kinks = np.array([0.0, -moved, low - moved, high - moved])
         edges = np.unique(np.clip([*np.linspace(low, high, _CELLS), *kinks], low, high))
@@ -651,11 +620,11 @@ class Bounded(NoiseLaw):
         log_p = self.log_density(middles)
         most = abs(moved) / float(self.scale) + _RARE
         gain = np.minimum(log_p - self.log_density(middles + moved), most)
-        heights = np.exp(log_p + tilt * gain - np.max(log_p + tilt * gain))
+        heights = np.exp(log_p + power * gain - np.max(log_p + power * gain))
         chances = heights * widths / np.sum(heights * widths)
         cells = rng.choice(len(widths), size=count, p=chances)
         found = edges[cells] + rng.random(count) * widths[cells]
-        return found, self.log_density(found) - np.log(chances[cells] / widths[cells])
+        return Drawn(found, self.log_density(found) - np.log(chances[cells] / widths[cells]))
 
 
 @dataclass(frozen=True)
@@ -725,6 +694,25 @@ class Share(NamedTuple):
     scale: FloatArray
     shape: FloatArray
     other: FloatArray = np.ones(())
+
+
+def _each_kind(
+    alike: Callable[..., Drawn], shift: FloatArray, *others: FloatArray | float
+) -> Drawn:
+    """Noise of many elements; those that move alike, by a law of the same fields, in one draw.
+
+    Args:
+        alike: Draws so many of one kind, given its move and its fields.
+        shift: How far each element moves.
+        others: The fields, broadcast to the elements.
+    """
+    fields = [np.broadcast_to(one, shift.shape).ravel() for one in (shift, *others)]
+    kinds, back = np.unique(np.stack(fields), axis=1, return_inverse=True)
+    values, log_weights = np.empty(shift.size), np.empty(shift.size)
+    for kind, given in enumerate(kinds.T):
+        at = np.flatnonzero(back.ravel() == kind)
+        values[at], log_weights[at] = alike(len(at), *given)
+    return Drawn(values.reshape(shift.shape), log_weights.reshape(shift.shape))
 
 
 def _strongest(wider: FloatArray | float) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from dpaudit.replaying.guarantee import gaussian_epsilon
 from dpaudit.replaying.laws import (
     Bounded,
     DiscreteGaussian,
+    FloatArray,
     GammaDifference,
     Gaussian,
     LaplaceSum,
@@ -98,7 +99,7 @@ def ledger(transcript: Transcript, found: Sequence[StepLoss]) -> tuple[LedgerLin
     lines += [_choice_line(site, ways[site], tosses) for site in chosen]
     total = sum(weight for _, weight in lines)
     return tuple(
-        LedgerLine(**{**vars(line), "share": weight / total if total else 0.0})
+        replace(line, share=weight / total if total else 0.0)
         for line, weight in sorted(lines, key=lambda one: (-one[1], one[0].place))
     )
 
@@ -121,11 +122,8 @@ def _noisy_line(
         squares = 0.0
         pure: list[tuple[int | None, float]] = []
         for step in steps:
-            gaussian = isinstance(step.laws[0], Gaussian | DiscreteGaussian)
-            ratio = np.abs(step.before.shift) / np.broadcast_to(
-                step.laws[0].scale, step.answer.shape
-            )
-            if gaussian:
+            ratio = np.abs(step.before.shift) / step.scales.inside
+            if isinstance(step.laws[0], Gaussian | DiscreteGaussian):
                 squares += float(np.sum(ratio**2))
                 epsilon = math.inf if np.any(ratio > 0) else epsilon
             else:
@@ -225,7 +223,7 @@ def _scale(steps: list[NoisyStep], world: int) -> float:
     return min(float(np.min(step.laws[world].scale)) for step in steps)
 
 
-def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _largest(step: NoisyStep) -> FloatArray:
     """The largest loss of each number of a step: for Laplace noise, the shift over the scale.
 
     The same holds for a sum of Laplace draws, whose density is log-concave: towards its tails the
@@ -233,7 +231,7 @@ def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64
     known.
     """
     law = step.laws[0]
-    ratio = step.before.shift / np.broadcast_to(law.scale, step.answer.shape)
+    ratio = step.before.shift / step.scales.inside
     if isinstance(law, Bounded):
         return _largest_bounded(step)
     if isinstance(law, GammaDifference):
@@ -245,7 +243,7 @@ def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64
     return np.where(ratio == 0, 0.0, math.inf)  # gamma, geometric, Gumbel: one side has no limit
 
 
-def _largest_bounded(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _largest_bounded(step: NoisyStep) -> FloatArray:
     """The largest loss of bounded noise: at a kink or an end; infinite if the ends differ."""
     points = [np.asarray(one) for one in step.before]
     for law, before in zip(step.laws, step.before, strict=True):

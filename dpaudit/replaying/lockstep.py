@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 import time
@@ -27,9 +26,10 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.release import accept
 from dpaudit.replaying import laws
-from dpaudit.replaying.laws import Drawn, FloatArray, IntArray, NoiseLaw, Share
+from dpaudit.replaying.laws import Drawn, FloatArray, IntArray, NoiseLaw, Share, Tilt
 from dpaudit.replaying.listening.channel import Channel, connect
-from dpaudit.replaying.mixtures import Steering, Towards, log_mixed, mixed_answers, posterior
+from dpaudit.replaying.loss import largest_ratio
+from dpaudit.replaying.mixtures import Steering, log_mixed, mixed_answers, posterior
 from dpaudit.replaying.sums import shares_of
 from dpaudit.replaying.transcript import (
     AnswerSelection,
@@ -47,6 +47,7 @@ from dpaudit.replaying.transcript import (
     Transcript,
     Unfollowed,
     flat,
+    numbers_of,
 )
 
 BOOT: Final = Path(__file__).parent / "listening" / "boot"
@@ -113,7 +114,7 @@ class Aim(NamedTuple):
         """
         own, other = self.scales[base], self.scales[1 - base]
         wider = 1.0 if np.array_equal(own, other) else other / own
-        return law.drawn(self.moved(law, base=base), tilt, rng, wider=wider)
+        return law.drawn(Tilt(self.moved(law, base=base), tilt, wider), rng)
 
     def moved(self, law: NoiseLaw, *, base: int) -> FloatArray:
         """How far answers move in units of a law's noise, towards the world drawn from."""
@@ -199,9 +200,12 @@ class _Again(Exception):  # noqa: N818 - it is no error
 class _Parted(Exception):  # noqa: N818 - it is no error
     """The worlds have diverged."""
 
-    def __init__(self, parting: Parting) -> None:
+    def __init__(
+        self, kind: PartKind, sites: tuple[Site | None, Site | None], *values: str
+    ) -> None:
         super().__init__()
-        self.parting = parting
+        inside, outside = values
+        self.parting = Parting(kind=kind, sites=sites, values=(inside, outside))
 
 
 @dataclass
@@ -232,9 +236,7 @@ class Worlds:
 
     def __init__(self, sides: Mapping[World, _Side], children: list[Site]) -> None:
         self._sides, self._children = sides, children
-        self._asked: set[tuple[str, int]] = set()
-        self._loops: set[tuple[str, int]] = set()
-        self._mixing: dict[tuple[str, int, str], Site] = {}
+        self._lines = _Lines(set(), set(), {})
         self._pool = ThreadPoolExecutor(2)
 
     def play(
@@ -260,17 +262,16 @@ class Worlds:
             ReplayError: If a world's process ends, or too many lines depend on the data to be
                 followed.
         """
-        started, before = time.monotonic(), (set(self._asked), dict(self._mixing))
+        started, lines = time.monotonic(), self._lines
+        if order.is_nudged:  # what differs there need not differ in other replays
+            lines = lines._replace(asked=set(lines.asked), mixing=dict(lines.mixing))
         inside, outside = (self._schema.rows_asked(tables[world]) for world in WORLDS)
-        while len(self._asked) + len(self._mixing) < MOST_ASKED:
-            lines = _Lines(self._asked, self._loops, self._mixing)
+        while len(lines.asked) + len(lines.mixing) < MOST_ASKED:
             match = _Match(self._sides, order, self.rng, lines, places, (inside, outside))
             try:
                 played = self._once(match, tables, rows=rows, order=order)
             except _Again:
                 continue
-            if order.is_nudged:
-                self._asked, self._mixing = before
             played.transcript.seconds = time.monotonic() - started
             return played
         raise ReplayError(
@@ -323,7 +324,7 @@ class Worlds:
                 ]
                 transcript.unfollowed += [
                     Unfollowed(one, _MIXED, mixed=list(one) not in ended["protected"])
-                    for one in self._mixing.values()
+                    for one in match.lines.mixing.values()
                 ]
         transcript.unfollowed += [
             Unfollowed(one, "drawn in a process that the generator started")
@@ -355,9 +356,9 @@ class Worlds:
                     "seed": seed,
                     "record_seed": own,
                     "opposite": order.coins == OPPOSITE,
-                    "asked": sorted(self._asked),
-                    "loops": sorted(self._loops),
-                    "mixing": sorted(self._mixing),
+                    "asked": sorted(match.lines.asked),
+                    "loops": sorted(match.lines.loops),
+                    "mixing": sorted(match.lines.mixing),
                     "rows": list(counted),
                     "own_rows": list(order.rows) or ([] if alone is None else [alone]),
                     "draws_record": order.draws_record,
@@ -403,12 +404,6 @@ class Worlds:
             made = accept(made, schema, len(made[schema.root]))
         released: pd.DataFrame = made
         return released
-
-    def close(self) -> None:
-        """Ends both processes."""
-        for side in self._sides.values():
-            side.session.end()
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Lines(NamedTuple):
@@ -463,7 +458,6 @@ class _Match:
         self._known_coins: dict[int, int] = {}
         self._count_of_coins = 0
         self._next = 0
-        self._answers: dict[int, tuple[int, int]] = {}
         self._used: dict[int, int] = {}
         # answers replaced by new ones, which are made of them and of data, and where
         self._gone: dict[int, tuple[Site, str] | None] = {}
@@ -491,27 +485,23 @@ class _Match:
             if len(ended) == 2:
                 return
             if ended:
-                if fits[ended[0]].exception() is not None:
-                    raise _Parted(self._failure(ended[0], said, fits))
+                if (error := fits[ended[0]].exception()) is not None:
+                    values = (reason_of(error), "goes on")
+                    values = values if ended[0] is World.IN else values[::-1]
+                    raise _Parted(PartKind.FAILURE, (None, None), *values)
                 self.end(ended[0])
-                self.compare_notes(partial=True)
-                self._find_mixing(
-                    *((one["kind"], Site(*one["site"])) for one in said.values() if one is not None)
-                )
-                raise _Parted(self._lone(said))
-            self.compare_notes()
-            inside, outside = said[World.IN], said[World.OUT]
-            assert inside is not None
-            assert outside is not None
-            sites = self._sites(inside, outside)
-            if inside["kind"] != outside["kind"] or sites[0] != sites[1]:
-                self._find_mixing((inside["kind"], sites[0]), (outside["kind"], sites[1]))
-                raise _Parted(
-                    Parting(
-                        kind=PartKind.STEPS, sites=sites, values=(inside["kind"], outside["kind"])
-                    )
-                )
-            replies = getattr(self, f"_on_{inside['kind']}")(sites[0], inside, outside)
+            self.compare_notes(partial=bool(ended))
+            asked = [
+                None if one is None else (str(one["kind"]), Site(*one["site"]))
+                for one in said.values()
+            ]
+            if asked[0] is None or asked[0] != asked[1]:
+                self._find_mixing(*filter(None, asked))
+                kinds = ["no further step" if one is None else one[0] for one in asked]
+                sites = [None if one is None else one[1] for one in asked]
+                raise _Parted(PartKind.STEPS, (sites[0], sites[1]), *kinds)
+            kind, site = asked[0]
+            replies = getattr(self, f"_on_{kind}")(site, *said.values())
             for world, reply in zip(WORLDS, replies, strict=True):
                 self.sides[world].events.send(reply)
                 self._waiting.discard(world)
@@ -575,9 +565,7 @@ class _Match:
             sites = (self.sides[World.IN].sites[first[1]], self.sides[World.OUT].sites[second[1]])
             if first[0] != second[0] or sites[0] != sites[1]:
                 self._find_mixing((first[0], sites[0]), (second[0], sites[1]))
-                raise _Parted(
-                    Parting(kind=PartKind.STEPS, sites=sites, values=(first[0], second[0]))
-                )
+                raise _Parted(PartKind.STEPS, sites, first[0], second[0])
             if first[2] != second[2]:
                 key = sites[0][:2]
                 if first[0] in _ASKABLE and key not in self.lines.asked:
@@ -585,9 +573,7 @@ class _Match:
                     raise _Again
                 if first[0] == "use with":
                     self.lines.mix(sites[0], "function")
-                raise _Parted(
-                    Parting(kind=PartKind.DRAWS, sites=sites, values=(first[0], second[0]))
-                )
+                raise _Parted(PartKind.DRAWS, sites, first[0], second[0])
             self._record(sites[0], first)
         if len(inside) != len(outside) and not partial:
             longer = WORLDS[0] if len(inside) > len(outside) else WORLDS[1]
@@ -595,13 +581,8 @@ class _Match:
             site = self.sides[longer].sites[note[1]]
             self._find_mixing((note[0], site))
             places = (site, None) if longer is World.IN else (None, site)
-            raise _Parted(
-                Parting(
-                    kind=PartKind.STEPS,
-                    sites=places,
-                    values=(f"{len(inside)} draws and uses", f"{len(outside)}"),
-                )
-            )
+            values = (f"{len(inside)} draws and uses", f"{len(outside)}")
+            raise _Parted(PartKind.STEPS, places, *values)
         self._notes = {world: [] for world in WORLDS}
 
     def _find_mixing(self, *apart: tuple[str, Site]) -> None:
@@ -657,30 +638,6 @@ class _Match:
                 self.transcript.uncoupled = self.transcript.uncoupled or one
             self._depends()
 
-    def _sites(self, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> tuple[Site, Site]:
-        return Site(*inside["site"]), Site(*outside["site"])
-
-    def _lone(self, said: Mapping[World, Mapping[str, Any] | None]) -> Parting:
-        sites = tuple(None if one is None else Site(*one["site"]) for one in said.values())
-        values = tuple(
-            "no further step" if one is None else str(one["kind"]) for one in said.values()
-        )
-        return Parting(
-            kind=PartKind.STEPS, sites=(sites[0], sites[1]), values=(values[0], values[1])
-        )
-
-    def _failure(
-        self,
-        world: World,
-        said: Mapping[World, Mapping[str, Any] | None],
-        fits: Mapping[World, Future[pd.DataFrame]],
-    ) -> Parting:
-        del said
-        error = fits[world].exception()
-        what = "it ends" if error is None else reason_of(error)
-        values = (what, "goes on") if world is World.IN else ("goes on", what)
-        return Parting(kind=PartKind.FAILURE, sites=(None, None), values=values)
-
     def _record(self, site: Site, note: list[Any]) -> None:
         """Records a note about answers and coins."""
         kind, more = note[0], note[3] or {}
@@ -697,9 +654,9 @@ class _Match:
                     self.lines.mix(*mixing)
                 self._end_unfollowed(site, "a noisy answer is used, and also combined with data")
         if kind == "release":
-            self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
+            self.transcript.released.append(numbers_of(more["ids"]))
         elif kind == "reduce":
-            self.transcript.reduced.append(np.asarray(more["ids"], dtype=int).ravel())
+            self.transcript.reduced.append(numbers_of(more["ids"]))
         elif kind == "tell" and more["told"] == "reused":
             self._end_unfollowed(site, more["text"])
         elif kind == "tell":
@@ -719,33 +676,8 @@ class _Match:
             self.transcript.quotients.append(
                 Quotient(*(ComparedSide(*map(flat, side)) for side in more["sides"]))
             )
-        elif kind in ("largest", "value", "ordered"):
-            self.transcript.selections.append(
-                AnswerSelection(
-                    site=site,
-                    how=kind,
-                    ids=flat(more["ids"]),
-                    factor=flat(more["factor"]),
-                    offset=flat(more["offset"]),
-                    outcome=flat(more["order" if kind == "ordered" else "place"]),
-                )
-            )
-        elif kind == "compare":
-            left, right = (ComparedSide(*side) for side in more["sides"])
-            assert left.ids is not None
-            assert left.factor is not None
-            self.transcript.selections.append(
-                AnswerSelection(
-                    site=site,
-                    how=kind,
-                    ids=flat(left.ids),
-                    factor=flat(left.factor),
-                    offset=flat(left.offset),
-                    outcome=flat(more["outcome"]),
-                    other=right,
-                    sign=more["sign"],
-                )
-            )
+        elif kind in ("largest", "value", "ordered", "compare"):
+            self.transcript.selections.append(_selection(site, kind, more))
 
     # -- the questions ---------------------------------------------------------------------------
 
@@ -758,7 +690,7 @@ class _Match:
             return ({"shared": False},) * 2
         if self.place is None or abs(inside["size"] - outside["size"]) != 1:
             sizes = (f"size {inside['size']}", f"size {outside['size']}")
-            raise _Parted(Parting(kind=PartKind.SHAPES, sites=(site, site), values=sizes))
+            raise _Parted(PartKind.SHAPES, (site, site), *sizes)
         return ({"shared": True, "place": self.place},) * 2
 
     def _on_equal(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
@@ -773,8 +705,8 @@ class _Match:
                 site, "noisy answers are combined with data in a way that cannot be followed"
             )
         elif not equal and inside["what"] in _WITHOUT_NOISE and not self.order.is_nudged:
-            kind, values = _WITHOUT_NOISE[inside["what"]], (shown(first), shown(second))
-            raise _Parted(Parting(kind=kind, sites=(site, site), values=values))
+            kind = _WITHOUT_NOISE[inside["what"]]
+            raise _Parted(kind, (site, site), shown(first), shown(second))
         if inside["what"] == "zero" and self.transcript.tosses:
             equal = False  # a sum over an empty sub-sample is an answer as well
         return ({"equal": equal},) * 2
@@ -782,16 +714,12 @@ class _Match:
     def _on_answer(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         before = (inside["before"], outside["before"])
         if before[0].shape != before[1].shape:
-            values = tuple(f"shape {one.shape}" for one in before)
-            raise _Parted(
-                Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
-            )
+            shapes = (f"shape {one.shape}" for one in before)
+            raise _Parted(PartKind.SHAPES, (site, site), *shapes)
         parts = inside["parts"], outside["parts"]
         if [one["law"] for one in parts[0]] != [one["law"] for one in parts[1]]:
-            values = tuple(", ".join(one["law"] for one in side) for side in parts)
-            raise _Parted(
-                Parting(kind=PartKind.STEPS, sites=(site, site), values=(values[0], values[1]))
-            )
+            names = (", ".join(one["law"] for one in side) for side in parts)
+            raise _Parted(PartKind.STEPS, (site, site), *names)
         self._next = inside["first"]
         value = self._answered(site, Pair(flat(before[0]), flat(before[1])), parts)
         sides = self._nudged(value, Site(*parts[0][0]["site"]))
@@ -810,7 +738,8 @@ class _Match:
             return value, value
         width = step.laws[0].width
         if self.order.apart is None:
-            return value, nudged(value, width, self._rng)
+            # too little for a comparison, enough for use as a number
+            return value, value + NUDGE * width * self._rng.uniform(0.5, 1.0, size=value.shape)
         first, second = (value + far * width for far in self.order.apart)
         return first, second
 
@@ -822,11 +751,11 @@ class _Match:
             if any(np.any(flat(part["factor"]) != 1) for part in parts[0]):
                 self._end_unfollowed(site, "noise that is used more than once")
             return self._reused(site, before, drawn)
-        sides = tuple(law_of_parts(side) for side in parts)
-        if sides[0] is None or sides[1] is None:
+        inside, outside = map(law_of_parts, parts)
+        if inside is None or outside is None:
             what = " and ".join(one["law"] for one in parts[0])
             self._end_unfollowed(site, f"noise whose law is not known: {what}")
-        known: tuple[NoiseLaw, NoiseLaw] = (sides[0], sides[1])
+        known = (inside, outside)
         chance, key = self.transcript.chance, self._question("answer", site)
         value, moved, log_weight = self._drawn(key, before, known)
         where = Site(*parts[0][0]["site"])
@@ -864,6 +793,7 @@ class _Match:
             value, log_weight = given, 0.0
         elif self.transcript.tosses:
             chance = self.transcript.chance
+            steering = self.order.steering
             mixed = mixed_answers(
                 known,
                 before,
@@ -871,7 +801,9 @@ class _Match:
                 base=self.order.base,
                 tilt=tilt,
                 rng=self._rng,
-                towards=self._towards(),
+                towards=None
+                if steering is None
+                else steering.towards(len(self._mixed), sum(self._mixed)),
             )
             if np.any(before.shift):
                 gain = float(log_mixed(chance, mixed.log_ratio))
@@ -902,13 +834,6 @@ class _Match:
         value = self.order.given.get(key)
         return value if value is not None and len(value) == size else None
 
-    def _towards(self) -> Towards | None:
-        """The steering of the next answer of a sub-sample, given the loss so far."""
-        steering = self.order.steering
-        if steering is None:
-            return None
-        return steering.towards(len(self._mixed), sum(self._mixed))
-
     @property
     def _toss(self) -> int | None:
         """Number of the target's latest coin."""
@@ -932,25 +857,18 @@ class _Match:
 
     def _reused(self, site: Site, before: Pair, drawn: tuple[int, ...]) -> Any:
         """Noise that was added before: its value is known from that answer."""
-        offsets: list[tuple[float, float, float]] = []
+        noise: list[list[float]] = []
         for one in drawn[: before.inside.size]:
             step = self.transcript.noisy[self._used[one]] if one in self._used else None
             if step is None or len(step.drawn) != step.answer.size:
-                offsets = []
                 break
             place = step.drawn.index(one)
-            inside, outside = (float(one[place]) for one in step.before)
-            offsets.append((float(step.answer[place]), inside, outside))
-        if not offsets or len(offsets) != before.inside.size:
+            noise.append([float(step.answer[place] - value[place]) for value in step.before])
+        if not noise or len(noise) != before.inside.size:
             self._end_unfollowed(site, "noise that is used more than once")
-        first = np.asarray([one[0] - one[1] for one in offsets]) + before.inside
-        second = np.asarray([one[0] - one[2] for one in offsets]) + before.outside
+        first, second = np.transpose(noise) + np.stack(before)
         if not same(first, second):
-            raise _Parted(
-                Parting(
-                    kind=PartKind.REUSED, sites=(site, site), values=(shown(first), shown(second))
-                )
-            )
+            raise _Parted(PartKind.REUSED, (site, site), shown(first), shown(second))
         return first
 
     def _on_choose(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
@@ -969,25 +887,23 @@ class _Match:
 
     def _decided(self, site: Site, shares: list[Any], count: int) -> Any:
         """Draws places for both worlds, given the probabilities in each; keeps the step."""
-        with np.errstate(divide="ignore"):
-            logs = [np.log(one) for one in shares]
         key = self._question("choose", site)
         places = self._given(key, count)
         if places is None or np.max(places, initial=0) >= len(shares[0]):
             places = self._chosen(shares, count)
         self.transcript.given[key] = places
-        both = np.isfinite(logs[0]) & np.isfinite(logs[1])
-        lone = np.any(np.isfinite(logs[0]) ^ np.isfinite(logs[1]))
-        apart = np.abs(logs[0][both] - logs[1][both])
-        largest = np.inf if lone else count * float(np.max(apart, initial=0.0))
-        if not same(shares[0], shares[1]):
+        table = Pair(shares[0], shares[1])
+        if not same(*table):
             self._depends()
+            largest = largest_ratio(table)
+            with np.errstate(divide="ignore"):
+                logs = Pair(*(np.log(one[places]) for one in table))
             self.transcript.choices.append(
                 ChoiceStep(
                     site=site,
-                    log_probability=Pair(logs[0][places], logs[1][places]),
-                    largest=largest,
-                    table=Pair(shares[0], shares[1]),
+                    log_probability=logs,
+                    largest=largest if np.isinf(largest) else count * largest,
+                    table=table,
                     toss=self._toss,
                     keys=frozenset({key}),
                 )
@@ -1025,10 +941,8 @@ class _Match:
         """Compares coins that still lie in [low, high) with limits and draws their side."""
         sides = (inside, outside)
         if inside["limit"].shape != outside["limit"].shape:
-            values = tuple(f"shape {one['limit'].shape}" for one in sides)
-            raise _Parted(
-                Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
-            )
+            shapes = (f"shape {one['limit'].shape}" for one in sides)
+            raise _Parted(PartKind.SHAPES, (site, site), *shapes)
         below = []
         for one in sides:
             share = (one["limit"] - one["low"]) / (one["high"] - one["low"])
@@ -1099,27 +1013,23 @@ class _Match:
         """An answer plus a value: if the value differs between worlds, the sum is a new answer."""
         others = flat(inside["other"]), flat(outside["other"])
         key = self._question("shift", site)
-        alike = len(others[0]) == len(others[1]) and same(*others)
-        if alike and (key not in self.order.given or self.order.is_nudged):
-            return ({"equal": True},) * 2
-        ids = np.asarray([int(one) for one in flat(inside["ids"])])
-        if not alike and self._is_data(inside["ids"], outside["ids"]):
-            return ({"known": True},) * 2
-        steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
-        one_step = next(iter(steps.values())) if len(steps) == 1 else None
+        reply = self._without_new(key, others, (inside["ids"], outside["ids"]))
+        if reply is not None:
+            return (reply,) * 2
+        ids = numbers_of(inside["ids"])
         factor, offset = flat(inside["factor"]), flat(inside["offset"])
-        places = ids - (0 if one_step is None else one_step.first)
-        moved_laws = None
-        is_whole = one_step is not None and _is_whole(one_step, places)
-        if one_step is not None and is_whole and len(others[0]) == len(others[1]):
-            moved_laws = _rescaled(one_step, places, (factor, factor))
-        if one_step is None or moved_laws is None:
+        whole = None
+        if len(others[0]) == len(others[1]):
+            whole = self._multiplied(ids, (factor, factor))
+        if whole is None:
             if inside["mixes"]:
                 self.lines.mix(site, inside["use"])
             # the noise in them may protect the value, as in a comparison: the cost is unknown
             self._end_unfollowed(
                 site, "data is added to a part of noisy answers, or to a sum or multiple of them"
             )
+        index, places, moved_laws = whole
+        one_step = self.transcript.noisy[index]
         # the first sum is superseded: it was never released
         moved = Pair(
             one_step.before.inside[places] * factor + offset + others[0],
@@ -1129,7 +1039,6 @@ class _Match:
         self._depends()
         mixing = (site, str(inside["use"])) if inside["mixes"] else None
         self._gone |= dict.fromkeys(ids.tolist(), mixing)
-        index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
         base = WORLDS.index(self.order.base)
         if one_step.toss is None:
             # noise and weight stay the same: the answer moves with the data
@@ -1160,52 +1069,63 @@ class _Match:
         )
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
-    def _is_data(self, *ids: Any) -> bool:
-        """Whether the result of these answers and data is data, because all are released.
+    def _without_new(
+        self, key: Question, values: tuple[FloatArray, FloatArray], ids: tuple[Any, Any]
+    ) -> dict[str, bool] | None:
+        """The reply where answers and these values make no new answer; None where they do.
 
-        Its cost is that of its next use, unless more noise protects it. If some answers differ
-        between the worlds, no data does: whatever differs is made of those answers.
+        Either the values are equal, or the result is data, because all answers are released. Its
+        cost is that of its next use, unless more noise protects it. If some answers differ between
+        the worlds, no data does: whatever differs is made of those answers.
         """
-        if self.order.is_nudged:
-            return True
-        numbers = np.concatenate([np.ravel(one) for one in ids]).astype(np.int64)
-        return bool(self.transcript.are_released(numbers[numbers >= 0]).all())
+        if same(*values):
+            is_asked = key in self.order.given and not self.order.is_nudged
+            return None if is_asked else {"equal": True}
+        numbers = np.concatenate([numbers_of(one) for one in ids])
+        are_released = self.transcript.are_released(numbers[numbers >= 0]).all()
+        return {"known": True} if self.order.is_nudged or are_released else None
+
+    def _multiplied(
+        self, ids: IntArray, factors: tuple[FloatArray, FloatArray]
+    ) -> tuple[int, IntArray, tuple[NoiseLaw, NoiseLaw]] | None:
+        """The number of the step of these answers, their places in it, and its noise multiplied.
+
+        None if they are not all answers of a step, each once, or if the law is not known.
+        """
+        for number, step in enumerate(self.transcript.noisy):
+            places = ids - step.first
+            if np.array_equal(np.sort(places), np.arange(step.answer.size)):
+                known = _rescaled(step, places, factors)
+                return None if known is None else (number, places, known)
+        return None
 
     def _on_rescale(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         """Answers times a factor: if it differs between worlds, so does the scale of the noise."""
         by = flat(inside["by"]), flat(outside["by"])
-        alike = same(*by)
         key = self._question("rescale", site)
-        if alike and (key not in self.order.given or self.order.is_nudged):
-            return ({"equal": True},) * 2
-        ids = np.asarray([int(one) for one in flat(inside["ids"])])
-        if not alike and self._is_data(inside["ids"], outside["ids"]):
-            return ({"known": True},) * 2
-        if len(by[0]) != len(by[1]):
+        reply = self._without_new(key, by, (inside["ids"], outside["ids"]))
+        if reply is not None:
+            return (reply,) * 2
+        factor, whole = flat(inside["factor"]), None
+        if len(by[0]) == len(by[1]):
+            ids = numbers_of(inside["ids"])
+            whole = self._multiplied(ids, (factor * by[0], factor * by[1]))
+        if whole is None or self.transcript.noisy[whole[0]].toss is not None:
             self.lines.mix(site, "factor")
             self._end_unfollowed(site, "noisy answers are multiplied by a value from the data")
-        steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
-        one_step = next(iter(steps.values())) if len(steps) == 1 else None
-        places = ids - (0 if one_step is None else one_step.first)
-        factors = (flat(inside["factor"]) * by[0], flat(inside["factor"]) * by[1])
-        known = None
-        if one_step is not None and one_step.toss is None and _is_whole(one_step, places):
-            known = _rescaled(one_step, places, factors)
-        if one_step is None or known is None:
-            self.lines.mix(site, "factor")
-            self._end_unfollowed(site, "noisy answers are multiplied by a value from the data")
+        index, places, known = whole
+        one_step = self.transcript.noisy[index]
         before = Pair(
             *(
-                old[places] * factor + flat(inside["offset"]) * own
-                for old, factor, own in zip(one_step.before, factors, by, strict=True)
+                old[places] * (factor * own) + flat(inside["offset"]) * own
+                for old, own in zip(one_step.before, by, strict=True)
             )
         )
         # noise and weight stay the same: the answer is the product in the base world
         base = WORLDS.index(self.order.base)
         noise = (one_step.answer - one_step.before[base])[places]
-        value = noise * factors[base] + before[base]
+        value = noise * (factor * by[base]) + before[base]
         self._next = inside["first"]
-        index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
         self._depends()
         self.transcript.noisy[index] = replace(
             one_step,
@@ -1213,7 +1133,7 @@ class _Match:
             before=before,
             laws=known,
             answer=value,
-            moved=one_step.moved[places] * factors[base],
+            moved=one_step.moved[places] * (factor * by[base]),
             drawn=(),
             rescaled=site,
         )
@@ -1225,18 +1145,33 @@ class _Match:
     def _end_unfollowed(self, site: Site, why: str) -> NoReturn:
         """Ends the fit: neither the answer of this step nor its cost is known."""
         self._unfollowed(site, why)
-        raise _Parted(Parting(kind=PartKind.UNFOLLOWED, sites=(site, site), values=(why, why)))
+        raise _Parted(PartKind.UNFOLLOWED, (site, site), why, why)
 
     def _depends(self) -> None:
         """Notes that the worlds differ here: earlier coins may have mattered."""
         self.transcript.coin_before = self.transcript.coin_before or self.transcript.first_coin
         self.transcript.draw_before = self.transcript.draw_before or self._first_draw
 
-    def _step_of(self, number: int) -> NoisyStep | None:
-        for step in self.transcript.noisy:
-            if step.first <= number < step.first + step.answer.size:
-                return step
-        return None
+
+def _selection(site: Site, how: str, more: Mapping[str, Any]) -> AnswerSelection:
+    """A selection, from its note."""
+    if how == "compare":
+        left, right = more["sides"]
+        outcome, other = more["outcome"], ComparedSide(*right)
+    else:
+        left = more["ids"], more["factor"], more["offset"]
+        outcome, other = more["order" if how == "ordered" else "place"], None
+    ids, factor, offset = map(flat, left)
+    return AnswerSelection(
+        site=site,
+        how=how,
+        ids=ids,
+        factor=factor,
+        offset=offset,
+        outcome=flat(outcome),
+        other=other,
+        sign=more.get("sign", ""),
+    )
 
 
 def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> list[Any]:
@@ -1245,21 +1180,9 @@ def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -
     counts = inside["count"], outside["count"]
     if weights[0].shape != weights[1].shape or counts[0] != counts[1]:
         pairs = zip(counts, weights, strict=True)
-        values = tuple(f"{count} of {len(one)} places" for count, one in pairs)
-        raise _Parted(
-            Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
-        )
+        values = (f"{count} of {len(one)} places" for count, one in pairs)
+        raise _Parted(PartKind.SHAPES, (site, site), *values)
     return [one / one.sum() for one in weights]
-
-
-def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
-    """Answers changed slightly: too little for a comparison, enough for use as a number."""
-    return value + NUDGE * scale * rng.uniform(0.5, 1.0, size=np.shape(value))
-
-
-def _is_whole(step: NoisyStep, places: IntArray) -> bool:
-    """Whether these are all answers of a step, each once."""
-    return bool(np.array_equal(np.sort(places), np.arange(step.answer.size)))
 
 
 def _rescaled(
@@ -1358,12 +1281,11 @@ def _started(
 ) -> _Side:
     own = folder / world.value
     own.mkdir()
-    paths = [str(BOOT)]
     environment = {
         "DPAUDIT_LISTEN": listener.address,
         "DPAUDIT_WORLD": world.value,
         "DPAUDIT_LISTEN_SAMPLERS": samplers,
-        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONPATH": str(BOOT),
         "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",

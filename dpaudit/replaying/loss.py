@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from enum import StrEnum
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from dpaudit.replaying.laws import FloatArray, Gumbel, IntArray, NoiseLaw
 from dpaudit.replaying.mixtures import log_mixed
 from dpaudit.replaying.ratios import RatioGroup, determined, directions, limits, log_direction
-from dpaudit.replaying.sums import settled, shown
+from dpaudit.replaying.sums import components, settled, shown
 from dpaudit.replaying.transcript import (
     AnswerSelection,
     ChoiceStep,
+    ComparedSide,
     NoisyStep,
     Pair,
     Question,
@@ -36,6 +37,7 @@ from dpaudit.replaying.transcript import (
     Toss,
     Transcript,
     flat,
+    joined,
 )
 
 _NODES: Final = 2001
@@ -146,7 +148,7 @@ def losses(
     transcript, ratios = _with_releases(transcript, used)
     found = list(_of_choices(transcript.choices))
     elements = _Elements(transcript)
-    reduced = set(np.concatenate([np.zeros(0, dtype=int), *transcript.reduced]).tolist())
+    reduced = set(joined(transcript.reduced).tolist())
     counted: dict[int, How] = {}
     for direction in ratios:
         if elements.released(np.asarray(direction.numbers)).all():
@@ -161,7 +163,7 @@ def losses(
             continue
         for number in group.numbers:
             counted[number] = How.SELECTED
-        members = [one for one in map(elements.__getitem__, group.numbers) if one is not None]
+        members = elements.known(group.numbers)
         tosses = {one.toss for one in members}
         open_use = bool(reduced.intersection(group.numbers))
         loss = _selected(group, elements) if len(tosses) == 1 and not open_use else None
@@ -219,34 +221,21 @@ def largest_ratio(table: Pair) -> float:
         return float(np.max(np.abs(np.log(inside) - np.log(outside)), initial=0.0))
 
 
-class _Released(NamedTuple):
+def _with_releases(
+    transcript: Transcript, used: Set[Site]
+) -> tuple[Transcript, Sequence[RatioGroup]]:
     """A transcript with sums in place of their parts, and all answers that count as released.
 
-    Attributes:
-        transcript: The transcript.
-        ratios: Its groups of answers that are divided by one another.
+    On these lines all count. Also its groups of answers that are divided by one another.
     """
-
-    transcript: Transcript
-    ratios: Sequence[RatioGroup]
-
-
-def _with_releases(transcript: Transcript, used: Set[Site]) -> _Released:
-    """Finds the answers of a transcript that count as released, on these lines or as they are."""
     transcript = settled(transcript)
     ratios = list(directions(transcript))
     others = [*transcript.summed, *transcript.divided, *transcript.reduced]
     others += [one.ids.astype(int) for one in transcript.selections if one.how == "value"]
-    known: list[IntArray] = [
-        np.setdiff1d(
-            step.numbers,
-            np.concatenate([np.zeros(0, dtype=int), *others]),
-        )
-        for step in transcript.noisy
-        if step.site in used
-    ]
+    of_lines = [step.numbers for step in transcript.noisy if step.site in used]
+    known: list[IntArray] = [np.setdiff1d(one, joined(others)) for one in of_lines]
     known += [shown(transcript), determined(ratios)]
-    return _Released(replace(transcript, released=[*transcript.released, *known]), ratios)
+    return replace(transcript, released=[*transcript.released, *known]), ratios
 
 
 def shifts_across(
@@ -271,7 +260,7 @@ def shifts_across(
     for direction in ratios:
         if direction.shift is None or _of_direction(direction, elements) is None:
             continue
-        own = [one for one in map(elements.__getitem__, direction.numbers) if one is not None]
+        own = elements.known(direction.numbers)
         scale = np.asarray([float(one.laws[0].scale) for one in own])
         apart = np.asarray([one.before[0] - one.before[1] for one in own]) / scale
         along = (np.asarray([one.before[1] for one in own]) + direction.shift) / scale
@@ -350,9 +339,9 @@ class _Elements:
         self.transcript = transcript
         self._steps = sorted(transcript.noisy, key=lambda step: step.first)
         self._starts = [step.first for step in self._steps]
-        selected = [number for one in transcript.selections for number in _numbers(one)]
+        selected = [np.asarray(_numbers(one), dtype=int) for one in transcript.selections]
         divided = [*transcript.divided, *transcript.summed] if transcript.quotients else []
-        self.special = np.unique(np.concatenate([np.asarray(selected, dtype=int), *divided]))
+        self.special = np.unique(joined([*selected, *divided]))
 
     def released(self, numbers: IntArray) -> NDArray[np.bool_]:
         """Whether each of these answers is used as a number."""
@@ -366,7 +355,17 @@ class _Elements:
         """The first number of the step of an answer."""
         return self._starts[bisect_right(self._starts, number) - 1]
 
-    def __getitem__(self, number: int) -> _Element | None:
+    def known(self, numbers: Sequence[int]) -> list[_Element]:
+        """Those of these answers that noise was added to."""
+        return [one for one in map(self._element, numbers) if one is not None]
+
+    def __getitem__(self, number: int) -> _Element:
+        """An answer that noise was added to."""
+        found = self._element(number)
+        assert found is not None
+        return found
+
+    def _element(self, number: int) -> _Element | None:
         at = bisect_right(self._starts, number) - 1
         if at < 0:
             return None
@@ -374,33 +373,23 @@ class _Elements:
         place = number - step.first
         if place >= step.answer.size:
             return None
-        laws = tuple(law.element(place, step.answer.size) for law in step.laws)
-        before = (float(step.before.inside[place]), float(step.before.outside[place]))
+        laws, before = step.element(place)
         value = float(step.answer[place])
-        return _Element(before, (laws[0], laws[1]), value, step.site, step.toss, step.keys)
+        return _Element(before, laws, value, step.site, step.toss, step.keys)
 
     def groups(self) -> Iterator[AnswerGroup]:
         """Answers with a selection in common, including answers that are also released."""
-        parent: dict[int, int] = {}
-
-        def root(one: int) -> int:
-            while parent.setdefault(one, one) != one:
-                one = parent[one]
-            return one
-
-        for selection in self.transcript.selections:
-            for numbers in _connected(selection):
-                for first, second in pairwise(numbers):
-                    parent[root(first)] = root(second)
-                if len(numbers) == 1:
-                    root(numbers[0])
+        pieces = [piece for one in self.transcript.selections for piece in _pieces(one)]
+        each = [_numbers(piece) for piece in pieces]
+        at = {number: at for at, number in enumerate(dict.fromkeys(chain.from_iterable(each)))}
+        pairs = [(at[numbers[0]], at[other]) for numbers in each for other in numbers]
+        part = components(pairs, len(at)).tolist()
         members: dict[int, list[int]] = defaultdict(list)
-        for one in list(parent):
-            members[root(one)].append(one)
+        for number, place in at.items():
+            members[part[place]].append(number)
         of: dict[int, list[AnswerSelection]] = defaultdict(list)
-        for selection in self.transcript.selections:
-            for piece in _pieces(selection):
-                of[root(_numbers(piece)[0])].append(piece)
+        for piece, numbers in zip(pieces, each, strict=True):
+            of[part[at[numbers[0]]]].append(piece)
         for key, numbers in members.items():
             if self.released(np.asarray(numbers)).all():
                 continue  # a released answer determines every selection from it
@@ -414,34 +403,28 @@ def _numbers(selection: AnswerSelection) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _connected(selection: AnswerSelection) -> list[list[int]]:
-    """Answers connected by a selection: all of them, or those compared with one another."""
-    return [_numbers(piece) for piece in _pieces(selection)]
-
-
 def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
     """A comparison of arrays as comparisons of pairs of elements."""
     if selection.how != "compare" or selection.ids.size <= 1:
         return [selection]
     assert selection.other is not None
+    ids, factor, offset = selection.other
     pieces = []
     for place in range(selection.ids.size):
-        other = selection.other
-        other = other._replace(
-            ids=None if other.ids is None else flat(other.ids)[place : place + 1],
-            factor=None if other.factor is None else flat(other.factor)[place : place + 1],
-            offset=flat(other.offset)[place : place + 1],
+        own = slice(place, place + 1)
+        other = ComparedSide(
+            None if ids is None else flat(ids)[own],
+            None if factor is None else flat(factor)[own],
+            flat(offset)[own],
         )
         pieces.append(
-            AnswerSelection(
-                site=selection.site,
-                how="compare",
-                ids=selection.ids[place : place + 1],
-                factor=selection.factor[place : place + 1],
-                offset=selection.offset[place : place + 1],
-                outcome=selection.outcome[place : place + 1],
+            replace(
+                selection,
+                ids=selection.ids[own],
+                factor=selection.factor[own],
+                offset=selection.offset[own],
+                outcome=selection.outcome[own],
                 other=other,
-                sign=selection.sign,
             )
         )
     return pieces
@@ -450,7 +433,7 @@ def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
 def _of_direction(direction: RatioGroup, elements: _Elements) -> StepLoss | None:
     """The loss of answers that are released only as ratios; None if it is not known."""
     numbers = direction.numbers
-    found = [one for one in map(elements.__getitem__, numbers) if one is not None]
+    found = elements.known(numbers)
     if (
         direction.shift is None
         or len(found) < len(numbers)
@@ -469,7 +452,7 @@ def _of_direction(direction: RatioGroup, elements: _Elements) -> StepLoss | None
     between = limits(direction, values, selections, elements.transcript)
     if between is None:
         return None
-    logs = [
+    inside, outside = (
         log_direction(
             np.asarray([one.value for one in found]) + direction.shift,
             np.asarray([one.before[world] for one in found]) + direction.shift,
@@ -477,11 +460,11 @@ def _of_direction(direction: RatioGroup, elements: _Elements) -> StepLoss | None
             between=between,
         )
         for world in (0, 1)
-    ]
-    if logs[0] is None or logs[1] is None:
+    )
+    if inside is None or outside is None:
         return None
     keys = frozenset(key for one in found for key in one.keys)
-    return StepLoss(found[0].site, How.RELEASED, logs[0] - logs[1], keys=keys)
+    return StepLoss(found[0].site, How.RELEASED, inside - outside, keys=keys)
 
 
 # -- probabilities of what is selected -----------------------------------------------------------
@@ -489,8 +472,10 @@ def _of_direction(direction: RatioGroup, elements: _Elements) -> StepLoss | None
 
 def _selected(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
     """The loss of a group; None if its probability is not known."""
-    found = [elements[one] for one in group.numbers]
-    if any(one is None or not all(law.has_cdf for law in one.laws) for one in found):
+    found = elements.known(group.numbers)
+    if len(found) < len(group.numbers):
+        return None
+    if not all(law.has_cdf for one in found for law in one.laws):
         return None
     kinds = {one.how for one in group.selections}
     if kinds == {"compare"}:
@@ -512,7 +497,7 @@ def _scores(
     if not np.all(factor == factor[0]) or factor[0] == 0:
         return None  # a constant among the scores has no noise
     found = [elements[int(one)] for one in selection.ids]
-    laws = [one.laws[world] for one in found if one is not None]
+    laws = [one.laws[world] for one in found]
     kind = type(laws[0])
     if any(type(law) is not kind or law.whole for law in laws):
         return None
@@ -528,7 +513,7 @@ def _scores(
         fields["sign"] = getattr(laws[0], "sign") * sign  # noqa: B009
     elif sign < 0 and not kind.symmetric:
         return None
-    before = np.asarray([one.before[world] for one in found if one is not None])
+    before = np.asarray([one.before[world] for one in found])
     return before * factor + selection.offset, kind(**fields)  # type: ignore[arg-type]
 
 
@@ -568,10 +553,9 @@ def _largest(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
             every.append([log_first_places([one], before, law) for one in range(len(before))])
     with np.errstate(invalid="ignore"):  # winners whose probability underflows in both worlds
         most = float(np.nanmax(np.abs(np.subtract(every[0], every[1])))) if few else None
-    site = elements[int(first.ids[0])]
-    assert site is not None
+    site = elements[int(first.ids[0])].site
     tables = (Pair(*(np.exp(np.asarray(one)) for one in every)),) if few else ()
-    return StepLoss(site.site, How.SELECTED, logs[0] - logs[1], most, tables=tables)
+    return StepLoss(site, How.SELECTED, logs[0] - logs[1], most, tables=tables)
 
 
 def _largest_value(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
@@ -590,8 +574,6 @@ def _largest_value(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
         return None
     has_place = any(one.how == "largest" for one in group.selections)
     winner = int(first.outcome[0])
-    site = elements[int(first.ids[winner])]
-    assert site is not None
     logs = []
     for world in (0, 1):
         scores = _scores(first, elements, world)
@@ -600,7 +582,8 @@ def _largest_value(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
         places = [winner] if has_place else range(len(first.ids))
         every = [_log_winner(first, one, *scores, elements, at=winner) for one in places]
         logs.append(float(np.logaddexp.reduce(every)))
-    return StepLoss(site.site, How.SELECTED, logs[0] - logs[1], is_value=True)
+    site = elements[int(first.ids[winner])].site
+    return StepLoss(site, How.SELECTED, logs[0] - logs[1], is_value=True)
 
 
 def _log_winner(
@@ -617,9 +600,8 @@ def _log_winner(
     `at` is the place whose value it has: its own by default.
     """
     at = place if at is None else at
-    winner = elements[int(selection.ids[at])]
-    assert winner is not None
-    value = winner.value * float(selection.factor[at]) + float(selection.offset[at])
+    winner = elements[int(selection.ids[at])].value
+    value = winner * float(selection.factor[at]) + float(selection.offset[at])
     inside = _part(law, place).log_density(np.asarray(value - before[place]))
     with np.errstate(divide="ignore"):
         below = [
@@ -693,9 +675,8 @@ def _ordered(selection: AnswerSelection, elements: _Elements) -> StepLoss | None
         if scores is None:
             return None
         logs.append(log_first_places([int(one) for one in selection.outcome[::-1]], *scores))
-    first = elements[int(selection.ids[0])]
-    assert first is not None
-    return StepLoss(first.site, How.ASSUMED, logs[0] - logs[1])
+    site = elements[int(selection.ids[0])].site
+    return StepLoss(site, How.ASSUMED, logs[0] - logs[1])
 
 
 def _thresholds(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
@@ -711,15 +692,11 @@ def _thresholds(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
         for one in group.selections
     ):
         return None
-    logs = [_log_thresholds(group, centre, elements, world) for world in (0, 1)]
-    inside, outside = logs
+    inside, outside = (_log_thresholds(group, centre, elements, world) for world in (0, 1))
     if inside is None or outside is None:
         return None
-    first = elements[group.numbers[0] if centre is None else centre]
-    assert first is not None
-    leaf = next((elements[one] for one in group.numbers if one != centre), first)
-    assert leaf is not None
-    loss = StepLoss(leaf.site, How.SELECTED, inside - outside)
+    leaf = next((one for one in group.numbers if one != centre), group.numbers[0])
+    loss = StepLoss(elements[leaf].site, How.SELECTED, inside - outside)
     if len(group.selections) > 1:
         return loss
     table = Pair(*(np.array([np.exp(one), -np.expm1(one)]) for one in (inside, outside)))
@@ -733,12 +710,11 @@ def _log_thresholds(
     if centre is None:
         grid, weight = np.zeros(1), np.zeros(1)
     else:
-        middle = elements[centre]
-        assert middle is not None
-        if middle.laws[world].whole:
+        law, before = elements[centre].laws[world], elements[centre].before[world]
+        if law.whole:
             return None
-        grid = _grid(np.asarray([middle.before[world]]), _flat_law(middle.laws[world]))
-        weight = middle.laws[world].log_density(grid - middle.before[world])
+        grid = _grid(np.asarray([before]), law)
+        weight = law.log_density(grid - before)
     low: dict[int, FloatArray] = {}
     high: dict[int, FloatArray] = {}
     for selection in group.selections:
@@ -769,21 +745,16 @@ def _log_thresholds(
     total = weight.astype(float)
     for number in group.numbers:
         element = elements[number]
-        assert element is not None
         bottom, top = low.get(number), high.get(number)
         if number == centre:
-            inside = np.ones_like(grid, dtype=bool)
-            inside &= True if bottom is None else grid > bottom
-            inside &= True if top is None else grid < top
-            total = np.where(inside, total, -np.inf)
+            total = np.where(bottom is None or grid > bottom, total, -np.inf)
+            total = np.where(top is None or grid < top, total, -np.inf)
             continue
         law, before = element.laws[world], element.before[world]
         if elements.is_released(number):  # a point: its density, if it satisfies the comparisons
-            fits = np.ones_like(grid, dtype=bool)
-            fits &= True if bottom is None else element.value >= bottom
-            fits &= True if top is None else element.value <= top
-            own = float(law.log_density(np.asarray(element.value - before)))
-            total = np.where(fits, total + own, -np.inf)
+            total = total + float(law.log_density(np.asarray(element.value - before)))
+            total = np.where(bottom is None or element.value >= bottom, total, -np.inf)
+            total = np.where(top is None or element.value <= top, total, -np.inf)
             continue
         if law.whole:
             return None  # "less" and "at most" differ, but are not distinguished
@@ -801,15 +772,6 @@ def _log_thresholds(
     if not np.isfinite(most):
         return -np.inf
     return most + float(np.log(np.trapezoid(np.exp(total - most), grid)))
-
-
-def _flat_law(law: NoiseLaw) -> NoiseLaw:
-    return type(law)(
-        **{
-            name: np.atleast_1d(value) if isinstance(value, np.ndarray) else value
-            for name, value in vars(law).items()
-        }
-    )
 
 
 def total(found: Sequence[StepLoss]) -> float:

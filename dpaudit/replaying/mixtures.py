@@ -79,6 +79,10 @@ class Expected(NamedTuple):
     far: float
     chance: float
 
+    def in_world(self, base: World) -> CoinMixture:
+        """The answer in units of its scale, drawn from this world's law."""
+        return CoinMixture((_UNIT, _UNIT), (self.far, 0.0), self.chance, base)
+
 
 def steering(answers: Sequence[Expected], base: World, epsilon: float) -> tuple[Steering, float]:
     """Steering towards the divergence at an epsilon, and that divergence, up to grid error.
@@ -111,7 +115,7 @@ def _masses(one: Expected, base: World) -> tuple[FloatArray, FloatArray]:
     """The mass of cells of an answer in the base world, and the loss there towards it."""
     edges = np.linspace(-_WIDE, one.far + _WIDE, _LOSSES)
     middles = 0.5 * (edges[1:] + edges[:-1])
-    own, other = _log_densities((_UNIT, _UNIT), (one.far, 0.0), one.chance, base, middles)
+    own, other = one.in_world(base).log_densities(middles)
     return np.exp(own) * np.diff(edges), own - other
 
 
@@ -185,15 +189,8 @@ def mixed_answers(
         far = float(np.linalg.norm(shift))
         if far == 0:
             return MixedDraw(before.outside + noise * scales[1], 0.0, 0.0)
-        along = mixed_numbers(
-            (_UNIT, _UNIT),
-            (far, 0.0),
-            chance,
-            base=base,
-            tilt=1.0 if towards is not None else tilt,
-            rng=rng,
-            towards=towards,
-        )
+        whole = Expected(far, chance).in_world(base)
+        along = whole.drawn(1.0 if towards is not None else tilt, rng, towards=towards)
         unit = shift / far
         noise = noise + (float(along.value[0]) - float(noise @ unit)) * unit
         value = before.outside + noise * scales[1]
@@ -201,15 +198,9 @@ def mixed_answers(
     value = before.outside + laws[1].sample(rng, size)
     log_weight = log_ratio = 0.0
     for place in np.flatnonzero((before.shift != 0) | (scales[0] != scales[1])).tolist():
-        inside, outside = before.inside[place], before.outside[place]
-        drawn = mixed_numbers(
-            (laws[0].element(place, value.size), laws[1].element(place, value.size)),
-            (float(inside), float(outside)),
-            chance,
-            base=base,
-            tilt=tilt,
-            rng=rng,
-        )
+        own = (laws[0].element(place, value.size), laws[1].element(place, value.size))
+        values = (float(before.inside[place]), float(before.outside[place]))
+        drawn = CoinMixture(own, values, chance, base).drawn(tilt, rng)
         value[place] = drawn.value[0]
         log_weight += float(drawn.log_weights[0])
         log_ratio += float(drawn.log_ratios[0])
@@ -225,84 +216,97 @@ class MixedNumbers(NamedTuple):
     log_ratios: FloatArray
 
 
-def mixed_numbers(
-    laws: tuple[NoiseLaw, NoiseLaw],
-    before: tuple[float, float],
-    chance: float,
-    *,
-    base: World,
-    tilt: float,
-    rng: np.random.Generator,
-    size: int = 1,
-    towards: Towards | None = None,
-) -> MixedNumbers:
-    """Draws one answer several times from P (P / P')^tilt on a grid, P being the base world's law.
+class CoinMixture(NamedTuple):
+    """A noisy number that depends on the record's coin.
 
-    Within a cell the draw is uniform, so its density and its weight are exact whatever the grid.
-    Mass beyond the grid is lost, which only makes a bound smaller.
-
-    Args:
+    Attributes:
         laws: As in `mixed_answers`, each without dimensions.
         before: As in `mixed_answers`.
         chance: As in `mixed_answers`.
         base: As in `mixed_answers`.
-        tilt: As in `mixed_answers`.
-        rng: Draws.
-        size: How many draws.
-        towards: Replaces the tilt, which then only sets how far the grid reaches.
     """
-    edges = _edges(laws, before, tilt)
-    whole = laws[1].whole
-    middles = edges if whole else 0.5 * (edges[1:] + edges[:-1])
-    own, other = _log_densities(laws, before, chance, base, middles)
-    if towards is None:
+
+    laws: tuple[NoiseLaw, NoiseLaw]
+    before: tuple[float, float]
+    chance: float
+    base: World
+
+    def drawn(
+        self,
+        tilt: float,
+        rng: np.random.Generator,
+        *,
+        size: int = 1,
+        towards: Towards | None = None,
+    ) -> MixedNumbers:
+        """Draws it several times from P (P / P')^tilt on a grid, P being the base world's law.
+
+        Within a cell the draw is uniform, so its density and its weight are exact whatever the
+        grid. Mass beyond the grid is lost, which only makes a bound smaller.
+
+        Args:
+            tilt: As in `mixed_answers`.
+            rng: Draws.
+            size: How many draws.
+            towards: Replaces the tilt, which then only sets how far the grid reaches.
+        """
+        edges = self._edges(tilt)
+        whole = self.laws[1].whole
+        middles = edges if whole else 0.5 * (edges[1:] + edges[:-1])
+        own, other = self.log_densities(middles)
+        if towards is None:
+            with np.errstate(invalid="ignore"):
+                aim = np.nan_to_num(tilt * (own - other), nan=0.0, posinf=500.0, neginf=-500.0)
+        else:
+            aim = towards(own - other)
+            if not np.any(np.isfinite(own + aim)):
+                aim = np.zeros_like(own)  # the aim is out of reach
+        log_heights = own + aim
+        widths = np.ones_like(edges) if whole else np.diff(edges)
+        log_heights -= np.max(log_heights)
+        mass = np.exp(log_heights) * widths
+        total = float(mass.sum())
+        picked = rng.choice(len(mass), size=size, p=mass / total)
+        value = edges[picked] if whole else edges[picked] + rng.random(size) * widths[picked]
+        exact, _ = self.log_densities(value)
+        weights = exact - (log_heights[picked] - math.log(total))
+        inside, outside = self._of_each(value)
         with np.errstate(invalid="ignore"):
-            aim = np.nan_to_num(tilt * (own - other), nan=0.0, posinf=500.0, neginf=-500.0)
-    else:
-        aim = towards(own - other)
-        if not np.any(np.isfinite(own + aim)):
-            aim = np.zeros_like(own)  # the aim is out of reach
-    log_heights = own + aim
-    widths = np.ones_like(edges) if whole else np.diff(edges)
-    log_heights -= np.max(log_heights)
-    mass = np.exp(log_heights) * widths
-    total = float(mass.sum())
-    picked = rng.choice(len(mass), size=size, p=mass / total)
-    value = edges[picked] if whole else edges[picked] + rng.random(size) * widths[picked]
-    inside, outside = (law.log_density(value - one) for law, one in zip(laws, before, strict=True))
-    exact, _ = _log_densities(laws, before, chance, base, value)
-    weights = exact - (log_heights[picked] - math.log(total))
-    with np.errstate(invalid="ignore"):
-        return MixedNumbers(value, weights, np.asarray(inside - outside))
+            return MixedNumbers(value, weights, np.asarray(inside - outside))
 
+    def loss(self, log_ratio: FloatArray) -> FloatArray:
+        """The privacy loss towards the base world.
 
-def _log_densities(
-    laws: tuple[NoiseLaw, NoiseLaw],
-    before: tuple[float, float],
-    chance: float,
-    base: World,
-    value: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Log density of answers in the base world, and in the other one."""
-    inside, outside = (law.log_density(value - one) for law, one in zip(laws, before, strict=True))
-    with np.errstate(divide="ignore"):
-        mixed = np.logaddexp(np.log1p(-chance) + outside, np.log(chance) + inside)
-    return (mixed, outside) if base is World.IN else (outside, mixed)
+        Args:
+            log_ratio: log p_in - log p_out.
+        """
+        loss = log_mixed(self.chance, log_ratio)
+        return loss if self.base is World.IN else -loss
 
+    def log_densities(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log density of answers in the base world, and in the other one."""
+        inside, outside = self._of_each(value)
+        with np.errstate(divide="ignore"):
+            mixed = np.logaddexp(np.log1p(-self.chance) + outside, np.log(self.chance) + inside)
+        return (mixed, outside) if self.base is World.IN else (outside, mixed)
 
-def _edges(laws: tuple[NoiseLaw, NoiseLaw], before: tuple[float, float], tilt: float) -> FloatArray:
-    """The edges of the cells; for integer noise, the values themselves."""
-    wide = max(law.width for law in laws)
-    low, high = min(before), max(before)
-    if laws[1].whole:
-        reach = math.ceil(_REACH * wide)
-        start = before[1] + math.floor(low - before[1]) - reach
-        return np.arange(start, start + (high - low) + 2 * reach + 2)
-    if isinstance(laws[1], Gaussian):  # its tilt moves it along the line
-        far = (1.0 + tilt) * (high - low) + 12.0 * wide
-        return np.linspace(low - far, high + far, 2 * _NODES)
-    spread = np.sinh(np.linspace(-1.0, 1.0, _NODES) * math.asinh(_REACH))
-    scales = (float(law.width) for law in laws)
-    return np.unique(
-        np.concatenate([one + scale * spread for one, scale in zip(before, scales, strict=True)])
-    )
+    def _of_each(self, value: FloatArray) -> list[FloatArray]:
+        """Log density with the record in the sub-sample, and in world "out"."""
+        each = zip(self.laws, self.before, strict=True)
+        return [law.log_density(value - before) for law, before in each]
+
+    def _edges(self, tilt: float) -> FloatArray:
+        """The edges of the cells; for integer noise, the values themselves."""
+        laws, before = self.laws, self.before
+        wide = max(law.width for law in laws)
+        low, high = min(before), max(before)
+        if laws[1].whole:
+            reach = math.ceil(_REACH * wide)
+            start = before[1] + math.floor(low - before[1]) - reach
+            return np.arange(start, start + (high - low) + 2 * reach + 2)
+        if isinstance(laws[1], Gaussian):  # its tilt moves it along the line
+            far = (1.0 + tilt) * (high - low) + 12.0 * wide
+            return np.linspace(low - far, high + far, 2 * _NODES)
+        spread = np.sinh(np.linspace(-1.0, 1.0, _NODES) * math.asinh(_REACH))
+        each = zip(before, laws, strict=True)
+        return np.unique(np.concatenate([one + float(law.width) * spread for one, law in each]))

@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from dpaudit.replaying.laws import FloatArray, Gaussian, IntArray, Laplace, Logistic, NoiseLaw
-from dpaudit.replaying.sums import Expansion, LinearForm
+from dpaudit.replaying.sums import Expansion, LinearForm, components
 from dpaudit.replaying.transcript import AnswerSelection, ComparedSide, Transcript, flat, numbers_of
 
 _LOG_CONCAVE: Final = (Gaussian, Laplace, Logistic)
@@ -75,9 +73,7 @@ def directions(transcript: Transcript) -> Iterator[RatioGroup]:
         for top, bottom in zip(_elements(one.top), _elements(one.bottom), strict=True)
     ]
     every = list(forms.places)
-    edges = np.asarray(pairs)
-    graph = coo_array((np.ones(len(edges)), edges.T), shape=(len(every), len(every)))
-    _, groups = connected_components(graph, directed=False)
+    groups = components(pairs, len(every))
     of_group = [[every[at] for at in np.flatnonzero(groups == one)] for one in np.unique(groups)]
     seen: dict[int, int] = defaultdict(int)
     for group in of_group:

@@ -23,8 +23,8 @@ from dpaudit.formatting import (
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import Attack
 from dpaudit.plugins.registry import ATTACKS, build
-from dpaudit.replaying.features import MovedFeature
 from dpaudit.replaying.ledger import LedgerLine
+from dpaudit.replaying.rows import MovedFeature
 from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, claim_and_relation
 from dpaudit.results.verdict import Verdict

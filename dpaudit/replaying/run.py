@@ -38,38 +38,31 @@ from dpaudit.replaying.checks import (
     look_for_excuses,
     piloted,
     redraws_of_coins,
-    resting,
     retried,
     used_lines,
 )
 from dpaudit.replaying.conclusion import MEANING, concluded, decide, parting_found
-from dpaudit.replaying.features import MovedFeature, moved_features
-from dpaudit.replaying.findings import (
+from dpaudit.replaying.guarantee import EpsilonReplays, replay_guarantee
+from dpaudit.replaying.judge import (
+    DrawPlan,
     ProvedByReplays,
-    ReplayFindings,
+    draw_plan,
     proved_by,
     questions_of,
-    shared,
 )
-from dpaudit.replaying.guarantee import (
-    EpsilonReplays,
-    ReplayGuarantee,
-    replay_guarantee,
-)
-from dpaudit.replaying.identified import WorldsIdentified, features, worlds_identified
-from dpaudit.replaying.judge import DrawPlan, draw_plan
 from dpaudit.replaying.ledger import LedgerLine, ledger
-from dpaudit.replaying.lockstep import (
-    WORLDS,
-    Order,
-    Played,
-    Worlds,
-    opened_worlds,
-    same,
-)
+from dpaudit.replaying.lockstep import WORLDS, Order, Played, Worlds, opened_worlds, same
 from dpaudit.replaying.loss import How, ShownAnswers, losses
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.replaying.setting import FIRST, FURTHER, ReplaySetting, streams
+from dpaudit.replaying.resting import resting
+from dpaudit.replaying.rows import (
+    MovedFeature,
+    WorldsIdentified,
+    features,
+    moved_features,
+    worlds_identified,
+)
+from dpaudit.replaying.setting import FIRST, FURTHER, ReplayFindings, ReplaySetting, streams
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import Site, Transcript
 from dpaudit.results.verdict import Verdict
@@ -313,8 +306,7 @@ def _replayed(
     setting: ReplaySetting, replays: int, started: float, *, fits: int = 0
 ) -> ReplayRecord:
     spec = setting.spec
-    guarantee = replay_guarantee(spec.claim)
-    confidence = spec.settings.confidence
+    guarantee = setting.guarantee
     setting.say("control: the same table in both worlds")
     control = setting.play(Order(0), alike=World.IN)
     if control.failure is not None:
@@ -339,48 +331,47 @@ def _replayed(
         guarantee,
         used=found.used,
         replays=replays,
-        confidence=shared(guarantee, confidence).counted,
+        confidence=setting.confidence.counted,
         rng=setting.worlds.rng("plan", 0),
     )
-    orders, plays = _counted(setting, found, plan, replays)
-    counted = [one.transcript for one in plays]
-    found.retried = retried(setting, orders, plays, found)
-    judge = partial(proved_by, setting, found, plan, counted)
+    counted = _counted(setting, found, plan, replays)
+    found.retried = retried(setting, found, counted)
+    judge = partial(proved_by, setting, found, plan)
     judged = judge()
     if not judged.above:
         found.redrawn = (
-            bool(found.retried) and judge(shown=ShownAnswers(questions_of(counted))).above
+            bool(found.retried) and judge(shown=ShownAnswers(questions_of(found.counted))).above
         )
         found.open_use = not found.redrawn and judge(all_released=True).above
     if found.open_use:
         found.used |= limited_lines(setting, found.pilot, found)
         judged = judge()
         found.open_use = not judged.above
-    found.heard = any(one.noisy or one.choices for one in (found.pilot, *counted))
+    found.heard = any(one.noisy or one.choices for one in found.transcripts)
     if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):
-        redraws = redraws_of_coins(guarantee, confidence)
+        redraws = redraws_of_coins(guarantee, spec.settings.confidence)
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
         for place in largest[: _CHECKED if judged.above else 1]:
             if found.coins_matter is None and found.loose is None and not found.unheard:
                 more = {"redraws": redraws} if judged.above and place == largest[0] else {}
-                look_for_excuses(setting, orders[place], counted[place], found, **more)
-    above, parted = judged.above, parting_found(found.pilot, counted)
-    decide(setting, found, counted, above=above, parted=parted)
+                look_for_excuses(setting, counted[place][0], found.counted[place], found, **more)
+    found.above, found.parted = judged.above, parting_found(found.transcripts)
+    decide(setting, found)
     if found.verdict is Verdict.VIOLATION and not found.fixed:
-        judged = resting(setting, found, plan, orders, plays, judged)
+        judged = resting(setting, found, plan, counted, judged)
         if found.shown.places and not judged.above and found.pilot.parting is None:
-            judged, counted = _counted_in_part(setting, found, replays)
-        decide(setting, found, counted, above=above, parted=parted)
-    if found.verdict is Verdict.INCONCLUSIVE and found.control is None and parted is not None:
-        found.identified = _identified(setting, guarantee, found)
-    unproved = found.doubts or found.control is not None or (judged.above and parted is not None)
+            judged = _counted_in_part(setting, found, replays)
+        decide(setting, found)
+    is_parted = found.parted is not None
+    if found.verdict is Verdict.INCONCLUSIVE and found.control is None and is_parted:
+        found.identified = _identified(setting, found)
+    unproved = found.doubts or found.control is not None or (judged.above and is_parted)
     if found.verdict is not Verdict.VIOLATION and unproved:
         judged = judged._replace(proved=0.0)
-    partings = [one.parting for one in (found.pilot, *counted) if one.parting is not None]
-    differ = any(one.is_difference for one in partings)
-    if setting.hand_over and found.control is None and (above or differ):
+    differ = parting_found(found.transcripts) is not None
+    if setting.hand_over and found.control is None and (found.above or differ):
         found.features = _moved(setting, found)
-    return concluded(setting, found, judged, counted, time.monotonic() - started)
+    return concluded(setting, found, judged, time.monotonic() - started)
 
 
 def _counted(
@@ -390,7 +381,7 @@ def _counted(
     replays: int,
     *,
     first: int = FIRST,
-) -> tuple[list[Order], list[Played]]:
+) -> list[tuple[Order, Played]]:
     """The counted replays."""
     orders = [
         Order(
@@ -411,43 +402,39 @@ def _counted(
         found.seconds.append(played.transcript.seconds)
         found.fits += 2
         found.rows_differ |= _differ(played)
-        plays.append(played)
-    return orders, plays
+        plays.append((order, played))
+    found.counted = [played.transcript for _, played in plays]
+    return plays
 
 
 def _counted_in_part(
     setting: ReplaySetting, found: ReplayFindings, replays: int
-) -> tuple[ProvedByReplays, list[Transcript]]:
+) -> ProvedByReplays:
     """What further replays prove, which are drawn for the numbers that count and no others.
 
     The first ones were drawn for all numbers of an answer, and prove little of some of them. Which
     ones count was chosen on those, so the further ones are judged by themselves.
     """
-    guarantee = replay_guarantee(setting.spec.claim)
-    confidence = shared(guarantee, setting.spec.settings.confidence).later
+    confidence = setting.confidence.later
     plan = draw_plan(
         found.pilot,
-        guarantee,
+        setting.guarantee,
         used=found.used,
         replays=replays,
         confidence=confidence,
         rng=setting.worlds.rng("plan", 1),
         places=found.shown.places,
     )
-    _, plays = _counted(setting, found, plan, replays, first=FURTHER)
-    counted = [one.transcript for one in plays]
-    judged = proved_by(setting, found, plan, counted, shown=found.shown, confidence=confidence)
+    _counted(setting, found, plan, replays, first=FURTHER)
+    judged = proved_by(setting, found, plan, shown=found.shown, confidence=confidence)
     if judged.above:
         found.idle = found.coarse = ()
-    return judged, counted
+    return judged
 
 
-def _identified(
-    setting: ReplaySetting,
-    guarantee: ReplayGuarantee,
-    found: ReplayFindings,
-) -> WorldsIdentified | None:
+def _identified(setting: ReplaySetting, found: ReplayFindings) -> WorldsIdentified | None:
     """Whether the rows identify the world, if nothing else decides."""
+    guarantee = setting.guarantee
     if not isinstance(guarantee, EpsilonReplays):
         return None
     game, first = setting.spec.game, found.fits
@@ -464,7 +451,7 @@ def _identified(
         setting.worlds.rng("told", 0),
         epsilon=guarantee.claimed,
         delta=guarantee.delta,
-        confidence=shared(guarantee, setting.spec.settings.confidence).later,
+        confidence=setting.confidence.later,
     )
 
 
@@ -504,7 +491,7 @@ def _control_said(control: Played) -> str | None:
 
 def _once_drawn(pilot: Transcript, drawn: Transcript) -> str | None:
     """What differs only if the record is among those that coins draw, without noise."""
-    parting = parting_found(drawn, ()) if pilot.parting is None else None
+    parting = parting_found([drawn]) if pilot.parting is None else None
     if parting is None:
         return None
     return f"if coins draw this record, {parting.meaning}; what that costs is not known"

@@ -33,6 +33,7 @@ from dpaudit.replaying.transcript import (
     Question,
     Transcript,
     flat,
+    joined,
     numbers_of,
 )
 
@@ -100,9 +101,7 @@ def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Deri
         for other in np.unique(owner[numbers_of(ids)[numbers_of(ids) >= 0]])
         if other >= 0  # answers without noise, of a scale of 0, are no step's
     ]
-    links = np.asarray(edges, dtype=int).reshape(-1, 2).T
-    graph = coo_array((np.ones(links.shape[1]), links), shape=(len(records),) * 2)
-    _, of = connected_components(graph, directed=False)
+    of = components(edges, len(records))
     found: dict[int, tuple[list[NoisyStep], list[Derived]]] = defaultdict(lambda: ([], []))
     for group, record in zip(of.tolist(), records, strict=True):
         if isinstance(record, NoisyStep):
@@ -110,6 +109,14 @@ def _groups(transcript: Transcript) -> Iterator[tuple[list[NoisyStep], list[Deri
         else:
             found[group][1].append(record)
     yield from found.values()
+
+
+def components(pairs: Sequence[tuple[int, int]] | IntArray, size: int) -> IntArray:
+    """The number of the part that each of so many things is in, if these pairs are connected."""
+    links = np.asarray(pairs, dtype=int).reshape(-1, 2).T
+    graph = coo_array((np.ones(links.shape[1]), links), shape=(size, size))
+    _, parts = connected_components(graph, directed=False)
+    return np.asarray(parts)
 
 
 def _separate(
@@ -198,7 +205,9 @@ def _projected(
     first, each without what the earlier ones show: so they are orthogonal and independent. Answers
     that released sums determine count themselves.
     """
-    if any(one.noise for one in sums) or not all(map(_is_plain_gaussian, group)):
+    if any(one.noise for one in sums):
+        return None
+    if not all(one.is_gaussian and one.toss is None for one in group):
         return None
     numbers = np.concatenate([step.numbers for step in group])
     expansion = Expansion(sums)
@@ -210,7 +219,7 @@ def _projected(
     ends = [one for one in every.tolist() if one not in summed or one in released]
     ends.sort(key=lambda one: (one not in released, one))
     forms = [expansion.of(one) for one in ends]
-    scales = np.concatenate([np.broadcast_to(one.laws[0].scale, one.answer.shape) for one in group])
+    scales = np.concatenate([one.scales.inside for one in group])
     fields = [np.stack([*step.before, step.moved, step.answer]) for step in group]
     values = np.concatenate(fields, axis=1) / scales
     place = {one: at for at, one in enumerate(numbers.tolist())}
@@ -256,9 +265,7 @@ def _behind(
 def _pieces(rows: IntArray, columns: IntArray) -> list[IntArray]:
     """Places of the entries of a sparse matrix, by connected part."""
     size = int(rows.max()) + 1
-    shape = (size + int(columns.max()) + 1,) * 2
-    graph = coo_array((np.ones(len(rows)), (rows, size + columns)), shape)
-    _, of = connected_components(graph, directed=False)
+    of = components(np.stack([rows, size + columns], axis=1), size + int(columns.max()) + 1)
     order = np.argsort(of[rows], kind="stable")
     return np.split(order, np.flatnonzero(np.diff(of[rows][order])) + 1)
 
@@ -314,13 +321,6 @@ def _steps_of(
         )
 
 
-def _is_plain_gaussian(step: NoisyStep) -> bool:
-    """Whether its noise is Gaussian, has the same scale in both worlds, and depends on no coin."""
-    inside, outside = step.laws
-    are_gaussian = isinstance(inside, Gaussian) and isinstance(outside, Gaussian)
-    return are_gaussian and np.array_equal(inside.scale, outside.scale) and step.toss is None
-
-
 def is_used(numbers: IntArray, transcript: Transcript) -> NDArray[np.bool_]:
     """Whether each of these answers is selected from, divided, or used in a way not followed."""
     selected = [numbers_of(one.ids) for one in transcript.selections]
@@ -329,13 +329,13 @@ def is_used(numbers: IntArray, transcript: Transcript) -> NDArray[np.bool_]:
         for one in transcript.selections
         if one.other is not None and one.other.ids is not None
     ]
-    used = [np.zeros(0, dtype=int), *selected, *others, *transcript.divided, *transcript.reduced]
-    return np.isin(numbers, np.concatenate(used))
+    used = joined([*selected, *others, *transcript.divided, *transcript.reduced])
+    return np.isin(numbers, used)
 
 
 def shown(transcript: Transcript) -> IntArray:
     """Numbers of answers that released ones determine: a sum's last part, or what rows share."""
-    before = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
+    before = set(joined(transcript.released).tolist())
     known = _with_rests(transcript, before)
     shared = _shared_by_rows(transcript, known)
     if shared:

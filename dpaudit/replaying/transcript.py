@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw
+from dpaudit.replaying.laws import FloatArray, Gaussian, IntArray, NoiseLaw
 
 
 class Site(NamedTuple):
@@ -100,8 +100,25 @@ class NoisyStep:
     @property
     def differs(self) -> NDArray[np.bool_]:
         """Whether each value before noise, or its noise, differs between the worlds."""
-        inside, outside = (np.broadcast_to(law.scale, self.answer.shape) for law in self.laws)
+        inside, outside = self.scales
         return np.asarray((self.before.shift != 0) | (inside != outside))
+
+    @property
+    def scales(self) -> Pair:
+        """The scale of each answer's noise in each world."""
+        return Pair(*(np.broadcast_to(law.scale, self.answer.shape) for law in self.laws))
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether its noise is Gaussian, with the same scales in both worlds."""
+        are_gaussian = all(isinstance(law, Gaussian) for law in self.laws)
+        return are_gaussian and np.array_equal(*self.scales)
+
+    def element(self, place: int) -> tuple[tuple[NoiseLaw, NoiseLaw], tuple[float, float]]:
+        """The noise of one answer, and the value before it, in each world."""
+        inside, outside = (law.element(place, self.answer.size) for law in self.laws)
+        before = (float(self.before.inside[place]), float(self.before.outside[place]))
+        return (inside, outside), before
 
     @property
     def numbers(self) -> IntArray:
@@ -338,13 +355,17 @@ class Transcript:
 
     def are_released(self, numbers: IntArray) -> NDArray[np.bool_]:
         """Whether each of these answers was used as a number."""
-        known = np.concatenate([np.zeros(0, dtype=int), *self.released])
-        return np.isin(numbers, known)
+        return np.isin(numbers, joined(self.released))
 
 
 def flat(value: object) -> FloatArray:
     """A value as a flat array of floats."""
     return np.asarray(value, dtype=float).ravel()
+
+
+def joined(numbers: Iterable[IntArray]) -> IntArray:
+    """All of these numbers in one array, which may be empty."""
+    return np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
 
 
 def numbers_of(ids: object) -> IntArray:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpaudit.replaying.as_numbers import NoisyNumbers
 from dpaudit.replaying.laws import Laplace
 from dpaudit.replaying.loss import Influence, ShownAnswers, losses, total
+from dpaudit.replaying.resting import NoisyNumbers
 from dpaudit.replaying.transcript import Question, Site, Transcript
 from steps import noisy_step
 

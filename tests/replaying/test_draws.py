@@ -13,7 +13,7 @@ from dpaudit.plugins.protocols import World
 from dpaudit.replaying import laws
 from dpaudit.replaying.guarantee import EpsilonReplays, GaussianReplays, ReplayGuarantee
 from dpaudit.replaying.judge import DrawPlan, draw_plan
-from dpaudit.replaying.laws import NoiseLaw
+from dpaudit.replaying.laws import NoiseLaw, Tilt
 from dpaudit.replaying.lockstep import Aim
 from dpaudit.replaying.transcript import ComparedSide, NoisyStep, Pair, Quotient, Site, Transcript
 from steps import noisy_step
@@ -50,7 +50,7 @@ def test_an_answer_that_is_released_as_it_is_moves_as_its_law_does(name: str) ->
     step = noisy_step([5.0, 7.0], [4.0, 7.0], [5.5, 6.0], LAWS[name](np.asarray(2.0)))
     aim = Aim.at(step.before, step.laws)
     by_aim = aim.drawn(step.laws[0], base=0, tilt=0.7, rng=np.random.default_rng(1))
-    by_law = step.laws[0].drawn(step.before.shift, 0.7, np.random.default_rng(1))
+    by_law = step.laws[0].drawn(Tilt(step.before.shift, 0.7), np.random.default_rng(1))
     assert np.array_equal(by_aim.value, by_law.value)
     assert np.array_equal(by_aim.log_weights, by_law.log_weights)
 

@@ -18,8 +18,8 @@ import parted
 from dpaudit.auditing.games import audit_settings, kind_of
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
-from dpaudit.replaying.features import MOST, moved_features
 from dpaudit.replaying.record import ReplayRecord
+from dpaudit.replaying.rows import MOST_FEATURES, moved_features
 from dpaudit.results.verdict import Verdict
 from samples import game_view
 
@@ -64,7 +64,7 @@ def test_what_moves_is_named_and_nothing_else() -> None:
     view = game_view(schema, pairs(0.0)[0][0].head(1), n_rows=50)
     assert moved_features(pairs(0.0), view) == ()
     found = moved_features(pairs(0.1), view)
-    assert 1 <= len(found) <= MOST
+    assert 1 <= len(found) <= MOST_FEATURES
     assert {one.column for one in found} <= {"x", "x & y", "whole rows"}
     mean = next((one for one in found if one.feature == "mean"), None)
     assert mean is not None

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 from dpaudit.replaying import laws
-from dpaudit.replaying.laws import NoiseLaw, Share, law_of
+from dpaudit.replaying.laws import NoiseLaw, Share, Tilt, law_of
 
 ONE = np.ones(1)
 CONTINUOUS: dict[str, NoiseLaw] = {
@@ -64,7 +64,7 @@ def test_draws_follow_the_distribution_function(law: NoiseLaw) -> None:
 @pytest.mark.parametrize("law", [*CONTINUOUS.values(), *WHOLE.values()], ids=[*CONTINUOUS, *WHOLE])
 @pytest.mark.parametrize("tilt", [0.0, 0.5, 2.0])
 def test_weights_make_up_for_a_tilt(law: NoiseLaw, tilt: float) -> None:
-    drawn = law.drawn(np.full(40_000, 1.0), tilt, np.random.default_rng(1))
+    drawn = law.drawn(Tilt(np.full(40_000, 1.0), tilt), np.random.default_rng(1))
     weights = np.exp(drawn.log_weights)
     # never more than what there is; less only where a moved law cannot reach
     full = isinstance(
@@ -84,7 +84,7 @@ def test_weights_make_up_for_a_tilt(law: NoiseLaw, tilt: float) -> None:
 def test_a_tilt_of_bounded_noise_reaches_all_of_it(name: str, tilt: float) -> None:
     law = CONTINUOUS[name]
     for shift in (0.5, -0.5):
-        drawn = law.drawn(np.full(60_000, shift), tilt, np.random.default_rng(5))
+        drawn = law.drawn(Tilt(np.full(60_000, shift), tilt), np.random.default_rng(5))
         weights = np.exp(drawn.log_weights)
         assert weights.mean() == pytest.approx(1.0, abs=0.05)
         known = float(law.cdf(np.array([1.0]))[0])
@@ -107,7 +107,7 @@ def test_an_end_is_no_less_an_answer_for_rounding() -> None:
 def test_a_tilt_of_laplace_noise_goes_to_the_largest_loss() -> None:
     law = laws.Laplace(2.0 * ONE)
     for shift in (1.0, -1.0):
-        noise = law.drawn(np.full(200, shift), 30.0, np.random.default_rng(2)).value
+        noise = law.drawn(Tilt(np.full(200, shift), 30.0), np.random.default_rng(2)).value
         loss = law.log_density(noise) - law.log_density(noise + shift)
         assert np.mean(np.isclose(loss, 0.5)) > 0.9
 
@@ -122,7 +122,7 @@ def test_weights_make_up_for_a_tilt_towards_another_scale(
     law: NoiseLaw, wider: float, tilt: float
 ) -> None:
     """The null of the draw: weighted, it has the probabilities of the law itself."""
-    drawn = law.drawn(np.full(9_000, 1.0), tilt, np.random.default_rng(1), wider=wider)
+    drawn = law.drawn(Tilt(np.full(9_000, 1.0), tilt, wider), np.random.default_rng(1))
     weights = np.exp(drawn.log_weights)
     assert weights.mean() == pytest.approx(1.0, abs=0.05)
     for place in (-2.0, 1.0):
@@ -137,7 +137,7 @@ def test_a_tilt_towards_another_scale_has_the_known_divergence(wider: float) -> 
     grid = np.linspace(-80.0, 80.0, 800_001)
     above = np.exp(law.log_density(grid)) - math.exp(epsilon) * np.exp(other.log_density(grid + 1))
     known = np.sum(np.maximum(above, 0.0)) * (grid[1] - grid[0])
-    drawn = law.drawn(np.full(60_000, 1.0), 1.0, np.random.default_rng(3), wider=wider)
+    drawn = law.drawn(Tilt(np.full(60_000, 1.0), 1.0, wider), np.random.default_rng(3))
     loss = law.log_density(drawn.value) - other.log_density(drawn.value + 1.0)
     found = np.exp(drawn.log_weights) * -np.expm1(np.minimum(epsilon - loss, 0.0))
     assert found.mean() == pytest.approx(known, rel=0.03)
@@ -147,7 +147,7 @@ def test_a_tilt_towards_another_scale_has_the_known_divergence(wider: float) -> 
 def test_a_tilt_towards_a_narrower_law_goes_into_the_tails_and_no_farther(law: NoiseLaw) -> None:
     zeros = np.zeros(9_000)
     far = [
-        np.abs(law.drawn(zeros, 30.0, np.random.default_rng(4), wider=wider).value).mean()
+        np.abs(law.drawn(Tilt(zeros, 30.0, wider), np.random.default_rng(4)).value).mean()
         for wider in (1.25, 1.0, 0.98, 0.5)
     ]
     assert far[0] < 0.5 * far[1]
@@ -309,6 +309,8 @@ def test_other_sums_are_not_known() -> None:
 
 
 def test_a_tilt_over_many_scales_has_finite_weights() -> None:
-    drawn = laws.Laplace(0.02 * np.ones(1000)).drawn(np.ones(1000), 20.0, np.random.default_rng(1))
+    drawn = laws.Laplace(0.02 * np.ones(1000)).drawn(
+        Tilt(np.ones(1000), 20.0), np.random.default_rng(1)
+    )
     assert np.isfinite(drawn.log_weights).all()
     assert np.all(drawn.value > -0.1)  # where the loss is near 50, its largest

@@ -20,11 +20,11 @@ from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.ledger import computed, ledger
 from dpaudit.replaying.loss import How, losses, total
 from dpaudit.replaying.mixtures import (
+    CoinMixture,
     Expected,
     Steering,
     log_mixed,
     mixed_answers,
-    mixed_numbers,
     posterior,
     steering,
 )
@@ -39,7 +39,6 @@ from dpaudit.replaying.transcript import (
     Transcript,
 )
 
-UNIT = laws.Gaussian(np.asarray(1.0))
 SITE = Site("code.py", 1, "f")
 
 
@@ -50,11 +49,9 @@ def simulated(
     rng = np.random.default_rng(seed)
     found, weights = np.zeros(size), np.zeros(size)
     for _ in range(steps):
-        drawn = mixed_numbers(
-            (UNIT, UNIT), (1.0 / scale, 0.0), rate, base=base, tilt=tilt, rng=rng, size=size
-        )
-        loss = log_mixed(rate, drawn.log_ratios)
-        found += loss if base is World.IN else -loss
+        mixture = Expected(1.0 / scale, rate).in_world(base)
+        drawn = mixture.drawn(tilt, rng, size=size)
+        found += mixture.loss(drawn.log_ratios)
         weights += drawn.log_weights
     return found, weights
 
@@ -86,9 +83,7 @@ def test_weighted_draws_have_the_law_of_the_world_that_they_are_drawn_from(
     law: NoiseLaw, shift: float, tilt: float, base: World
 ) -> None:
     rng = np.random.default_rng(1)
-    drawn = mixed_numbers(
-        (law, law), (3.0 + shift, 3.0), 0.3, base=base, tilt=tilt, rng=rng, size=100_000
-    )
+    drawn = CoinMixture((law, law), (3.0 + shift, 3.0), 0.3, base).drawn(tilt, rng, size=100_000)
     weights = np.exp(drawn.log_weights)
     assert float(np.mean(weights)) == pytest.approx(1.0, abs=0.02)
     for limit in (2.0, 3.0, 5.0):
@@ -173,17 +168,10 @@ def steered_draws(
     found, weights = np.zeros(size), np.zeros(size)
     for place in range(size):
         for number, one in enumerate(answers):
-            drawn = mixed_numbers(
-                (UNIT, UNIT),
-                (one.far, 0.0),
-                one.chance,
-                base=base,
-                tilt=1.0,
-                rng=rng,
-                towards=aimed.towards(number, float(found[place])),
-            )
-            gain = float(log_mixed(one.chance, drawn.log_ratios[0]))
-            found[place] += gain if base is World.IN else -gain
+            mixture = one.in_world(base)
+            towards = aimed.towards(number, float(found[place]))
+            drawn = mixture.drawn(1.0, rng, towards=towards)
+            found[place] += float(mixture.loss(drawn.log_ratios[0]))
             weights[place] += drawn.log_weights[0]
     return found, weights
 
@@ -259,15 +247,15 @@ def test_steered_bounds_are_never_above_the_truth_more_often_than_they_may() -> 
 
 
 def test_nothing_that_can_be_reached_is_no_reason_to_fail() -> None:
-    drawn = mixed_numbers(
-        (UNIT, UNIT),
-        (1.0, 0.0),
-        0.1,
-        base=World.IN,
-        tilt=1.0,
-        rng=np.random.default_rng(0),
-        size=2000,
-        towards=lambda gain: np.full(gain.shape, -np.inf),
+    drawn = (
+        Expected(1.0, 0.1)
+        .in_world(World.IN)
+        .drawn(
+            1.0,
+            np.random.default_rng(0),
+            size=2000,
+            towards=lambda gain: np.full(gain.shape, -np.inf),
+        )
     )
     assert np.allclose(drawn.log_weights, 0.0, atol=0.1)  # the law itself, cell by cell
 

@@ -12,6 +12,7 @@ import pytest
 
 import dpaudit
 from dpaudit.replaying import laws
+from dpaudit.replaying.laws import Tilt
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.results.verdict import Verdict
 
@@ -200,11 +201,11 @@ def test_noise_on_one_side_has_no_epsilon(law: str) -> None:
 )
 def test_what_one_world_alone_can_have_is_drawn(law: Any, share: float) -> None:
     shift = np.full(500, -1.0) * law.sign
-    drawn = law.drawn(shift, 1.0, np.random.default_rng(0))
+    drawn = law.drawn(Tilt(shift, 1.0), np.random.default_rng(0))
     assert np.all(np.isfinite(law.log_density(drawn.value)))
     assert np.all(law.log_density(drawn.value + shift) == -np.inf)
     assert np.exp(drawn.log_weights) == pytest.approx(share)
-    other_way = law.drawn(-shift, 0.0, np.random.default_rng(0))
+    other_way = law.drawn(Tilt(-shift, 0.0), np.random.default_rng(0))
     assert np.all(other_way.log_weights == 0.0)
 
 

@@ -13,15 +13,11 @@ import dpaudit
 import listened
 import listened_samples
 from dpaudit.replaying import laws
+from dpaudit.replaying.checks import follows_coins, leaves_no_trace, other_orders
 from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.lockstep import Order
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.replaying.subsamples import (
-    follows_coins,
-    leaves_no_trace,
-    other_orders,
-    with_other_rows,
-)
+from dpaudit.replaying.setting import with_other_rows
 from dpaudit.replaying.transcript import NoisyStep, Pair, Site, Toss, Transcript
 from dpaudit.results.verdict import Verdict
 from listened import table

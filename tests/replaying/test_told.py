@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, World
-from dpaudit.replaying.identified import (
+from dpaudit.replaying.rows import (
     WorldsIdentified,
     features,
     guesses_needed,
