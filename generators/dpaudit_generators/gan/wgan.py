@@ -13,8 +13,8 @@ import pandas as pd
 from dpaudit.errors import SettingsError
 from dpaudit.model.encoding import encode, width
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray, Job
-from dpaudit_generators.batches import TableGenerator, kept_rows
+from dpaudit.plugins.protocols import Job
+from dpaudit_generators.batches import TableGenerator, kept_rows, shares_of
 from dpaudit_generators.gan.model import ConditionalGanModel
 from dpaudit_generators.gan.settings import GanSettings
 from dpaudit_generators.networks.model import NetworkBatch
@@ -87,7 +87,8 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
         rows = np.clip(encode(data, self.schema), 0.0, 1.0)[:, head.order]
         trainees = [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs]
         labels = rows[:, head.width - head.classes :]
-        proportions = [_proportions(labels[own.owned]) for own in trainees]
+        # Equal shares if no record has a class; none without classes.
+        proportions = [tuple(shares_of(labels[own.owned].sum(0)).tolist()) for own in trainees]
         trained = train(
             rows,
             trainees,
@@ -148,11 +149,3 @@ class WganGpDpCritic(WganGp):
     def noisy_layer(self) -> tuple[float, float]:
         """Largest norm of the critic's last hidden layer, and its noise."""
         return self.clip, self.noise
-
-
-def _proportions(labels: FloatArray) -> tuple[float, ...]:
-    """Shares of one-hot classes [n, k]; equal shares if no record has a class."""
-    counts = labels.sum(axis=0)
-    if labels.shape[1] and not counts.sum():
-        counts = np.ones(labels.shape[1])
-    return tuple((counts / counts.sum()).tolist()) if labels.shape[1] else ()

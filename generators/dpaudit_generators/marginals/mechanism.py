@@ -17,7 +17,7 @@ from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
-from dpaudit_generators.batches import TracedGenerator, claim_of_model
+from dpaudit_generators.batches import Domain, TracedGenerator, claim_of_model
 from dpaudit_generators.marginals.deviations import (
     FEW,
     AdaptiveDeviations,
@@ -31,7 +31,7 @@ from dpaudit_generators.marginals.release import (
     joint_counts,
     label_star,
 )
-from dpaudit_generators.marginals.tables import ROOT, Domain, TreeBatch, TreeModel, TreeTables
+from dpaudit_generators.marginals.tables import ROOT, TreeBatch, TreeModel, TreeTables
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder

@@ -19,7 +19,8 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_generators.marginals.tables import ROOT, Domain, TreeTables
+from dpaudit_generators.batches import Domain
+from dpaudit_generators.marginals.tables import ROOT, TreeTables
 
 
 class RecordCounts(Protocol):

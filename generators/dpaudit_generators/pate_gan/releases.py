@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.column import Column, Kind, as_numbers
+from dpaudit.model.column import MISSING, Column, Kind, as_numbers
 from dpaudit.model.schema import Schema
-from dpaudit_generators.batches import count_codes
+from dpaudit_generators.batches import shares_of
 from dpaudit_generators.pate import RandomBits, discrete_laplace
 
 GRID: Final = 64
@@ -154,12 +154,12 @@ def private_proportions(
     Returns:
         Proportions that add up to 1; equal ones if no noisy count is above 0.
     """
-    classes = len(column.categories) + column.missing
-    exact = count_codes(column.codes(values), cells=classes, missing=column.missing)
-    counts = np.maximum(released_counts(exact, epsilon=epsilon, bits=bits), 0)
-    if not counts.any():
-        counts = np.ones(classes, dtype=np.int64)
-    return tuple((counts / counts.sum()).tolist())
+    classes = len(column.categories)
+    codes = column.codes(values)
+    if column.missing:
+        codes = np.where(codes == MISSING, classes, codes)
+    exact = np.bincount(codes[codes >= 0], minlength=classes + column.missing)
+    return tuple(shares_of(released_counts(exact, epsilon=epsilon, bits=bits)).tolist())
 
 
 class Bounds(StrEnum):

@@ -22,8 +22,9 @@ from dpaudit.files import write_whole
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import layout
 from dpaudit.model.schema import Schema
+from dpaudit_generators.batches import Domain
 from dpaudit_generators.marginals import TreeModel
-from dpaudit_generators.marginals.tables import ROOT, Domain, TreeTables
+from dpaudit_generators.marginals.tables import ROOT, TreeTables
 from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.networks.source import Head
 
