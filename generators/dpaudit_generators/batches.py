@@ -153,6 +153,13 @@ def kept_rows(job: Job, n_rows: int) -> IntArray:
     return np.delete(np.arange(n_rows), list(job.dropped_rows))
 
 
+def record_bounds(schema: Schema, recorder: Recorder) -> None:
+    """Records that numbers are scaled by the bounds of a schema."""
+    for column in schema.columns:
+        if column.kind.numeric:
+            recorder.scaling(column.name, column.bounds)
+
+
 def claim_of_model(claim: C, *, seed: int | None) -> C:
     """A generator's claim as a fitted model states it: its source says where noise came from.
 

@@ -99,26 +99,43 @@ class RecordNetworks(Protocol):
         ...
 
 
-class RecordSource:
-    """The generator networks of M models, with the head that turns their outputs into records.
+class RecordSource(NoiseSource):
+    """The generator networks of M models: random numbers, and the records made of them.
 
     Args:
         networks: One network per model.
+        streams: Their streams.
         head: Turns raw outputs into records.
+        proportions: As for `NoiseSource`.
+        width: Dimension of the normal noise.
+        device: Where the tensors are placed.
     """
 
-    def __init__(self, networks: RecordNetworks, head: Head) -> None:
+    def __init__(
+        self,
+        networks: RecordNetworks,
+        streams: Streams,
+        head: Head,
+        proportions: Sequence[Sequence[float]],
+        *,
+        width: int,
+        device: torch.device,
+    ) -> None:
+        super().__init__(streams, head, proportions, width=width, device=device)
         self._networks, self._head = networks, head
 
-    def generate(self, noise: Noise) -> tuple[list[Tensor], Generated]:
-        """Makes records of each model; also gives what entered each layer."""
-        values, raw = self._networks.forward(noise.rows)
-        return values, self._head(raw, noise.gumbel, noise.labels)
+    def records(self, noise: Noise) -> Tensor:
+        """Encoded records of each model, with their ones [M, n, padded(width)]."""
+        raw = self._networks.forward(noise.rows)[1]
+        return self._head(raw, noise.gumbel, noise.labels).records
 
-    def train(self, values: Sequence[Tensor], generated: Generated, slope: Tensor) -> None:
-        """Takes one step down the gradient with respect to generated records."""
-        back = self._head.backward(generated, slope)
-        self._networks.descend(values, back)
+    def learn(self, noise: Noise, slope: Callable[[Tensor], Tensor]) -> None:
+        """Takes one step; `slope` gives the gradient with respect to the records of this noise."""
+        values, raw = self._networks.forward(noise.rows)
+        generated = self._head(raw, noise.gumbel, noise.labels)
+        gradient = slope(generated.records)
+        with torch.no_grad():
+            self._networks.descend(values, self._head.backward(generated, gradient))
 
 
 def sample(
@@ -146,9 +163,8 @@ def sample(
         Encoded records in the schema's order, [M, n, width].
     """
     device = torch.device("cpu")
-    made = Generators(weights, rate=0.0, betas=(0.0, 0.0)) if networks is None else networks
-    source = RecordSource(made, head)
-    noise = NoiseSource(
+    source = RecordSource(
+        networks or Generators(weights, rate=0.0, betas=(0.0, 0.0)),
         Streams(seeds, "sample", device=device),
         head,
         proportions,
@@ -157,11 +173,11 @@ def sample(
     )
     records = np.empty((len(weights), n, head.width), dtype=np.float32)
     for start in range(0, n, _PART):
-        drawn = noise.draw(min(_PART, n - start))
+        drawn = source.draw(min(_PART, n - start))
         if on_noise is not None:
             on_noise(drawn)
-        part = source.generate(drawn)[1].records
-        records[:, start : start + _PART, head.order] = part[..., : head.width].numpy()
+        part = source.records(drawn)[..., : head.width]
+        records[:, start : start + _PART, head.order] = part.numpy()
     return records
 
 

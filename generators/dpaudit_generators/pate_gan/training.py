@@ -15,13 +15,15 @@ import torch
 from torch import Tensor
 
 from dpaudit.account import LabelBudget, LabelPlan
+from dpaudit.model.encoding import encode_values
 from dpaudit.seeds import rng_of
+from dpaudit_generators.marginals import TreeModel
 from dpaudit_generators.networks.model import Weights
-from dpaudit_generators.networks.source import Head, Noise, Streams
-from dpaudit_generators.networks.stack import Critics, Generators, initial, logistic
+from dpaudit_generators.networks.source import Head, Noise, RecordSource, Streams
+from dpaudit_generators.networks.stack import Critics, Generators, initial, logistic, with_ones
 from dpaudit_generators.pate import IndexArray, LabelReleases
+from dpaudit_generators.pate_gan.model import candidates
 from dpaudit_generators.pate_gan.settings import Trained, Trainee, TrainingSettings
-from dpaudit_generators.pate_gan.sources import CandidateSource, LearningSource, Source
 from dpaudit_generators.pate_gan.teachers import Teachers
 
 GAIN: Final = 2.0
@@ -142,19 +144,20 @@ def train(
     budgets = [LabelBudget(trainee.labels) for trainee in trainees]
     releases = LabelReleases(plan.table, budgets, seeds=seeds)
     streams = Streams(seeds, "training", device=device)
-    source = _source(trainees, start, streams, head=head, settings=settings, device=device)
+    source, networks = _source(trainees, start, streams, head, settings, device)
+    steps = 0 if networks is None else settings.generator_steps
     teaching = settings.teacher_steps * batch
-    fixed = teaching + source.steps * batch
+    fixed = teaching + steps * batch
 
     ones = np.zeros((min(settings.rounds, plan.labels), len(trainees)))
 
     def trained(models: Sequence[int]) -> list[Trained]:
-        shares = ones[:, models].T.tolist()
-        networks = zip(source.weights(models), student.weights(models), strict=True)
-        return [Trained(*both, tuple(mine)) for both, mine in zip(networks, shares, strict=True)]
+        made = [()] * len(models) if networks is None else networks.weights(models)
+        shares = map(tuple, ones[:, models].T.tolist())
+        return list(map(Trained, made, student.weights(models), shares))
 
     finished: dict[int, Trained] = {}
-    planned = rounds(streams, source.draw, source.steps, plan=plan, settings=settings)
+    planned = rounds(streams, source.draw, steps, plan=plan, settings=settings)
     for place, drawn in enumerate(planned):
         going = [budget.left >= drawn.queries for budget in budgets]
         stopping = [i for i, goes in enumerate(going) if not goes and i not in finished]
@@ -175,8 +178,9 @@ def train(
         if observer is not None:
             observer.on_labels(votes, labels)
         student.train(asked, torch.from_numpy(labels).float().to(device), drawn.replay)
-        for first in range(teaching, fixed, batch):
-            source.learn(drawn.noise.part(slice(first, first + batch)), student.slope)
+        if isinstance(source, RecordSource):
+            for first in range(teaching, fixed, batch):
+                source.learn(drawn.noise.part(slice(first, first + batch)), student.slope)
     return [finished.get(i, last) for i, last in enumerate(trained(range(len(trainees))))]
 
 
@@ -184,24 +188,55 @@ def _source(
     trainees: Sequence[Trainee],
     start: Sequence[InitialNetworks],
     streams: Streams,
-    *,
     head: Head,
     settings: TrainingSettings,
     device: torch.device,
-) -> Source:
-    """Noisy marginals if the models have them, else generator networks that learn."""
+) -> tuple[RecordSource | CandidateSource, Generators | None]:
+    """Noisy marginals if the models have them, else generator networks, which learn."""
     marginals = [trainee.start for trainee in trainees if trainee.start is not None]
     if marginals:
-        return CandidateSource(marginals, head, streams, device=device)
-    rate, betas = settings.learning_rate, settings.betas
-    return LearningSource(
-        Generators([one.generator for one in start], rate=rate, betas=betas, device=device),
-        head,
-        streams,
-        [trainee.proportions for trainee in trainees],
-        settings,
+        return CandidateSource(marginals, head, streams, device=device), None
+    networks = Generators(
+        [one.generator for one in start],
+        rate=settings.learning_rate,
+        betas=settings.betas,
         device=device,
     )
+    proportions = [trainee.proportions for trainee in trainees]
+    width = settings.noise_width
+    source = RecordSource(networks, streams, head, proportions, width=width, device=device)
+    return source, networks
+
+
+class CandidateSource:
+    """Draws records from the noisy marginals of M models; does not learn.
+
+    Args:
+        starts: The marginals of each model.
+        head: Fixes the order of columns.
+        streams: The streams of the models.
+        device: Where the tensors are placed.
+    """
+
+    def __init__(
+        self, starts: Sequence[TreeModel], head: Head, streams: Streams, *, device: torch.device
+    ) -> None:
+        self._starts, self._streams, self._device = starts, streams, device
+        self._schema, self._order = starts[0].tables.domain.schema, head.order
+
+    def draw(self, n: int) -> Noise:
+        """Draws n records of each model: the rows are the records themselves, with their ones."""
+        uniforms = self._streams.uniform(n, 2 * len(self._schema.columns)).cpu().numpy()
+        rows = [
+            encode_values(candidates(start, own), self._schema)[:, self._order]
+            for start, own in zip(self._starts, uniforms, strict=True)
+        ]
+        records = with_ones(torch.from_numpy(np.stack(rows)).float()).to(self._device)
+        return Noise(records, records[..., :0], records[..., :0])
+
+    def records(self, noise: Noise) -> Tensor:
+        """The records."""
+        return noise.rows
 
 
 _AHEAD: Final = 2**14
