@@ -12,9 +12,8 @@ not import torch; fitting and sampling do.
 from __future__ import annotations
 
 from dpaudit_generators.pate_gan.from_marginals import PateGanMarginals
-from dpaudit_generators.pate_gan.from_noise import PateGan
+from dpaudit_generators.pate_gan.from_noise import Bounds, PateGan, Proportions
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
-from dpaudit_generators.pate_gan.releases import Bounds, Proportions
 from dpaudit_generators.pate_gan.settings import PUBLISHED, TrainingSettings
 
 __all__ = [

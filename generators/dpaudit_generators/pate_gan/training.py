@@ -148,7 +148,6 @@ def train(
     steps = 0 if networks is None else settings.generator_steps
     teaching = settings.teacher_steps * batch
     fixed = teaching + steps * batch
-
     ones = np.zeros((min(settings.rounds, plan.labels), len(trainees)))
 
     def trained(models: Sequence[int]) -> list[Trained]:

@@ -23,7 +23,7 @@ from dpaudit.model.encoding import EncodedColumn, encode, layout
 from dpaudit.model.encoding import width as encoded_width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit_generators.pate_gan.releases import schema_of_data
+from dpaudit_generators.batches import schema_of_data
 from dpaudit_generators.published.switches import Switch
 
 COMPONENTS: Final = 5

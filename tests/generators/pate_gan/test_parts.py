@@ -17,11 +17,11 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode, layout, width
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
+from dpaudit_generators.batches import schema_of_data
 from dpaudit_generators.networks.source import Head, NoiseSource, Streams
 from dpaudit_generators.networks.stack import Critics, Generators, initial, padded, with_ones
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import TrainingSettings
-from dpaudit_generators.pate_gan.releases import schema_of_data
 from dpaudit_generators.pate_gan.settings import Records
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.training import labels_per_round
