@@ -17,15 +17,12 @@ import torch
 from torch import Tensor
 
 from dpaudit.account import Mechanism
-from dpaudit.errors import SettingsError
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.model import Float32Array
+from dpaudit_generators.networks.model import Float32Array, Weights
 from dpaudit_generators.networks.stack import padded, with_ones
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.pate_gan.settings import Trained
-from dpaudit_generators.published.accountant import gaussian_deviation
 from dpaudit_generators.published.critic_networks import (
     Minibatches,
     TanhGenerators,
@@ -36,9 +33,8 @@ from dpaudit_generators.published.critic_networks import (
     noise_of,
 )
 from dpaudit_generators.published.networks import drawn as drawn_weights
-from dpaudit_generators.published.recipes import Architecture, Recipe, Start
+from dpaudit_generators.published.recipes import Architecture, Recipe, Start, Switch
 from dpaudit_generators.published.student import ShownRecords
-from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.teachers import Partition
 from dpaudit_generators.published.trainee import (
     Form,
@@ -71,11 +67,12 @@ def train(
         recorder: Records the training of the first model.
 
     Returns:
-        The networks of each model, and what its critic, which stands for the student, was shown.
+        The generator and the critic of each model, and what its critic, which stands for the
+        student, was shown.
     """
     switches, k = settings.switches, settings.teachers
     if Switch.NOISE_GAUSSIAN_ON_LABELS in switches:
-        law, scale = Mechanism.GAUSSIAN, gaussian_deviation(settings.inverse, settings.epsilon)
+        law, scale = Mechanism.GAUSSIAN, settings.deviation
     else:
         law, scale = Mechanism.LAPLACE, 1.0 / settings.epsilon
         if Switch.NOISE_SCALE_INVERTED in switches:
@@ -114,7 +111,7 @@ def train(
         recorder=recorder,
         shown=shown,
     )
-    return [TrainedAndShown(one, shown.of(model)) for model, one in enumerate(networks)]
+    return [(*one, shown.of(model)) for model, one in enumerate(networks)]
 
 
 AT_ONCE: Final = 2**20
@@ -157,9 +154,6 @@ class CriticSettings:
         penalty: Weight of the gradient penalty.
         law: Distribution of the noise on labels, normal or Laplace.
         scale: Standard deviation of normal noise, scale of Laplace noise; 0 means no noise.
-
-    Raises:
-        SettingsError: If the critic does not have two hidden layers, or the law takes two draws.
     """
 
     iterations: int
@@ -173,14 +167,6 @@ class CriticSettings:
     law: Mechanism
     scale: float
 
-    def __post_init__(self) -> None:
-        if len(self.critic_hidden) != 2:
-            raise SettingsError(f"critic_hidden is {self.critic_hidden!r}: give two widths")
-        if self.law is Mechanism.NOISY_MAX:
-            raise SettingsError(
-                "law is noisy-max: labels take one draw each; use gaussian or laplace"
-            )
-
 
 @torch.inference_mode()
 def train_critics(
@@ -189,7 +175,7 @@ def train_critics(
     settings: CriticSettings,
     recorder: Recorder | None = None,
     shown: ShownRecords | None = None,
-) -> list[Trained]:
+) -> list[tuple[Weights, Weights]]:
     """Trains a critic and a generator for each model; each is bit-identical to training alone.
 
     Args:
@@ -200,13 +186,13 @@ def train_critics(
         shown: Sums what each critic is trained on.
 
     Returns:
-        The networks of each model: the generator takes noise and conditions, the critic records
-        and conditions.
+        The generator and the critic of each model: the generator takes noise and conditions, the
+        critic records and conditions.
     """
     width = padded(subjects[0].rows.shape[1] + subjects[0].conditions.shape[1])
     numbers = 2 * len(subjects[0].parts) * settings.batch * width
     size = max(1, AT_ONCE // numbers)
-    trained: list[Trained] = []
+    trained: list[tuple[Weights, Weights]] = []
     for first in range(0, len(subjects), size):
         part = slice(first, first + size)
         trained += _train(subjects[part], settings, None if first else recorder, shown, part)
@@ -219,7 +205,7 @@ def _train(
     recorder: Recorder | None,
     shown: ShownRecords | None,
     part: slice,
-) -> list[Trained]:
+) -> list[tuple[Weights, Weights]]:
     models, steps = len(subjects), len(subjects[0].parts)
     # In a stack of one, a product of one row would use another routine, so the row is there twice.
     copies = 2 if settings.batch == 1 else 1
@@ -286,7 +272,7 @@ def _train(
             critics.train(rows[:, step].flatten(1, 2), slopes[:, step], drawn.between[:, step])
         slope = critics.slope(own).mul_(-1.0 / batch)
         generators.descend([value[:, steps * batch :] for value in values], own, slope)
-    return [Trained(*both) for both in zip(generators.weights(), critics.weights(), strict=True)]
+    return list(zip(generators.weights(), critics.weights(), strict=True))
 
 
 def _stacked(subjects: Sequence[CriticSubject]) -> tuple[Tensor, IndexArray]:

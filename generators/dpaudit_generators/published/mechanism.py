@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,12 +18,19 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit.plugins.recorder import Recorder
 from dpaudit_generators.batches import TracedGenerator, kept_rows, whole_table
+from dpaudit_generators.networks.model import NetworkBatch
 from dpaudit_generators.published import recipes
-from dpaudit_generators.published.accountant import inverse_delta
-from dpaudit_generators.published.model import PublishedBatch, PublishedModel
-from dpaudit_generators.published.recipes import Inputs, Recipe, Recipes
-from dpaudit_generators.published.scaling import Scaling, Span, fit_scaling
-from dpaudit_generators.published.switches import Switch, switches_named
+from dpaudit_generators.published.model import PublishedModel
+from dpaudit_generators.published.recipes import (
+    EQUAL_PARTS,
+    Inputs,
+    Recipe,
+    Recipes,
+    Span,
+    Switch,
+    switches_named,
+)
+from dpaudit_generators.published.scaling import Scaling, fit_scaling
 from dpaudit_generators.published.trainee import (
     Form,
     PublishedSettings,
@@ -41,10 +49,6 @@ _OF_ROWS: Final = frozenset(
     {Switch.BATCH_FROM_ROWS, Switch.TEACHERS_FROM_ROWS, Switch.DELTA_IGNORED}
 )
 """Switches that make settings depend on the number of records."""
-_PARTS_OF_ROWS: Final = frozenset(
-    {Switch.PARTITION_ALL_ROWS, Switch.PARTITION_RESHUFFLED, Switch.PARTITION_LAST_ONLY}
-)
-"""Switches that make the size of a refitted teacher's part depend on it."""
 
 
 def _counts(value: object) -> bool:
@@ -196,16 +200,45 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
 
     def train(
         self, data: pd.DataFrame, jobs: Sequence[Job], recorder: Recorder | None = None
-    ) -> PublishedBatch:
+    ) -> NetworkBatch[PublishedModel]:
         """As `fit_many`, on a table whose columns are the schema's; a recorder is for one job."""
-        return fit_models(self, data, jobs, recorder=recorder)
+        if Switch.NO_PATE in self.switches:
+            from dpaudit_generators.published.critic import train
+        else:
+            from dpaudit_generators.published.pate import train
+        public = encode(data, self.schema)
+        tables: dict[tuple[int, ...], _Table] = {}
+        shapes: dict[tuple[PublishedSettings, int, bytes], list[int]] = {}
+        for index, job in enumerate(jobs):
+            if job.dropped_rows not in tables:
+                tables[job.dropped_rows] = self._table(data, public, job)
+            table = tables[job.dropped_rows]
+            rows = len(table.trainee.positions)
+            parts = rows if self.parts_depend_on_rows else 0
+            shape = self.settings_for(rows), parts, table.form.order.tobytes()
+            shapes.setdefault(shape, []).append(index)
+        models: dict[int, PublishedModel] = {}
+        for (settings, *_), indices in shapes.items():  # those of one shape together
+            own = [tables[jobs[index].dropped_rows] for index in indices]
+            trainees = [
+                table.trainee._replace(seed=jobs[index].seed)
+                for index, table in zip(indices, own, strict=True)
+            ]
+            trained = train(
+                trainees,
+                form=own[0].form,
+                recipe=self.recipe,
+                settings=settings,
+                recorder=recorder,
+            )
+            models |= zip(indices, map(self._model, own, trained), strict=True)
+        return NetworkBatch(tuple(models[index] for index in range(len(jobs))))
 
     @property
     def parts_depend_on_rows(self) -> bool:
         """Whether the size of a refitted teacher's part depends on the number of records."""
-        return Switch.TEACHERS_REFITTED in self.switches and not _PARTS_OF_ROWS.isdisjoint(
-            self.switches
-        )
+        refitted = Switch.TEACHERS_REFITTED in self.switches
+        return refitted and not EQUAL_PARTS.isdisjoint(self.switches)
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -235,9 +268,54 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
             iterations=self.iterations,
             gamma=self.gamma,
             epsilon=self.epsilon,
-            inverse=inverse_delta(self.delta, rows=rows, switches=self.switches),
+            inverse=self._inverse_delta(rows),
             switches=self.switches,
         )
+
+    def _table(self, data: pd.DataFrame, public: FloatArray, job: Job) -> _Table:
+        kept = kept_rows(job, len(data))
+        own = data.iloc[kept]
+        schema, switches = self.schema, self.switches
+        scaling = fit_scaling(own, schema, span=self.recipe.span, switches=switches)
+        if Switch.NO_PATE in switches:
+            switches -= {Switch.CONDITIONS_FROM_DATA}  # its critic uses only labels
+        form = form_of(scaling, schema, switches)
+        records = np.ascontiguousarray(scaling.encode(own)[:, form.order])
+        about = [records[:, part] for part in form.conditions]
+        hints = np.concatenate([records[:, :0], *about], axis=1)
+        return _Table(scaling, form, PublishedTrainee(records, public[kept], hints, kept, None))
+
+    def _model(self, table: _Table, trained: TrainedAndShown) -> PublishedModel:
+        normal = Switch.SAMPLING_NOISE_DIFFERS in self.switches
+        scaling, form, rows = table
+        weights, student, shown = trained
+        return PublishedModel(
+            schema=self.schema,
+            scaling=scaling,
+            form=form,
+            recipe=self.recipe,
+            inputs=Inputs.NORMAL if normal else self.recipe.inputs,
+            weights=weights,
+            critic=student,
+            given=rows.records[:, form.made :],
+            hints=rows.hints,
+            positions=rows.positions,
+            claim=self.claim,
+            released_numbers=released(shown, scaling=scaling, form=form, switches=self.switches),
+        )
+
+    def _inverse_delta(self, rows: int) -> float:
+        """The number that the accountant uses as 1 / delta, given the number of records.
+
+        If several deviations concern delta, the first of these counts: ignored, XOR, multiplied.
+        """
+        if Switch.DELTA_IGNORED in self.switches:
+            return max(2.0, rows * math.sqrt(rows))
+        if Switch.DELTA_XOR in self.switches:  # in Python, 10 ^ 5 is not a power
+            return max(2.0, float(10 ^ round(-math.log10(self.delta))))
+        if Switch.DELTA_MULTIPLIED in self.switches:
+            return float(10.0**self.delta)
+        return 1.0 / self.delta
 
 
 class _Table(NamedTuple):
@@ -246,116 +324,3 @@ class _Table(NamedTuple):
     scaling: Scaling
     form: Form
     trainee: PublishedTrainee
-
-
-class _Shape(NamedTuple):
-    """What models must have in common to be trained together.
-
-    Attributes:
-        settings: The settings of their training.
-        rows: Number of records, where teachers' parts depend on it; else 0.
-        order: The columns of their records, as bytes.
-    """
-
-    settings: PublishedSettings
-    rows: int
-    order: bytes
-
-
-def fit_models(
-    generator: SwitchedPateGan,
-    data: pd.DataFrame,
-    jobs: Sequence[Job],
-    *,
-    recorder: Recorder | None = None,
-) -> PublishedBatch:
-    """Trains a model for each job, those of one shape together.
-
-    Args:
-        generator: The settings.
-        data: The private table, with the columns of the generator's schema.
-        jobs: What to train.
-        recorder: Records the training; for a single job.
-    """
-    public = encode(data, generator.schema)
-    tables: dict[tuple[int, ...], _Table] = {}
-    for job in jobs:
-        if job.dropped_rows not in tables:
-            tables[job.dropped_rows] = _table(generator, data, public, job)
-    shapes: dict[_Shape, list[int]] = {}
-    for index, job in enumerate(jobs):
-        table = tables[job.dropped_rows]
-        rows = len(table.trainee.positions)
-        shape = _Shape(
-            settings=generator.settings_for(rows),
-            rows=rows if generator.parts_depend_on_rows else 0,
-            order=table.form.order.tobytes(),
-        )
-        shapes.setdefault(shape, []).append(index)
-    models: dict[int, PublishedModel] = {}
-    for shape, indices in shapes.items():
-        own = [tables[jobs[index].dropped_rows] for index in indices]
-        trainees = [
-            table.trainee._replace(seed=jobs[index].seed)
-            for index, table in zip(indices, own, strict=True)
-        ]
-        networks = _train(generator, trainees, own[0].form, shape.settings, recorder)
-        fitted = [
-            _model(generator, table, shape.settings, one)
-            for table, one in zip(own, networks, strict=True)
-        ]
-        models |= dict(zip(indices, fitted, strict=True))
-    return PublishedBatch(tuple(models[index] for index in range(len(jobs))))
-
-
-def _table(generator: SwitchedPateGan, data: pd.DataFrame, public: FloatArray, job: Job) -> _Table:
-    kept = kept_rows(job, len(data))
-    own = data.iloc[kept]
-    schema, switches = generator.schema, generator.switches
-    scaling = fit_scaling(own, schema, span=generator.recipe.span, switches=switches)
-    if Switch.NO_PATE in switches:
-        switches -= {Switch.CONDITIONS_FROM_DATA}  # its critic uses only labels
-    form = form_of(scaling, schema, switches)
-    records = np.ascontiguousarray(scaling.encode(own)[:, form.order])
-    about = [records[:, part] for part in form.conditions]
-    hints = np.concatenate([records[:, :0], *about], axis=1)
-    return _Table(scaling, form, PublishedTrainee(records, public[kept], hints, kept, None))
-
-
-def _train(
-    generator: SwitchedPateGan,
-    trainees: Sequence[PublishedTrainee],
-    form: Form,
-    settings: PublishedSettings,
-    recorder: Recorder | None,
-) -> list[TrainedAndShown]:
-    if Switch.NO_PATE in generator.switches:
-        from dpaudit_generators.published.critic import train
-    else:
-        from dpaudit_generators.published.pate import train
-    recipe = generator.recipe
-    return train(trainees, form=form, recipe=recipe, settings=settings, recorder=recorder)
-
-
-def _model(
-    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, fitted: TrainedAndShown
-) -> PublishedModel:
-    normal = Switch.SAMPLING_NOISE_DIFFERS in generator.switches
-    rows = table.trainee
-    return PublishedModel(
-        schema=generator.schema,
-        scaling=table.scaling,
-        form=table.form,
-        recipe=generator.recipe,
-        settings=settings,
-        inputs=Inputs.NORMAL if normal else generator.recipe.inputs,
-        weights=fitted.networks.generator,
-        student=fitted.networks.student,
-        given=rows.records[:, table.form.made :],
-        hints=rows.hints,
-        positions=rows.positions,
-        claim=generator.claim,
-        released_numbers=released(
-            fitted.shown, scaling=table.scaling, form=table.form, switches=generator.switches
-        ),
-    )

@@ -29,9 +29,9 @@ from dpaudit_generators.published.recipes import (
     Optimiser,
     Recipe,
     Shortcut,
+    Span,
     Start,
 )
-from dpaudit_generators.published.scaling import Span
 from dpaudit_generators.published.trainee import Form
 
 _LEAST: Final = 1e-5  # added to the variance of a layer

@@ -21,8 +21,7 @@ from dpaudit_generators.networks.stack import logistic, with_ones
 from dpaudit_generators.pate import IndexArray, cells
 from dpaudit_generators.published.logistic import fit_logistic
 from dpaudit_generators.published.networks import Networks, drawn
-from dpaudit_generators.published.recipes import Larger, Recipe
-from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.recipes import Larger, Recipe, Switch
 from dpaudit_generators.published.trainee import PublishedTrainee
 
 
