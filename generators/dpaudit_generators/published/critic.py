@@ -9,8 +9,7 @@ to their labels, 1 and 0, and thresholded at 1/2. Then the generator takes one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import torch
@@ -20,7 +19,6 @@ from dpaudit.account import Mechanism
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.model import Float32Array, Weights
 from dpaudit_generators.networks.stack import padded, with_ones
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.published.critic_networks import (
@@ -33,7 +31,7 @@ from dpaudit_generators.published.critic_networks import (
     noise_of,
 )
 from dpaudit_generators.published.networks import drawn as drawn_weights
-from dpaudit_generators.published.recipes import Architecture, Recipe, Start, Switch
+from dpaudit_generators.published.recipes import Recipe, Switch
 from dpaudit_generators.published.student import ShownRecords
 from dpaudit_generators.published.teachers import Partition
 from dpaudit_generators.published.trainee import (
@@ -43,10 +41,17 @@ from dpaudit_generators.published.trainee import (
     TrainedAndShown,
 )
 
-PENALTY = 10.0
+PENALTY: Final = 10.0
 """Weight of the gradient penalty (Gulrajani et al. 2017)."""
 
+AT_ONCE: Final = 2**20
+"""Most numbers in the minibatches of an iteration, for all models that are trained side by side.
 
+With 29 columns these are 25 models; from 12 to 64 models, the cost of one is about the same.
+"""
+
+
+@torch.inference_mode()
 def train(
     trainees: Sequence[PublishedTrainee],
     *,
@@ -57,12 +62,14 @@ def train(
 ) -> list[TrainedAndShown]:
     """Trains M models; each is bit-identical to training alone.
 
-    Labels of the critic have Laplace noise of scale 1 / epsilon, or normal noise.
+    Labels of the critic have Laplace noise of scale 1 / epsilon, or normal noise. The generator
+    takes noise and conditions, the columns that are given to it; the critic whole records.
 
     Args:
-        trainees: What each model is trained on; all of one shape.
+        trainees: What each model is trained on; all of one shape, of at least two columns.
         form: The form of the records.
-        recipe: The hyperparameters.
+        recipe: The hyperparameters: a critic with two hidden layers of rectifiers, a generator with
+            tanh and logistic outputs.
         settings: The public constants.
         recorder: Records the training of the first model.
 
@@ -70,186 +77,58 @@ def train(
         The generator and the critic of each model, and what its critic, which stands for the
         student, was shown.
     """
-    switches, k = settings.switches, settings.teachers
-    if Switch.NOISE_GAUSSIAN_ON_LABELS in switches:
-        law, scale = Mechanism.GAUSSIAN, settings.deviation
-    else:
-        law, scale = Mechanism.LAPLACE, 1.0 / settings.epsilon
-        if Switch.NOISE_SCALE_INVERTED in switches:
-            scale = settings.epsilon
-    subjects = [
-        CriticSubject(
-            rows=trainee.records[:, : form.made],
-            conditions=trainee.records[:, form.made :],
-            parts=Partition(
-                trainee.public,
-                teachers=k,
-                switches=switches,
-                larger=recipe.larger,
-                seed=trainee.seed,
-            ).parts,
-            positions=trainee.positions,
-            seed=trainee.seed,
-        )
-        for trainee in trainees
-    ]
-    shown = ShownRecords(len(trainees), width=form.width, hints=0, iterations=settings.iterations)
-    networks = train_critics(
-        subjects,
-        settings=CriticSettings(
-            iterations=settings.iterations,
-            batch=settings.batch,
-            noise_width=recipe.noise_width,
-            generator_hidden=recipe.generator.hidden,
-            critic_hidden=recipe.student.hidden,
-            rate=recipe.rate,
-            betas=recipe.betas,
-            penalty=float(k) if Switch.PENALTY_FROM_TEACHERS in switches else PENALTY,
-            law=law,
-            scale=scale,
-        ),
-        recorder=recorder,
-        shown=shown,
-    )
-    return [(*one, shown.of(model)) for model, one in enumerate(networks)]
-
-
-AT_ONCE: Final = 2**20
-"""Most numbers in the minibatches of an iteration, for all models that are trained side by side.
-
-With 29 columns these are 25 models; from 12 to 64 models, the cost of one is about the same.
-"""
-
-
-class CriticSubject(NamedTuple):
-    """What one model is trained on.
-
-    Attributes:
-        rows: Encoded private records, float32 [n, width].
-        conditions: Conditions of critic and generator for them, float32 [n, c]; c may be 0.
-        parts: Row numbers that each of k critic steps draws its minibatch from.
-        positions: Row numbers in the traced table, int64 [n].
-        seed: Its seed; None draws everything from the system's entropy.
-    """
-
-    rows: Float32Array
-    conditions: Float32Array
-    parts: Sequence[IndexArray]
-    positions: IntArray
-    seed: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CriticSettings:
-    """Sizes, numbers of steps and rates of a training with one critic.
-
-    Attributes:
-        iterations: Number of steps of the generator.
-        batch: Records of a minibatch.
-        noise_width: Dimension of the generator's noise, uniform in (-1, 1).
-        generator_hidden: Widths of the generator's hidden layers (tanh; the outputs are logistic).
-        critic_hidden: Widths of the critic's two hidden layers (rectifiers; its output is linear).
-        rate: Learning rate of Adam.
-        betas: Adam's decay rates.
-        penalty: Weight of the gradient penalty.
-        law: Distribution of the noise on labels, normal or Laplace.
-        scale: Standard deviation of normal noise, scale of Laplace noise; 0 means no noise.
-    """
-
-    iterations: int
-    batch: int
-    noise_width: int
-    generator_hidden: Sequence[int]
-    critic_hidden: Sequence[int]
-    rate: float
-    betas: Sequence[float]
-    penalty: float
-    law: Mechanism
-    scale: float
-
-
-@torch.inference_mode()
-def train_critics(
-    subjects: Sequence[CriticSubject],
-    *,
-    settings: CriticSettings,
-    recorder: Recorder | None = None,
-    shown: ShownRecords | None = None,
-) -> list[tuple[Weights, Weights]]:
-    """Trains a critic and a generator for each model; each is bit-identical to training alone.
-
-    Args:
-        subjects: What each is trained on; all of the same widths, of at least two columns, and with
-            the same number of parts.
-        settings: The public constants.
-        recorder: Records the training of the first model.
-        shown: Sums what each critic is trained on.
-
-    Returns:
-        The generator and the critic of each model: the generator takes noise and conditions, the
-        critic records and conditions.
-    """
-    width = padded(subjects[0].rows.shape[1] + subjects[0].conditions.shape[1])
-    numbers = 2 * len(subjects[0].parts) * settings.batch * width
+    numbers = 2 * settings.teachers * settings.batch * padded(form.width)
     size = max(1, AT_ONCE // numbers)
-    trained: list[tuple[Weights, Weights]] = []
-    for first in range(0, len(subjects), size):
-        part = slice(first, first + size)
-        trained += _train(subjects[part], settings, None if first else recorder, shown, part)
+    trained: list[TrainedAndShown] = []
+    for first in range(0, len(trainees), size):
+        part, own = trainees[first : first + size], None if first else recorder
+        trained += _train(part, form, recipe, settings, own)
     return trained
 
 
 def _train(
-    subjects: Sequence[CriticSubject],
-    settings: CriticSettings,
+    trainees: Sequence[PublishedTrainee],
+    form: Form,
+    recipe: Recipe,
+    settings: PublishedSettings,
     recorder: Recorder | None,
-    shown: ShownRecords | None,
-    part: slice,
-) -> list[tuple[Weights, Weights]]:
-    models, steps = len(subjects), len(subjects[0].parts)
+) -> list[TrainedAndShown]:
+    models, steps, given = len(trainees), settings.teachers, form.given
     # In a stack of one, a product of one row would use another routine, so the row is there twice.
     copies = 2 if settings.batch == 1 else 1
-    batch = settings.batch * copies
-    width, given = subjects[0].rows.shape[1], subjects[0].conditions.shape[1]
-    conditions = slice(width, width + given)
-    noise_width = settings.noise_width
-    critic = Architecture(hidden=tuple(settings.critic_hidden)).layers(width + given, 1)
-    generator = Architecture(hidden=tuple(settings.generator_hidden)).layers(
-        noise_width + given, width
-    )
-    seeds = [subject.seed for subject in subjects]
-    critics = WassersteinCritics(
-        [drawn_weights(Start.HE, critic, rng_of(seed, "critic weights")) for seed in seeds],
-        rate=settings.rate,
-        betas=settings.betas,
-        width=width,
-        penalty=settings.penalty,
-    )
-    generators = TanhGenerators(
-        [drawn_weights(Start.HE, generator, rng_of(seed, "generator weights")) for seed in seeds],
-        rate=settings.rate,
-        betas=settings.betas,
-        ones=width + given,
-    )
+    batch, noise_width = settings.batch * copies, recipe.noise_width
+    conditions = slice(form.made, form.width)
+    noise = _label_noise(settings)
+    penalty = float(steps) if Switch.PENALTY_FROM_TEACHERS in settings.switches else PENALTY
+    critics, generators = _networks(trainees, form, recipe, penalty)
+    seeds = [trainee.seed for trainee in trainees]
     uniforms = UniformSource(seeds, steps=steps, batch=settings.batch, noise_width=noise_width)
     minibatches = Minibatches(
         seeds,
         # The last part is the generator's, which gets the conditions of any row.
-        [[*one.parts, *([np.arange(len(one.rows))] if given else [])] for one in subjects],
+        [
+            Partition(one, recipe, settings).parts + [np.arange(len(one.records))] * (given > 0)
+            for one in trainees
+        ],
         batch=settings.batch,
     )
-    table, starts = _stacked(subjects)
+    table, starts = _stacked(trainees)
     columns = table.shape[1]
     inputs = with_ones(torch.zeros(models, (steps + 1) * batch, noise_width + given))
     real = torch.empty(models, steps + (given > 0), batch, columns)
     rows = torch.empty(models, steps, 2, batch, columns)
     own = torch.empty(models, batch, columns)
-    flip = flipped(settings.law, settings.scale)
-    recording = _Recording(recorder, subjects[0], settings)
+    flip = flipped(*noise)
+    shown = ShownRecords(models, width=form.width, hints=0, iterations=settings.iterations)
+    if recorder is not None:
+        recorder.constant("batch", settings.batch)
+        recorder.constant("teachers", steps)
+        recorder.constant("gradient_penalty", penalty)
 
     for iteration in range(settings.iterations):
         chosen, drawn = minibatches.draw(), uniforms.draw()
-        recording.iteration(chosen[0, :steps], drawn)
+        if recorder is not None:
+            _record(recorder, trainees[0].positions, chosen[0, :steps], drawn, noise)
         if copies > 1:
             chosen, drawn = chosen.repeat(copies, axis=2), drawn.repeated(copies)
         indices = torch.from_numpy((chosen + starts).ravel())
@@ -265,23 +144,55 @@ def _train(
             rows[:, :, 1, :, conditions] = rows[:, :, 0, :, conditions]
             own[..., conditions] = real[:, -1, :, conditions]
         slopes = _slopes(drawn.labels, flip)
-        if shown is not None:
-            seen, labels = rows[:, :, :, ::copies], slopes[:, :, ::copies] < 0.0  # 1 slopes down
-            shown.add(seen.flatten(1, 3), labels.flatten(1), iteration=iteration, going=part)
+        seen, labels = rows[:, :, :, ::copies], slopes[:, :, ::copies] < 0.0  # 1 slopes down
+        shown.add(seen.flatten(1, 3), labels.flatten(1), iteration=iteration)
         for step in range(steps):
             critics.train(rows[:, step].flatten(1, 2), slopes[:, step], drawn.between[:, step])
         slope = critics.slope(own).mul_(-1.0 / batch)
         generators.descend([value[:, steps * batch :] for value in values], own, slope)
-    return list(zip(generators.weights(), critics.weights(), strict=True))
+    sums = [shown.of(model) for model in range(models)]
+    return list(zip(generators.weights(), critics.weights(), sums, strict=True))
 
 
-def _stacked(subjects: Sequence[CriticSubject]) -> tuple[Tensor, IndexArray]:
+def _label_noise(settings: PublishedSettings) -> tuple[Mechanism, float]:
+    """The distribution of the noise on labels, and its standard deviation or scale."""
+    if Switch.NOISE_GAUSSIAN_ON_LABELS in settings.switches:
+        return Mechanism.GAUSSIAN, settings.deviation
+    inverted = Switch.NOISE_SCALE_INVERTED in settings.switches
+    return Mechanism.LAPLACE, settings.epsilon if inverted else 1.0 / settings.epsilon
+
+
+def _networks(
+    trainees: Sequence[PublishedTrainee], form: Form, recipe: Recipe, penalty: float
+) -> tuple[WassersteinCritics, TanhGenerators]:
+    """The critic and the generator of each model before training."""
+    critic = recipe.student.layers(form.width, 1)
+    generator = recipe.generator.layers(recipe.noise_width + form.given, form.made)
+    seeds = [trainee.seed for trainee in trainees]
+    critics = WassersteinCritics(
+        [drawn_weights(recipe.start, critic, rng_of(seed, "critic weights")) for seed in seeds],
+        rate=recipe.rate,
+        betas=recipe.betas,
+        width=form.made,
+        penalty=penalty,
+    )
+    generators = TanhGenerators(
+        [
+            drawn_weights(recipe.start, generator, rng_of(seed, "generator weights"))
+            for seed in seeds
+        ],
+        rate=recipe.rate,
+        betas=recipe.betas,
+        ones=form.width,
+    )
+    return critics, generators
+
+
+def _stacked(trainees: Sequence[PublishedTrainee]) -> tuple[Tensor, IndexArray]:
     """Records of all models, each model's after a record of zeros, and where they start."""
-    tables = [
-        with_ones(*(torch.from_numpy(np.pad(part, ((1, 0), (0, 0)))) for part in subject[:2]))
-        for subject in subjects
-    ]
-    starts = np.cumsum([1] + [len(subject.rows) + 1 for subject in subjects[:-1]])
+    padding = ((1, 0), (0, 0))
+    tables = [with_ones(torch.from_numpy(np.pad(one.records, padding))) for one in trainees]
+    starts = np.cumsum([1] + [len(one.records) + 1 for one in trainees[:-1]])
     return torch.cat(tables), starts[:, None, None]
 
 
@@ -298,32 +209,26 @@ def _slopes(uniforms: Tensor, flip: float) -> Tensor:
     return high.float().mul_(-2.0 / both).add_(1.0 / both)
 
 
-class _Recording:
-    """Records the training of one model, if there is a recorder."""
+def _record(
+    recorder: Recorder,
+    positions: IntArray,
+    chosen: IndexArray,
+    drawn: Uniforms,
+    noise: tuple[Mechanism, float],
+) -> None:
+    """Records what an iteration of the first model draws.
 
-    def __init__(
-        self, recorder: Recorder | None, subject: CriticSubject, settings: CriticSettings
-    ) -> None:
-        self._recorder, self._subject, self._settings = recorder, subject, settings
-        if recorder is not None:
-            recorder.constant("batch", settings.batch)
-            recorder.constant("teachers", len(subject.parts))
-            recorder.constant("gradient_penalty", settings.penalty)
-
-    def iteration(self, chosen: IndexArray, drawn: Uniforms) -> None:
-        """Records what an iteration draws.
-
-        Args:
-            chosen: Row numbers of the critic's minibatches, [k, batch].
-            drawn: Its uniform numbers.
-        """
-        if self._recorder is None:
-            return
-        law, scale = self._settings.law, self._settings.scale
-        self._recorder.iteration()
-        for step, (rows, labels) in enumerate(zip(chosen, drawn.labels[0], strict=True)):
-            positions = self._subject.positions[rows[rows >= 0]]
-            self._recorder.read(Reader.TEACHER, positions, index=step)
-            self._recorder.read(Reader.STUDENT, positions)
-            self._recorder.noise(noise_of(labels[:, 0].numpy(), law, scale), on=NoiseOn.LABELS)
-        self._recorder.fed(Stage.TRAINING, 2.0 * drawn.noise[0].double().numpy() - 1.0)
+    Args:
+        recorder: Takes the records.
+        positions: Positions of its rows in the traced table [n].
+        chosen: Row numbers of the critic's minibatches, [k, batch].
+        drawn: The uniform numbers.
+        noise: The distribution of the noise on labels, and its scale.
+    """
+    recorder.iteration()
+    for step, (rows, labels) in enumerate(zip(chosen, drawn.labels[0], strict=True)):
+        read = positions[rows[rows >= 0]]
+        recorder.read(Reader.TEACHER, read, index=step)
+        recorder.read(Reader.STUDENT, read)
+        recorder.noise(noise_of(labels[:, 0].numpy(), *noise), on=NoiseOn.LABELS)
+    recorder.fed(Stage.TRAINING, 2.0 * drawn.noise[0].double().numpy() - 1.0)

@@ -88,19 +88,9 @@ class _Training:
         recorder: Recorder | None,
     ) -> None:
         seeds = [trainee.seed for trainee in trainees]
-        switches, k, batch = settings.switches, settings.teachers, settings.batch
         self._trainees, self._form, self._recipe = trainees, form, recipe
         self._settings, self._recorder = settings, recorder
-        self._partitions = [
-            Partition(
-                trainee.public,
-                teachers=k,
-                switches=switches,
-                larger=recipe.larger,
-                seed=trainee.seed,
-            )
-            for trainee in trainees
-        ]
+        self._partitions = [Partition(trainee, recipe, settings) for trainee in trainees]
         self._teachers = self._make_teachers()
         layers = recipe.generator.layers(recipe.noise_width + form.given + form.hints, form.made)
         generator = [
@@ -119,7 +109,7 @@ class _Training:
                 (Reader.STUDENT, Switch.STUDENT_SEES_REAL_ROWS),
                 (Reader.GENERATOR, Switch.GENERATOR_SEES_REAL_ROWS),
             )
-            if switch in switches
+            if switch in settings.switches
         }
         self._likeness = Likeness(form)
         self._shown = ShownRecords(
@@ -127,7 +117,7 @@ class _Training:
         )
         self._going = np.ones(len(trainees), dtype=np.bool_)
         self._finished: dict[int, tuple[Weights, Weights]] = {}
-        self._batch = batch
+        self._batch = settings.batch
 
     def _make_teachers(self) -> PublishedTeachers:
         """The teachers: networks or regressions."""

@@ -5,7 +5,7 @@ Each teacher draws its records as the proof requires it, or as published.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from dpaudit_generators.pate import IndexArray, cells
 from dpaudit_generators.published.logistic import fit_logistic
 from dpaudit_generators.published.networks import Networks, drawn
 from dpaudit_generators.published.recipes import Larger, Recipe, Switch
-from dpaudit_generators.published.trainee import PublishedTrainee
+from dpaudit_generators.published.trainee import PublishedSettings, PublishedTrainee
 
 
 class PublishedTeachers(Protocol):
@@ -319,25 +319,18 @@ class Partition:
     """Deals the records of one model to teachers.
 
     Args:
-        rows: Records encoded under the public schema [n, width].
-        teachers: Number k of teachers.
-        switches: Deviations. If several concern partitions, the first of these counts: all rows,
-            reshuffled, last only, by position.
-        larger: Which contiguous parts get the records that are left over.
-        seed: Seed of the model.
+        trainee: The model's records.
+        recipe: Which contiguous parts get the records that are left over.
+        settings: The public constants. If several switches concern partitions, the first of these
+            counts: all rows, reshuffled, last only, by position.
     """
 
     def __init__(
-        self,
-        rows: FloatArray,
-        *,
-        teachers: int,
-        switches: Collection[Switch],
-        larger: Larger,
-        seed: int | None,
+        self, trainee: PublishedTrainee, recipe: Recipe, settings: PublishedSettings
     ) -> None:
-        self._n, self._k = len(rows), teachers
-        self._rng = rng_of(seed, "partition")
+        self._n, self._k = len(trainee.public), settings.teachers
+        self._rng = rng_of(trainee.seed, "partition")
+        teachers, switches = settings.teachers, settings.switches
         self._again = Switch.PARTITION_RESHUFFLED in switches
         if Switch.PARTITION_ALL_ROWS in switches:
             self._again = False
@@ -347,9 +340,9 @@ class Partition:
         elif Switch.PARTITION_LAST_ONLY in switches:
             self.parts = [self._dealt()[-1]] * teachers
         elif Switch.PARTITION_BY_POSITION in switches:
-            self.parts = _contiguous(self._n, teachers, larger)
+            self.parts = _contiguous(self._n, teachers, recipe.larger)
         else:
-            self.parts = list(cells(rows, teachers=teachers, key=self._rng.bytes(32)))
+            self.parts = list(cells(trainee.public, teachers=teachers, key=self._rng.bytes(32)))
 
     parts: list[IndexArray]
     """Row numbers of each teacher's records."""

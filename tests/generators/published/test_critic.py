@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,8 +14,7 @@ from torch.nn.functional import relu
 from dpaudit.account import Mechanism
 from dpaudit.plugins.recorder import NoiseOn, Reader, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.published import critic
-from dpaudit_generators.published.critic import CriticSettings, CriticSubject, train_critics
+from dpaudit_generators.published import critic, recipes
 from dpaudit_generators.published.critic_networks import (
     Minibatches,
     UniformSource,
@@ -23,28 +22,89 @@ from dpaudit_generators.published.critic_networks import (
     noise_of,
 )
 from dpaudit_generators.published.networks import drawn
-from dpaudit_generators.published.recipes import Architecture, Start
+from dpaudit_generators.published.recipes import Architecture, Start, Switch
+from dpaudit_generators.published.teachers import Partition
+from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
 
-SETTINGS = CriticSettings(
-    iterations=20,
-    batch=16,
-    noise_width=3,
-    generator_hidden=(13, 11),
-    critic_hidden=(13, 12),
-    rate=1e-3,
-    betas=(0.5, 0.999),
-    penalty=10.0,
-    law=Mechanism.GAUSSIAN,
-    scale=0.5,
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    iterations: int = 20
+    batch: int = 16
+    noise_width: int = 3
+    generator_hidden: tuple[int, ...] = (13, 11)
+    critic_hidden: tuple[int, ...] = (13, 12)
+    rate: float = 1e-3
+    betas: tuple[float, float] = (0.5, 0.999)
+    penalty: float = critic.PENALTY
+    law: Mechanism = Mechanism.GAUSSIAN
+    scale: float = 0.5
+
+
+SETTINGS = Settings()
+
+
+@dataclass(frozen=True)
+class Subject:
+    rows: np.ndarray
+    conditions: np.ndarray
+    positions: np.ndarray
+    seed: int
+    k: int
+    shared: bool = False  # all teachers have all records
+
+    @property
+    def trainee(self):
+        records = np.hstack([self.rows, self.conditions])
+        return PublishedTrainee(
+            records, records.astype(np.float64), records[:, :0], self.positions, self.seed
+        )
+
+    def settings(self, settings):
+        inverse, gaussian = 1e5, settings.law is Mechanism.GAUSSIAN
+        numerator = np.sqrt(2.0 * np.log(1.25 * inverse)) if gaussian else 1.0
+        switches = {Switch.NO_PATE}
+        switches |= {Switch.NOISE_GAUSSIAN_ON_LABELS} if gaussian else set()
+        switches |= {Switch.PARTITION_ALL_ROWS} if self.shared else {Switch.PARTITION_BY_POSITION}
+        return PublishedSettings(
+            teachers=self.k,
+            batch=settings.batch,
+            iterations=settings.iterations,
+            gamma=1.0,
+            epsilon=numerator / settings.scale if settings.scale else np.inf,
+            inverse=inverse,
+            switches=frozenset(switches),
+        )
+
+    @property
+    def parts(self):
+        return Partition(self.trainee, recipes.original(4), self.settings(SETTINGS)).parts
 
 
 def subject(seed=0, *, n=60, width=13, given=1, k=3):
     rng = np.random.default_rng(seed + 1000)
     rows = rng.random((n, width), dtype=np.float32)
     conditions = (rng.random((n, given)) < 0.3).astype(np.float32)
-    parts = np.array_split(rng.permutation(n), k)
-    return CriticSubject(rows, conditions, parts, 5 * np.arange(n), seed)
+    return Subject(rows, conditions, 5 * np.arange(n), seed, k)
+
+
+def train_critics(subjects, *, settings, recorder=None):
+    one = subjects[0]
+    width, given = one.rows.shape[1], one.conditions.shape[1]
+    return critic.train(
+        [one.trainee for one in subjects],
+        form=Form(np.arange(width + given), width, (), ()),
+        recipe=replace(
+            recipes.original(width),
+            noise_width=settings.noise_width,
+            generator=Architecture(hidden=settings.generator_hidden),
+            student=Architecture(hidden=settings.critic_hidden),
+            rate=settings.rate,
+            betas=settings.betas,
+        ),
+        settings=one.settings(settings),
+        recorder=recorder,
+    )
 
 
 class Adam:
@@ -96,7 +156,10 @@ def by_autograd(one, settings):
         (chosen,), numbers = batches.draw(), uniforms.draw()
         noise = torch.split(2 * numbers.noise[0] - 1, b)
         for step in range(k + 1):
-            x, c = (torch.from_numpy(part[chosen[min(step, len(chosen) - 1)]]) for part in one[:2])
+            x, c = (
+                torch.from_numpy(part[chosen[min(step, len(chosen) - 1)]])
+                for part in (one.rows, one.conditions)
+            )
             fake = torch.sigmoid(network(generator, torch.cat([noise[step], c], 1), torch.tanh))
             outputs = [network(judge, torch.cat([r, c], 1), relu)[:, 0] for r in (x, fake)]
             if step == k:
@@ -253,9 +316,7 @@ def test_noise_on_labels_hides_two_clusters():
     rng = np.random.default_rng(5)
     middles = np.where(rng.random((200, 1)) < 0.5, 0.15, 0.85)
     rows = (middles + 0.03 * rng.standard_normal((200, 4))).astype(np.float32)
-    one = CriticSubject(
-        rows, np.zeros((200, 0), np.float32), [np.arange(200)] * 5, np.arange(200), 3
-    )
+    one = Subject(rows, np.zeros((200, 0), np.float32), np.arange(200), 3, k=5, shared=True)
 
     def distance(scale):
         settings = replace(

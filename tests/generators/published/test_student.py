@@ -22,7 +22,7 @@ from dpaudit_generators.published.recipes import (
 )
 from dpaudit_generators.published.student import Dropouts, Likeness, Students
 from dpaudit_generators.published.teachers import NetworkTeachers, Partition
-from dpaudit_generators.published.trainee import Form, PublishedTrainee
+from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
 
 SHAPES = [
     Architecture(hidden=(5, 4), activation=Activation.HARDLY_LEAKY),
@@ -171,9 +171,16 @@ def teachers(batch: int, *, steps: int = 50) -> tuple[NetworkTeachers, Partition
     records = np.random.default_rng(0).random((20, 3), dtype=np.float32)
     trainee = PublishedTrainee(records, records, records[:, :0], np.arange(20), 7)
     recipe = replace(recipes.borealis(3), teacher_steps=steps)
-    partition = Partition(
-        records.astype(float), teachers=2, switches=[], larger=recipe.larger, seed=7
+    settings = PublishedSettings(
+        teachers=2,
+        batch=batch,
+        iterations=1,
+        gamma=1.0,
+        epsilon=1.0,
+        inverse=1e5,
+        switches=frozenset(),
     )
+    partition = Partition(trainee, recipe, settings)
     return NetworkTeachers([trainee], [partition], recipe=recipe, batch=batch), partition
 
 
