@@ -8,8 +8,7 @@ do.
 
 from __future__ import annotations
 
-from dpaudit_generators.published.mechanism import SwitchedPateGan
-from dpaudit_generators.published.model import PublishedModel
+from dpaudit_generators.published.mechanism import PublishedModel, SwitchedPateGan
 from dpaudit_generators.published.recipes import Switch
 from dpaudit_generators.published.variants import (
     Borealis,

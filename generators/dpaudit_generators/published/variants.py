@@ -19,8 +19,7 @@ from dpaudit.plugins.recorder import Recorder
 from dpaudit.seeds import rng_of
 from dpaudit_generators.networks.model import NetworkBatch
 from dpaudit_generators.published import recipes
-from dpaudit_generators.published.mechanism import SwitchedPateGan
-from dpaudit_generators.published.model import PublishedModel
+from dpaudit_generators.published.mechanism import PublishedModel, SwitchedPateGan
 from dpaudit_generators.published.recipes import Recipes, Switch
 
 _UNUSABLE: Final = 11 / 24
