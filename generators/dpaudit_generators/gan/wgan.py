@@ -16,7 +16,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import TableGenerator, kept_rows, shares_of
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.networks.model import NetworkBatch, NetworkModel, Weights
+from dpaudit_generators.networks.model import NetworkBatch, NetworkModel, Weights, perceptron
 
 _CACHED: Final = 2**19
 """Models that are trained together should hold at most this many numbers in a step."""
@@ -27,20 +27,11 @@ _ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
 """The constants of SELU."""
 
 
-def selu_layers(weights: Weights, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The last hidden layer [n, h] and the outputs [n, k] of a network with SELU.
-
-    Args:
-        weights: W1, b1, W2, b2, ... with a leading axis of one.
-        rows: Encoded records [n, width].
-    """
-    values, outputs = rows, rows
-    for layer, (weight, bias) in enumerate(zip(weights[::2], weights[1::2], strict=True)):
-        if layer:
-            below = _ALPHA * np.expm1(np.minimum(outputs, 0.0))
-            values = _SCALE * np.where(outputs > 0.0, outputs, below)
-        outputs = values @ weight[0] + bias[0]
-    return values, np.asarray(outputs, dtype=np.float64)
+def selu(values: FloatArray) -> FloatArray:
+    """SELU (Klambauer et al. 2017), the activation of all networks here."""
+    below = _ALPHA * np.expm1(np.minimum(values, 0.0))
+    found: FloatArray = _SCALE * np.where(values > 0.0, values, below)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +54,7 @@ class ConditionalGanModel(NetworkModel):
 
         head = Head(self.schema, given=len(self.proportions) > 0)
         encoded = encode(rows, self.schema).clip(0.0, 1.0)
-        return selu_layers(self.critic, encoded[:, head.order])[1][:, 0]
+        return perceptron(self.critic, encoded[:, head.order], selu)[1][:, 0]
 
     def parameters(self) -> FloatArray:
         """All weights of generator and critic, and the proportions, flat."""

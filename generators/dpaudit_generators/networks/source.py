@@ -47,46 +47,6 @@ class Noise(NamedTuple):
         return Noise(*(tensor[:, records] for tensor in self))
 
 
-class NoiseSource:
-    """Draws the random numbers that records of M models are made of.
-
-    Args:
-        streams: Their streams.
-        head: Fixes how many categories are drawn.
-        proportions: For each model, the proportions of the label's classes; none if the label is
-            generated.
-        width: Dimension of the normal noise.
-        device: Where the tensors are placed.
-    """
-
-    def __init__(
-        self,
-        streams: Streams,
-        head: Head,
-        proportions: Sequence[Sequence[float]],
-        *,
-        width: int,
-        device: torch.device,
-    ) -> None:
-        self._streams, self._choices, self._classes = streams, head.choices, head.classes
-        self._width = width
-        inputs = width + head.classes
-        self._tail = torch.zeros(padded(inputs) - width, device=device)
-        self._tail[head.classes] = 1.0
-        self._cumulative = torch.tensor(proportions, dtype=torch.float64, device=device).cumsum(1)
-
-    def draw(self, n: int) -> Noise:
-        """Draws the noise of n records of each model."""
-        inputs = self._width + self._classes
-        rows = self._streams.normal(n, padded(inputs))
-        rows[..., self._width :] = self._tail
-        labels = rows[..., self._width : inputs]
-        if self._classes:
-            drawn = torch.searchsorted(self._cumulative, self._streams.uniform(n), right=True)
-            labels.scatter_(-1, drawn.clamp_max_(self._classes - 1)[..., None], 1.0)
-        return Noise(rows, self._streams.gumbel(n, self._choices), labels)
-
-
 class RecordNetworks(Protocol):
     """Generator networks of M models: `Generators`, or others."""
 
@@ -99,14 +59,15 @@ class RecordNetworks(Protocol):
         ...
 
 
-class RecordSource(NoiseSource):
+class RecordSource:
     """The generator networks of M models: random numbers, and the records made of them.
 
     Args:
         networks: One network per model.
         streams: Their streams.
         head: Turns raw outputs into records.
-        proportions: As for `NoiseSource`.
+        proportions: For each model, the proportions of the label's classes; none if the label is
+            generated.
         width: Dimension of the normal noise.
         device: Where the tensors are placed.
     """
@@ -121,8 +82,22 @@ class RecordSource(NoiseSource):
         width: int,
         device: torch.device,
     ) -> None:
-        super().__init__(streams, head, proportions, width=width, device=device)
-        self._networks, self._head = networks, head
+        self._networks, self._streams, self._head = networks, streams, head
+        self._width, self._classes = width, head.classes
+        self._tail = torch.zeros(padded(width + head.classes) - width, device=device)
+        self._tail[head.classes] = 1.0
+        self._cumulative = torch.tensor(proportions, dtype=torch.float64, device=device).cumsum(1)
+
+    def draw(self, n: int) -> Noise:
+        """Draws the noise of n records of each model."""
+        inputs = self._width + self._classes
+        rows = self._streams.normal(n, padded(inputs))
+        rows[..., self._width :] = self._tail
+        labels = rows[..., self._width : inputs]
+        if self._classes:
+            drawn = torch.searchsorted(self._cumulative, self._streams.uniform(n), right=True)
+            labels.scatter_(-1, drawn.clamp_max_(self._classes - 1)[..., None], 1.0)
+        return Noise(rows, self._streams.gumbel(n, self._head.choices), labels)
 
     def records(self, noise: Noise) -> Tensor:
         """Encoded records of each model, with their ones [M, n, padded(width)]."""

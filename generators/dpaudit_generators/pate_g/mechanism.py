@@ -33,8 +33,8 @@ from dpaudit_generators.batches import (
     whole_table,
 )
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.gan.wgan import sample_encoded, selu_layers
-from dpaudit_generators.networks.model import NetworkBatch, NetworkModel
+from dpaudit_generators.gan.wgan import sample_encoded, selu
+from dpaudit_generators.networks.model import NetworkBatch, NetworkModel, perceptron
 from dpaudit_generators.pate import Pate, TeacherEnsemble, labelled
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ class PateGModel(NetworkModel):
     def _logits(self, rows: FloatArray) -> FloatArray:
         from dpaudit_generators.networks.source import Head
 
-        return selu_layers(self.critic, rows[:, Head(features_of(self.schema)).order])[1]
+        order = Head(features_of(self.schema)).order
+        return perceptron(self.critic, rows[:, order], selu)[1]
 
     @classmethod
     def values_of_many(

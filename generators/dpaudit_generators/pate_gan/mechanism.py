@@ -28,7 +28,7 @@ from dpaudit_generators.batches import (
     whole_table,
 )
 from dpaudit_generators.marginals import Marginals
-from dpaudit_generators.networks.model import Float32Array
+from dpaudit_generators.networks.model import Float32Array, flat
 from dpaudit_generators.pate import IndexArray, cells
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
@@ -391,10 +391,7 @@ class _Recording:
 
 def _parameters(teachers: Teachers) -> list[FloatArray]:
     """The parameters of each teacher, flat."""
-    return [
-        np.concatenate([part.ravel() for part in weights]).astype(np.float64)
-        for weights in teachers.networks.weights()
-    ]
+    return [flat(weights) for weights in teachers.networks.weights()]
 
 
 def _losses(teachers: Teachers, chosen: Tensor) -> list[float]:

@@ -28,7 +28,6 @@ from dpaudit_generators.published.teachers import (
     LogisticTeachers,
     NetworkTeachers,
     Partition,
-    PublishedTeachers,
     bank,
 )
 from dpaudit_generators.published.trainee import (
@@ -119,7 +118,7 @@ class _Training:
         self._finished: dict[int, tuple[Weights, Weights]] = {}
         self._batch = settings.batch
 
-    def _make_teachers(self) -> PublishedTeachers:
+    def _make_teachers(self) -> NetworkTeachers | LogisticTeachers:
         """The teachers: networks or regressions."""
         settings, recipe = self._settings, self._recipe
         switches = settings.switches
@@ -188,18 +187,19 @@ class _Training:
     def _labelled(self, ones: IntArray) -> IntArray:
         """Labels that the student is trained on; labels that are not charged are discarded."""
         labels = self._labeller.label(ones)
-        charges = self._accountant.charge(ones, labels.values, going=self._going)
+        accountant, before = self._accountant, self._accountant.spent()
+        queries = accountant.charge(ones, labels.values, going=self._going)
         if self._recorder is not None:
             self._recorder.noise(labels.noise[0], on=labels.on)
             self._recorder.voted(ones[0], labels.values[0])
-            if charges.queries[0]:
+            if queries[0]:
                 self._recorder.charged(
-                    int(charges.queries[0]),
-                    before=float(charges.before[0]),
-                    after=float(charges.after[0]),
-                    moments=charges.moments[0],
+                    int(queries[0]),
+                    before=float(before[0]),
+                    after=float(accountant.spent()[0]),
+                    moments=accountant.moments[0],
                 )
-        return np.where(charges.queries[:, None] > 0, labels.values, 0)
+        return np.where(queries[:, None] > 0, labels.values, 0)
 
     def _show(self, number: int, fakes: Made, labels: IntArray, real: Tensor | None) -> None:
         """Records the training data of students that still learn."""
@@ -324,22 +324,6 @@ _DEVIATIONS: Final = {
 }
 
 
-class Charges(NamedTuple):
-    """The cost of a batch of labels for each of M models.
-
-    Attributes:
-        queries: Number of labels that were charged, [M].
-        before: Epsilon spent before, by the accountant's count, [M].
-        after: Epsilon spent afterwards, [M].
-        moments: Log moments 1..L of everything spent, [M, L].
-    """
-
-    queries: IntArray
-    before: FloatArray
-    after: FloatArray
-    moments: FloatArray
-
-
 class Accountant:
     """The accounts of M models.
 
@@ -364,7 +348,8 @@ class Accountant:
             deviations=frozenset(_DEVIATIONS[s] for s in _DEVIATIONS if s in switches),
         )
         self._most = data_independent_moments(gamma=gamma, moments=self._orders)
-        self._spent = np.zeros((models, moments))
+        self.moments = np.zeros((models, moments))
+        """Log moments 1..L of everything charged to each model [M, L]."""
         self._reserved = np.zeros(models, dtype=np.int64)  # queries, each at its largest cost
         self._epsilon, self._inverse = settings.epsilon, settings.inverse
         self._late = Switch.BUDGET_EXCEEDED in switches
@@ -373,14 +358,14 @@ class Accountant:
     def may_begin(self, queries: int) -> BoolArray:
         """Whether each model may begin an iteration with this many labels per batch [M]."""
         if self._late:
-            return self._converted(self._spent) < self._epsilon
+            return self.spent() < self._epsilon
         return self._room(queries)
 
     def may_buy(self, queries: int) -> BoolArray:
         """Whether each model may release this many labels within an iteration [M]."""
-        return np.ones(len(self._spent), dtype=np.bool_) if self._late else self._room(queries)
+        return np.ones(len(self.moments), dtype=np.bool_) if self._late else self._room(queries)
 
-    def charge(self, ones: IntArray, labels: IntArray, *, going: BoolArray) -> Charges:
+    def charge(self, ones: IntArray, labels: IntArray, *, going: BoolArray) -> IntArray:
         """Charges for a batch of labels.
 
         Args:
@@ -389,17 +374,21 @@ class Accountant:
             going: Whether each model still trains [M]; the others are not charged.
 
         Returns:
-            The cost for each model.
+            Number of labels of each model that were charged [M].
         """
-        before, n = self._converted(self._spent), labels.shape[1]
+        n = labels.shape[1]
         queries = np.where(going, n, 0)
         if self._free:
             queries = np.where(labels.sum(axis=1) >= n / 2, 0, queries)
         counts = np.stack([np.bincount(votes, minlength=len(self._cost)) for votes in ones])
         cost = (counts[:, :, None] * self._cost).sum(axis=1)
-        self._spent = np.where(queries[:, None] > 0, self._spent + cost, self._spent)
+        self.moments = np.where(queries[:, None] > 0, self.moments + cost, self.moments)
         self._reserved += queries
-        return Charges(queries, before, self._converted(self._spent), self._spent)
+        return queries
+
+    def spent(self) -> FloatArray:
+        """Epsilon of everything charged to each model [M]."""
+        return self._converted(self.moments)
 
     def _room(self, queries: int) -> BoolArray:
         return self._converted((self._reserved + queries)[:, None] * self._most) <= self._epsilon

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,34 +16,13 @@ from torch import Tensor
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.model import flat
 from dpaudit_generators.networks.stack import logistic, with_ones
 from dpaudit_generators.pate import IndexArray, cells
 from dpaudit_generators.published.logistic import fit_logistic
 from dpaudit_generators.published.networks import Networks, drawn
 from dpaudit_generators.published.recipes import Larger, Recipe, Switch
 from dpaudit_generators.published.trainee import PublishedSettings, PublishedTrainee
-
-
-class PublishedTeachers(Protocol):
-    """k teachers of each of M models."""
-
-    @property
-    def fakes(self) -> int:
-        """Number of generated records of each model that an iteration takes."""
-        ...
-
-    def train(self, fakes: Tensor, recorder: Recorder | None) -> None:
-        """Trains the teachers for one iteration.
-
-        Args:
-            fakes: Generated records with their ones [M, fakes, padded(width)].
-            recorder: Records the teachers of the first model.
-        """
-        ...
-
-    def votes(self, records: Tensor) -> IntArray:
-        """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
-        ...
 
 
 class NetworkTeachers:
@@ -166,27 +144,23 @@ class NetworkTeachers:
         order = rng.random((self._steps, len(part))).argsort(axis=1, kind="stable")
         return np.resize(part[order].T, (self._batch, self._steps)).T.ravel() if len(part) else part
 
-    def _parameters(self, recorder: Recorder | None) -> list[npt.NDArray[np.float32]]:
+    def _parameters(self, recorder: Recorder | None) -> list[FloatArray]:
         if recorder is None:
             return []
-        return [self._networks.flat(index) for index in range(self._k)]
+        return [flat(weights) for weights in self._networks.weights(range(self._k))]
 
     def _record(
         self,
         recorder: Recorder,
         rows: IntArray,
         filled: npt.NDArray[np.float32],
-        before: Sequence[npt.NDArray[np.float32]],
+        before: Sequence[FloatArray],
     ) -> None:
         positions = self._trainees[0].positions
         for index, after in enumerate(self._parameters(recorder)):
             if filled[index]:
                 recorder.read(Reader.TEACHER, positions[rows[index]], index=index)
-            recorder.taught(
-                index,
-                before=before[index].astype(np.float64),
-                after=after.astype(np.float64),
-            )
+            recorder.taught(index, before=before[index], after=after)
         if self._first is not None and filled[0]:
             first = self._first[:1].expand(self._k, -1, -1).contiguous()
             with torch.no_grad():
