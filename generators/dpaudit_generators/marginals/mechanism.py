@@ -25,13 +25,16 @@ from dpaudit_generators.marginals.deviations import (
     with_more_bins,
 )
 from dpaudit_generators.marginals.release import (
+    ROOT,
     ChosenTree,
     PublicTree,
     Structure,
+    TreeBatch,
+    TreeModel,
+    TreeTables,
     joint_counts,
     label_star,
 )
-from dpaudit_generators.marginals.tables import ROOT, TreeBatch, TreeModel, TreeTables
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder

@@ -5,7 +5,7 @@ public, a keyed hash assigns records to teachers, each teacher has its own rando
 votes are draws from a public table with exact accounting, and the budget is checked before each
 label. `from_noise` has the paper's generator. `from_marginals` has one whose records are drawn from
 noisy marginals instead of a generator network, and weighted by the student. `mechanism` has the
-common parts; `teachers` is the only module that trains on real records. Importing this package does
+common parts; `training.Teachers` alone trains on real records. Importing this package does
 not import torch; fitting and sampling do.
 """
 

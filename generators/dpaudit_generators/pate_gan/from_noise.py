@@ -191,7 +191,7 @@ class PateGan(TaughtGenerator):
     labels of k teachers. It claims (epsilon, delta) for adding or removing one record. The proof,
     in the order of the code: All constants come from public settings (`plan`, `TrainingSettings`).
     A keyed hash assigns records to teachers, so a record reaches one teacher (`pate.cells`), whose
-    training does not read the other cells (`teachers`). So one vote of k changes by one, and the
+    training does not read the other cells (`Teachers`). So one vote of k changes by one, and the
     released label is a draw from a public table, whose exact Rényi divergences add up. Everything
     else, the student, the generator network and the records, reads released labels only, which is
     post-processing. Everything else used from the table is released by noisy histograms

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dpaudit_generators.networks.source import Head, Noise
-    from dpaudit_generators.pate_gan.teachers import Teachers
-    from dpaudit_generators.pate_gan.training import Observer, Round
+    from dpaudit_generators.pate_gan.training import Observer, Round, Teachers
 
 
 _CACHED: Final = 2**20
@@ -51,7 +50,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
     """A generator whose student learns from the noisy labels of k teachers.
 
     All constants come from public settings. A keyed hash assigns records to teachers, so a record
-    reaches one teacher (`pate.cells`), whose training does not read the other cells (`teachers`).
+    reaches one teacher (`pate.cells`), whose training does not read the other cells (`Teachers`).
     So one vote of k changes by one, and a released label is a draw from a public table. The student
     reads released labels only, which is post-processing.
 

@@ -29,7 +29,7 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
 from dpaudit_generators.batches import Domain, TrainedTogether
 from dpaudit_generators.marginals import TreeModel
-from dpaudit_generators.marginals.tables import ROOT, TreeTables
+from dpaudit_generators.marginals.release import ROOT, TreeTables
 from dpaudit_generators.networks.model import Weights, flat, logits
 
 if TYPE_CHECKING:

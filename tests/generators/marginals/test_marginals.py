@@ -26,15 +26,16 @@ from dpaudit.trace import trace
 from dpaudit_generators.batches import Domain
 from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.marginals.release import (
+    ROOT,
     ChosenTree,
     PublicTree,
+    TreeTables,
     choose_tree,
     distances,
     joint_counts,
     shares_along,
     total_of,
 )
-from dpaudit_generators.marginals.tables import ROOT, TreeTables
 
 MIXED = Schema(
     columns=(

@@ -23,8 +23,7 @@ from dpaudit_generators.networks.stack import Critics, Generators, initial, padd
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import TrainingSettings
 from dpaudit_generators.pate_gan.settings import Records
-from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.training import labels_per_round
+from dpaudit_generators.pate_gan.training import Teachers, labels_per_round
 
 CPU = torch.device("cpu")
 KEY = b"a key of the hash"

@@ -22,7 +22,7 @@ from dpaudit_generators.pate_gan.from_noise import (
     released_counts,
     split,
 )
-from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.training import Teachers
 
 INCOME = Column(name="income", kind=Kind.CONTINUOUS, lower=0.0, upper=1000.0)
 AGE = Column(name="age", kind=Kind.INTEGER, lower=0, upper=120)

@@ -15,7 +15,7 @@ from dpaudit.account import Mechanism
 from dpaudit.plugins.recorder import NoiseOn, Reader, Stage
 from dpaudit.seeds import rng_of
 from dpaudit_generators.published import critic, recipes
-from dpaudit_generators.published.critic_networks import (
+from dpaudit_generators.published.critic import (
     Minibatches,
     UniformSource,
     flipped,
