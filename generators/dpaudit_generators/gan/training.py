@@ -18,7 +18,6 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Recorder
 from dpaudit.seeds import rng_of
 from dpaudit_generators.gan.gradients import (
-    GanLoss,
     Pull,
     Scene,
     ShallowCritics,
@@ -27,7 +26,7 @@ from dpaudit_generators.gan.gradients import (
     generator_slope,
     scene,
 )
-from dpaudit_generators.gan.settings import DpSgd, GanSettings, GradientFlaw
+from dpaudit_generators.gan.settings import DpSgd, GanLoss, GanSettings, GradientFlaw
 from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.networks.source import Head, RecordSource, Streams
 from dpaudit_generators.networks.stack import LANES, Adam, Generators, initial
