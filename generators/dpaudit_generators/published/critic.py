@@ -311,20 +311,6 @@ class TanhGenerators(NetworkStack):
         self._adam.step(gradients)
 
 
-class Passes(NamedTuple):
-    """Memory for a pass over n rows.
-
-    Attributes:
-        first: What leaves the first layer, [M, n, padded(width)].
-        second: What leaves the second layer.
-        slopes: Gradients with respect to what leaves the first layer.
-    """
-
-    first: Tensor
-    second: Tensor
-    slopes: Tensor
-
-
 class WassersteinCritics(NetworkStack):
     """Critics with two hidden layers of rectifiers and one linear output.
 
@@ -349,7 +335,7 @@ class WassersteinCritics(NetworkStack):
         self._records = torch.zeros(self._weights[0].shape[2])
         self._records[:width] = 1.0
         self._width, self._penalty = width, penalty
-        self._passes: dict[int, Passes] = {}
+        self._passes: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
     def train(self, rows: Tensor, slopes: Tensor, between: Tensor) -> None:
         """Takes one step of Adam, for a loss that is linear in the outputs and the penalty.
@@ -419,11 +405,14 @@ class WassersteinCritics(NetworkStack):
         torch.bmm(second, down, out=back)
         torch.ops.aten.threshold_backward.grad_input(back, first, 0.0, grad_input=back)
 
-    def _memories(self, n: int) -> Passes:
+    def _memories(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Memory for n rows: what leaves the first and the second layer, and the first's gradients.
+
+        All are [M, n, padded(width)].
+        """
         if n not in self._passes:
-            weight1, weight2, _ = self._weights
-            shapes = [(len(weight1), n, len(weight[0])) for weight in (weight1, weight2, weight1)]
-            self._passes[n] = Passes(*map(torch.empty, shapes))
+            first, second = self._memory(0, n), self._memory(1, n)
+            self._passes[n] = first, second, torch.empty_like(first)
         return self._passes[n]
 
 

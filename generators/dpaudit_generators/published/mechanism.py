@@ -46,7 +46,6 @@ from dpaudit_generators.published.trainee import (
 
 _PART: Final = 256
 """Number of records that are sampled at a time."""
-_AT_ONCE: Final = 32
 _EXERCISES: Final = (5, 11, 25, 51)
 """Numbers of teachers in exercises; odd, so that there is no tie."""
 
@@ -208,6 +207,8 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
     PUBLISHED: ClassVar[frozenset[Switch]] = frozenset()
     """The switches that are on by default."""
     discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
+    models_at_once: ClassVar[int] = 32
+    """More models share the cost of each operation; too many no longer fit into a cache."""
     _RECIPE: ClassVar[Recipes] = staticmethod(recipes.paper)
 
     def __post_init__(self) -> None:
@@ -289,14 +290,6 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
                 f"the table has {len(data)} rows for {teachers} teachers: use fewer, such as "
                 f"teachers={max(1, len(data) // 2)}"
             )
-
-    @property
-    def models_at_once(self) -> int:
-        """The number of models that train fastest together.
-
-        More models share the cost of each operation; too many no longer fit into a cache.
-        """
-        return _AT_ONCE
 
     def batch_key(self, job: Job) -> Hashable:
         """Equal for models of one shape; by the switches, that may need equally many records."""
