@@ -17,7 +17,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, one_hot, softp
 
 from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit_generators.networks.model import SLOPE, Float32Array, Weights
-from dpaudit_generators.networks.source import TEMPERATURE, Head, Noise, NoiseSource, Streams
+from dpaudit_generators.networks.source import TEMPERATURE, Head, Noise, RecordSource, Streams
+from dpaudit_generators.networks.stack import Generators
 from dpaudit_generators.pate import IndexArray, LabelRelease
 from dpaudit_generators.pate_gan.settings import Trainee, TrainingSettings
 from dpaudit_generators.pate_gan.training import InitialNetworks, rounds
@@ -128,8 +129,13 @@ def train_one(
     generator = Network(start.generator, 0, settings)
     release = LabelRelease(plan.table, LabelBudget(trainee.labels), seed=trainee.seed)
     streams = Streams([trainee.seed], "training", device=_CPU)
-    source = NoiseSource(
-        streams, head, [trainee.proportions], width=settings.noise_width, device=_CPU
+    source = RecordSource(  # only its random numbers are used
+        Generators([start.generator], rate=0.0, betas=(0.0, 0.0)),
+        streams,
+        head,
+        [trainee.proportions],
+        width=settings.noise_width,
+        device=_CPU,
     )
     batch, inputs = settings.batch, settings.noise_width + head.classes
     teaching = settings.teacher_steps * batch

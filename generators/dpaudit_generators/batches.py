@@ -1,4 +1,7 @@
-"""The common base of all generators here: checks of table and settings, batches of models."""
+"""The common base of all generators here: checks of table and settings, batches of models, cells.
+
+Cells of a column are public: equal bins of numbers, categories, and missing values.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,19 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import DataError, SettingsError
-from dpaudit.model.column import MISSING, OTHER
+from dpaudit.model.column import MISSING, OTHER, Column, Kind, as_numbers
 from dpaudit.model.currencies import Claim
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import IntArray, Job, World
+from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -147,6 +153,13 @@ def kept_rows(job: Job, n_rows: int) -> IntArray:
     return np.delete(np.arange(n_rows), list(job.dropped_rows))
 
 
+def record_bounds(schema: Schema, recorder: Recorder) -> None:
+    """Records that numbers are scaled by the bounds of a schema."""
+    for column in schema.columns:
+        if column.kind.numeric:
+            recorder.scaling(column.name, column.bounds)
+
+
 def claim_of_model(claim: C, *, seed: int | None) -> C:
     """A generator's claim as a fitted model states it: its source says where noise came from.
 
@@ -219,22 +232,165 @@ def require_columns(data: pd.DataFrame, schema: Schema) -> None:
     _refuse(schema.column_problems(data))
 
 
-def count_codes(codes: IntArray, *, cells: int, missing: bool) -> IntArray:
-    """Counts how often each cell of a public domain occurs.
-
-    Args:
-        codes: Cells 0, 1, ... of the values [n], `MISSING` or `OTHER`.
-        cells: Size of the domain.
-        missing: Whether its last cell counts missing values; otherwise these are not counted, like
-            values that the schema does not know.
-
-    Returns:
-        Counts [cells].
-    """
-    codes = np.where(codes == MISSING, cells - 1 if missing else OTHER, codes)
-    return np.bincount(codes[codes != OTHER], minlength=cells)
-
-
 def _refuse(problems: Sequence[str]) -> None:
     if problems:
         raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
+
+
+class _Cells(NamedTuple):
+    """The cells of one column.
+
+    Attributes:
+        inner: Edges between the bins of a number.
+        left: Smallest value of each cell; a category's position, NaN or `MISSING` where missing.
+        width: Width of each cell.
+        names: Names of the cells.
+    """
+
+    inner: FloatArray
+    left: FloatArray
+    width: FloatArray
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The cells of each column of a schema, independent of any table.
+
+    Attributes:
+        schema: The public schema.
+        bins: Equal bins over the bounds of a numeric column; fewer if it has fewer whole numbers.
+    """
+
+    schema: Schema
+    bins: int
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Number of cells of each column [d]; the last one is for missing values, if allowed."""
+        return np.array([len(one.left) for one in self._columns], dtype=np.int64)
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the cells of each column."""
+        return tuple(one.names for one in self._columns)
+
+    def cells(self, values: FloatArray) -> IntArray:
+        """The cell of each value; `OTHER` for a value that is not in the schema.
+
+        Args:
+            values: Values [n, d], as `dpaudit.model.encoding.values_of_table` gives them; a number
+                beyond the bounds is in the outermost bin.
+        """
+        cells = np.empty(values.shape, dtype=np.int64)
+        for place, (column, own) in enumerate(zip(self.schema.columns, self._columns, strict=True)):
+            given = values[:, place]
+            if column.kind.numeric:
+                found = own.inner.searchsorted(given, side="right")
+                found[np.isnan(given)] = MISSING
+            else:
+                found = given.astype(np.int64)
+            found[found == MISSING] = len(own.left) - 1 if column.missing else OTHER
+            cells[:, place] = found
+        return cells
+
+    def values(self, cells: IntArray, places: FloatArray) -> FloatArray:
+        """A value from each cell.
+
+        Args:
+            cells: Cells [n, d].
+            places: Where in its bin each number is, [n, d], in [0, 1).
+
+        Returns:
+            Values [n, d] as `dpaudit.model.encoding.values_of` gives them.
+        """
+        slots = cells + (np.cumsum(self.sizes) - self.sizes)
+        values: FloatArray = self._left[slots] + places * self._width[slots]
+        values[:, self._whole] = np.floor(values[:, self._whole])
+        return np.minimum(values, self._upper, out=values)  # rounding errors
+
+    @cached_property
+    def _columns(self) -> tuple[_Cells, ...]:
+        return tuple(self._cells_of(column) for column in self.schema.columns)
+
+    @cached_property
+    def _left(self) -> FloatArray:
+        return np.concatenate([one.left for one in self._columns])
+
+    @cached_property
+    def _width(self) -> FloatArray:
+        return np.concatenate([one.width for one in self._columns])
+
+    @cached_property
+    def _whole(self) -> IntArray:
+        kinds = np.array([column.kind is Kind.INTEGER for column in self.schema.columns])
+        return np.flatnonzero(kinds)
+
+    @cached_property
+    def _upper(self) -> FloatArray:
+        return np.array([c.bounds.upper if c.kind.numeric else np.inf for c in self.schema.columns])
+
+    def _cells_of(self, column: Column) -> _Cells:
+        missing = [f"{column.name} missing"] * column.missing
+        if not column.kind.numeric:
+            n = len(column.categories)
+            left = np.append(np.arange(n, dtype=np.float64), [float(MISSING)] * column.missing)
+            names = [f"{column.name} = {category}" for category in column.categories]
+            return _Cells(np.empty(0), left, np.zeros(len(left)), (*names, *missing))
+        edges = self._edges(column)
+        left = np.append(edges[:-1], [np.nan] * column.missing)
+        width = np.append(np.diff(edges), [0.0] * column.missing)
+        names = [f"{column.name} from {low:g} to {high:g}" for low, high in pairwise(edges)]
+        return _Cells(edges[1:-1], left, width, (*names, *missing))
+
+    def _edges(self, column: Column) -> FloatArray:
+        """Edges of the bins of a numeric column; whole numbers if its values are."""
+        lower, upper = column.bounds
+        if column.kind is Kind.CONTINUOUS:
+            return np.linspace(lower, upper, self.bins + 1)
+        bins = int(min(self.bins, upper - lower + 1))
+        return np.floor(np.linspace(lower, upper + 1, bins + 1))
+
+
+def shares_of(counts: npt.NDArray[Any]) -> FloatArray:
+    """Probabilities [cells] from perhaps noisy counts: none below 0; equal ones if none is left."""
+    kept = np.maximum(counts, 0).astype(np.float64)
+    if not kept.any():
+        kept = np.ones_like(kept)
+    shares: FloatArray = kept / kept.sum()
+    return shares
+
+
+def schema_of_data(schema: Schema, data: pd.DataFrame) -> Schema:
+    """Replaces the bounds of numeric columns by the extremes of a table.
+
+    Several published generators do this, and it leaks: one record can move a bound, and with it the
+    range of everything that is released.
+
+    Args:
+        schema: The public schema.
+        data: The table. A column of missing values keeps its public bounds; a constant one keeps a
+            public bound on one side, because a range must not be empty.
+
+    Returns:
+        The schema, marked as inferred.
+    """
+    columns = tuple(
+        _narrowed(column, data[column.name]) if column.kind.numeric else column
+        for column in schema.columns
+    )
+    return replace(schema, columns=columns, inferred=True)
+
+
+def _narrowed(column: Column, values: pd.Series[Any]) -> Column:
+    numbers = as_numbers(values)
+    numbers = numbers[np.isfinite(numbers)]
+    if len(numbers) == 0:
+        return column
+    lower, upper = float(numbers.min()), float(numbers.max())
+    if column.kind is Kind.INTEGER:
+        lower, upper = float(np.floor(lower)), float(np.ceil(upper))
+    if lower == upper:
+        public_lower, public_upper = column.bounds
+        lower, upper = (lower, public_upper) if upper < public_upper else (public_lower, upper)
+    return replace(column, lower=lower, upper=upper)

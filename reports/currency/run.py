@@ -32,8 +32,8 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
 from dpaudit.seeds import Stream
 from dpaudit_attacks.classifiers import train
+from dpaudit_generators.batches import shares_of
 from dpaudit_generators.toys import GaussianMarginals, MarginalsModel
-from dpaudit_generators.toys.counts import shares_of
 from reports import markdown
 from reports.command import StudyParser, start, write_json
 

@@ -24,7 +24,7 @@ from dpaudit.formatting import rounded_down
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from dpaudit.seeds import Stream
-from dpaudit_generators.toys.counts import shares_of
+from dpaudit_generators.batches import shares_of
 from reports import markdown
 from reports.command import StudyParser, start, write_json
 

@@ -18,7 +18,7 @@ from dpaudit.account import Mechanism, vote_table
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit_generators.published import Switch, SwitchedPateGan
-from dpaudit_generators.published.accountant import Accountant, gaussian_deviation
+from dpaudit_generators.published.pate import Accountant
 from dpaudit_generators.published.trainee import PublishedSettings
 from reports.pate_gan_audit.access_settings import SUBJECTS, generator_of
 from reports.pate_gan_audit.kept import Record, kept
@@ -109,15 +109,7 @@ def bought(generator: SwitchedPateGan, settings: PublishedSettings) -> int:
     steps = recipe.rounds * recipe.student_steps
     if Switch.QUERIES_NOT_ACCOUNTED in settings.switches:
         return settings.iterations * steps * batch
-    accountant = Accountant(
-        1,
-        teachers=settings.teachers,
-        gamma=settings.gamma,
-        moments=recipe.moments,
-        epsilon=settings.epsilon,
-        inverse=settings.inverse,
-        switches=settings.switches,
-    )
+    accountant = Accountant(1, settings, moments=recipe.moments)
     dear = np.full((1, batch), settings.teachers // 2)
     labels, going, total = np.zeros((1, batch), dtype=np.int64), np.ones(1, dtype=np.bool_), 0
     for _ in range(settings.iterations):
@@ -138,7 +130,7 @@ def _ones(settings: PublishedSettings) -> FloatArray:
     if Switch.NOISE_SCALE_INVERTED in switches:
         scale = settings.gamma
     if Switch.NOISE_GAUSSIAN_ON_LABELS in switches:
-        deviation = gaussian_deviation(settings.inverse, settings.epsilon)
+        deviation = settings.deviation
         return np.asarray(stats.norm.cdf(((votes > k / 2) - 0.5) / deviation))
     if Switch.ONE_NOISE_CHARGED_AS_TWO in switches:
         return np.asarray(stats.laplace.cdf((votes - k / 2) / scale))

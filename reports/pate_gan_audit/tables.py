@@ -16,7 +16,7 @@ from typing import Any
 
 from dpaudit.errors import DpauditError
 from dpaudit_generators.published import recipes
-from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.recipes import Switch
 from reports.cervical import SCHEMA_FILE
 from reports.command import DPAUDIT
 from reports.pate_gan_audit.kept import Record, kept

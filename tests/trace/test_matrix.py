@@ -24,7 +24,7 @@ from dpaudit_generators.published import (
     Turing,
     Updated,
 )
-from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.recipes import Switch
 
 SCHEMA = Schema(
     columns=(

@@ -14,13 +14,12 @@ noise.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from dpaudit_generators.gan.settings import DpSgd, GradientFlaw
+from dpaudit_generators.gan.settings import DpSgd, GanLoss, GradientFlaw
 from dpaudit_generators.networks.model import SLOPE
 from dpaudit_generators.networks.stack import logistic
 
@@ -97,13 +96,13 @@ class RecordGradients(NamedTuple):
         """The Euclidean norm of each gradient [M, n]."""
         a, x, s, p, shared, last = self
         squares = (
-            _dot(a, a) * _dot(x, x)
-            + _dot(s, s) * _dot(p, p)
+            dot(a, a) * dot(x, x)
+            + dot(s, s) * dot(p, p)
             + shared.square().flatten(1).sum(-1)[:, None]
-            + _dot(last, last)
-            - 2.0 * _dot(a, s) * _dot(x, p)
-            - 2.0 * _dot(torch.bmm(a, shared), x)
-            + 2.0 * _dot(torch.bmm(s, shared), p)
+            + dot(last, last)
+            - 2.0 * dot(a, s) * dot(x, p)
+            - 2.0 * dot(torch.bmm(a, shared), x)
+            + 2.0 * dot(torch.bmm(s, shared), p)
         )
         return squares.clamp_min_(0.0).sqrt_()
 
@@ -127,7 +126,7 @@ def look(critics: ShallowCritics, rows: Tensor) -> CriticView:
     before = torch.bmm(rows, critics.hidden.transpose(1, 2))
     bend = _bend(before)
     slope = bend * critics.last[:, None]
-    return CriticView(before, slope, _dot(before, slope))
+    return CriticView(before, slope, dot(before, slope))
 
 
 def by_rows(critics: ShallowCritics, slope: Tensor) -> Tensor:
@@ -174,69 +173,14 @@ def loss_gradients(
     )
 
 
-def penalty_gradients(
-    critics: ShallowCritics,
-    rows: Tensor,
-    side: CriticView,
-    point: Tensor,
-    mixing: Tensor,
-    penalty: float,
-) -> RecordGradients:
-    """Gradients of the penalty alone.
-
-    Args:
-        critics: The critics.
-        rows: Real records [M, n, D].
-        side: The critics evaluated on them.
-        point: What enters the rectifiers at one public point [M, 1, H].
-        mixing: Where between the public point (0) and the record (1) the penalty is taken [M].
-        penalty: Its weight.
-    """
-    near = mixing[:, None, None]
-    bend = _bend(near * side.before + (1.0 - near) * point)
-    slope = bend * critics.last[:, None]
-    steepness = by_rows(critics, slope)
-    length = _dot(steepness, steepness).sqrt_()
-    factor = torch.where(length > 0.0, 2.0 * penalty * (1.0 - 1.0 / length), 0.0)
-    p = steepness * factor[..., None]
-    last = bend * torch.bmm(p, critics.hidden.transpose(1, 2))
-    shared = torch.zeros_like(critics.hidden)
-    return RecordGradients(torch.zeros_like(slope), rows, slope, p, shared, last)
-
-
-def both(loss: RecordGradients, penalty: RecordGradients) -> RecordGradients:
-    """Gradients of loss and penalty together."""
-    return loss._replace(s=penalty.s, p=penalty.p, last=loss.last + penalty.last)
-
-
-def _dot(one: Tensor, other: Tensor) -> Tensor:
+def dot(one: Tensor, other: Tensor) -> Tensor:
+    """Inner products over the last axis."""
     return (one * other).sum(-1)
 
 
 def _bend(before: Tensor) -> Tensor:
     """The slope of the rectifiers."""
     return (before > 0.0).double().mul_(1.0 - SLOPE).add_(SLOPE)
-
-
-class GanLoss(StrEnum):
-    """What the critic learns."""
-
-    CROSS_ENTROPY = "cross-entropy"
-    """Cross-entropy of real and synthetic records (Goodfellow et al. 2014)."""
-    WASSERSTEIN = "wasserstein"
-    """Mean score of synthetic minus real records (Arjovsky, Chintala and Bottou 2017)."""
-
-
-class Objective(NamedTuple):
-    """What the critic minimises.
-
-    Attributes:
-        loss: The loss.
-        penalty: Weight of the gradient penalty; 0 for none.
-    """
-
-    loss: GanLoss
-    penalty: float
 
 
 class Scene(NamedTuple):
@@ -247,20 +191,25 @@ class Scene(NamedTuple):
         shared: The mean gradient over the synthetic minibatch.
         point: What enters the rectifiers at the penalty's public point [M, 1, H].
         mixing: Where between the public point (0) and the record (1) the penalty is taken [M].
-        objective: What the critics minimise.
+        loss: What the critics minimise.
+        penalty: Weight of the gradient penalty; 0 for none.
     """
 
     critics: ShallowCritics
     shared: Pull
     point: Tensor
     mixing: Tensor
-    objective: Objective
+    loss: GanLoss
+    penalty: float
 
     def of(self, models: Tensor) -> Scene:
         """Selects the scene of some models."""
-        shared = Pull(*(whole[models] for whole in self.shared))
-        critics = self.critics.of(models)
-        return Scene(critics, shared, self.point[models], self.mixing[models], self.objective)
+        return self._replace(
+            critics=self.critics.of(models),
+            shared=Pull(*(whole[models] for whole in self.shared)),
+            point=self.point[models],
+            mixing=self.mixing[models],
+        )
 
 
 class Contribution(NamedTuple):
@@ -275,11 +224,34 @@ class Contribution(NamedTuple):
     factors: Tensor
 
 
-def scene(critics: ShallowCritics, fakes: Tensor, mixing: Tensor, objective: Objective) -> Scene:
+def scene(
+    critics: ShallowCritics, fakes: Tensor, mixing: Tensor, loss: GanLoss, penalty: float
+) -> Scene:
     """The scene of a step for a synthetic minibatch [M, n, D]."""
     side = look(critics, fakes)
-    weights = _uncertainty(-side.value, objective.loss) / fakes.shape[1]
-    return Scene(critics, pull(fakes, side, weights), side.before[:, :1], mixing, objective)
+    weights = _uncertainty(-side.value, loss) / fakes.shape[1]
+    return Scene(critics, pull(fakes, side, weights), side.before[:, :1], mixing, loss, penalty)
+
+
+def penalty_gradients(scene: Scene, rows: Tensor, side: CriticView) -> RecordGradients:
+    """Gradients of the penalty alone.
+
+    Args:
+        scene: The public part of the step.
+        rows: Real records [M, n, D].
+        side: The critics evaluated on them.
+    """
+    critics = scene.critics
+    near = scene.mixing[:, None, None]
+    bend = _bend(near * side.before + (1.0 - near) * scene.point)
+    slope = bend * critics.last[:, None]
+    steepness = by_rows(critics, slope)
+    length = dot(steepness, steepness).sqrt_()
+    factor = torch.where(length > 0.0, 2.0 * scene.penalty * (1.0 - 1.0 / length), 0.0)
+    p = steepness * factor[..., None]
+    last = bend * torch.bmm(p, critics.hidden.transpose(1, 2))
+    shared = torch.zeros_like(critics.hidden)
+    return RecordGradients(torch.zeros_like(slope), rows, slope, p, shared, last)
 
 
 def contributions(scene: Scene, rows: Tensor, protection: DpSgd | None) -> tuple[Contribution, ...]:
@@ -289,15 +261,14 @@ def contributions(scene: Scene, rows: Tensor, protection: DpSgd | None) -> tuple
     is what makes its norm the sensitivity of the sum.
     """
     side = look(scene.critics, rows)
-    weights = _uncertainty(side.value, scene.objective.loss)
+    weights = _uncertainty(side.value, scene.loss)
     gradients = loss_gradients(rows, side, weights, scene.shared)
     ones = torch.ones_like(side.value)
-    if scene.objective.penalty > 0.0:
-        critics, _, point, mixing, (_, weight) = scene
-        penalty = penalty_gradients(critics, rows, side, point, mixing, weight)
+    if scene.penalty > 0.0:
+        penalty = penalty_gradients(scene, rows, side)
         if protection is not None and GradientFlaw.PENALTY_NOT_CLIPPED in protection.flaws:
             return (_clipped(gradients, protection, ones), Contribution(penalty, ones))
-        gradients = both(gradients, penalty)
+        gradients = gradients._replace(s=penalty.s, p=penalty.p, last=gradients.last + penalty.last)
     return (_clipped(gradients, protection, ones),)
 
 

@@ -51,6 +51,15 @@ class GanSettings:
         return self.rounds * self.critic_steps
 
 
+class GanLoss(StrEnum):
+    """What the critic learns."""
+
+    CROSS_ENTROPY = "cross-entropy"
+    """Cross-entropy of real and synthetic records (Goodfellow et al. 2014)."""
+    WASSERSTEIN = "wasserstein"
+    """Mean score of synthetic minus real records (Arjovsky, Chintala and Bottou 2017)."""
+
+
 class GradientFlaw(StrEnum):
     """A way in which DP-SGD breaks its proof; each is named as the finding of a trace."""
 

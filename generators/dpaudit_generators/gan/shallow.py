@@ -6,11 +6,10 @@ Many of them are trained together.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
@@ -19,30 +18,56 @@ from dpaudit.account import dp_sgd_claim, dp_sgd_curve, dp_sgd_noise_multiplier
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import CurveClaim
-from dpaudit.model.encoding import encode, width
+from dpaudit.model.encoding import encode, values_of, width
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import Job
+from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import (
     TableGenerator,
     TracedGenerator,
     claim_of_model,
     kept_rows,
+    record_bounds,
     whole_table,
 )
-from dpaudit_generators.gan.model import GanModel
-from dpaudit_generators.gan.settings import DpSgd, GanSettings, GradientFlaw
-from dpaudit_generators.networks.model import NetworkBatch
+from dpaudit_generators.gan.settings import DpSgd, GanLoss, GanSettings, GradientFlaw
+from dpaudit_generators.networks.model import NetworkBatch, NetworkModel, logits
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from dpaudit.plugins.recorder import Recorder
-    from dpaudit_generators.gan.training import GanObserver, GanTrainee
-    from dpaudit_generators.networks.source import Head
+    from dpaudit_generators.gan.training import GanObserver
 
 _CACHED: Final = 2**18
 """Models that are trained together should hold at most this many numbers in a step."""
 _MOST_AT_ONCE: Final = 256
+
+
+class GanModel(NetworkModel):
+    """A trained generator network with leaky rectifiers, and its critic."""
+
+    def discriminate(self, rows: pd.DataFrame) -> FloatArray:
+        """The critic's output for each row [n]: how real it looks.
+
+        Args:
+            rows: A table with the schema's columns.
+        """
+        from dpaudit_generators.networks.source import Head
+
+        encoded = encode(rows, self.schema).clip(0.0, 1.0)
+        return logits(self.critic, encoded[:, Head(self.schema).order])
+
+    @classmethod
+    def values_of_many(
+        cls, models: Sequence[Self], n: int, seeds: Sequence[int | None]
+    ) -> FloatArray:
+        """Draws records of many models."""
+        from dpaudit_generators.networks.source import Head, sample
+
+        schema = models[0].schema
+        weights = [model.weights for model in models]
+        rows = sample(weights, Head(schema), [()] * len(weights), n, seeds=seeds)
+        return np.stack([values_of(mine.astype(np.float64), schema) for mine in rows])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,17 +89,6 @@ class StackedGan(GanSettings, TableGenerator[GanModel]):
         held = 4 * self.batch * (columns + self.critic_hidden) + 2 * self.critic_hidden * columns
         return max(1, min(_MOST_AT_ONCE, _CACHED // held))
 
-    def train(
-        self, data: pd.DataFrame, jobs: Sequence[Job], observer: GanObserver | None = None
-    ) -> NetworkBatch[GanModel]:
-        """As `fit_many`, on a table whose columns are the schema's, followed by an observer."""
-        from dpaudit_generators.gan.training import GanTrainee
-        from dpaudit_generators.networks.source import Head
-
-        head = Head(self.schema)
-        trainees = [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs]
-        return NetworkBatch(tuple(self._models(self.encoded(data), trainees, head, observer)))
-
     def encoded(self, data: pd.DataFrame) -> Tensor:
         """Records as networks take them; a value beyond the bounds counts as the bound.
 
@@ -84,21 +98,42 @@ class StackedGan(GanSettings, TableGenerator[GanModel]):
         Returns:
             Rows [n, D] with a column of ones.
         """
-        from dpaudit_generators.gan.training import with_ones
+        import torch
+
         from dpaudit_generators.networks.source import Head
+        from dpaudit_generators.networks.stack import with_ones
 
         rows = np.clip(encode(data, self.schema), 0.0, 1.0)
-        return with_ones(rows[:, Head(self.schema).order])
+        return with_ones(torch.from_numpy(rows[:, Head(self.schema).order]))
 
-    @abstractmethod
     def _models(
         self,
-        rows: Tensor,
-        trainees: Sequence[GanTrainee],
-        head: Head,
-        observer: GanObserver | None,
+        data: pd.DataFrame,
+        jobs: Sequence[Job],
+        *,
+        loss: GanLoss,
+        penalty: float = 0.0,
+        protection: DpSgd | None = None,
+        observers: Sequence[GanObserver] = (),
     ) -> list[GanModel]:
-        """Trains on encoded records."""
+        """Trains a model for each job; the arguments are those of `training.train`."""
+        from dpaudit_generators.gan.training import GanTrainee, train
+        from dpaudit_generators.networks.source import Head
+
+        trained = train(
+            self.encoded(data),
+            [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs],
+            head=Head(self.schema),
+            settings=self,
+            loss=loss,
+            penalty=penalty,
+            protection=protection,
+            observers=observers,
+        )
+        return [
+            GanModel(schema=self.schema, weights=weights, critic=critic)
+            for weights, critic in trained
+        ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,28 +150,9 @@ class Gan(StackedGan):
 
     claim: ClassVar[None] = None
 
-    def _models(
-        self,
-        rows: Tensor,
-        trainees: Sequence[GanTrainee],
-        head: Head,
-        observer: GanObserver | None,
-    ) -> list[GanModel]:
-        from dpaudit_generators.gan.gradients import GanLoss, Objective
-        from dpaudit_generators.gan.training import train
-
-        trained = train(
-            rows,
-            trainees,
-            head=head,
-            settings=self,
-            objective=Objective(GanLoss.CROSS_ENTROPY, 0.0),
-            observers=[] if observer is None else [observer],
-        )
-        return [
-            GanModel(schema=self.schema, weights=one.generator, critic=one.critic)
-            for one in trained
-        ]
+    def train(self, data: pd.DataFrame, jobs: Sequence[Job]) -> NetworkBatch[GanModel]:
+        """As `fit_many`, on a table whose columns are the schema's."""
+        return NetworkBatch(tuple(self._models(data, jobs, loss=GanLoss.CROSS_ENTROPY)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,7 +160,7 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
     """A Wasserstein GAN with gradient penalty, its critic trained by DP-SGD (Abadi et al. 2016).
 
     The proof, in the order of the code: a step takes each record into its batch independently, with
-    a public rate (`training.PoissonSelection`). What a record adds to the step's sum, the gradient
+    a public rate (`training.poisson_batches`). What a record adds to the step's sum, the gradient
     of the critic's loss with the penalty, depends on it and on what is public (`gradients`),
     and its norm is at most `clip`. Gaussian noise is added to the sum, an empty one too, and it is
     divided by the public `batch` (`training`). The number of records is used nowhere. Everything
@@ -223,7 +239,7 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
     @property
     def released_facts(self) -> tuple[str, ...]:
         """Names of the projections of the noisy sums on the target; none without a target."""
-        from dpaudit_generators.gan.observers import projection_names
+        from dpaudit_generators.gan.training import projection_names
 
         return () if self.target is None else projection_names(self.protection)
 
@@ -238,7 +254,7 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
         """As `trace`, on a table whose columns are the schema's."""
-        from dpaudit_generators.gan.observers import GradientRecording
+        from dpaudit_generators.gan.training import GradientRecording
 
         constants = {
             "batch": self.batch,
@@ -249,51 +265,41 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
         }
         for name, value in constants.items():
             recorder.constant(name, value)
-        for column in self.schema.columns:
-            if column.kind.numeric:
-                recorder.scaling(column.name, column.bounds)
+        record_bounds(self.schema, recorder)
         recording = GradientRecording(self.encoded(data), self.protection, recorder)
         model = self.train(data, [whole_table(seed)], recording)[0]
         return model.sample(n_rows, seed=seed)
 
-    def _models(
-        self,
-        rows: Tensor,
-        trainees: Sequence[GanTrainee],
-        head: Head,
-        observer: GanObserver | None,
-    ) -> list[GanModel]:
-        from dpaudit_generators.gan.gradients import GanLoss, Objective
-        from dpaudit_generators.gan.observers import ProjectionLog
-        from dpaudit_generators.gan.training import train
+    def train(
+        self, data: pd.DataFrame, jobs: Sequence[Job], observer: GanObserver | None = None
+    ) -> NetworkBatch[GanModel]:
+        """As `fit_many`, on a table whose columns are the schema's, followed by an observer."""
+        from dpaudit_generators.gan.training import ProjectionLog
+        from dpaudit_generators.toys.planted import opposite
 
         log = None
         if self.target is not None:
-            pair = self.encoded(self._pair(self.target))
-            log = ProjectionLog(pair, self.protection, batch=self.batch, models=len(trainees))
-        trained = train(
-            rows,
-            trainees,
-            head=head,
-            settings=self,
-            objective=Objective(GanLoss.WASSERSTEIN, self.penalty),
+            record = self.schema.canonical(self.target)
+            pair = pd.concat([record, opposite(record, self.schema)], ignore_index=True)
+            log = ProjectionLog(
+                self.encoded(pair), self.protection, batch=self.batch, models=len(jobs)
+            )
+        models = self._models(
+            data,
+            jobs,
+            loss=GanLoss.WASSERSTEIN,
+            penalty=self.penalty,
             protection=self.protection,
             observers=[one for one in (log, observer) if one is not None],
         )
-        numbers = [()] * len(trained) if log is None else [tuple(row) for row in log.numbers()]
-        return [
-            GanModel(
-                schema=self.schema,
-                weights=networks.generator,
-                critic=networks.critic,
-                claim=claim_of_model(self.claim, seed=own.seed),
-                released_numbers=released,
+        numbers = [()] * len(models) if log is None else [tuple(row) for row in log.numbers()]
+        return NetworkBatch(
+            tuple(
+                replace(
+                    model,
+                    claim=claim_of_model(self.claim, seed=job.seed),
+                    released_numbers=released,
+                )
+                for model, job, released in zip(models, jobs, numbers, strict=True)
             )
-            for own, networks, released in zip(trainees, trained, numbers, strict=True)
-        ]
-
-    def _pair(self, target: pd.DataFrame) -> pd.DataFrame:
-        from dpaudit_generators.toys.planted import opposite
-
-        record = self.schema.canonical(target)
-        return pd.concat([record, opposite(record, self.schema)], ignore_index=True)
+        )

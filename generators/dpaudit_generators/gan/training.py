@@ -6,28 +6,30 @@ Which real records a step of a critic reads is selected here too.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.plugins.recorder import Recorder
 from dpaudit.seeds import rng_of
 from dpaudit_generators.gan.gradients import (
-    Objective,
     Pull,
     Scene,
     ShallowCritics,
     contributions,
+    dot,
     generator_slope,
     scene,
 )
-from dpaudit_generators.gan.settings import DpSgd, GanSettings, GradientFlaw
+from dpaudit_generators.gan.settings import DpSgd, GanLoss, GanSettings, GradientFlaw
 from dpaudit_generators.networks.model import Weights
-from dpaudit_generators.networks.source import Head, NoiseSource, RecordSource, Streams
-from dpaudit_generators.networks.stack import LANES, Adam, Generators, initial, padded
+from dpaudit_generators.networks.source import Head, RecordSource, Streams
+from dpaudit_generators.networks.stack import LANES, Adam, Generators, initial
 
 GAIN: Final = 2.0
 """Factor on the generator's last layer: spreads the first synthetic records over the bounds."""
@@ -64,24 +66,8 @@ class GanStep(NamedTuple):
     total: Tensor
 
 
-class GanObserver(Protocol):
-    """Follows a training without changing it."""
-
-    def on_step(self, step: GanStep) -> None:
-        """Called before each step of the critics."""
-        ...
-
-
-class TrainedGan(NamedTuple):
-    """The networks of one trained model.
-
-    Attributes:
-        generator: Makes records.
-        critic: The critic that it learnt from.
-    """
-
-    generator: Weights
-    critic: Weights
+GanObserver: TypeAlias = Callable[[GanStep], None]
+"""Follows a training without changing it: called before each step of the critics."""
 
 
 class _CriticTrainer:
@@ -94,10 +80,12 @@ class _CriticTrainer:
         *,
         width: int,
         settings: GanSettings,
-        objective: Objective,
+        loss: GanLoss,
+        penalty: float,
         protection: DpSgd | None,
     ) -> None:
-        self._rows, self._objective, self._protection = rows, objective, protection
+        self._rows, self._protection = rows, protection
+        self._loss, self._penalty = loss, penalty
         self._batch, self._hidden, self._width = settings.batch, settings.critic_hidden, width
         seeds = [trainee.seed for trainee in trainees]
         layers = [width, settings.critic_hidden, 1]
@@ -110,21 +98,21 @@ class _CriticTrainer:
         trained = torch.from_numpy(hidden), torch.from_numpy(last)
         self.critics = ShallowCritics(trained[0], trained[1][:, : self._hidden], width)
         self._adam = Adam(trained, rate=settings.critic_learning_rate, betas=settings.betas)
-        self._selections = [_selection(one, settings, protection) for one in trainees]
+        self._batches = [_batches(one, settings, protection) for one in trainees]
         self._noise = [rng_of(seed, "gradient noise") for seed in seeds]
         self._size = -(-(settings.batch + settings.batch // 4) // LANES) * LANES
         self._number = 0
 
     def step(self, fakes: Tensor, mixing: Tensor, observers: Sequence[GanObserver]) -> None:
         """Takes one step, on synthetic records [M, n, D]."""
-        seen = scene(self.critics, fakes, mixing, self._objective)
-        selected = [selection.next() for selection in self._selections]
+        seen = scene(self.critics, fakes, mixing, self._loss, self._penalty)
+        selected = [next(batches) for batches in self._batches]
         sums, noise, divisor = self._sum(seen, selected), None, torch.tensor(float(self._batch))
         if self._protection is not None:
             noise = self._drawn(self._protection)
             sums = Pull(*(own + more for own, more in zip(sums, self._parts(noise), strict=True)))
         for observer in observers:
-            observer.on_step(GanStep(self._number, seen, selected, noise, sums.flat()))
+            observer(GanStep(self._number, seen, selected, noise, sums.flat()))
         beyond = -self._hidden % LANES
         self._adam.step(
             [sums.hidden / divisor, torch.nn.functional.pad(sums.last / divisor, (0, beyond))]
@@ -186,15 +174,16 @@ class _CriticTrainer:
         )
 
 
-def _selection(
+def _batches(
     trainee: GanTrainee, settings: GanSettings, protection: DpSgd | None
-) -> BatchSelection:
+) -> Iterator[IntArray]:
+    """Row numbers of the records of every step of one model, in order; perhaps none."""
     owned, seed = trainee
     if protection is None:
-        return UniformSelection(owned, batch=settings.batch, seed=seed)
+        return uniform_batches(owned, batch=settings.batch, seed=seed)
     if GradientFlaw.NOT_SAMPLED in protection.flaws:
-        return DealtSelection(owned, batches=batches_of_an_epoch(protection.rate))
-    return PoissonSelection(owned, rate=protection.rate, seed=seed)
+        return dealt_batches(owned, batches=batches_of_an_epoch(protection.rate))
+    return poisson_batches(owned, rate=protection.rate, seed=seed)
 
 
 @torch.inference_mode()
@@ -204,10 +193,11 @@ def train(
     *,
     head: Head,
     settings: GanSettings,
-    objective: Objective,
+    loss: GanLoss,
+    penalty: float,
     protection: DpSgd | None = None,
     observers: Sequence[GanObserver] = (),
-) -> list[TrainedGan]:
+) -> list[tuple[Weights, Weights]]:
     """Trains critic and generator of each model.
 
     Under a protection only the noisy sums of `_CriticTrainer.step` depend on records: weights,
@@ -218,12 +208,13 @@ def train(
         trainees: The records that each model is trained on.
         head: Gives generated records the form of real ones.
         settings: The public constants.
-        objective: What the critics minimise.
+        loss: What the critics minimise.
+        penalty: Weight of the gradient penalty; 0 for none.
         protection: How their gradients are protected; None for no privacy.
         observers: Follow every step.
 
     Returns:
-        The networks of each model.
+        The weights of generator and critic of each model.
     """
     seeds = [trainee.seed for trainee in trainees]
     critics = _CriticTrainer(
@@ -231,7 +222,8 @@ def train(
         trainees,
         width=head.width,
         settings=settings,
-        objective=objective,
+        loss=loss,
+        penalty=penalty,
         protection=protection,
     )
     layers = [settings.noise_width, *settings.generator_hidden, head.inputs]
@@ -240,41 +232,27 @@ def train(
         rate=settings.learning_rate,
         betas=settings.betas,
     )
-    source = RecordSource(generators, head)
-    streams = Streams(seeds, "training", device=_CPU)
-    noise = NoiseSource(streams, head, [()] * len(seeds), width=settings.noise_width, device=_CPU)
+    streams, nothing = Streams(seeds, "training", device=_CPU), [()] * len(seeds)
+    source = RecordSource(
+        generators, streams, head, nothing, width=settings.noise_width, device=_CPU
+    )
     read = settings.critic_steps * settings.batch
+
+    def slope(records: Tensor) -> Tensor:
+        return generator_slope(critics.critics, records.double(), loss).float()
+
     for _ in range(settings.rounds):
-        drawn = noise.draw(read + settings.batch)
+        drawn = source.draw(read + settings.batch)
         mixing = streams.uniform(settings.critic_steps)
         # The generator moves only at the end of a round: one pass makes the records of all steps.
-        fakes = source.generate(drawn.part(slice(read)))[1].records.double()
+        fakes = source.records(drawn.part(slice(read))).double()
         for step, own in enumerate(torch.split(fakes, settings.batch, dim=1)):
             critics.step(own.contiguous(), mixing[:, step], observers)
-        values, generated = source.generate(drawn.part(slice(read, None)))
-        slope = generator_slope(critics.critics, generated.records.double(), objective.loss)
-        source.train(values, generated, slope.float())
-    return [TrainedGan(*both) for both in zip(generators.weights(), critics.weights(), strict=True)]
+        source.learn(drawn.part(slice(read, None)), slope)
+    return list(zip(generators.weights(), critics.weights(), strict=True))
 
 
-def with_ones(rows: FloatArray) -> Tensor:
-    """Rows [n, width] with a column of ones, and padding to whole vectors, double precision."""
-    n, width = rows.shape
-    whole = np.zeros((n, padded(width)))
-    whole[:, :width] = rows
-    whole[:, width] = 1.0
-    return torch.from_numpy(whole)
-
-
-class BatchSelection(Protocol):
-    """Selects the records of every step of one model, in order."""
-
-    def next(self) -> IntArray:
-        """Row numbers of the next step's records; perhaps none."""
-        ...
-
-
-class PoissonSelection:
+def poisson_batches(owned: IntArray, *, rate: float, seed: int | None) -> Iterator[IntArray]:
     """Takes each record with a public probability, independently of all else.
 
     Args:
@@ -282,34 +260,22 @@ class PoissonSelection:
         rate: The probability.
         seed: The model's seed; None draws from the system's entropy.
     """
-
-    def __init__(self, owned: IntArray, *, rate: float, seed: int | None) -> None:
-        self._owned, self._rate = owned, rate
-        self._rng = rng_of(seed, "batches")
-
-    def next(self) -> IntArray:
-        """Row numbers of the next step's records."""
-        return self._owned[self._rng.random(len(self._owned)) < self._rate]
+    rng = rng_of(seed, "batches")
+    while True:
+        yield owned[rng.random(len(owned)) < rate]
 
 
-class DealtSelection:
+def dealt_batches(owned: IntArray, *, batches: int) -> Iterator[IntArray]:
     """Takes records in turn, the same batches in every epoch: a flaw if the claim assumes chance.
 
     Args:
         owned: Row numbers of the model's records.
         batches: Batches of an epoch.
     """
-
-    def __init__(self, owned: IntArray, *, batches: int) -> None:
-        self._owned, self._batches, self._step = owned, batches, -1
-
-    def next(self) -> IntArray:
-        """Row numbers of the next step's records."""
-        self._step += 1
-        return self._owned[self._step % self._batches :: self._batches]
+    return cycle([owned[start::batches] for start in range(batches)])
 
 
-class UniformSelection:
+def uniform_batches(owned: IntArray, *, batch: int, seed: int | None) -> Iterator[IntArray]:
     """Takes a fixed number of records with replacement, as training without privacy does.
 
     Args:
@@ -317,15 +283,9 @@ class UniformSelection:
         batch: Number of records in a batch.
         seed: The model's seed; None draws from the system's entropy.
     """
-
-    def __init__(self, owned: IntArray, *, batch: int, seed: int | None) -> None:
-        self._owned, self._batch, self._rng = owned, batch, rng_of(seed, "batches")
-
-    def next(self) -> IntArray:
-        """Row numbers of the next step's records."""
-        if len(self._owned) == 0:
-            return self._owned
-        return self._owned[self._rng.integers(len(self._owned), size=self._batch)]
+    rng = rng_of(seed, "batches")
+    while True:
+        yield owned[rng.integers(len(owned), size=batch)] if len(owned) else owned
 
 
 def batches_of_an_epoch(rate: float) -> int:
@@ -350,3 +310,124 @@ def slots(selected: Sequence[IntArray], *, size: int, part: int) -> tuple[IntArr
     for mine, model in zip(matrix, models, strict=True):
         mine[: len(cut[model])] = cut[model]
     return np.array(models, dtype=np.int64), matrix
+
+
+MOST_PHASES: Final = 32
+"""Up to this many steps in an epoch, the sums over each of them are kept separately."""
+_NAMES: Final = ("likeliest direction", "direction apart from others")
+_SMALL: Final = 1e-12
+
+
+def projection_names(protection: DpSgd) -> tuple[str, ...]:
+    """Names of the numbers that `ProjectionLog.numbers` gives for each model."""
+    phases = batches_of_an_epoch(protection.rate)
+    phases = phases if 1 < phases <= MOST_PHASES else 0
+    names = [
+        f"noisy gradients, {name}: {what}"
+        for name in _NAMES
+        for what in (
+            "sum of projections",
+            "log-likelihood ratio",
+            "largest projection",
+            *(f"projections in step {step} of every {phases}" for step in range(1, phases + 1)),
+        )
+    ]
+    return (*names, "mean square of the noisy sums")
+
+
+class ProjectionLog:
+    """Projects the noisy sums of M models on the gradients of one record.
+
+    The proof covers publishing the noisy sum of every step. An attacker who knows a record knows
+    its gradient in every step, because everything else it depends on is public, and so projects the
+    sums onto it (Nasr et al. 2021). These projections, added up over the steps, are the attack's
+    features. They follow from published sums, public settings and the record alone, so a training
+    does not depend on which record it is.
+
+    All other records are assumed to equal its opposite, with the expected number of them in a
+    batch. Under that model a sum without the record is about normal in every direction. The first
+    direction is the one in which the record shows most (a linear discriminant). The second is the
+    part of its gradient that is orthogonal to that of the others: there their number does not
+    matter.
+
+    Args:
+        pair: The record and its opposite, encoded with their ones [2, D].
+        protection: How gradients are protected.
+        batch: Expected number of records in a batch.
+        models: Number M.
+    """
+
+    def __init__(self, pair: Tensor, protection: DpSgd, *, batch: int, models: int) -> None:
+        self._pair, self._protection = pair[None].expand(models, -1, -1), protection
+        self._batch, self._every = batch, batches_of_an_epoch(protection.rate)
+        self._phases = np.zeros((2, models, self._every))
+        self._ratios = np.zeros((2, models))
+        self._largest = np.full((2, models), -np.inf)
+        self._square = np.zeros(models)
+        self._steps = 0
+
+    def __call__(self, step: GanStep) -> None:
+        """Adds the projections of a step."""
+        parts = contributions(step.scene, self._pair, self._protection)
+        both = sum(one.gradients.apart() * one.factors[..., None] for one in parts)
+        assert isinstance(both, Tensor)
+        own, other = both[:, 0], both[:, 1]
+        noise = (self._protection.clip * self._protection.noise_multiplier) ** 2
+        spread = self._batch * (1.0 - self._protection.rate)  # of the number of others
+        common, length = dot(own, other), dot(other, other).clamp_min(_SMALL)
+        centred = step.total - self._batch * other
+        shares = (spread * common / (noise + spread * length), common / length)
+        for place, share in enumerate(shares):
+            direction = own - share[:, None] * other
+            variance = noise * dot(direction, direction) + spread * dot(direction, other) ** 2
+            deviation = variance.clamp_min(_SMALL).sqrt()
+            seen = (dot(centred, direction) / deviation).numpy()
+            shift = (dot(own, direction) / deviation).numpy()
+            self._phases[place, :, step.number % self._every] += seen * shift
+            self._largest[place] = np.maximum(self._largest[place], seen)
+            self._ratios[place] += self._ratio(seen * shift - shift**2 / 2.0)
+        self._square += dot(step.total, step.total).numpy() / step.total.shape[1] / noise
+        self._steps += 1
+
+    def numbers(self) -> FloatArray:
+        """The numbers named by `projection_names`, for each model [M, r]."""
+        columns = []
+        for phases, ratio, largest in zip(self._phases, self._ratios, self._largest, strict=True):
+            columns += [phases.sum(-1), ratio, largest]
+            if 1 < self._every <= MOST_PHASES:
+                columns += list(phases.T)
+        return np.stack([*columns, self._square / self._steps], axis=1)
+
+    def _ratio(self, inside: FloatArray) -> FloatArray:
+        """The log-likelihood ratio of a step, from that of a step with the record in its batch."""
+        rate = self._protection.rate
+        if rate == 1.0:
+            return inside
+        ratio: FloatArray = np.logaddexp(np.log1p(-rate), np.log(rate) + inside)
+        return ratio
+
+
+class GradientRecording:
+    """Records a training of one model for `dpaudit trace`.
+
+    Args:
+        rows: The table, encoded with its ones.
+        protection: How gradients are protected.
+        recorder: Receives the records.
+    """
+
+    def __init__(self, rows: Tensor, protection: DpSgd, recorder: Recorder) -> None:
+        self._rows, self._protection, self._recorder = rows, protection, recorder
+
+    def __call__(self, step: GanStep) -> None:
+        """Records a step: each record's gradient is computed again, by itself."""
+        assert step.noise is not None
+        rows = step.selected[0]
+        clipped = added = np.empty(0)
+        if len(rows):
+            parts = contributions(step.scene, self._rows[rows][None], self._protection)
+            norms = [one.gradients.norms() * one.factors for one in parts]
+            clipped = norms[0][0].numpy()
+            whole = torch.stack([one.gradients.apart() * one.factors[..., None] for one in parts])
+            added = whole.sum(0).norm(dim=-1)[0].numpy() if len(parts) > 1 else clipped
+        self._recorder.summed(rows, clipped=clipped, added=added, noise=step.noise[0].numpy())

@@ -5,23 +5,100 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.encoding import encode, width
+from dpaudit.model.encoding import encode, values_of, width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
-from dpaudit_generators.batches import TableGenerator, kept_rows
-from dpaudit_generators.gan.model import ConditionalGanModel
+from dpaudit_generators.batches import TableGenerator, kept_rows, shares_of
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.networks.model import NetworkBatch
+from dpaudit_generators.networks.model import NetworkBatch, NetworkModel, Weights, perceptron
 
 _CACHED: Final = 2**19
 """Models that are trained together should hold at most this many numbers in a step."""
 _MOST_AT_ONCE: Final = 64
+
+
+_ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
+"""The constants of SELU."""
+
+
+def selu(values: FloatArray) -> FloatArray:
+    """SELU (Klambauer et al. 2017), the activation of all networks here."""
+    below = _ALPHA * np.expm1(np.minimum(values, 0.0))
+    found: FloatArray = _SCALE * np.where(values > 0.0, values, below)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConditionalGanModel(NetworkModel):
+    """A trained generator network with SELU that takes the label as input, and its critic.
+
+    Attributes:
+        proportions: Proportions of the label's classes among the records; empty without a label.
+    """
+
+    proportions: tuple[float, ...]
+
+    def discriminate(self, rows: pd.DataFrame) -> FloatArray:
+        """The critic's output for each row [n], without clipping and noise.
+
+        Args:
+            rows: A table with the schema's columns.
+        """
+        from dpaudit_generators.networks.source import Head
+
+        head = Head(self.schema, given=len(self.proportions) > 0)
+        encoded = encode(rows, self.schema).clip(0.0, 1.0)
+        return perceptron(self.critic, encoded[:, head.order], selu)[1][:, 0]
+
+    def parameters(self) -> FloatArray:
+        """All weights of generator and critic, and the proportions, flat."""
+        return np.concatenate([super().parameters(), self.proportions])
+
+    @classmethod
+    def values_of_many(
+        cls, models: Sequence[Self], n: int, seeds: Sequence[int | None]
+    ) -> FloatArray:
+        """Draws records of many models, a label first and then a record for it."""
+        schema = models[0].schema
+        proportions = [model.proportions for model in models]
+        weights = [model.weights for model in models]
+        rows = sample_encoded(weights, schema, proportions, n, seeds=seeds)
+        return np.stack([values_of(mine, schema) for mine in rows])
+
+
+def sample_encoded(
+    weights: Sequence[Weights],
+    schema: Schema,
+    proportions: Sequence[Sequence[float]],
+    n: int,
+    *,
+    seeds: Sequence[int | None],
+) -> FloatArray:
+    """Draws encoded records [M, n, width] from generator networks with SELU.
+
+    Args:
+        weights: The weights of each model.
+        schema: The schema of their records.
+        proportions: For each model, the proportions of the label's classes, or none.
+        n: Number of records of each model.
+        seeds: One for each model; None means the system's entropy.
+    """
+    import torch
+
+    from dpaudit_generators.gan.selu_training import SeluGenerators
+    from dpaudit_generators.networks.source import Head, sample
+
+    head = Head(schema, given=len(proportions[0]) > 0)
+    networks = SeluGenerators(weights, rate=0.0, betas=(0.0, 0.0))
+    with torch.no_grad():
+        rows = sample(weights, head, proportions, n, seeds=seeds, networks=networks)
+    return rows.astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,16 +156,17 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
 
     def train(self, data: pd.DataFrame, jobs: Sequence[Job]) -> NetworkBatch[ConditionalGanModel]:
         """As `fit_many`, on a table whose columns are the schema's."""
+        from dpaudit_generators.gan.selu_training import train_wgans
         from dpaudit_generators.gan.training import GanTrainee
-        from dpaudit_generators.gan.wgan_training import train
         from dpaudit_generators.networks.source import Head
 
         head = Head(self.schema, given=self._has_classes)
         rows = np.clip(encode(data, self.schema), 0.0, 1.0)[:, head.order]
         trainees = [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs]
         labels = rows[:, head.width - head.classes :]
-        proportions = [_proportions(labels[own.owned]) for own in trainees]
-        trained = train(
+        # Equal shares if no record has a class; none without classes.
+        proportions = [tuple(shares_of(labels[own.owned].sum(0)).tolist()) for own in trainees]
+        trained = train_wgans(
             rows,
             trainees,
             proportions,
@@ -101,11 +179,11 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
             tuple(
                 ConditionalGanModel(
                     schema=self.schema,
-                    weights=networks.generator,
-                    critic=networks.critic,
+                    weights=weights,
+                    critic=critic,
                     proportions=shares,
                 )
-                for networks, shares in zip(trained, proportions, strict=True)
+                for (weights, critic), shares in zip(trained, proportions, strict=True)
             )
         )
 
@@ -148,11 +226,3 @@ class WganGpDpCritic(WganGp):
     def noisy_layer(self) -> tuple[float, float]:
         """Largest norm of the critic's last hidden layer, and its noise."""
         return self.clip, self.noise
-
-
-def _proportions(labels: FloatArray) -> tuple[float, ...]:
-    """Shares of one-hot classes [n, k]; equal shares if no record has a class."""
-    counts = labels.sum(axis=0)
-    if labels.shape[1] and not counts.sum():
-        counts = np.ones(labels.shape[1])
-    return tuple((counts / counts.sum()).tolist()) if labels.shape[1] else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dpaudit_generators.marginals.mechanism import Marginals
-from dpaudit_generators.marginals.release import Structure
-from dpaudit_generators.marginals.tables import TreeBatch, TreeModel
+from dpaudit_generators.marginals.release import Structure, TreeBatch, TreeModel
 
 __all__ = ["Marginals", "Structure", "TreeBatch", "TreeModel"]

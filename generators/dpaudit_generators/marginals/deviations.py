@@ -11,15 +11,17 @@ import numpy as np
 
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
+from dpaudit_generators.batches import Domain
 from dpaudit_generators.marginals.release import (
+    ROOT,
     RecordCounts,
     TreeRelease,
+    TreeTables,
     label_star,
     noised,
     onto_simplex,
     total_of,
 )
-from dpaudit_generators.marginals.tables import ROOT, Domain, TreeTables
 
 LABEL_SHARE: Final = 0.1
 """Share of the budget, in squares of mu, for the counts of the label's classes."""

@@ -17,7 +17,7 @@ from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
-from dpaudit_generators.batches import TracedGenerator, claim_of_model
+from dpaudit_generators.batches import Domain, TracedGenerator, claim_of_model, record_bounds
 from dpaudit_generators.marginals.deviations import (
     FEW,
     AdaptiveDeviations,
@@ -25,13 +25,16 @@ from dpaudit_generators.marginals.deviations import (
     with_more_bins,
 )
 from dpaudit_generators.marginals.release import (
+    ROOT,
     ChosenTree,
     PublicTree,
     Structure,
+    TreeBatch,
+    TreeModel,
+    TreeTables,
     joint_counts,
     label_star,
 )
-from dpaudit_generators.marginals.tables import ROOT, Domain, TreeBatch, TreeModel, TreeTables
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -186,9 +189,7 @@ class Marginals(TracedGenerator[TreeModel]):
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
         """As `trace`, on a table whose columns are the schema's: records the bounds in use."""
-        for column in self.schema.columns:
-            if column.kind.numeric:
-                recorder.scaling(column.name, column.bounds)
+        record_bounds(self.schema, recorder)
         return self.fit(data, seed=seed).sample(n_rows, seed=seed)
 
     @property

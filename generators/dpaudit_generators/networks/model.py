@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Self, TypeAlias, TypeVar
 
@@ -98,22 +98,26 @@ SLOPE: Final = 0.2
 """Slope of the leaky rectifier of hidden layers below 0."""
 
 
-def logits(weights: Weights, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The output of a critic with leaky rectifiers for each row.
+def perceptron(
+    weights: Weights, rows: FloatArray, activation: Callable[[FloatArray], FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """The last hidden layer [n, h] and the outputs [n, k] of one network.
 
     Args:
-        weights: W1, b1, W2, b2, ... with a leading axis of one; the last layer has one output.
+        weights: W1, b1, W2, b2, ... with a leading axis of one.
         rows: Encoded records [n, width].
-
-    Returns:
-        Logits [n].
+        activation: The function of hidden layers.
     """
-    values, layers = rows, list(zip(weights[::2], weights[1::2], strict=True))
-    for layer, (weight, bias) in enumerate(layers):
-        values = values @ weight[0] + bias[0]
-        if layer < len(layers) - 1:
-            values = np.where(values < 0, SLOPE * values, values)
-    return np.asarray(values[:, 0], dtype=np.float64)
+    values = outputs = rows
+    for layer, (weight, bias) in enumerate(zip(weights[::2], weights[1::2], strict=True)):
+        values = activation(outputs) if layer else rows
+        outputs = np.asarray(values @ weight[0] + bias[0], dtype=np.float64)
+    return values, outputs
+
+
+def logits(weights: Weights, rows: FloatArray) -> FloatArray:
+    """The output [n] of a critic with leaky rectifiers for each encoded record [n, width]."""
+    return perceptron(weights, rows, lambda v: np.where(v < 0, SLOPE * v, v))[1][:, 0]
 
 
 def flat(weights: Sequence[Float32Array]) -> npt.NDArray[np.float64]:

@@ -47,46 +47,6 @@ class Noise(NamedTuple):
         return Noise(*(tensor[:, records] for tensor in self))
 
 
-class NoiseSource:
-    """Draws the random numbers that records of M models are made of.
-
-    Args:
-        streams: Their streams.
-        head: Fixes how many categories are drawn.
-        proportions: For each model, the proportions of the label's classes; none if the label is
-            generated.
-        width: Dimension of the normal noise.
-        device: Where the tensors are placed.
-    """
-
-    def __init__(
-        self,
-        streams: Streams,
-        head: Head,
-        proportions: Sequence[Sequence[float]],
-        *,
-        width: int,
-        device: torch.device,
-    ) -> None:
-        self._streams, self._choices, self._classes = streams, head.choices, head.classes
-        self._width = width
-        inputs = width + head.classes
-        self._tail = torch.zeros(padded(inputs) - width, device=device)
-        self._tail[head.classes] = 1.0
-        self._cumulative = torch.tensor(proportions, dtype=torch.float64, device=device).cumsum(1)
-
-    def draw(self, n: int) -> Noise:
-        """Draws the noise of n records of each model."""
-        inputs = self._width + self._classes
-        rows = self._streams.normal(n, padded(inputs))
-        rows[..., self._width :] = self._tail
-        labels = rows[..., self._width : inputs]
-        if self._classes:
-            drawn = torch.searchsorted(self._cumulative, self._streams.uniform(n), right=True)
-            labels.scatter_(-1, drawn.clamp_max_(self._classes - 1)[..., None], 1.0)
-        return Noise(rows, self._streams.gumbel(n, self._choices), labels)
-
-
 class RecordNetworks(Protocol):
     """Generator networks of M models: `Generators`, or others."""
 
@@ -100,25 +60,57 @@ class RecordNetworks(Protocol):
 
 
 class RecordSource:
-    """The generator networks of M models, with the head that turns their outputs into records.
+    """The generator networks of M models: random numbers, and the records made of them.
 
     Args:
         networks: One network per model.
+        streams: Their streams.
         head: Turns raw outputs into records.
+        proportions: For each model, the proportions of the label's classes; none if the label is
+            generated.
+        width: Dimension of the normal noise.
+        device: Where the tensors are placed.
     """
 
-    def __init__(self, networks: RecordNetworks, head: Head) -> None:
-        self._networks, self._head = networks, head
+    def __init__(
+        self,
+        networks: RecordNetworks,
+        streams: Streams,
+        head: Head,
+        proportions: Sequence[Sequence[float]],
+        *,
+        width: int,
+        device: torch.device,
+    ) -> None:
+        self._networks, self._streams, self._head = networks, streams, head
+        self._width, self._classes = width, head.classes
+        self._tail = torch.zeros(padded(width + head.classes) - width, device=device)
+        self._tail[head.classes] = 1.0
+        self._cumulative = torch.tensor(proportions, dtype=torch.float64, device=device).cumsum(1)
 
-    def generate(self, noise: Noise) -> tuple[list[Tensor], Generated]:
-        """Makes records of each model; also gives what entered each layer."""
+    def draw(self, n: int) -> Noise:
+        """Draws the noise of n records of each model."""
+        inputs = self._width + self._classes
+        rows = self._streams.normal(n, padded(inputs))
+        rows[..., self._width :] = self._tail
+        labels = rows[..., self._width : inputs]
+        if self._classes:
+            drawn = torch.searchsorted(self._cumulative, self._streams.uniform(n), right=True)
+            labels.scatter_(-1, drawn.clamp_max_(self._classes - 1)[..., None], 1.0)
+        return Noise(rows, self._streams.gumbel(n, self._head.choices), labels)
+
+    def records(self, noise: Noise) -> Tensor:
+        """Encoded records of each model, with their ones [M, n, padded(width)]."""
+        raw = self._networks.forward(noise.rows)[1]
+        return self._head(raw, noise.gumbel, noise.labels).records
+
+    def learn(self, noise: Noise, slope: Callable[[Tensor], Tensor]) -> None:
+        """Takes one step; `slope` gives the gradient with respect to the records of this noise."""
         values, raw = self._networks.forward(noise.rows)
-        return values, self._head(raw, noise.gumbel, noise.labels)
-
-    def train(self, values: Sequence[Tensor], generated: Generated, slope: Tensor) -> None:
-        """Takes one step down the gradient with respect to generated records."""
-        back = self._head.backward(generated, slope)
-        self._networks.descend(values, back)
+        generated = self._head(raw, noise.gumbel, noise.labels)
+        gradient = slope(generated.records)
+        with torch.no_grad():
+            self._networks.descend(values, self._head.backward(generated, gradient))
 
 
 def sample(
@@ -146,9 +138,8 @@ def sample(
         Encoded records in the schema's order, [M, n, width].
     """
     device = torch.device("cpu")
-    made = Generators(weights, rate=0.0, betas=(0.0, 0.0)) if networks is None else networks
-    source = RecordSource(made, head)
-    noise = NoiseSource(
+    source = RecordSource(
+        networks or Generators(weights, rate=0.0, betas=(0.0, 0.0)),
         Streams(seeds, "sample", device=device),
         head,
         proportions,
@@ -157,11 +148,11 @@ def sample(
     )
     records = np.empty((len(weights), n, head.width), dtype=np.float32)
     for start in range(0, n, _PART):
-        drawn = noise.draw(min(_PART, n - start))
+        drawn = source.draw(min(_PART, n - start))
         if on_noise is not None:
             on_noise(drawn)
-        part = source.generate(drawn)[1].records
-        records[:, start : start + _PART, head.order] = part[..., : head.width].numpy()
+        part = source.records(drawn)[..., : head.width]
+        records[:, start : start + _PART, head.order] = part.numpy()
     return records
 
 

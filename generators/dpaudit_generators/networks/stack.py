@@ -345,7 +345,7 @@ def logistic(values: Tensor) -> Tensor:
 def with_ones(*parts: Tensor) -> Tensor:
     """Columns [..., width] side by side, then ones and padding: [..., padded(width)]."""
     width = sum(part.shape[-1] for part in parts)
-    rows = torch.zeros(*parts[0].shape[:-1], padded(width), device=parts[0].device)
+    rows = parts[0].new_zeros(*parts[0].shape[:-1], padded(width))
     start = 0
     for part in parts:
         rows[..., start : start + part.shape[-1]] = part

@@ -14,6 +14,7 @@ from dpaudit_generators.pate.ensemble import (
     Pate,
     Student,
     TeacherEnsemble,
+    TorchClassifier,
     labelled,
 )
 from dpaudit_generators.pate.release import (
@@ -29,7 +30,6 @@ from dpaudit_generators.pate.release import (
     discrete_gaussian,
     discrete_laplace,
 )
-from dpaudit_generators.pate.torch_classifier import TorchClassifier
 
 __all__ = [
     "Aggregation",

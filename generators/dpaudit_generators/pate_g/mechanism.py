@@ -28,16 +28,17 @@ from dpaudit_generators.batches import (
     TracedGenerator,
     claim_of_model,
     kept_rows,
+    record_bounds,
     require_table,
     whole_table,
 )
-from dpaudit_generators.gan.model import sample_encoded, selu_layers
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.networks.model import NetworkBatch, NetworkModel
+from dpaudit_generators.gan.wgan import sample_encoded, selu
+from dpaudit_generators.networks.model import NetworkBatch, NetworkModel, perceptron
 from dpaudit_generators.pate import Pate, TeacherEnsemble, labelled
 
 if TYPE_CHECKING:
-    from dpaudit_generators.pate_g.training import PateGObserver, Query
+    from dpaudit_generators.gan.selu_training import Query
 
 
 def features_of(schema: Schema) -> Schema:
@@ -88,7 +89,8 @@ class PateGModel(NetworkModel):
     def _logits(self, rows: FloatArray) -> FloatArray:
         from dpaudit_generators.networks.source import Head
 
-        return selu_layers(self.critic, rows[:, Head(features_of(self.schema)).order])[1]
+        order = Head(features_of(self.schema)).order
+        return perceptron(self.critic, rows[:, order], selu)[1]
 
     @classmethod
     def values_of_many(
@@ -260,37 +262,37 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
             )
 
     def train(
-        self, data: pd.DataFrame, jobs: Sequence[Job], observer: PateGObserver | None = None
+        self, data: pd.DataFrame, jobs: Sequence[Job], recording: _Recording | None = None
     ) -> NetworkBatch[PateGModel]:
-        """As `fit_many`, on a table whose columns are the schema's; an observer follows one job."""
+        """As `fit_many`, on a table whose columns are the schema's; a recording follows one job."""
+        from dpaudit_generators.gan.selu_training import train_students
         from dpaudit_generators.networks.source import Head
-        from dpaudit_generators.pate_g.training import train
 
         features = features_of(self.schema)
         head = Head(features)
         shown = data[features.names] if self.public is None else self.public
         assert isinstance(shown, pd.DataFrame)
         rows = np.clip(encode(shown, features), 0.0, 1.0)
-        queries = self._queries(data, rows, jobs, observer)
-        trained = train(
+        queries = self._queries(data, rows, jobs, recording)
+        trained = train_students(
             rows[:, head.order],
             queries,
             [job.seed for job in jobs],
             head=head,
             classes=len(self._classes),
             settings=self,
-            observer=observer,
+            on_rows=None if recording is None else recording.on_rows,
         )
         return NetworkBatch(
             tuple(
                 PateGModel(
                     schema=self.schema,
-                    weights=networks.generator,
-                    critic=networks.critic,
+                    weights=weights,
+                    critic=critic,
                     claim=self.claim and claim_of_model(self.claim, seed=job.seed),
                     released_numbers=self._released(query),
                 )
-                for job, networks, query in zip(jobs, trained, queries, strict=True)
+                for job, (weights, critic), query in zip(jobs, trained, queries, strict=True)
             )
         )
 
@@ -301,9 +303,7 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
         recorder.constant("teachers", self.teachers)
         recorder.constant("labels", self.labels)
         recorder.constant("batch", self.batch)
-        for column in self.schema.columns:
-            if column.kind.numeric:
-                recorder.scaling(column.name, column.bounds)
+        record_bounds(self.schema, recorder)
         if self.aggregation.table is not None:
             recorder.promised(self.aggregation.table)
         model = self.train(data, [whole_table(seed)], _Recording(self, recorder))[0]
@@ -327,11 +327,11 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
         data: pd.DataFrame,
         rows: FloatArray,
         jobs: Sequence[Job],
-        observer: PateGObserver | None,
+        recording: _Recording | None,
     ) -> list[Query]:
         from sklearn.linear_model import RidgeClassifier
 
-        from dpaudit_generators.pate_g.training import Query
+        from dpaudit_generators.gan.selu_training import Query
 
         pate = Pate(
             teacher=RidgeClassifier(class_weight="balanced"),
@@ -350,8 +350,8 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
             asked = owned[self._asked(len(owned))] if len(owned) else np.full(self.labels, -1)
             answered = teachers.label(rows[asked])
             labels = np.array([self._classes.index(name) for name in answered.labels], np.int64)
-            if observer is not None:
-                observer.on_labels(teachers, teachers.votes(rows[asked]), labels)
+            if recording is not None:
+                recording.on_labels(teachers, teachers.votes(rows[asked]), labels)
             queries.append(Query(owned, asked, labels))
         return queries
 

@@ -27,7 +27,7 @@ class PateGanMarginals(TaughtGenerator):
     deviations of its class at most their radius, so Gaussian noise makes both mu-GDP
     (`marginals.DeviationTree`; without a label `marginals.PublicTree`). A keyed hash assigns
     records to teachers, so a record reaches one teacher (`pate.cells`), whose training does not
-    read the other cells (`teachers`). So one vote of k changes by one, and the released label is a
+    read the other cells (`Teachers`). So one vote of k changes by one, and the released label is a
     draw from a public table whose mu is known (`VoteTable.mu`). Squares of mu add up, even if later
     steps depend on earlier ones. Everything else, the student and the records, reads noisy numbers
     and released labels only, which is post-processing.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -14,22 +14,30 @@ import pandas as pd
 from dpaudit.account import LabelPlan
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.column import Column
-from dpaudit.model.encoding import encode, width
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.encoding import encode, encode_values, table_of, values_of, width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
+from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.batches import TracedGenerator, claim_of_model, kept_rows, whole_table
+from dpaudit_generators.batches import (
+    TracedGenerator,
+    claim_of_model,
+    kept_rows,
+    record_bounds,
+    whole_table,
+)
 from dpaudit_generators.marginals import Marginals
-from dpaudit_generators.networks.model import Float32Array
-from dpaudit_generators.pate import cells
+from dpaudit_generators.networks.model import Float32Array, flat
+from dpaudit_generators.pate import IndexArray, cells
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
 
 if TYPE_CHECKING:
-    from dpaudit.plugins.recorder import Recorder
-    from dpaudit_generators.networks.source import Head
-    from dpaudit_generators.pate_gan.training import Observer
+    from torch import Tensor
+
+    from dpaudit_generators.networks.source import Head, Noise
+    from dpaudit_generators.pate_gan.training import Observer, Round, Teachers
 
 
 _CACHED: Final = 2**20
@@ -42,7 +50,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
     """A generator whose student learns from the noisy labels of k teachers.
 
     All constants come from public settings. A keyed hash assigns records to teachers, so a record
-    reaches one teacher (`pate.cells`), whose training does not read the other cells (`teachers`).
+    reaches one teacher (`pate.cells`), whose training does not read the other cells (`Teachers`).
     So one vote of k changes by one, and a released label is a draw from a public table. The student
     reads released labels only, which is post-processing.
 
@@ -216,25 +224,13 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
         """As `trace`, on a table whose columns are the schema's."""
-        from dpaudit_generators.pate_gan.tracing import Recording
-
         recorder.constant("teachers", self.plan.teachers)
         recorder.constant("batch", self.batch)
         recorder.constant("labels", self.plan.labels)
         recorder.promised(self.plan.table)
-        recording = Recording(
-            recorder,
-            rows=len(data),
-            schema=self.schema,
-            plan=self.plan,
-            spent=self.spent,
-            settings=self,
-            drawn=self.marginals is not None,
-        )
+        recording = _Recording(self, recorder, len(data))
         model = self.train(data, [whole_table(seed)], recording)[0]
-        for column in model.schema.columns:
-            if column.kind.numeric:
-                recorder.scaling(column.name, column.bounds)
+        record_bounds(model.schema, recorder)
         return recording.sample(model, n_rows, seed=seed)
 
     @property
@@ -298,3 +294,119 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
             proportions=trainee.proportions,
             claim=claim_of_model(self.claim, seed=trainee.seed),
         )
+
+
+class _Recording:
+    """Records a training of one model, and its sampling, for `dpaudit trace`.
+
+    No label counts are recorded, not even with private proportions: labels are drawn one by one
+    from released proportions, so the number of records of a class is never fixed.
+
+    Args:
+        generator: What is trained.
+        recorder: Takes the records.
+        rows: Number of rows of the table.
+    """
+
+    def __init__(self, generator: TaughtGenerator, recorder: Recorder, rows: int) -> None:
+        from dpaudit_generators.networks.source import Head
+
+        self._generator, self._recorder, self._rows = generator, recorder, rows
+        drawn = generator.marginals is not None
+        self._width = Head(generator.schema).width if drawn else generator.noise_width
+        steps = generator.teacher_steps + (0 if drawn else generator.generator_steps)
+        self._steps = steps * generator.batch  # records of a round next to its queries
+        self._released = 0
+        self._before: list[FloatArray] = []
+        self._teachers: Teachers | None = None
+        self._first: Tensor | None = None
+
+    def on_round(self, drawn: Round, chosen: Tensor, teachers: Teachers) -> None:
+        """Records what a round draws and which real records the teachers read."""
+        recorder = self._recorder
+        recorder.iteration()
+        fed = drawn.noise.part(slice(self._steps + drawn.queries))
+        recorder.fed(Stage.TRAINING, self._inputs(fed))
+        numbers = chosen[0].cpu().numpy()
+        for index in range(self._generator.plan.teachers):
+            rows = numbers[:, index].ravel()
+            if rows[0] < self._rows:  # an empty cell reads padding
+                recorder.read(Reader.TEACHER, rows, index=index)
+        self._teachers, self._before = teachers, _parameters(teachers)
+        self._first = chosen[0, 0, 0] if numbers[0, 0, 0] < self._rows else None
+
+    def on_labels(self, votes: IndexArray, labels: IndexArray) -> None:
+        """Records labels, their cost, and the teachers that voted."""
+        assert self._teachers is not None  # a round has begun
+        recorder, queries = self._recorder, labels.shape[1]
+        after = _parameters(self._teachers)
+        for index, (one, other) in enumerate(zip(self._before, after, strict=True)):
+            recorder.taught(index, before=one, after=other)
+        if self._first is not None:
+            own, *others = _losses(self._teachers, self._first)
+            if others:
+                recorder.losses(own, float(np.mean(others)))
+        recorder.voted(votes[0].copy(), labels[0].copy())
+        before = self._generator.spent(self._released)
+        self._released += queries
+        recorder.charged(
+            queries, before=before, after=self._generator.spent(self._released), moments=None
+        )
+
+    def sample(self, model: PateGanModel, n_rows: int, *, seed: int) -> pd.DataFrame:
+        """Samples the trained model as it would by itself, and records it."""
+        from dpaudit_generators.networks.source import sample
+
+        if model.start is not None:
+            return self._weighted(model, n_rows, seed=seed)
+        matrix = sample(
+            [model.weights],
+            model.head,
+            [model.proportions],
+            n_rows,
+            seeds=[seed],
+            on_noise=lambda noise: self._recorder.fed(Stage.SAMPLING, self._inputs(noise)),
+        )[0].astype(np.float64)
+        self._recorder.output(_unrounded(matrix, model.schema))
+        return table_of(values_of(matrix, model.schema), model.schema)
+
+    def _weighted(self, model: PateGanModel, n_rows: int, *, seed: int) -> pd.DataFrame:
+        """Samples a model of noisy marginals and records its candidates."""
+        schema = model.schema
+
+        def fed(candidates: FloatArray) -> None:
+            rows = encode_values(candidates, schema)[:, model.head.order]
+            self._recorder.fed(Stage.SAMPLING, rows)
+
+        values = model.weighted(n_rows, seed=seed, on_candidates=fed)
+        numeric = [column.kind.numeric for column in schema.columns]
+        self._recorder.output(values[:, numeric])
+        return table_of(values, schema)
+
+    def _inputs(self, noise: Noise) -> FloatArray:
+        """What records are made of, without given labels: random numbers, or candidates."""
+        return noise.rows[0, :, : self._width].cpu().numpy().astype(np.float64)
+
+
+def _parameters(teachers: Teachers) -> list[FloatArray]:
+    """The parameters of each teacher, flat."""
+    return [flat(weights) for weights in teachers.networks.weights()]
+
+
+def _losses(teachers: Teachers, chosen: Tensor) -> list[float]:
+    """Each teacher's cross-entropy on real records, given their row numbers [n]."""
+    import torch
+
+    _, logits = teachers.networks.forward(teachers.rows[chosen][None])
+    losses: list[float] = torch.nn.functional.softplus(-logits).mean(dim=1).tolist()
+    return losses
+
+
+def _unrounded(matrix: FloatArray, schema: Schema) -> FloatArray:
+    """FloatArray in the scale of the output, NaN where missing; integers are not yet rounded."""
+    numeric = [column.kind.numeric for column in schema.columns]
+    continuous = tuple(
+        replace(column, kind=Kind.CONTINUOUS) if column.kind is Kind.INTEGER else column
+        for column in schema.columns
+    )
+    return values_of(matrix, replace(schema, columns=continuous))[:, numeric]

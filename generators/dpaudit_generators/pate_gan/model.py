@@ -1,25 +1,56 @@
-"""A trained PATE-GAN: it samples, from noisy marginals or a network, and it can be saved."""
+"""A trained PATE-GAN: it samples, from noisy marginals or a network, and it can be saved.
+
+Its file is an .npz with what sampling needs and one JSON text. No pickle, so loading runs no code.
+Everything is written by name, so that nothing private travels along, and files of equal models are
+equal byte for byte.
+"""
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import InputError
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.encoding import encode_values, table_of, values_of, values_of_table
+from dpaudit.files import write_whole
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.encoding import encode_values, layout, table_of, values_of, values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_generators.batches import TrainedTogether
+from dpaudit_generators.batches import Domain, TrainedTogether
 from dpaudit_generators.marginals import TreeModel
+from dpaudit_generators.marginals.release import ROOT, TreeTables
 from dpaudit_generators.networks.model import Weights, flat, logits
+
+if TYPE_CHECKING:
+    from dpaudit_generators.networks.source import Head
+
+
+FORMAT: Final = "dpaudit-pate-gan/1"
+
+_BINS: Final = 2**16
+"""Largest number of bins that is read."""
+
+LARGEST: Final = 2**28
+"""Largest file that is read, in bytes; networks of PATE-GANs take a few million at most."""
+_TEXT: Final = "model.json"
+_SHARES: Final = "shares.npy"
+
+_DAMAGE: Final = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),  # the archive
+    *(ValueError, KeyError, TypeError, InputError, RecursionError, MemoryError),  # what is in it
+)
+"""What a damaged file can raise in zipfile, numpy, json and our own checks."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +77,13 @@ class PateGanModel:
     start: TreeModel | None = None
     released_numbers: tuple[float, ...] = ()
 
+    @property
+    def head(self) -> Head:
+        """Turns the outputs of the generator network into records."""
+        from dpaudit_generators.networks.source import Head
+
+        return Head(self.schema, given=len(self.proportions) > 0)
+
     def discriminate(self, rows: pd.DataFrame) -> npt.NDArray[np.float64]:
         """The student's logit of each row [n]: how real it looks.
 
@@ -61,11 +99,8 @@ class PateGanModel:
 
     def _logits(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The student's logit of each row of values [n, d]."""
-        from dpaudit_generators.networks.source import Head
-
-        head = Head(self.schema, given=len(self.proportions) > 0)
         rows = encode_values(values, self.schema).clip(0.0, 1.0)
-        return logits(self.student, rows[:, head.order])
+        return logits(self.student, rows[:, self.head.order])
 
     def parameters(self) -> npt.NDArray[np.float64]:
         """All weights of generator and student, and shares of the marginals, flat."""
@@ -106,10 +141,39 @@ class PateGanModel:
         Raises:
             InputError: If the file cannot be written.
         """
-        from dpaudit_generators.pate_gan.saving import SavedModel, save
-
-        needed = self.weights if self.start is None else self.student
-        save(SavedModel(self.schema, needed, self.proportions, self.claim, self.start), Path(path))
+        claim, path = self.claim, Path(path)
+        weights = self.weights if self.start is None else self.student
+        document = {
+            "format": FORMAT,
+            "schema": self.schema.to_document(),
+            "proportions": list(self.proportions),
+            "claim": {
+                "epsilon": claim.epsilon,
+                "delta": claim.delta,
+                "neighbours": claim.neighbours.value,
+                "source": claim.source,
+            },
+        }
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        arrays |= zip(_names(len(weights)), weights, strict=True)
+        if self.start is not None:
+            tables = self.start.tables
+            document["start"] = {"bins": tables.domain.bins, "parents": list(tables.parents)}
+            arrays[_SHARES] = self.start.shares
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            # A ZipInfo of our own, because its date is constant.
+            archive.writestr(zipfile.ZipInfo(_TEXT), json.dumps(document, indent=2))
+            for name, array in arrays.items():
+                content = io.BytesIO()
+                np.lib.format.write_array(content, array, allow_pickle=False)
+                archive.writestr(zipfile.ZipInfo(name), content.getvalue())
+        try:
+            write_whole(path, buffer.getvalue())
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be written: {error.strerror}; give another path"
+            ) from None
 
     @staticmethod
     def load(path: Path | str) -> PateGanModel:
@@ -121,18 +185,38 @@ class PateGanModel:
         Raises:
             InputError: If the file is no saved model, is damaged, or has a newer format.
         """
-        from dpaudit_generators.pate_gan.saving import load
-
-        schema, weights, proportions, claim, start = load(Path(path))
-        made, student = (weights, ()) if start is None else ((), weights)
-        return PateGanModel(
-            schema=schema,
-            weights=made,
-            proportions=proportions,
-            claim=claim,
-            student=student,
-            start=start,
-        )
+        path = Path(path)
+        try:
+            with path.open("rb") as file:
+                content = file.read(LARGEST + 1)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        if len(content) > LARGEST:
+            _refuse(path, f"it is larger than {LARGEST} bytes")
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                parts = archive.namelist()
+                if sum(part.file_size for part in archive.infolist()) > len(content):
+                    _refuse(path, "its parts are compressed, which a saved PATE-GAN's are not")
+                shares = [_SHARES] if _SHARES in parts else []
+                names = _names(len(parts) - 1 - len(shares))
+                if not names or sorted(parts) != sorted((_TEXT, *names, *shares)):
+                    _refuse(path, "its parts are not those of a saved PATE-GAN")
+                document = json.loads(archive.read(_TEXT))
+                if document["format"] != FORMAT:
+                    _refuse(
+                        path, f"its format is {document['format']!r}, this version reads {FORMAT}"
+                    )
+                arrays = [
+                    np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
+                    for name in (*names, *shares)
+                ]
+            weights = tuple(arrays[: len(names)])
+            return _model(document, weights, arrays[-1] if shares else None)
+        except _RefusedError:
+            raise
+        except _DAMAGE as error:
+            _refuse(path, f"it is damaged ({type(error).__name__}: {error})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,12 +240,11 @@ class PateGanBatch(TrainedTogether[PateGanModel]):
         if self.models[0].start is not None:
             pairs = zip(self.models, seeds, strict=True)
             return np.stack([model.weighted(n, seed=seed) for model, seed in pairs])
-        from dpaudit_generators.networks.source import Head, sample
+        from dpaudit_generators.networks.source import sample
 
-        first = self.models[0]
         rows = sample(
             [model.weights for model in self.models],
-            Head(first.schema, given=len(first.proportions) > 0),
+            self.models[0].head,
             [model.proportions for model in self.models],
             n,
             seeds=seeds,
@@ -243,3 +326,88 @@ def _chosen(scores: FloatArray, uniforms: FloatArray) -> IntArray:
     reached = np.cumsum(weights, axis=1)
     passed: IntArray = (reached <= uniforms[:, None] * reached[:, -1:]).sum(axis=1)
     return np.minimum(passed, CHOICES - 1)
+
+
+def _names(parts: int) -> list[str]:
+    """Names of this many weights in a file, two for each layer."""
+    return [f"{kind}{layer}.npy" for layer in range(1, parts // 2 + 1) for kind in "wb"]
+
+
+class _RefusedError(InputError):
+    """A file that must not be loaded; the message says why."""
+
+
+def _refuse(path: Path, reason: str) -> NoReturn:
+    reason = " ".join(reason.split())
+    raise _RefusedError(f"{path} is not a model that can be loaded: {reason}; save the model again")
+
+
+def _model(
+    document: dict[str, Any], weights: tuple[Any, ...], shares: npt.NDArray[Any] | None
+) -> PateGanModel:
+    """The model of a document and its arrays, which are checked against each other."""
+    given = dict(document["claim"])
+    claim = PrivacyClaim(**{**given, "neighbours": Neighbours(given["neighbours"])})
+    schema = Schema.from_document(document["schema"])
+    proportions = tuple(float(share) for share in document["proportions"])
+    label = next((b for b in layout(schema) if b.column.name == schema.label), None)
+    classes = 0 if label is None else label.value.stop - label.value.start
+    if len(proportions) not in (0, classes) or not all(
+        0.0 <= share <= 1.0 for share in proportions
+    ):
+        raise ValueError("the proportions do not fit the label")
+    model = PateGanModel(schema=schema, weights=(), proportions=proportions, claim=claim)
+    if ("start" in document) != (shares is not None):
+        raise ValueError("the marginals are not whole")
+    if shares is None:
+        _check_weights(weights, more_than=model.head.classes, outputs=model.head.inputs)
+        return replace(model, weights=weights)
+    _check_weights(weights, more_than=0, inputs=model.head.width, outputs=1)
+    start = _start(document["start"], schema, shares, claim)
+    return replace(model, student=weights, start=start)
+
+
+def _start(
+    document: dict[str, Any], schema: Schema, shares: npt.NDArray[Any], claim: PrivacyClaim
+) -> TreeModel:
+    """The marginals of a document and the shares of their cells.
+
+    Raises:
+        ValueError: If they do not fit each other.
+    """
+    bins, parents = document["bins"], tuple(document["parents"])
+    columns = len(schema.columns)
+    if not all(isinstance(number, int) for number in (bins, *parents)) or not 1 <= bins <= _BINS:
+        raise ValueError("the marginals are none")
+    if len(parents) != columns or not all(ROOT <= parent < columns for parent in parents):
+        raise ValueError("the marginals do not fit the schema")
+    tables = TreeTables(Domain(schema, bins), parents)
+    if sum(map(len, tables.levels)) != columns:
+        raise ValueError("the marginals are no tree")
+    if shares.dtype != np.float64 or shares.shape != (tables.starts[-1],):
+        raise ValueError("the shares do not fit the marginals")
+    if not (shares >= 0.0).all() or not np.allclose(
+        np.add.reduceat(shares, tables.row_starts), 1.0, rtol=0.0, atol=1e-9
+    ):
+        raise ValueError("the shares do not add up to 1")
+    return TreeModel(tables=tables, shares=shares, numbers=np.empty(0), claim=claim)
+
+
+def _check_weights(
+    weights: tuple[Any, ...], *, more_than: int, outputs: int, inputs: int | None = None
+) -> None:
+    """Checks that layers [1, in, out] chain, with this many inputs and outputs.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    layers = list(zip(weights[::2], weights[1::2], strict=True))
+    entering = int(layers[0][0].shape[1])
+    fit = entering > more_than and inputs in (None, entering)
+    fit &= all(part.dtype == np.float32 for part in weights)
+    for weight, bias in layers:
+        leaving = bias.shape[-1]
+        fit &= weight.shape == (1, entering, leaving) and bias.shape == (1, 1, leaving)
+        entering = leaving
+    if not fit or entering != outputs:
+        raise ValueError("the weights do not fit the schema")

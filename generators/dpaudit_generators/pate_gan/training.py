@@ -1,7 +1,7 @@
 """PATE-GAN's training loop (Jordon, Yoon and van der Schaar 2019, Algorithm 1), stacked.
 
 In each round teachers learn and label records, and the student learns from released labels only.
-Public settings fix how many random numbers a round draws.
+Only `Teachers` see real records. Public settings fix how many random numbers a round draws.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import torch
 from torch import Tensor
 
 from dpaudit.account import LabelBudget, LabelPlan
+from dpaudit.model.encoding import encode_values
 from dpaudit.seeds import rng_of
+from dpaudit_generators.marginals import TreeModel
 from dpaudit_generators.networks.model import Weights
-from dpaudit_generators.networks.source import Head, Noise, Streams
-from dpaudit_generators.networks.stack import Critics, Generators, initial, logistic
+from dpaudit_generators.networks.source import Head, Noise, RecordSource, Streams
+from dpaudit_generators.networks.stack import Critics, Generators, initial, logistic, with_ones
 from dpaudit_generators.pate import IndexArray, LabelReleases
-from dpaudit_generators.pate_gan.settings import Trained, Trainee, TrainingSettings
-from dpaudit_generators.pate_gan.sources import CandidateSource, LearningSource, Source
-from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.model import candidates
+from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
 
 GAIN: Final = 2.0
 """Factor on the generator's last layer: spreads the first synthetic records over the bounds.
@@ -142,19 +143,19 @@ def train(
     budgets = [LabelBudget(trainee.labels) for trainee in trainees]
     releases = LabelReleases(plan.table, budgets, seeds=seeds)
     streams = Streams(seeds, "training", device=device)
-    source = _source(trainees, start, streams, head=head, settings=settings, device=device)
+    source, networks = _source(trainees, start, streams, head, settings, device)
+    steps = 0 if networks is None else settings.generator_steps
     teaching = settings.teacher_steps * batch
-    fixed = teaching + source.steps * batch
-
+    fixed = teaching + steps * batch
     ones = np.zeros((min(settings.rounds, plan.labels), len(trainees)))
 
     def trained(models: Sequence[int]) -> list[Trained]:
-        shares = ones[:, models].T.tolist()
-        networks = zip(source.weights(models), student.weights(models), strict=True)
-        return [Trained(*both, tuple(mine)) for both, mine in zip(networks, shares, strict=True)]
+        made = [()] * len(models) if networks is None else networks.weights(models)
+        shares = map(tuple, ones[:, models].T.tolist())
+        return list(map(Trained, made, student.weights(models), shares))
 
     finished: dict[int, Trained] = {}
-    planned = rounds(streams, source.draw, source.steps, plan=plan, settings=settings)
+    planned = rounds(streams, source.draw, steps, plan=plan, settings=settings)
     for place, drawn in enumerate(planned):
         going = [budget.left >= drawn.queries for budget in budgets]
         stopping = [i for i, goes in enumerate(going) if not goes and i not in finished]
@@ -175,8 +176,9 @@ def train(
         if observer is not None:
             observer.on_labels(votes, labels)
         student.train(asked, torch.from_numpy(labels).float().to(device), drawn.replay)
-        for first in range(teaching, fixed, batch):
-            source.learn(drawn.noise.part(slice(first, first + batch)), student.slope)
+        if isinstance(source, RecordSource):
+            for first in range(teaching, fixed, batch):
+                source.learn(drawn.noise.part(slice(first, first + batch)), student.slope)
     return [finished.get(i, last) for i, last in enumerate(trained(range(len(trainees))))]
 
 
@@ -184,24 +186,55 @@ def _source(
     trainees: Sequence[Trainee],
     start: Sequence[InitialNetworks],
     streams: Streams,
-    *,
     head: Head,
     settings: TrainingSettings,
     device: torch.device,
-) -> Source:
-    """Noisy marginals if the models have them, else generator networks that learn."""
+) -> tuple[RecordSource | CandidateSource, Generators | None]:
+    """Noisy marginals if the models have them, else generator networks, which learn."""
     marginals = [trainee.start for trainee in trainees if trainee.start is not None]
     if marginals:
-        return CandidateSource(marginals, head, streams, device=device)
-    rate, betas = settings.learning_rate, settings.betas
-    return LearningSource(
-        Generators([one.generator for one in start], rate=rate, betas=betas, device=device),
-        head,
-        streams,
-        [trainee.proportions for trainee in trainees],
-        settings,
+        return CandidateSource(marginals, head, streams, device=device), None
+    networks = Generators(
+        [one.generator for one in start],
+        rate=settings.learning_rate,
+        betas=settings.betas,
         device=device,
     )
+    proportions = [trainee.proportions for trainee in trainees]
+    width = settings.noise_width
+    source = RecordSource(networks, streams, head, proportions, width=width, device=device)
+    return source, networks
+
+
+class CandidateSource:
+    """Draws records from the noisy marginals of M models; does not learn.
+
+    Args:
+        starts: The marginals of each model.
+        head: Fixes the order of columns.
+        streams: The streams of the models.
+        device: Where the tensors are placed.
+    """
+
+    def __init__(
+        self, starts: Sequence[TreeModel], head: Head, streams: Streams, *, device: torch.device
+    ) -> None:
+        self._starts, self._streams, self._device = starts, streams, device
+        self._schema, self._order = starts[0].tables.domain.schema, head.order
+
+    def draw(self, n: int) -> Noise:
+        """Draws n records of each model: the rows are the records themselves, with their ones."""
+        uniforms = self._streams.uniform(n, 2 * len(self._schema.columns)).cpu().numpy()
+        rows = [
+            encode_values(candidates(start, own), self._schema)[:, self._order]
+            for start, own in zip(self._starts, uniforms, strict=True)
+        ]
+        records = with_ones(torch.from_numpy(np.stack(rows)).float()).to(self._device)
+        return Noise(records, records[..., :0], records[..., :0])
+
+    def records(self, noise: Noise) -> Tensor:
+        """The records."""
+        return noise.rows
 
 
 _AHEAD: Final = 2**14
@@ -328,3 +361,91 @@ class StudentCritics:
         """
         values, logits = self._networks.forward(records)
         return self._networks.back(values, logistic(logits).sub_(1.0).div_(records.shape[1]))
+
+
+class Teachers:
+    """k critics of each of M models, each trained on its own cell against generated records.
+
+    A teacher is a function of its cell, its share of its model's uniform numbers and generated
+    records, which depend on released labels only. All shapes are constants.
+
+    Args:
+        networks: The stacked networks, k of each model; one output.
+        records: The records of each model.
+        device: Where the networks are.
+    """
+
+    def __init__(
+        self, networks: Critics, records: Sequence[Records], *, device: torch.device
+    ) -> None:
+        self.networks = networks
+        """The critics, k of each model."""
+        self._k = len(records[0].owned)
+        arrays = {id(rows): rows for rows, _ in records}
+        starts = np.cumsum([0, *map(len, arrays.values())])
+        start = dict(zip(arrays, starts.tolist(), strict=False))
+        padding = np.zeros((1, records[0].rows.shape[1]), dtype=np.float32)
+        rows = torch.from_numpy(np.concatenate([*arrays.values(), padding])).to(device)
+        self.rows = with_ones(rows)
+        """Real records with their ones; the last is padding."""
+        self._real = torch.empty(0, device=device)
+        # All cells one after the other; an empty one holds the padding row.
+        cells = [
+            start[id(rows)] + cell if len(cell) else starts[-1:]
+            for rows, owned in records
+            for cell in owned
+        ]
+        sizes = np.array([len(cell) for cell in cells]).reshape(len(records), self._k)
+        starts = np.cumsum(sizes.ravel()).reshape(sizes.shape) - sizes
+        self._cells = torch.from_numpy(np.concatenate(cells)).to(device)
+        self._sizes = torch.from_numpy(sizes).to(device)[:, None, :, None]
+        self._starts = torch.from_numpy(starts).to(device)[:, None, :, None]
+        empty = [[len(cell) == 0 for cell in owned] for _, owned in records]
+        self._voting = np.logical_not(empty)[:, :, None]
+
+    def minibatches(self, drawn: Tensor) -> Tensor:
+        """Draws rows with replacement from each teacher's cell.
+
+        Args:
+            drawn: Uniform integers in [0, 2**32), [M, steps, k, batch].
+
+        Returns:
+            Row numbers [M, steps, k, batch]; an empty cell has that of the padding row.
+        """
+        # floor(drawn / 2**32 * size), in integers; those of a step lie side by side.
+        places = (drawn * self._sizes).bitwise_right_shift_(32).add_(self._starts).transpose(0, 1)
+        return self._cells.index_select(0, places.flatten()).view(places.shape).transpose(0, 1)
+
+    def train(self, chosen: Tensor, generated: Tensor) -> None:
+        """Takes one step, on the same generated records for all teachers of a model.
+
+        The loss is binary cross-entropy, as in lines 7 to 10 of PATE-GAN's Algorithm 1.
+
+        Args:
+            chosen: Row numbers of the real records [M, k, batch].
+            generated: Generated records with their ones, [M, batch, padded(width)].
+        """
+        batch = chosen.shape[2]
+        # Memory is kept, because fresh pages for this much would cost more than the step.
+        torch.index_select(self.rows, 0, chosen.flatten(), out=self._real)
+        seen, logits = self.networks.forward(self._real.view(-1, batch, self._real.shape[1]))
+        gradients = self.networks.gradients(seen, logistic(logits).sub_(1.0))
+        seen, logits = self.networks.forward(generated)
+        others = self.networks.gradients(seen, logistic(logits))
+        both = zip(gradients, others, strict=True)
+        self.networks.step([one.add_(other).div_(batch) for one, other in both])
+
+    def votes(self, records: Tensor) -> IndexArray:
+        """How many teachers of each model call each record real; those of empty cells never do.
+
+        Args:
+            records: Generated records with their ones, [M, n, padded(width)].
+
+        Returns:
+            Votes [M, n].
+        """
+        logits = self.networks.forward(records)[1].view(len(records), self._k, -1)
+        real = (logits.cpu().numpy() > 0) & self._voting
+        # Counted in 16 bits, which is faster.
+        votes: IndexArray = real.sum(axis=1, dtype=np.uint16).astype(np.int64)
+        return votes

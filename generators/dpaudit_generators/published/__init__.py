@@ -1,16 +1,15 @@
 """Published PATE-GANs, re-created as switches on one trainer, to detect each deviation.
 
-`mechanism` has the generator with switches, `variants` the six published ones, `switches` the
-deviations. They are only for audits and studies: to synthesise data, use
+`mechanism` has the generator with switches, `variants` the six published ones, `recipes` the
+deviations and the hyperparameters. They are only for audits and studies: to synthesise data, use
 `dpaudit_generators.pate_gan`. Importing this package does not import torch; fitting and sampling
 do.
 """
 
 from __future__ import annotations
 
-from dpaudit_generators.published.mechanism import SwitchedPateGan
-from dpaudit_generators.published.model import PublishedBatch, PublishedModel
-from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.mechanism import PublishedModel, SwitchedPateGan
+from dpaudit_generators.published.recipes import Switch
 from dpaudit_generators.published.variants import (
     Borealis,
     Original,
@@ -23,7 +22,6 @@ from dpaudit_generators.published.variants import (
 __all__ = [
     "Borealis",
     "Original",
-    "PublishedBatch",
     "PublishedModel",
     "Smartnoise",
     "Switch",

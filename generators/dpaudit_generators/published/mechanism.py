@@ -1,28 +1,39 @@
-"""The published PATE-GANs as one generator with switches, and the training of its jobs."""
+"""The published PATE-GANs as one generator with switches, and its trained models.
+
+A model keeps parts of its training table where a switch has it use them in sampling.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.encoding import encode
+from dpaudit.model.encoding import encode, table_of
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray, Job
-from dpaudit.plugins.recorder import Recorder
+from dpaudit.plugins.protocols import FloatArray, IntArray, Job
+from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.batches import TracedGenerator, kept_rows, whole_table
+from dpaudit_generators.networks.model import NetworkBatch, NetworkModel
 from dpaudit_generators.published import recipes
-from dpaudit_generators.published.accountant import inverse_delta
-from dpaudit_generators.published.model import PublishedBatch, PublishedModel
-from dpaudit_generators.published.recipes import Inputs, Recipe, Recipes
-from dpaudit_generators.published.scaling import Scaling, Span, fit_scaling
-from dpaudit_generators.published.switches import Switch, switches_named
+from dpaudit_generators.published.recipes import (
+    EQUAL_PARTS,
+    Inputs,
+    Recipe,
+    Recipes,
+    Span,
+    Switch,
+    switches_named,
+)
+from dpaudit_generators.published.scaling import Scaling, fit_scaling
 from dpaudit_generators.published.trainee import (
     Form,
     PublishedSettings,
@@ -33,7 +44,8 @@ from dpaudit_generators.published.trainee import (
     released_names,
 )
 
-_AT_ONCE: Final = 32
+_PART: Final = 256
+"""Number of records that are sampled at a time."""
 _EXERCISES: Final = (5, 11, 25, 51)
 """Numbers of teachers in exercises; odd, so that there is no tie."""
 
@@ -41,10 +53,120 @@ _OF_ROWS: Final = frozenset(
     {Switch.BATCH_FROM_ROWS, Switch.TEACHERS_FROM_ROWS, Switch.DELTA_IGNORED}
 )
 """Switches that make settings depend on the number of records."""
-_PARTS_OF_ROWS: Final = frozenset(
-    {Switch.PARTITION_ALL_ROWS, Switch.PARTITION_RESHUFFLED, Switch.PARTITION_LAST_ONLY}
-)
-"""Switches that make the size of a refitted teacher's part depend on it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublishedModel(NetworkModel):
+    """A trained generator network, and the student or the only critic that it learnt from.
+
+    Attributes:
+        scaling: Scales the output back.
+        form: The layout of records in the networks' matrices.
+        recipe: The hyperparameters.
+        inputs: The distribution of the network's inputs in sampling.
+        given: Labels of the training table, scaled [n, given]; empty unless they are copied.
+        hints: Real records that conditions are drawn from [n, hints]; empty unless there are any.
+        positions: Row numbers of these records in the table that the model was fitted on [n].
+    """
+
+    scaling: Scaling
+    form: Form
+    recipe: Recipe
+    inputs: Inputs
+    given: npt.NDArray[np.float32]
+    hints: npt.NDArray[np.float32]
+    positions: IntArray
+
+    def discriminate(self, rows: pd.DataFrame) -> FloatArray:
+        """The output of the student, or of the only critic, for each row [n]; no condition is set.
+
+        Args:
+            rows: A table with the schema's columns.
+        """
+        import torch
+
+        from dpaudit_generators.networks.stack import with_ones
+        from dpaudit_generators.published.networks import Networks
+
+        records = torch.from_numpy(self.scaling.encode(rows)[:, self.form.order])[None]
+        student = Networks([self.critic], self.recipe.student)
+        with torch.no_grad():
+            outputs = student(with_ones(records, torch.zeros(1, len(rows), self.form.hints)))
+        return np.asarray(outputs[0, :, 0].double().numpy())
+
+    def traced_sample(self, n: int, *, seed: int | None, recorder: Recorder) -> pd.DataFrame:
+        """Draws what `sample` draws, and records it."""
+        rows = _scaled([self], n, [seed], recorder=recorder)[0]
+        numeric = [column.kind.numeric for column in self.schema.columns]
+        recorder.output(self.scaling.unrounded(rows)[:, numeric])
+        return table_of(self.scaling.values(rows), self.schema)
+
+    @classmethod
+    def values_of_many(
+        cls, models: Sequence[Self], n: int, seeds: Sequence[int | None]
+    ) -> FloatArray:
+        """Draws records of many models."""
+        forms: dict[bytes, list[int]] = {}  # in one world, mixtures may need more columns
+        for index, model in enumerate(models):
+            forms.setdefault(model.form.order.tobytes(), []).append(index)
+        values = np.empty((len(models), n, len(models[0].schema.columns)))
+        for indices in forms.values():
+            rows = _scaled([models[i] for i in indices], n, [seeds[i] for i in indices])
+            for index, mine in zip(indices, rows, strict=True):
+                values[index] = models[index].scaling.values(mine)
+        return values
+
+
+def _scaled(
+    models: Sequence[PublishedModel],
+    n: int,
+    seeds: Sequence[int | None],
+    *,
+    recorder: Recorder | None = None,
+) -> npt.NDArray[np.float32]:
+    """Draws records of models, which must have one form, before they are scaled back.
+
+    Args:
+        models: The models.
+        n: Number of records of each model.
+        seeds: One for each model; None means the system's entropy.
+        recorder: Records the sampling of the first model.
+
+    Returns:
+        Scaled matrices [M, n, width].
+    """
+    import torch
+
+    from dpaudit_generators.published.networks import Feed, Networks, PublishedRecordSource
+
+    first = models[0]
+    form, architecture = first.form, first.recipe.generator
+    source = PublishedRecordSource(
+        Networks([model.weights for model in models], architecture),
+        form,
+        first.recipe,
+    )
+    feed = Feed(seeds, "sample", form=form, recipe=first.recipe, inputs=first.inputs)
+    # The labels of the table in their order, repeated if there are too few.
+    given = torch.stack(
+        [torch.from_numpy(np.resize(model.given, (n, form.given))) for model in models]
+    )
+    found = np.zeros((len(models), n, first.scaling.width), dtype=np.float32)
+    for start in range(0, n, _PART):
+        part = slice(start, min(start + _PART, n))
+        noise = feed.noise(part.stop - start)
+        hints = noise[..., :0]
+        if recorder is not None:
+            recorder.fed(Stage.SAMPLING, noise[0].double().numpy())
+        if form.hints:
+            rows = [model.hints for model in models]
+            hints, chosen = feed.conditions(rows, part.stop - start)
+            if recorder is not None:
+                recorder.read(Reader.CONDITIONS, first.positions[chosen[0]])
+        with torch.no_grad():
+            records = source(noise, given[:, part], hints, feed.gumbel(part.stop - start))
+        found[:, part, form.order] = records[..., : form.width].numpy()
+    return found
 
 
 def _counts(value: object) -> bool:
@@ -85,6 +207,8 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
     PUBLISHED: ClassVar[frozenset[Switch]] = frozenset()
     """The switches that are on by default."""
     discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
+    models_at_once: ClassVar[int] = 32
+    """More models share the cost of each operation; too many no longer fit into a cache."""
     _RECIPE: ClassVar[Recipes] = staticmethod(recipes.paper)
 
     def __post_init__(self) -> None:
@@ -167,14 +291,6 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
                 f"teachers={max(1, len(data) // 2)}"
             )
 
-    @property
-    def models_at_once(self) -> int:
-        """The number of models that train fastest together.
-
-        More models share the cost of each operation; too many no longer fit into a cache.
-        """
-        return _AT_ONCE
-
     def batch_key(self, job: Job) -> Hashable:
         """Equal for models of one shape; by the switches, that may need equally many records."""
         if self.recipe.span is Span.MIXTURE and Switch.BOUNDS_FROM_DATA in self.switches:
@@ -196,16 +312,45 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
 
     def train(
         self, data: pd.DataFrame, jobs: Sequence[Job], recorder: Recorder | None = None
-    ) -> PublishedBatch:
+    ) -> NetworkBatch[PublishedModel]:
         """As `fit_many`, on a table whose columns are the schema's; a recorder is for one job."""
-        return fit_models(self, data, jobs, recorder=recorder)
+        if Switch.NO_PATE in self.switches:
+            from dpaudit_generators.published.critic import train
+        else:
+            from dpaudit_generators.published.pate import train
+        public = encode(data, self.schema)
+        tables: dict[tuple[int, ...], _Table] = {}
+        shapes: dict[tuple[PublishedSettings, int, bytes], list[int]] = {}
+        for index, job in enumerate(jobs):
+            if job.dropped_rows not in tables:
+                tables[job.dropped_rows] = self._table(data, public, job)
+            table = tables[job.dropped_rows]
+            rows = len(table.trainee.positions)
+            parts = rows if self.parts_depend_on_rows else 0
+            shape = self.settings_for(rows), parts, table.form.order.tobytes()
+            shapes.setdefault(shape, []).append(index)
+        models: dict[int, PublishedModel] = {}
+        for (settings, *_), indices in shapes.items():  # those of one shape together
+            own = [tables[jobs[index].dropped_rows] for index in indices]
+            trainees = [
+                table.trainee._replace(seed=jobs[index].seed)
+                for index, table in zip(indices, own, strict=True)
+            ]
+            trained = train(
+                trainees,
+                form=own[0].form,
+                recipe=self.recipe,
+                settings=settings,
+                recorder=recorder,
+            )
+            models |= zip(indices, map(self._model, own, trained), strict=True)
+        return NetworkBatch(tuple(models[index] for index in range(len(jobs))))
 
     @property
     def parts_depend_on_rows(self) -> bool:
         """Whether the size of a refitted teacher's part depends on the number of records."""
-        return Switch.TEACHERS_REFITTED in self.switches and not _PARTS_OF_ROWS.isdisjoint(
-            self.switches
-        )
+        refitted = Switch.TEACHERS_REFITTED in self.switches
+        return refitted and not EQUAL_PARTS.isdisjoint(self.switches)
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -235,9 +380,54 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
             iterations=self.iterations,
             gamma=self.gamma,
             epsilon=self.epsilon,
-            inverse=inverse_delta(self.delta, rows=rows, switches=self.switches),
+            inverse=self._inverse_delta(rows),
             switches=self.switches,
         )
+
+    def _table(self, data: pd.DataFrame, public: FloatArray, job: Job) -> _Table:
+        kept = kept_rows(job, len(data))
+        own = data.iloc[kept]
+        schema, switches = self.schema, self.switches
+        scaling = fit_scaling(own, schema, span=self.recipe.span, switches=switches)
+        if Switch.NO_PATE in switches:
+            switches -= {Switch.CONDITIONS_FROM_DATA}  # its critic uses only labels
+        form = form_of(scaling, schema, switches)
+        records = np.ascontiguousarray(scaling.encode(own)[:, form.order])
+        about = [records[:, part] for part in form.conditions]
+        hints = np.concatenate([records[:, :0], *about], axis=1)
+        return _Table(scaling, form, PublishedTrainee(records, public[kept], hints, kept, None))
+
+    def _model(self, table: _Table, trained: TrainedAndShown) -> PublishedModel:
+        normal = Switch.SAMPLING_NOISE_DIFFERS in self.switches
+        scaling, form, rows = table
+        weights, student, shown = trained
+        return PublishedModel(
+            schema=self.schema,
+            scaling=scaling,
+            form=form,
+            recipe=self.recipe,
+            inputs=Inputs.NORMAL if normal else self.recipe.inputs,
+            weights=weights,
+            critic=student,
+            given=rows.records[:, form.made :],
+            hints=rows.hints,
+            positions=rows.positions,
+            claim=self.claim,
+            released_numbers=released(shown, scaling=scaling, form=form, switches=self.switches),
+        )
+
+    def _inverse_delta(self, rows: int) -> float:
+        """The number that the accountant uses as 1 / delta, given the number of records.
+
+        If several deviations concern delta, the first of these counts: ignored, XOR, multiplied.
+        """
+        if Switch.DELTA_IGNORED in self.switches:
+            return max(2.0, rows * math.sqrt(rows))
+        if Switch.DELTA_XOR in self.switches:  # in Python, 10 ^ 5 is not a power
+            return max(2.0, float(10 ^ round(-math.log10(self.delta))))
+        if Switch.DELTA_MULTIPLIED in self.switches:
+            return float(10.0**self.delta)
+        return 1.0 / self.delta
 
 
 class _Table(NamedTuple):
@@ -246,116 +436,3 @@ class _Table(NamedTuple):
     scaling: Scaling
     form: Form
     trainee: PublishedTrainee
-
-
-class _Shape(NamedTuple):
-    """What models must have in common to be trained together.
-
-    Attributes:
-        settings: The settings of their training.
-        rows: Number of records, where teachers' parts depend on it; else 0.
-        order: The columns of their records, as bytes.
-    """
-
-    settings: PublishedSettings
-    rows: int
-    order: bytes
-
-
-def fit_models(
-    generator: SwitchedPateGan,
-    data: pd.DataFrame,
-    jobs: Sequence[Job],
-    *,
-    recorder: Recorder | None = None,
-) -> PublishedBatch:
-    """Trains a model for each job, those of one shape together.
-
-    Args:
-        generator: The settings.
-        data: The private table, with the columns of the generator's schema.
-        jobs: What to train.
-        recorder: Records the training; for a single job.
-    """
-    public = encode(data, generator.schema)
-    tables: dict[tuple[int, ...], _Table] = {}
-    for job in jobs:
-        if job.dropped_rows not in tables:
-            tables[job.dropped_rows] = _table(generator, data, public, job)
-    shapes: dict[_Shape, list[int]] = {}
-    for index, job in enumerate(jobs):
-        table = tables[job.dropped_rows]
-        rows = len(table.trainee.positions)
-        shape = _Shape(
-            settings=generator.settings_for(rows),
-            rows=rows if generator.parts_depend_on_rows else 0,
-            order=table.form.order.tobytes(),
-        )
-        shapes.setdefault(shape, []).append(index)
-    models: dict[int, PublishedModel] = {}
-    for shape, indices in shapes.items():
-        own = [tables[jobs[index].dropped_rows] for index in indices]
-        trainees = [
-            table.trainee._replace(seed=jobs[index].seed)
-            for index, table in zip(indices, own, strict=True)
-        ]
-        networks = _train(generator, trainees, own[0].form, shape.settings, recorder)
-        fitted = [
-            _model(generator, table, shape.settings, one)
-            for table, one in zip(own, networks, strict=True)
-        ]
-        models |= dict(zip(indices, fitted, strict=True))
-    return PublishedBatch(tuple(models[index] for index in range(len(jobs))))
-
-
-def _table(generator: SwitchedPateGan, data: pd.DataFrame, public: FloatArray, job: Job) -> _Table:
-    kept = kept_rows(job, len(data))
-    own = data.iloc[kept]
-    schema, switches = generator.schema, generator.switches
-    scaling = fit_scaling(own, schema, span=generator.recipe.span, switches=switches)
-    if Switch.NO_PATE in switches:
-        switches -= {Switch.CONDITIONS_FROM_DATA}  # its critic uses only labels
-    form = form_of(scaling, schema, switches)
-    records = np.ascontiguousarray(scaling.encode(own)[:, form.order])
-    about = [records[:, part] for part in form.conditions]
-    hints = np.concatenate([records[:, :0], *about], axis=1)
-    return _Table(scaling, form, PublishedTrainee(records, public[kept], hints, kept, None))
-
-
-def _train(
-    generator: SwitchedPateGan,
-    trainees: Sequence[PublishedTrainee],
-    form: Form,
-    settings: PublishedSettings,
-    recorder: Recorder | None,
-) -> list[TrainedAndShown]:
-    if Switch.NO_PATE in generator.switches:
-        from dpaudit_generators.published.critic import train
-    else:
-        from dpaudit_generators.published.pate import train
-    recipe = generator.recipe
-    return train(trainees, form=form, recipe=recipe, settings=settings, recorder=recorder)
-
-
-def _model(
-    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, fitted: TrainedAndShown
-) -> PublishedModel:
-    normal = Switch.SAMPLING_NOISE_DIFFERS in generator.switches
-    rows = table.trainee
-    return PublishedModel(
-        schema=generator.schema,
-        scaling=table.scaling,
-        form=table.form,
-        recipe=generator.recipe,
-        settings=settings,
-        inputs=Inputs.NORMAL if normal else generator.recipe.inputs,
-        weights=fitted.networks.generator,
-        student=fitted.networks.student,
-        given=rows.records[:, table.form.made :],
-        hints=rows.hints,
-        positions=rows.positions,
-        claim=generator.claim,
-        released_numbers=released(
-            fitted.shown, scaling=table.scaling, form=table.form, switches=generator.switches
-        ),
-    )

@@ -29,9 +29,9 @@ from dpaudit_generators.published.recipes import (
     Optimiser,
     Recipe,
     Shortcut,
+    Span,
     Start,
 )
-from dpaudit_generators.published.scaling import Span
 from dpaudit_generators.published.trainee import Form
 
 _LEAST: Final = 1e-5  # added to the variance of a layer
@@ -90,17 +90,16 @@ class Networks:
         Returns:
             [networks, n, padded(outputs)].
         """
-        values, last = rows, len(self.parameters) - 1
+        values, sums, last = rows, rows, len(self.parameters) - 1
         for layer, parameter in enumerate(self.parameters):
+            if layer:
+                values = self._left(layer - 1, sums, values)
             if dropout is not None and self._shape.dropout and 0 < layer < last:
                 values = values * dropout(values.shape[1], self._layers[layer].inputs)
             sums = torch.bmm(values, parameter)
             if self._shape.normalised:
                 sums = _normalised(sums, self._masks[layer], self._layers[layer].outputs)
-            if layer == last:
-                return sums
-            values = self._left(layer, sums, values)
-        raise AssertionError("a perceptron has a last layer")
+        return sums
 
     def _left(self, layer: int, sums: Tensor, entered: Tensor) -> Tensor:
         """What leaves a hidden layer, with its ones."""
@@ -162,10 +161,6 @@ class Networks:
             )
             for model in models
         ]
-
-    def flat(self, model: int) -> Float32Array:
-        """All weights of one network."""
-        return np.concatenate([part.ravel() for part in self.weights([model])[0]])
 
 
 def activated(sums: Tensor, activation: Activation) -> Tensor:

@@ -1,11 +1,13 @@
 """PATE-GAN's training loop for M models at once, with any deviations that are on.
 
-Votes become labels with the noise that PATE prescribes or another.
+Votes become labels with the noise that PATE prescribes or another, and a moments accountant decides
+when a training stops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,20 +15,19 @@ import torch
 from torch import Tensor
 
 from dpaudit.account import Mechanism, vote_table
+from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
+from dpaudit.account.moments import data_independent_moments
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate_gan.settings import Trained
-from dpaudit_generators.published.accountant import Accountant, gaussian_deviation
+from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.published.networks import Feed, Networks, PublishedRecordSource, drawn
-from dpaudit_generators.published.recipes import Recipe
+from dpaudit_generators.published.recipes import EQUAL_PARTS, Recipe, Switch
 from dpaudit_generators.published.student import Likeness, ShownRecords, Students
-from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.teachers import (
     LogisticTeachers,
     NetworkTeachers,
     Partition,
-    PublishedTeachers,
     bank,
 )
 from dpaudit_generators.published.trainee import (
@@ -57,7 +58,7 @@ def train(
         recorder: Records the training of the first model.
 
     Returns:
-        The networks of each model, and what its student was trained on.
+        The generator and the student of each model, and what its student was trained on.
     """
     return _Training(trainees, form, recipe, settings, recorder).run()
 
@@ -86,19 +87,9 @@ class _Training:
         recorder: Recorder | None,
     ) -> None:
         seeds = [trainee.seed for trainee in trainees]
-        switches, k, batch = settings.switches, settings.teachers, settings.batch
         self._trainees, self._form, self._recipe = trainees, form, recipe
         self._settings, self._recorder = settings, recorder
-        self._partitions = [
-            Partition(
-                trainee.public,
-                teachers=k,
-                switches=switches,
-                larger=recipe.larger,
-                seed=trainee.seed,
-            )
-            for trainee in trainees
-        ]
+        self._partitions = [Partition(trainee, recipe, settings) for trainee in trainees]
         self._teachers = self._make_teachers()
         layers = recipe.generator.layers(recipe.noise_width + form.given + form.hints, form.made)
         generator = [
@@ -109,39 +100,25 @@ class _Training:
         )
         self._student = Students(seeds, form=form, recipe=recipe)
         self._feed = Feed(seeds, "training", form=form, recipe=recipe, inputs=recipe.inputs)
-        self._labeller = Labeller(
-            seeds,
-            teachers=k,
-            gamma=settings.gamma,
-            deviation=gaussian_deviation(settings.inverse, settings.epsilon),
-            switches=switches,
-        )
-        self._accountant = Accountant(
-            len(trainees),
-            teachers=k,
-            gamma=settings.gamma,
-            moments=recipe.moments,
-            epsilon=settings.epsilon,
-            inverse=settings.inverse,
-            switches=switches,
-        )
+        self._labeller = Labeller(seeds, settings)
+        self._accountant = Accountant(len(trainees), settings, moments=recipe.moments)
         self._real = {
             reader: _Rows(trainees, f"rows of the {reader}")
             for reader, switch in (
                 (Reader.STUDENT, Switch.STUDENT_SEES_REAL_ROWS),
                 (Reader.GENERATOR, Switch.GENERATOR_SEES_REAL_ROWS),
             )
-            if switch in switches
+            if switch in settings.switches
         }
         self._likeness = Likeness(form)
         self._shown = ShownRecords(
             len(trainees), width=form.width, hints=form.hints, iterations=settings.iterations
         )
         self._going = np.ones(len(trainees), dtype=np.bool_)
-        self._finished: dict[int, Trained] = {}
-        self._batch = batch
+        self._finished: dict[int, tuple[Weights, Weights]] = {}
+        self._batch = settings.batch
 
-    def _make_teachers(self) -> PublishedTeachers:
+    def _make_teachers(self) -> NetworkTeachers | LogisticTeachers:
         """The teachers: networks or regressions."""
         settings, recipe = self._settings, self._recipe
         switches = settings.switches
@@ -149,15 +126,11 @@ class _Training:
             return NetworkTeachers(
                 self._trainees, self._partitions, recipe=recipe, batch=settings.batch
             )
-        equal = {
-            Switch.PARTITION_ALL_ROWS,
-            Switch.PARTITION_RESHUFFLED,
-            Switch.PARTITION_LAST_ONLY,
-        }
+        first = self._partitions[0].parts[0]
         return LogisticTeachers(
             self._trainees,
             self._partitions,
-            whole=not equal.isdisjoint(switches) and len(self._partitions[0].parts[0]) > 0,
+            whole=not EQUAL_PARTS.isdisjoint(switches) and len(first) > 0,
             draws=recipe.teacher_steps * settings.batch,
         )
 
@@ -179,11 +152,9 @@ class _Training:
                 for partition in self._partitions:
                     partition.next_iteration()
             self._iteration(iteration)
-        rest = [model for model in range(len(self._trainees)) if model not in self._finished]
-        self._keep(rest)
+        self._keep([i for i in range(len(self._trainees)) if i not in self._finished])
         return [
-            TrainedAndShown(self._finished[model], self._shown.of(model))
-            for model in range(len(self._trainees))
+            (*self._finished[model], self._shown.of(model)) for model in range(len(self._trainees))
         ]
 
     def _may_go_on(self, may: BoolArray) -> bool:
@@ -194,8 +165,7 @@ class _Training:
 
     def _keep(self, models: Sequence[int]) -> None:
         made, students = self._source.networks.weights(models), self._student.weights(models)
-        networks = [Trained(*both) for both in zip(made, students, strict=True)]
-        self._finished |= dict(zip(models, networks, strict=True))
+        self._finished |= dict(zip(models, zip(made, students, strict=True), strict=True))
 
     def _iteration(self, number: int) -> None:
         if self._recorder is not None:
@@ -217,18 +187,19 @@ class _Training:
     def _labelled(self, ones: IntArray) -> IntArray:
         """Labels that the student is trained on; labels that are not charged are discarded."""
         labels = self._labeller.label(ones)
-        charges = self._accountant.charge(ones, labels.values, going=self._going)
+        accountant, before = self._accountant, self._accountant.spent()
+        queries = accountant.charge(ones, labels.values, going=self._going)
         if self._recorder is not None:
             self._recorder.noise(labels.noise[0], on=labels.on)
             self._recorder.voted(ones[0], labels.values[0])
-            if charges.queries[0]:
+            if queries[0]:
                 self._recorder.charged(
-                    int(charges.queries[0]),
-                    before=float(charges.before[0]),
-                    after=float(charges.after[0]),
-                    moments=charges.moments[0],
+                    int(queries[0]),
+                    before=float(before[0]),
+                    after=float(accountant.spent()[0]),
+                    moments=accountant.moments[0],
                 )
-        return np.where(charges.queries[:, None] > 0, labels.values, 0)
+        return np.where(queries[:, None] > 0, labels.values, 0)
 
     def _show(self, number: int, fakes: Made, labels: IntArray, real: Tensor | None) -> None:
         """Records the training data of students that still learn."""
@@ -316,25 +287,14 @@ class Labeller:
 
     Args:
         seeds: One for each model; None means the system's entropy.
-        teachers: Number k of teachers.
-        gamma: Inverse noise scale.
-        deviation: Standard deviation of normal noise on labels.
-        switches: Deviations.
+        settings: The public constants.
     """
 
-    def __init__(
-        self,
-        seeds: Sequence[int | None],
-        *,
-        teachers: int,
-        gamma: float,
-        deviation: float,
-        switches: Collection[Switch],
-    ) -> None:
+    def __init__(self, seeds: Sequence[int | None], settings: PublishedSettings) -> None:
         self._rngs = [rng_of(seed, "label noise") for seed in seeds]
-        self._k = teachers
+        self._k, self._deviation = settings.teachers, settings.deviation
+        gamma, switches = settings.gamma, settings.switches
         self._scale = gamma if Switch.NOISE_SCALE_INVERTED in switches else 1.0 / gamma
-        self._deviation = deviation
         self._normal = Switch.NOISE_GAUSSIAN_ON_LABELS in switches
         self._one = Switch.ONE_NOISE_CHARGED_AS_TWO in switches
 
@@ -356,3 +316,84 @@ class Labeller:
         else:
             chosen = ones + noise[:, :n] > (self._k - ones) + noise[:, n:]
         return Labels(chosen.astype(np.int64), noise, NoiseOn.VOTES)
+
+
+_DEVIATIONS: Final = {
+    Switch.ACCOUNTANT_MISSING_LOG: Deviation.MISSING_LOG,
+    Switch.ACCOUNTANT_EXPONENT_SLIP: Deviation.EXPONENT_SLIP,
+}
+
+
+class Accountant:
+    """The accounts of M models.
+
+    The charges depend on the votes, so they must not decide when the training stops. Without
+    `Switch.BUDGET_EXCEEDED` a batch is released if its largest possible cost plus the largest
+    possible cost of all batches before it is within the budget. Both are public.
+
+    Args:
+        models: Number M of models.
+        settings: The public constants.
+        moments: Number L of moments.
+    """
+
+    def __init__(self, models: int, settings: PublishedSettings, *, moments: int) -> None:
+        gamma, switches = settings.gamma, settings.switches
+        self._orders = np.arange(1, moments + 1, dtype=np.float64)
+        ones = np.arange(settings.teachers + 1)
+        self._cost = algorithm_1_moments(  # [k + 1, L]: the cost of a query, by its votes
+            np.stack([settings.teachers - ones, ones], axis=-1),
+            gamma=gamma,
+            moments=self._orders,
+            deviations=frozenset(_DEVIATIONS[s] for s in _DEVIATIONS if s in switches),
+        )
+        self._most = data_independent_moments(gamma=gamma, moments=self._orders)
+        self.moments = np.zeros((models, moments))
+        """Log moments 1..L of everything charged to each model [M, L]."""
+        self._reserved = np.zeros(models, dtype=np.int64)  # queries, each at its largest cost
+        self._epsilon, self._inverse = settings.epsilon, settings.inverse
+        self._late = Switch.BUDGET_EXCEEDED in switches
+        self._free = Switch.QUERIES_NOT_ACCOUNTED in switches
+
+    def may_begin(self, queries: int) -> BoolArray:
+        """Whether each model may begin an iteration with this many labels per batch [M]."""
+        if self._late:
+            return self.spent() < self._epsilon
+        return self._room(queries)
+
+    def may_buy(self, queries: int) -> BoolArray:
+        """Whether each model may release this many labels within an iteration [M]."""
+        return np.ones(len(self.moments), dtype=np.bool_) if self._late else self._room(queries)
+
+    def charge(self, ones: IntArray, labels: IntArray, *, going: BoolArray) -> IntArray:
+        """Charges for a batch of labels.
+
+        Args:
+            ones: How many teachers voted 1 [M, n].
+            labels: The labels [M, n].
+            going: Whether each model still trains [M]; the others are not charged.
+
+        Returns:
+            Number of labels of each model that were charged [M].
+        """
+        n = labels.shape[1]
+        queries = np.where(going, n, 0)
+        if self._free:
+            queries = np.where(labels.sum(axis=1) >= n / 2, 0, queries)
+        counts = np.stack([np.bincount(votes, minlength=len(self._cost)) for votes in ones])
+        cost = (counts[:, :, None] * self._cost).sum(axis=1)
+        self.moments = np.where(queries[:, None] > 0, self.moments + cost, self.moments)
+        self._reserved += queries
+        return queries
+
+    def spent(self) -> FloatArray:
+        """Epsilon of everything charged to each model [M]."""
+        return self._converted(self.moments)
+
+    def _room(self, queries: int) -> BoolArray:
+        return self._converted((self._reserved + queries)[:, None] * self._most) <= self._epsilon
+
+    def _converted(self, moments: FloatArray) -> FloatArray:
+        """Epsilon of log moments [M, L] (Abadi et al. 2016, Theorem 2); 0 while all are 0."""
+        epsilon = ((moments + math.log(self._inverse)) / self._orders).min(axis=1)
+        return np.where(moments.any(axis=1), epsilon, 0.0)

@@ -10,7 +10,6 @@ import hashlib
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache, cached_property
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -23,8 +22,8 @@ from dpaudit.model.encoding import EncodedColumn, encode, layout
 from dpaudit.model.encoding import width as encoded_width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit_generators.pate_gan.releases import schema_of_data
-from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.batches import schema_of_data
+from dpaudit_generators.published.recipes import Span, Switch
 
 COMPONENTS: Final = 5
 """Largest number of components of a mixture: the length of their one-hot code."""
@@ -226,20 +225,6 @@ Coding: TypeAlias = Mixture | Levels
 """How `Span.MIXTURE` codes a numeric column."""
 SLOTS: Final = max(COMPONENTS, MOST)
 """Columns of the matrix that say which component or level a number belongs to."""
-
-
-class Span(StrEnum):
-    """The interval that numbers are scaled to."""
-
-    UNIT = "unit"
-    """From the bounds to [0, 1]."""
-    SYMMETRIC = "symmetric"
-    """From the bounds to [-1, 1]."""
-    MIXTURE = "mixture"
-    """From four deviations about a component's mean to [-1, 1]; a one-hot code says which one.
-
-    Of a column with few distinct values, a one-hot code says which of these it is.
-    """
 
 
 @dataclass(frozen=True, kw_only=True)

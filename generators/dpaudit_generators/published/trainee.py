@@ -8,18 +8,19 @@ without PATE has a critic in the student's place, which also learns from noisy l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
-from dpaudit_generators.pate_gan.settings import Trained
+from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.published.recipes import Switch
 from dpaudit_generators.published.scaling import Scaling
-from dpaudit_generators.published.switches import Switch
 
 STRETCHES: Final = 16
 """Largest number of stretches of a training whose labels are counted separately."""
@@ -110,6 +111,11 @@ class PublishedSettings:
     inverse: float
     switches: frozenset[Switch]
 
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the Gaussian mechanism (Dwork and Roth 2014, A.1)."""
+        return math.sqrt(2.0 * math.log(1.25 * self.inverse)) / self.epsilon
+
 
 class PublishedTrainee(NamedTuple):
     """What one model is trained on.
@@ -150,17 +156,8 @@ class Shown(NamedTuple):
     iterations: int
 
 
-class TrainedAndShown(NamedTuple):
-    """The result of training one model.
-
-    Attributes:
-        networks: Its networks; a single critic stands for the student.
-        shown: Sums over what its student was trained on.
-    """
-
-    networks: Trained
-    shown: Shown
-
+TrainedAndShown: TypeAlias = tuple[Weights, Weights, Shown]
+"""Generator and student of one model, and what the student, or a single critic, was shown."""
 
 ONE_BY_ONE: Final = 32
 """Up to this many columns of a schema the means are released one by one, else the mean of all."""

@@ -8,19 +8,19 @@ compares what they generate with figures that were measured on that code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+import numpy as np
 import pandas as pd
 
 from dpaudit.plugins.protocols import Job
 from dpaudit.plugins.recorder import Recorder
 from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.model import NetworkBatch
 from dpaudit_generators.published import recipes
-from dpaudit_generators.published.mechanism import SwitchedPateGan
-from dpaudit_generators.published.model import PublishedBatch
-from dpaudit_generators.published.recipes import Recipes
-from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.mechanism import PublishedModel, SwitchedPateGan
+from dpaudit_generators.published.recipes import Recipes, Switch
 
 _UNUSABLE: Final = 11 / 24
 """Share of Turing's models, run as in its published audit, that generate nothing but NaN."""
@@ -79,19 +79,16 @@ class Turing(SwitchedPateGan):
 
     def train(
         self, data: pd.DataFrame, jobs: Sequence[Job], recorder: Recorder | None = None
-    ) -> PublishedBatch:
+    ) -> NetworkBatch[PublishedModel]:
         """As in the base class; a model that reads unwritten memory may generate only NaN."""
-        batch = super().train(data, jobs, recorder)
-        if not self.unwritten_memory:
-            return batch
-        return PublishedBatch(
-            tuple(
-                model.without_numbers()
-                if rng_of(job.seed, "unwritten memory").random() < _UNUSABLE
-                else model
-                for model, job in zip(batch.models, jobs, strict=True)
-            )
-        )
+        models = list(super().train(data, jobs, recorder).models)
+        for index, job in enumerate(jobs):
+            unusable = rng_of(job.seed, "unwritten memory").random() < _UNUSABLE
+            if self.unwritten_memory and unusable:
+                model = models[index]
+                lost = tuple(np.full_like(part, np.nan) for part in model.weights)
+                models[index] = replace(model, weights=lost)
+        return NetworkBatch(tuple(models))
 
 
 @dataclass(frozen=True, kw_only=True)

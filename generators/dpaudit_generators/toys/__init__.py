@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dpaudit_generators.toys.counts import (
     GaussianMarginals,
-    HistogramModel,
     LaplaceHistogram,
     MarginalsModel,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "CopycatModel",
     "Dawdler",
     "GaussianMarginals",
-    "HistogramModel",
     "LaplaceHistogram",
     "MarginalsModel",
     "NullGenerator",

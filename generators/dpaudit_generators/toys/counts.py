@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -17,66 +16,37 @@ import pandas as pd
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.column import MISSING, Column, Kind, as_numbers
+from dpaudit.model.column import Column
 from dpaudit.model.currencies import GaussianClaim
+from dpaudit.model.encoding import table_of, values_of_table
 from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_generators.batches import count_codes
+from dpaudit_generators.batches import Domain, shares_of
 from dpaudit_generators.toys.planted import uniform_table
 
 _BINS: Final = 10
 """Largest number of bins of a numeric column."""
 
 
-def cells(column: Column) -> int:
-    """Size of the public domain of a column: bins or categories, and a cell for missing values."""
-    values = len(_edges(column)) - 1 if column.kind.numeric else len(column.categories)
-    return values + column.missing
+def domain_of(column: Column) -> Domain:
+    """The public cells of one column: bins or categories, and a cell for missing values."""
+    return Domain(Schema(columns=(column,)), _BINS)
 
 
-def cell_names(column: Column) -> tuple[str, ...]:
-    """Names of the cells of a column, in the order of their counts."""
-    if column.kind.numeric:
-        edges = [f"{edge:g}" for edge in _edges(column)]
-        values = [f"{column.name} from {low} to {high}" for low, high in pairwise(edges)]
-    else:
-        values = [f"{column.name} = {category}" for category in column.categories]
-    return (*values, *([f"{column.name} missing"] if column.missing else []))
+def cell_counts(column: Column, data: pd.DataFrame) -> IntArray:
+    """How many records fall in each cell; values unknown to the schema are not counted."""
+    domain = domain_of(column)
+    cells = domain.cells(values_of_table(data, domain.schema))[:, 0]
+    return np.bincount(cells[cells >= 0], minlength=domain.sizes[0])
 
 
-def cell_counts(column: Column, values: pd.Series[Any]) -> npt.NDArray[np.int64]:
-    """How many values [n] fall in each cell; values unknown to the schema are not counted."""
-    if column.kind.numeric:
-        numbers = as_numbers(values)
-        codes = np.searchsorted(_edges(column)[1:-1], numbers, side="right")
-        codes = np.where(np.isnan(numbers), MISSING, codes)
-    else:
-        codes = column.codes(values)
-    return count_codes(codes, cells=cells(column), missing=column.missing)
-
-
-def values_in(
-    column: Column, cell: npt.NDArray[np.int64], rng: np.random.Generator
-) -> pd.Series[Any]:
+def values_in(column: Column, cells: IntArray, rng: np.random.Generator) -> pd.Series[Any]:
     """A value of a column from each of these cells [n]; within a bin all are equally likely."""
-    if not column.kind.numeric:
-        choices = np.array([*column.categories, np.nan], dtype=object)
-        return pd.Series(choices[cell], dtype=object)
-    edges = np.append(_edges(column), np.nan)  # the missing cell has no right edge
-    left, right = edges[cell], edges[cell + 1]
-    numbers = left + rng.random(len(cell)) * (right - left)
-    if column.kind is Kind.INTEGER:
-        numbers = np.floor(numbers)
-    return pd.Series(np.minimum(numbers, column.bounds.upper))
-
-
-def shares_of(noisy: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Probabilities [cells] from noisy counts: none below 0; uniform if nothing is left."""
-    kept = np.maximum(noisy, 0).astype(np.float64)
-    if not kept.any():
-        kept = np.ones_like(kept)
-    shares: npt.NDArray[np.float64] = kept / kept.sum()
-    return shares
+    domain = domain_of(column)
+    places = rng.random(len(cells)) if column.kind.numeric else np.zeros(len(cells))
+    values = domain.values(cells[:, None], places[:, None])
+    return table_of(values, domain.schema)[column.name]
 
 
 def geometric_noise(epsilon: float, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -90,39 +60,31 @@ def geometric_noise(epsilon: float, n: int, rng: np.random.Generator) -> npt.NDA
     return rng.geometric(success, n) - rng.geometric(success, n)
 
 
-def _edges(column: Column) -> npt.NDArray[np.float64]:
-    """Edges of the equal bins of a numeric column; integers for an integer column."""
-    lower, upper = column.bounds
-    if column.kind is Kind.CONTINUOUS:
-        return np.linspace(lower, upper, _BINS + 1)
-    bins = int(min(_BINS, upper - lower + 1))
-    return np.floor(np.linspace(lower, upper + 1, bins + 1))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HistogramModel:
-    """A model that draws one column from released shares and the others uniformly.
+class MarginalsModel:
+    """A model that draws each counted column by itself, and the others uniformly.
 
     Attributes:
         schema: The public schema.
-        column: The column that was counted.
-        noisy: Its released counts, shape [cells].
+        columns: The columns that were counted.
+        marginals: Their noisy counts, released as they are: one array [cells] for each column.
     """
 
     schema: Schema
-    column: Column
-    noisy: npt.NDArray[np.int64]
+    columns: tuple[Column, ...]
+    marginals: tuple[npt.NDArray[Any], ...]
 
     def released(self) -> npt.NDArray[np.float64]:
-        """The noisy counts."""
-        return self.noisy.astype(np.float64)
+        """The noisy counts of all cells, column by column."""
+        return np.concatenate(self.marginals).astype(np.float64)
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` records; within a bin all values are equally likely."""
+        """Draws `n` records."""
         rng = rng_of(seed, "sample")
         table = uniform_table(self.schema, n, rng)
-        cell = rng.choice(len(self.noisy), size=n, p=shares_of(self.noisy))
-        table[self.column.name] = values_in(self.column, cell, rng)
+        for column, noisy in zip(self.columns, self.marginals, strict=True):
+            cell = rng.choice(len(noisy), size=n, p=shares_of(noisy))
+            table[column.name] = values_in(column, cell, rng)
         return self.schema.canonical(table)
 
 
@@ -169,53 +131,25 @@ class LaplaceHistogram:
     @property
     def released_facts(self) -> tuple[str, ...]:
         """Names of the noisy counts."""
-        return cell_names(self.counted)
+        return domain_of(self.counted).names[0]
 
     @property
     def counted(self) -> Column:
         """The column whose values are counted."""
         name = self.column or self.schema.label
         if name is None:
-            return min(self.schema.columns, key=cells)
+            return min(self.schema.columns, key=lambda column: domain_of(column).sizes[0])
         return next(column for column in self.schema.columns if column.name == name)
 
-    def fit(self, data: pd.DataFrame, *, seed: int | None) -> HistogramModel:
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> MarginalsModel:
         """Counts one column, once and with noise."""
-        counts = cell_counts(self.counted, data[self.counted.name])
+        counts = cell_counts(self.counted, data)
         noisy = counts + geometric_noise(self.epsilon, len(counts), rng_of(seed, "noise"))
-        return HistogramModel(schema=self.schema, column=self.counted, noisy=noisy)
+        return MarginalsModel(schema=self.schema, columns=(self.counted,), marginals=(noisy,))
 
 
 MOST_MARGINALS: Final = 3
 """Largest number of counted columns: the first ones with two categories."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MarginalsModel:
-    """A model that draws each counted column by itself, and the others uniformly.
-
-    Attributes:
-        schema: The public schema.
-        columns: The columns that were counted.
-        marginals: Their noisy counts, released as they are: one array [cells] for each column.
-    """
-
-    schema: Schema
-    columns: tuple[Column, ...]
-    marginals: tuple[npt.NDArray[np.float64], ...]
-
-    def released(self) -> npt.NDArray[np.float64]:
-        """The noisy counts of all cells, column by column."""
-        return np.concatenate(self.marginals)
-
-    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` records."""
-        rng = rng_of(seed, "sample")
-        table = uniform_table(self.schema, n, rng)
-        for column, noisy in zip(self.columns, self.marginals, strict=True):
-            cell = rng.choice(len(noisy), size=n, p=shares_of(noisy))
-            table[column.name] = values_in(column, cell, rng)
-        return self.schema.canonical(table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,13 +189,17 @@ class GaussianMarginals:
     @property
     def counted(self) -> tuple[Column, ...]:
         """The columns whose values are counted."""
-        binary = [column for column in self.schema.columns if _is_binary(column)]
+        binary = [
+            column
+            for column in self.schema.columns
+            if not column.kind.numeric and len(column.categories) == 2
+        ]
         return tuple(binary[:MOST_MARGINALS])
 
     @property
     def released_facts(self) -> tuple[str, ...]:
         """Names of the noisy counts."""
-        return tuple(name for column in self.counted for name in cell_names(column))
+        return tuple(name for column in self.counted for name in domain_of(column).names[0])
 
     @property
     def scale(self) -> float:
@@ -270,18 +208,12 @@ class GaussianMarginals:
 
     def released_effect(self, record: pd.DataFrame) -> npt.NDArray[np.float64]:
         """By how much a record raises each noisy count: the sum with these weights shows mu."""
-        counts = [cell_counts(column, record[column.name]) for column in self.counted]
+        counts = [cell_counts(column, record) for column in self.counted]
         return np.concatenate(counts).astype(np.float64)
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> MarginalsModel:
         """Counts the columns, once and with noise."""
         rng = rng_of(seed, "noise")
-        marginals = tuple(
-            cell_counts(column, data[column.name]) + rng.normal(0.0, self.scale, cells(column))
-            for column in self.counted
-        )
+        counts = [cell_counts(column, data) for column in self.counted]
+        marginals = tuple(own + rng.normal(0.0, self.scale, len(own)) for own in counts)
         return MarginalsModel(schema=self.schema, columns=self.counted, marginals=marginals)
-
-
-def _is_binary(column: Column) -> bool:
-    return not column.kind.numeric and len(column.categories) == 2

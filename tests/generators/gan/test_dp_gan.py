@@ -19,14 +19,12 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit_generators.gan import DpGan, GradientFlaw
 from dpaudit_generators.gan.gradients import (
-    GanLoss,
-    Objective,
     Scene,
     ShallowCritics,
     contributions,
     scene,
 )
-from dpaudit_generators.gan.settings import DpSgd
+from dpaudit_generators.gan.settings import DpSgd, GanLoss
 from dpaudit_generators.gan.training import GanStep
 
 SCHEMA = Schema(
@@ -64,7 +62,7 @@ class Steps:
     def __init__(self) -> None:
         self.seen: list[GanStep] = []
 
-    def on_step(self, step: GanStep) -> None:
+    def __call__(self, step: GanStep) -> None:
         critics = ShallowCritics(
             step.scene.critics.hidden.clone(),
             step.scene.critics.last.clone(),
@@ -101,7 +99,7 @@ def random_scene(
     hidden[..., :5] = drawn(models, 3, 5)
     critics = ShallowCritics(hidden, drawn(models, 3), 4)
     mixing = torch.rand(models, generator=rng, dtype=torch.float64)
-    return scene(critics, rows(6), mixing, Objective(loss, 10.0)), rows(records)
+    return scene(critics, rows(6), mixing, loss, 10.0), rows(records)
 
 
 @pytest.mark.parametrize("loss", GanLoss)

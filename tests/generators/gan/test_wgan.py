@@ -18,15 +18,14 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit.results.verdict import Verdict
 from dpaudit_generators.gan import WganGp, WganGpDpCritic
-from dpaudit_generators.gan.wgan_training import (
+from dpaudit_generators.gan.selu_training import (
     NoisyLayer,
     SeluStack,
     critic_loss,
     scores,
-    with_ones,
 )
 from dpaudit_generators.networks.source import Streams
-from dpaudit_generators.networks.stack import initial
+from dpaudit_generators.networks.stack import initial, with_ones
 
 SCHEMA = Schema(
     columns=(
@@ -102,7 +101,7 @@ def critics() -> SeluStack:
 def test_noise_reaches_the_gradient_of_the_last_layer_alone() -> None:
     # Why the layer protects the critic's output and not what the generator learns from it.
     rng = np.random.default_rng(1)
-    real, fakes = (torch.from_numpy(with_ones(rng.random((8, 3)))[None, :8]) for _ in range(2))
+    real, fakes = (with_ones(torch.from_numpy(rng.random((8, 3))).float())[None] for _ in range(2))
     mixing = torch.full((1, 8), 0.5)
     found = []
     for seed in (1, 2):
@@ -117,7 +116,7 @@ def test_noise_reaches_the_gradient_of_the_last_layer_alone() -> None:
 
 def test_the_loss_is_the_one_of_gulrajani_by_finite_differences() -> None:
     one, rng = critics(), np.random.default_rng(2)
-    real, fakes = (torch.from_numpy(with_ones(rng.random((5, 3)))[None, :5]) for _ in range(2))
+    real, fakes = (with_ones(torch.from_numpy(rng.random((5, 3))).float())[None] for _ in range(2))
     between = 0.25 * real + 0.75 * fakes
     slopes = []
     for place in range(3):
@@ -136,8 +135,8 @@ def test_the_loss_is_the_one_of_gulrajani_by_finite_differences() -> None:
 
 def test_where_there_is_no_record_the_critic_learns_from_its_fakes_alone() -> None:
     one, rng = critics(), np.random.default_rng(2)
-    fakes = torch.from_numpy(with_ones(rng.random((5, 3)))[None, :5])
-    nobody = torch.from_numpy(with_ones(rng.random((0, 3)))[[0] * 5][None])
+    fakes = with_ones(torch.from_numpy(rng.random((5, 3))).float())[None]
+    nobody = torch.zeros_like(fakes)
     loss = critic_loss(
         one, nobody, fakes, torch.full((1, 5), 0.25), penalty=10.0, inputs=3, layer=None
     )
@@ -150,7 +149,7 @@ def test_a_model_discloses_what_its_critic_says_of_a_record() -> None:
     generator = WganGp(schema=SCHEMA, **SMALL)
     model = generator.fit(data, seed=2)
     stack = SeluStack([model.critic], rate=0.0, betas=(0.0, 0.0))
-    rows = torch.from_numpy(with_ones(encode(data, SCHEMA))[None, :41])
+    rows = with_ones(torch.from_numpy(encode(data, SCHEMA)).float())[None]
     expected = scores(stack, rows, None)[0].detach().numpy()
     assert model.discriminate(data) == pytest.approx(expected, abs=1e-5)
 

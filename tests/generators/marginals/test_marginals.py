@@ -23,17 +23,19 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Generator, Job, World, trains_many
 from dpaudit.trace import trace
+from dpaudit_generators.batches import Domain
 from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.marginals.release import (
+    ROOT,
     ChosenTree,
     PublicTree,
+    TreeTables,
     choose_tree,
     distances,
     joint_counts,
     shares_along,
     total_of,
 )
-from dpaudit_generators.marginals.tables import ROOT, Domain, TreeTables
 
 MIXED = Schema(
     columns=(

@@ -17,10 +17,9 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit.results.verdict import Verdict
-from dpaudit_generators.gan.wgan_training import SeluStack, with_ones
-from dpaudit_generators.networks.stack import initial
+from dpaudit_generators.gan.selu_training import SeluStack, evidence, student_loss
+from dpaudit_generators.networks.stack import initial, with_ones
 from dpaudit_generators.pate_g import PateG
-from dpaudit_generators.pate_g.training import evidence, student_loss
 
 SCHEMA = Schema(
     columns=(
@@ -164,7 +163,9 @@ def test_public_rows_may_be_named_as_a_file(tmp_path: Path) -> None:
 def test_the_student_s_loss_is_that_of_a_softmax_with_one_class_more() -> None:
     rng = np.random.default_rng(0)
     stack = SeluStack([initial(1, [3, 5, 5, 4], rng)], rate=1e-3, betas=(0.5, 0.9))
-    asked, real, fakes = (torch.from_numpy(with_ones(rng.random((6, 3)))[None, :6]) for _ in "abc")
+    asked, real, fakes = (
+        with_ones(torch.from_numpy(rng.random((6, 3))).float())[None] for _ in "abc"
+    )
     classes = torch.tensor([[0, 1, 2, 3, 0, 1]])
     hot = torch.nn.functional.one_hot(classes, 4).float()
     loss = float(student_loss(stack, asked, hot, real, fakes).detach())

@@ -32,7 +32,7 @@ from dpaudit_generators.pate_gan import (
 )
 from dpaudit_generators.pate_gan.mechanism import TaughtGenerator
 from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
-from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.training import Teachers
 from samples import PEOPLE, people
 
 NUMBERS = Schema(

@@ -17,14 +17,13 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode, layout, width
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.source import Head, NoiseSource, Streams
+from dpaudit_generators.batches import schema_of_data
+from dpaudit_generators.networks.source import Head, RecordSource, Streams
 from dpaudit_generators.networks.stack import Critics, Generators, initial, padded, with_ones
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import TrainingSettings
-from dpaudit_generators.pate_gan.releases import schema_of_data
 from dpaudit_generators.pate_gan.settings import Records
-from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.training import labels_per_round
+from dpaudit_generators.pate_gan.training import Teachers, labels_per_round
 
 CPU = torch.device("cpu")
 KEY = b"a key of the hash"
@@ -279,7 +278,9 @@ def test_categories_are_drawn_with_their_softmax_probabilities() -> None:
 def _labels(proportions: tuple[float, ...], n: int) -> Tensor:
     schema = Schema(columns=MIXED.columns, label="job" if len(proportions) == 3 else "pet")
     head = Head(schema, given=True)
-    source = NoiseSource(_streams(1), head, [proportions], width=4, device=CPU)
+    weights = initial(1, [4 + head.classes, head.inputs], np.random.default_rng(0))
+    networks = Generators([weights], rate=0.0, betas=(0.0, 0.0))
+    source = RecordSource(networks, _streams(1), head, [proportions], width=4, device=CPU)
     return source.draw(n).labels[0]
 
 

@@ -25,7 +25,7 @@ from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate import LabelReleases
 from dpaudit_generators.pate_gan import Bounds, PateGan, PateGanModel, training
 from dpaudit_generators.pate_gan.settings import Records
-from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.training import Teachers
 from dpaudit_generators.toys import NullGenerator
 from samples import people
 

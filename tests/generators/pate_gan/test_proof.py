@@ -29,7 +29,7 @@ from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan import PateGan, PateGanMarginals, PateGanModel, training
 from dpaudit_generators.pate_gan.mechanism import TaughtGenerator
 from dpaudit_generators.pate_gan.settings import Records
-from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.training import Teachers
 
 SCHEMA = Schema(
     columns=(

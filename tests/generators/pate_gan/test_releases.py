@@ -14,15 +14,15 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit_generators.pate import IndexArray, RandomBits, cells, discrete_laplace
-from dpaudit_generators.pate_gan import PateGan, from_noise, mechanism, releases, training
-from dpaudit_generators.pate_gan.releases import (
+from dpaudit_generators.pate_gan import PateGan, from_noise, mechanism, training
+from dpaudit_generators.pate_gan.from_noise import (
     GRID,
     private_bounds,
     private_proportions,
     released_counts,
     split,
 )
-from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.training import Teachers
 
 INCOME = Column(name="income", kind=Kind.CONTINUOUS, lower=0.0, upper=1000.0)
 AGE = Column(name="age", kind=Kind.INTEGER, lower=0, upper=120)
@@ -153,7 +153,7 @@ def test_every_cell_of_every_histogram_gets_noise_of_its_own_at_its_price(
         drawn.append((scale, source))
         return discrete_laplace(scale, source)
 
-    monkeypatch.setattr(releases, "discrete_laplace", noted)
+    monkeypatch.setattr(from_noise, "discrete_laplace", noted)
     gan = generator(**PRIVATE)
     gan.fit(table(50), seed=1)
     assert [scale for scale, _ in drawn] == [1 / gan.split.each] * (2 * GRID + 3)
@@ -180,7 +180,7 @@ def test_given_noisy_counts_and_votes_the_model_knows_no_table(
     monkeypatch.setattr(Teachers, "votes", votes)
     free = [trained(n)[:2] for n in (4000, 300)]
     assert free[0] != free[1]
-    monkeypatch.setattr(releases, "released_counts", counts)
+    monkeypatch.setattr(from_noise, "released_counts", counts)
     here = trained(4000)
     assert here[0] != SCHEMA
     assert trained(300) == trained(1) == trained(0) == here

@@ -11,7 +11,8 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.trace.collector import Collector
 from dpaudit_generators.published import SwitchedPateGan
-from dpaudit_generators.published.scaling import Span, fit_scaling
+from dpaudit_generators.published.recipes import Span
+from dpaudit_generators.published.scaling import fit_scaling
 from dpaudit_generators.published.student import ShownRecords
 from dpaudit_generators.published.trainee import ONE_BY_ONE, Form, released
 from samples import PEOPLE, people

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dpaudit_generators.published.logistic import fit_logistic
+from dpaudit_generators.published.teachers import fit_logistic
 
 
 def problems(kind: str, *, count: int = 8, n: int = 61, width: int = 7) -> tuple[Any, Any]:

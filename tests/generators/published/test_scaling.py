@@ -13,16 +13,15 @@ from dpaudit.model.encoding import encode, values_of, values_of_table
 from dpaudit.model.encoding import width as encoded_width
 from dpaudit.model.schema import Schema
 from dpaudit_generators.published import scaling as scalings
+from dpaudit_generators.published.recipes import Span, Switch
 from dpaudit_generators.published.scaling import (
     COMPONENTS,
     PUBLIC,
     SLOTS,
     Scaling,
-    Span,
     fit_mixture,
     fit_scaling,
 )
-from dpaudit_generators.published.switches import Switch
 
 SCHEMA = Schema(
     columns=(

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from dpaudit_generators.networks.model import flat
 from dpaudit_generators.networks.stack import with_ones
 from dpaudit_generators.published import recipes
 from dpaudit_generators.published.networks import Networks, drawn
@@ -22,7 +23,7 @@ from dpaudit_generators.published.recipes import (
 )
 from dpaudit_generators.published.student import Dropouts, Likeness, Students
 from dpaudit_generators.published.teachers import NetworkTeachers, Partition
-from dpaudit_generators.published.trainee import Form, PublishedTrainee
+from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
 
 SHAPES = [
     Architecture(hidden=(5, 4), activation=Activation.HARDLY_LEAKY),
@@ -108,7 +109,9 @@ def test_a_gradient_beyond_the_norm_is_shrunk_to_it() -> None:
         mine = Networks([arrays], shape, recipe, norm=norm)
         outputs = mine(rows)
         mine.descend([outputs], [torch.ones_like(outputs)])
-        steps[norm] = np.abs(mine.flat(0) - np.concatenate([a.ravel() for a in arrays])).max()
+        steps[norm] = np.abs(
+            flat(mine.weights([0])[0]) - np.concatenate([a.ravel() for a in arrays])
+        ).max()
     assert steps[0.0] == pytest.approx(steps[1e6], rel=1e-5)
     assert steps[0.01] < 0.05 * steps[0.0]
 
@@ -117,11 +120,11 @@ def test_only_the_student_is_clipped() -> None:
     form = Form(np.arange(4), 4, (), ())
     recipe = recipes.updated(4)
     students = Students([1], form=form, recipe=recipe)
-    before = students._networks.flat(0)
+    before = flat(students._networks.weights([0])[0])
     rows = with_ones(torch.rand(1, 8, 4))
     students.train(rows, rows[..., :0], np.ones((1, 8), dtype=np.int64))
     assert np.abs(before).max() > 0.1
-    assert np.abs(students._networks.flat(0)).max() <= recipe.clip + 1e-9
+    assert np.abs(flat(students._networks.weights([0])[0])).max() <= recipe.clip + 1e-9
 
 
 def test_dropout_keeps_the_mean_and_the_ones() -> None:
@@ -171,9 +174,16 @@ def teachers(batch: int, *, steps: int = 50) -> tuple[NetworkTeachers, Partition
     records = np.random.default_rng(0).random((20, 3), dtype=np.float32)
     trainee = PublishedTrainee(records, records, records[:, :0], np.arange(20), 7)
     recipe = replace(recipes.borealis(3), teacher_steps=steps)
-    partition = Partition(
-        records.astype(float), teachers=2, switches=[], larger=recipe.larger, seed=7
+    settings = PublishedSettings(
+        teachers=2,
+        batch=batch,
+        iterations=1,
+        gamma=1.0,
+        epsilon=1.0,
+        inverse=1e5,
+        switches=frozenset(),
     )
+    partition = Partition(trainee, recipe, settings)
     return NetworkTeachers([trainee], [partition], recipe=recipe, batch=batch), partition
 
 
