@@ -11,9 +11,8 @@ import typer
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.audit import Table
-from dpaudit.cli.command import HelpAll
+from dpaudit.cli.command import HelpAll, Panel, option
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
-from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -35,7 +34,6 @@ VersionsOption = Annotated[
     option(
         metavar="A..B",
         help="Releases to audit, both included; A.. ends at the newest, ..B begins at the oldest.",
-        shown=False,
         panel=Panel.INPUT,
     ),
 ]
@@ -77,7 +75,6 @@ def bisect(
         option(
             metavar="DIR",
             help="Folder for a run folder per release. Default: those of `dpaudit audit`.",
-            shown=False,
             panel=Panel.OUTPUT,
         ),
     ] = None,

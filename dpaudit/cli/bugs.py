@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import PanelledCommand
+from dpaudit.cli.command import Panel, PanelledCommand, SuggestingGroup, option
 from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
-from dpaudit.cli.lazy import SuggestingGroup
-from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted, duration, row_lines, wrapped
 
@@ -81,6 +79,7 @@ def run(
         option(
             metavar="DIR",
             help="Folder of results, one ID.json each; what is there is not run again.",
+            shown=True,
             panel=Panel.OUTPUT,
         ),
     ] = Path("runs/bugs"),

@@ -6,23 +6,23 @@ import errno
 import functools
 import io
 import os
+import re
 import shlex
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
 
 import typer
 from rich.console import Console
 
-from dpaudit.cli.exits import ExitCode as ExitCode
-from dpaudit.cli.exits import FailOn as FailOn
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import error_line, error_text, visible
@@ -36,6 +36,36 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class ExitCode(IntEnum):
+    """The exit codes."""
+
+    PASS = 0
+    VIOLATION = 1
+    USAGE = 2
+    INCONCLUSIVE = 3
+    INTERNAL = 4
+    INTERRUPTED = 130
+
+
+class FailOn(StrEnum):
+    """Least severe verdict that gives a non-zero exit code."""
+
+    VIOLATION = "violation"
+    INCONCLUSIVE = "inconclusive"
+    NEVER = "never"
+
+
+EXIT_CODES: Final = {
+    ExitCode.PASS: "passed",
+    ExitCode.VIOLATION: "violation or leak",
+    ExitCode.USAGE: "wrong usage or input",
+    ExitCode.INCONCLUSIVE: "inconclusive or invalid",
+    ExitCode.INTERNAL: "internal error",
+    ExitCode.INTERRUPTED: "interrupted; the same command resumes an audit",
+}
+"""Their meaning, as the help of every command lists them."""
+
+
 def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
     """The exit code of a verdict; an invalid run passes only where nothing fails."""
     if fail_on is FailOn.NEVER or verdict in (Verdict.CONSISTENT, Verdict.MEASURED):
@@ -45,6 +75,38 @@ def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
     if verdict is Verdict.INCONCLUSIVE and fail_on is FailOn.VIOLATION:
         return ExitCode.PASS
     return ExitCode.INCONCLUSIVE
+
+
+REPEATABLE = {
+    "parameters": "-p",
+    "attacks": "--attack",
+    "links": "--link",
+    "samplers": "--sampler",
+    "secrets": "--secret",
+}
+"""Settings with several values, and the option that gives one of them."""
+
+
+def spelled(message: str, *, options: Collection[str] = ()) -> str:
+    """A message of the core with its settings spelled as options: `` `one_run` `` as --one-run.
+
+    Args:
+        message: The message; it names settings in backquotes, as Python spells them.
+        options: Names of the command's own options, in addition to the settings of an audit.
+
+    Returns:
+        The message.
+    """
+    from dpaudit.auditing.games import keywords
+
+    def as_option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in keywords() and name not in options:
+            return found[0]
+        option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
+        return option if value in (None, "True") else f"{option} {value}"
+
+    return re.sub(r"`(\w+)(?:=\"?([^`\"]*)\"?)?`", as_option, message)
 
 
 class _Tolerant(io.TextIOBase):
@@ -240,8 +302,6 @@ def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
     except typer.Exit:
         raise
     except InputError as error:
-        from dpaudit.cli.options import spelled
-
         _fail(f"error: {spelled(error_text(error), options=kwargs)}", ExitCode.USAGE)
     except InterruptedRunError as error:
         _fail(str(error), ExitCode.INTERRUPTED)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import guarded, messages, results, resumable, write_asked
-from dpaudit.cli.panels import Panel, option
 from dpaudit.formatting import Row, headed, row_lines
 
 if TYPE_CHECKING:
@@ -38,13 +38,15 @@ _TOYS: Final = (
 @guarded
 def demo(
     out: Annotated[
-        Path, option("--out", metavar="DIR", help="Folder of both runs.", panel=Panel.OUTPUT)
+        Path,
+        option("--out", metavar="DIR", help="Folder of both runs.", shown=True, panel=Panel.OUTPUT),
     ] = Path("runs/demo"),
     open_report: Annotated[
         bool,
         option(
             "--open-report/--no-open-report",
             help="Open the comparison in a browser, if on a terminal.",
+            shown=True,
             panel=Panel.OUTPUT,
         ),
     ] = True,

@@ -8,27 +8,26 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
 from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import EngineName
 
 Suspects = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--suspect",
         metavar="NAME",
         help="Suspect to fix: a fix that the generator offers, row-order, all-together; "
         "repeatable. Default: every one.",
-        show_default=False,
     ),
 ]
 Models = Annotated[
     int | None,
-    typer.Option(
+    option(
         metavar="N",
         help="Shadow models for each suspect. Default: as many as the run has, up to 400; more "
         "where the leak needs them.",
-        show_default=False,
     ),
 ]
 

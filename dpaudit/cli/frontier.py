@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.cli import options, task_options
-from dpaudit.cli.command import HelpAll
+from dpaudit.cli import options
+from dpaudit.cli.command import HelpAll, Panel, option
 from dpaudit.cli.console import (
     ExitCode,
     FailOn,
@@ -19,7 +19,6 @@ from dpaudit.cli.console import (
     results,
     resumable,
 )
-from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import InputError
 from dpaudit.formatting import Row, row_lines
 
@@ -40,11 +39,10 @@ GeneratorsOption = Annotated[
 
 TestOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         metavar="FILE",
         help="Real rows to test classifiers on. Default: a part of --data that no model is "
         "trained on.",
-        show_default=False,
     ),
 ]
 
@@ -60,22 +58,29 @@ def frontier(
     data: options.Data,
     epsilons: Annotated[
         str,
-        typer.Option(metavar="E,E...", help="Values of epsilon, one point of the frontier each."),
+        option(
+            metavar="E,E...", help="Values of epsilon, one point of the frontier each.", shown=True
+        ),
     ] = "1,3,10",
     settings: AuditSettings,
     schema: options.SchemaFile = None,
     test: TestOption = None,
-    label: task_options.LabelColumn = None,
-    positive: task_options.PositiveValue = None,
-    test_share: task_options.TestShare = 0.2,
+    label: options.LabelColumn = None,
+    positive: options.PositiveValue = None,
+    test_share: options.TestShare = 0.2,
     repeats: Annotated[
-        int, typer.Option(metavar="N", help="Synthetic tables per point, for utility.")
+        int, option(metavar="N", help="Synthetic tables per point, for utility.", shown=True)
     ] = 10,
-    classifier: task_options.Classifiers = None,
+    classifier: options.Classifiers = None,
     jobs: options.Jobs = None,
     out: Annotated[
         Path,
-        option(metavar="DIR", help="Folder of the runs and of the report.", panel=Panel.OUTPUT),
+        option(
+            metavar="DIR",
+            help="Folder of the runs and of the report.",
+            shown=True,
+            panel=Panel.OUTPUT,
+        ),
     ] = Path("runs/frontier"),
     fail_on: options.FailOnVerdict = FailOn.VIOLATION,
     json: options.Json = False,

@@ -12,8 +12,8 @@ from dpaudit.auditing.games import keywords_of, size_keywords
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.audit import Table
-from dpaudit.cli.command import HelpAll
-from dpaudit.cli.console import guarded, results
+from dpaudit.cli.command import HelpAll, option
+from dpaudit.cli.console import guarded, results, spelled
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -41,32 +41,21 @@ _MAY_SHOW = "may show a leak that few rows hide"
 
 Detect = Annotated[
     float | None,
-    typer.Option(
+    option(
         metavar="E",
         help="Epsilon to detect; the plan then says how many models that takes. (Mu or rho for a "
         "claim in these.)",
-        show_default=False,
     ),
 ]
 TruePositiveRate = Annotated[
     float | None,
-    typer.Option(
-        metavar="T",
-        help="True positive rate of an attack, instead of --detect; needs --fpr.",
-        show_default=False,
-    ),
+    option(metavar="T", help="True positive rate of an attack, instead of --detect; needs --fpr."),
 ]
 FalsePositiveRate = Annotated[
-    float | None,
-    typer.Option(
-        metavar="F", help="False positive rate of that attack; needs --tpr.", show_default=False
-    ),
+    float | None, option(metavar="F", help="False positive rate of that attack; needs --tpr.")
 ]
 SecondsPerModel = Annotated[
-    float | None,
-    typer.Option(
-        metavar="S", help="Training time of one model, to estimate the cost.", show_default=False
-    ),
+    float | None, option(metavar="S", help="Training time of one model, to estimate the cost.")
 ]
 
 
@@ -110,8 +99,7 @@ def plan(
     fpr: FalsePositiveRate = None,
     seconds_per_model: SecondsPerModel = None,
     time_one: Annotated[
-        bool,
-        typer.Option("--time-one", help="Train one model of GENERATOR to measure its cost."),
+        bool, option("--time-one", help="Train one model of GENERATOR to measure its cost.")
     ] = False,
     jobs: options.Jobs = None,
     json: options.Json = False,
@@ -300,7 +288,7 @@ def _rows(
     if sizing.asked_row.max_provable <= claim.value:
         yield Row("too small", "even an attack without errors could not prove more than the claim")
     for label, fact, _ in sizing.details:
-        yield Row(label, options.spelled(fact, options=("data",)).replace("`", ""))
+        yield Row(label, spelled(fact, options=("data",)).replace("`", ""))
     if cost is not None:
         yield from cost.rows
     else:
@@ -340,7 +328,7 @@ def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
     again = f"after another audit: a fresh --seed; {error} error adds to what that one spent"
     yield Row("then", again)
     if sizing.advice:
-        yield Row("then", options.spelled(sizing.advice))
+        yield Row("then", spelled(sizing.advice))
 
 
 def _asked(settings: AuditSettings) -> Iterator[str]:

@@ -8,48 +8,46 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.audit import Table
-from dpaudit.cli.command import HelpAll
+from dpaudit.cli.command import HelpAll, option
 from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
 from dpaudit.model.choices import CHOICES_OF_TARGET
 
 PublicCoins: TypeAlias = Annotated[
     bool,
-    typer.Option(
+    option(
         "--public-coins",
         help="Treat all randomness but the noise as public, for claims that rest on noise alone "
         "(PATE, DP-SGD without sampling).",
     ),
 ]
 Confidence: TypeAlias = Annotated[
-    float, typer.Option(metavar="C", help="One-sided confidence of the bound.")
+    float, option(metavar="C", help="One-sided confidence of the bound.", shown=True)
 ]
 Target = Annotated[
     str,
-    typer.Option(
+    option(
         metavar="RECORD",
         help=f"Record to leave out: {CHOICES_OF_TARGET}, row:N (from 0), record:FILE; with --unit "
         "also unit:VALUE.",
-        show_default=False,
     ),
 ]
 Targets = Annotated[
     int,
-    typer.Option(metavar="N", help="Records to try, two fits each; the worst is replayed."),
+    option(metavar="N", help="Records to try, two fits each; the worst is replayed.", shown=True),
 ]
 Samplers = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--sampler",
         metavar="FUNCTION,law=LAW,scale=NAME",
         help="Noise sampler of your own code, as MODULE:NAME, with its law and the name of its "
         "scale parameter (loc=NAME: the parameter with the value before noise); repeatable. "
         "Default: those in the configuration file.",
-        show_default=False,
     ),
 ]
 HandOver = Annotated[
     bool,
-    typer.Option(
+    option(
         "--hand-over",
         help="Unless the verdict is consistent, find in 32 more fits which features of synthetic "
         "rows the record moves, for `dpaudit audit --after-replay`.",
@@ -77,7 +75,7 @@ def replay(
     neighbours_file: options.NeighboursFile = None,
     targets: Targets = 1,
     replays: Annotated[
-        int, typer.Option(metavar="N", help="Replays for the bound, two fits each.")
+        int, option(metavar="N", help="Replays for the bound, two fits each.", shown=True)
     ] = 10,
     public_coins: PublicCoins = False,
     samplers: Samplers = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
 from dpaudit.errors import InputError
 from dpaudit.results.phrases import PUBLIC_SCHEMA
@@ -24,8 +25,7 @@ def synthesize(
     generator: options.GeneratorName,
     data: options.Data,
     out: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="CSV file to write; the claim goes to FILE.claim.json."),
+        Path, option(metavar="FILE", help="CSV file to write; the claim goes to FILE.claim.json.")
     ],
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
@@ -34,11 +34,10 @@ def synthesize(
     rows: options.Rows = None,
     seed: Annotated[
         int | None,
-        typer.Option(
+        option(
             metavar="S",
             help="Seed, for experiments only: noise from a known seed protects nothing. "
             "Default: the system's entropy.",
-            show_default=False,
         ),
     ] = None,
     quiet: options.Quiet = False,
