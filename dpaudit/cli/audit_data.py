@@ -15,7 +15,7 @@ from dpaudit.cli.console import (
     guarded,
     messages,
     require_folders,
-    results,
+    show,
     write_asked,
 )
 
@@ -116,8 +116,5 @@ def audit_data(
         write_asked(html, result.to_html(), option="html")
     if markdown is not None:
         write_asked(markdown, result.to_markdown(), option="markdown")
-    if json:
-        results().print(result.to_json(), end="")
-    else:
-        results().print(result.headline if quiet else str(result))
+    show(result, json=json, quiet=quiet)
     raise typer.Exit(exit_code(result.finding.verdict, fail_on))

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
 from enum import IntEnum, StrEnum
@@ -25,7 +25,7 @@ from rich.console import Console
 
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason, write_whole
-from dpaudit.formatting import error_line, error_text, visible
+from dpaudit.formatting import Row, error_line, error_text, row_lines, visible
 from dpaudit.plugins.exits import end_at_once
 from dpaudit.results.verdict import Verdict
 
@@ -195,7 +195,14 @@ class Printable(Protocol):
         ...
 
 
-def show(found: Printable, *, json: bool, quiet: bool, text: Callable[[str], str] = str) -> None:
+def show(
+    found: Printable,
+    *,
+    json: bool,
+    quiet: bool,
+    text: Callable[[str], str] = str,
+    rows: Iterable[Row] = (),
+) -> None:
     """Prints what a command found.
 
     Args:
@@ -203,11 +210,14 @@ def show(found: Printable, *, json: bool, quiet: bool, text: Callable[[str], str
         json: Whether to print one JSON document.
         quiet: Whether to print one line only.
         text: Applied to its text if the whole text is printed.
+        rows: What stands below the whole text.
     """
     if json:
         results().print(found.to_json(), end="")
+    elif quiet:
+        results().print(found.headline)
     else:
-        results().print(found.headline if quiet else text(str(found)))
+        results().print("\n".join([text(str(found)), *row_lines(rows)]))
 
 
 def progress_of(line: Callable[[T], str], *, quiet: bool) -> Callable[[T], None] | None:
@@ -307,9 +317,7 @@ def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         _fail(str(error), ExitCode.INTERRUPTED)
     except KeyboardInterrupt:
         _fail("interrupted: run the same command again", ExitCode.INTERRUPTED)
-    except DpauditError as error:
-        _fail(f"error: {error_text(error)}", ExitCode.INTERNAL)
-    except OSError as error:
+    except (DpauditError, OSError) as error:
         _fail(f"error: {error_text(error)}", ExitCode.INTERNAL)
     except (RecursionError, MemoryError) as error:
         _fail(f"error: {error_line(error)}", ExitCode.INTERNAL)

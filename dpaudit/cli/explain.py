@@ -9,8 +9,8 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import option
-from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
-from dpaudit.formatting import Row, row_lines
+from dpaudit.cli.console import ExitCode, guarded, messages, resumable, show
+from dpaudit.formatting import Row
 from dpaudit.model.choices import EngineName
 
 Suspects = Annotated[
@@ -80,13 +80,7 @@ def explain(
                     )
                 )
     explanation = inquiry.conclude(fixed)
-    output = results()
-    if json:
-        output.print(explanation.to_json(), end="")
-    elif quiet:
-        output.print(explanation.headline)
-    else:
-        output.print(str(explanation))
-        rows = [("report", str(inquiry.report)), ("reproduce", explanation.reproduce)]
-        output.print("\n".join(row_lines(Row(*row, whole=True) for row in rows)))
+    report = Row("report", str(inquiry.report), whole=True)
+    again = Row("reproduce", explanation.reproduce, whole=True)
+    show(explanation, json=json, quiet=quiet, rows=[report, again])
     raise typer.Exit(ExitCode.PASS if explanation.removed_by else ExitCode.INCONCLUSIVE)

@@ -16,11 +16,11 @@ from dpaudit.cli.console import (
     exit_code,
     guarded,
     messages,
-    results,
     resumable,
+    show,
 )
 from dpaudit.errors import InputError
-from dpaudit.formatting import Row, row_lines
+from dpaudit.formatting import Row
 
 if TYPE_CHECKING:
     from dpaudit.auditing.progress_bar import ConsoleProgress
@@ -124,15 +124,9 @@ def frontier(
             on_step=steps.begin,
             on_progress=steps.show,
         )
-    output = results()
-    if json:
-        output.print(found.to_json(), end="")
-    elif quiet:
-        output.print(found.headline)
-    else:
-        report = Row("report", str(out / FRONTIER_FILES[1]), whole=True)
-        again = Row("reproduce", found.reproduce, whole=True)
-        output.print("\n".join([str(found), *row_lines([report, again])]))
+    report = Row("report", str(out / FRONTIER_FILES[1]), whole=True)
+    again = Row("reproduce", found.reproduce, whole=True)
+    show(found, json=json, quiet=quiet, rows=[report, again])
     code = exit_code(found.verdict, fail_on)
     if code is ExitCode.PASS and found.failures and fail_on is not FailOn.NEVER:
         code = ExitCode.INCONCLUSIVE

@@ -110,13 +110,13 @@ def plan(
     Only --time-one trains, a single model. --one-run plans an audit of one training with canaries.
     """
     del help_all  # its callback has answered
-    from dpaudit.auditing.games import sizing_of
+    from dpaudit.auditing.games import audited_table, build_spec, sizing_of
 
     if jobs is not None and jobs < 1:
         raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
     if seconds_per_model is not None and not seconds_per_model > 0:
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
-    has_table = data is not None or _makes_table(settings)
+    has_table = data is not None or "worst_case" in keywords_of(settings)  # which makes its own
     if generator is not None and not has_table and not time_one:
         raise SettingsError(
             f"what generator {generator!r} claims depends on its table: give `data` or "
@@ -130,11 +130,15 @@ def plan(
         subject, settings = _subject(generator, data, schema, settings)
     question = _question(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
     sizing = sizing_of(subject, settings, question)
-    model = stated(seconds_per_model) if seconds_per_model else None
-    if time_one and generator is not None and model is None:
-        model = timed(generator, data, schema, settings)
     cost = None
-    if model is not None:
+    if seconds_per_model or time_one:
+        from dpaudit.auditing import timing
+
+        if seconds_per_model:
+            model = timing.ModelCost(seconds_per_model)
+        else:
+            table = audited_table(data, schema, settings)
+            model = timing.time_one(build_spec(generator, table, settings))
         cost = cost_of(settings, model, together=subject.together, jobs=jobs)
     if json:
         record = _record(sizing, subject.claim, settings, cost)
@@ -166,11 +170,6 @@ def _question(
     if tpr is None or fpr is None:
         return PlanQuestion()
     return PlanQuestion(assumed=AssumedAttack(fpr=fpr, tpr=tpr))
-
-
-def _makes_table(settings: AuditSettings) -> bool:
-    """Whether the audit has a table of its own: that of a worst case."""
-    return "worst_case" in keywords_of(settings)
 
 
 def _claimed(settings: AuditSettings) -> PlanSubject:
@@ -355,23 +354,6 @@ class AuditCost(NamedTuple):
     memory: int | None
     more_rows: MoreRows | None
     rows: tuple[Row, ...]
-
-
-def timed(
-    generator: str, data: list[str] | None, schema: Path | None, settings: AuditSettings
-) -> ModelCost:
-    """Trains one model to know its cost."""
-    from dpaudit.auditing.games import audited_table, build_spec
-    from dpaudit.auditing.timing import time_one
-
-    return time_one(build_spec(generator, audited_table(data, schema, settings), settings))
-
-
-def stated(seconds_per_model: float) -> ModelCost:
-    """The cost of a model if only its time in seconds is known."""
-    from dpaudit.auditing.timing import ModelCost
-
-    return ModelCost(seconds_per_model)
 
 
 def cost_of(
