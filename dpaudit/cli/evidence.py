@@ -46,8 +46,7 @@ def pack(
     and verdict with numpy and scipy alone. The pack has what result.json has, and so no records.
     The same run gives the same file.
     """
-    from dpaudit.evidence.pack import KEY, MANIFEST, SIGNATURE, digest, pack_files, zipped
-    from dpaudit.evidence.signature import sign as signed_with
+    from dpaudit.evidence.pack import KEY, digest, pack_files, signed, zipped
     from dpaudit.results.result import AuditResult
 
     try:
@@ -60,8 +59,7 @@ def pack(
             ) from None
         raise
     if sign is not None:
-        signed = signed_with(files[MANIFEST], sign)
-        files |= {SIGNATURE: signed.signature, KEY: signed.key}
+        files = signed(files, sign)
     content = zipped(files)
     write_asked(out, content, option="out")
     facts = [
