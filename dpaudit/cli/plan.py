@@ -307,13 +307,12 @@ def _sees_rows(settings: AuditSettings) -> bool:
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
     """What audits of several sizes can prove."""
     unit, noun = sizing.unit.replace("_", " "), claim.quantity.noun
-    table = [(unit, sizing.scored, "upper limit", f"minimum detectable {noun}")]
+    table = [(unit, sizing.scored, "upper limit", f"minimum detectable {noun}", "")]
     for row in sizing.rows:
         numbers = rounded_down(row.max_provable), rounded_up(row.detectable)
-        table.append((str(row.size), str(row.scored), *numbers))
-    asked = [row.size == sizing.asked for row in sizing.rows]
-    marks = ["", *("this audit" if one else "" for one in asked)]
-    return [(*row, mark) for row, mark in zip(table, marks, strict=True)]
+        mark = "this audit" if row.size == sizing.asked else ""
+        table.append((str(row.size), str(row.scored), *numbers, mark))
+    return table
 
 
 def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
