@@ -294,12 +294,12 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         try:
             _run(command, *args, **kwargs)
         except typer.Exit:
-            if _lost(output):
-                reason = _unwritten(output)
+            if reason := _unwritten(output):
                 messages().print(f"note: {reason}; the exit code says what was found")
             raise
-        if _lost(output) and not isinstance(output.failure, BrokenPipeError):
-            _fail(f"error: {_unwritten(output)}", ExitCode.INTERNAL)
+        reason = _unwritten(output)
+        if reason and not isinstance(output.failure, BrokenPipeError):
+            _fail(f"error: {reason}", ExitCode.INTERNAL)
 
     return run
 
@@ -327,13 +327,11 @@ def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         _fail(f"internal error: {error_line(error)}", ExitCode.INTERNAL)
 
 
-def _lost(output: _Tolerant) -> bool:
-    output.flush()
-    return output.failure is not None
-
-
 def _unwritten(output: _Tolerant) -> str:
-    assert output.failure is not None
+    """Why the result is not printed as a whole; empty if it is."""
+    output.flush()
+    if output.failure is None:
+        return ""
     return f"standard output cannot be written: {io_reason(output.failure)}"
 
 

@@ -480,7 +480,8 @@ def takes_settings(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         given = inspect.signature(command, eval_str=True)
-        chosen = [name for name in all_settings() if name in names or not names]
+        every = dict.fromkeys([*SETTINGS, *keywords()])
+        chosen = [name for name in every if name in names or not names]
 
         @functools.wraps(command)
         def run(**options: Any) -> None:
@@ -507,11 +508,6 @@ def takes_settings(
         return run
 
     return decorate
-
-
-def all_settings() -> list[str]:
-    """Every setting, those with an entry in `SETTINGS` first."""
-    return [*SETTINGS, *(name for name in keywords() if name not in SETTINGS)]
 
 
 def _option_of(name: str) -> Any:

@@ -293,21 +293,18 @@ def _rows(
     else:
         unknown = "not known: --time-one trains one model, or give --seconds-per-model"
         yield Row("cost", sizing.cost or unknown)
-    if (cost is None or cost.more_rows is None) and _sees_rows(settings):
+    # An attack that looks at rows may see more in more of them.
+    blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
+    if (cost is None or cost.more_rows is None) and given.get("attacks") not in blind:
         ask = "; --time-one says their cost" if cost is None else ""
         yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}{ask}")
-
-
-def _sees_rows(settings: AuditSettings) -> bool:
-    """Whether an attack looks at rows, so that more of them may show more."""
-    blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
-    return keywords_of(settings).get("attacks") not in blind
 
 
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
     """What audits of several sizes can prove."""
     unit, noun = sizing.unit.replace("_", " "), claim.quantity.noun
-    table = [(unit, sizing.scored, "upper limit", f"minimum detectable {noun}", "")]
+    head = (unit, sizing.scored, "upper limit", f"minimum detectable {noun}", "")
+    table: list[tuple[str, ...]] = [head]
     for row in sizing.rows:
         numbers = rounded_down(row.max_provable), rounded_up(row.detectable)
         mark = "this audit" if row.size == sizing.asked else ""

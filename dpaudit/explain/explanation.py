@@ -297,9 +297,14 @@ def _undecided(fixed: Sequence[FixedAudit]) -> list[str]:
     ]
 
 
+def _numbers(one: FixedAudit, *, missing: str) -> tuple[str, ...]:
+    """The bound of a fixed generator, its AUC, and the limits of that."""
+    limits = missing if one.limits is None else " to ".join(map(rounded, one.limits))
+    return rounded_down(one.audit.proved), auc_text(one.auc), limits
+
+
 def _table_row(one: FixedAudit) -> tuple[str, ...]:
-    limits = "" if one.limits is None else " to ".join(map(rounded, one.limits))
-    numbers = rounded_down(one.audit.proved), auc_text(one.auc), limits
+    numbers = _numbers(one, missing="")
     return (one.suspect, EFFECTS[one.effect], *numbers, duration(one.audit.seconds))
 
 
@@ -374,7 +379,11 @@ def _next(explanation: Explanation) -> str:
 def _suspects(explanation: Explanation) -> Block:
     before = explanation.before
     nothing = (rounded_down(before.proved), auc_text(before.auc), "-", "violation", "-")
-    rows = [("nothing", *nothing), *map(_row, explanation.fixed)]
+    rows: list[tuple[str, ...]] = [("nothing", *nothing)]
+    for one in explanation.fixed:
+        numbers = _numbers(one, missing="-")
+        time = duration(one.audit.seconds)
+        rows.append((one.suspect, *numbers, EFFECTS[one.effect], time))
     return Block(
         title="Suspects",
         paragraphs=(
@@ -390,18 +399,6 @@ def _suspects(explanation: Explanation) -> Block:
             tuple(rows),
             frozenset({1, 2}),
         ),
-    )
-
-
-def _row(one: FixedAudit) -> tuple[str, ...]:
-    limits = one.limits
-    return (
-        one.suspect,
-        rounded_down(one.audit.proved),
-        auc_text(one.auc),
-        "-" if limits is None else f"{rounded(limits.low)} to {rounded(limits.high)}",
-        EFFECTS[one.effect],
-        duration(one.audit.seconds),
     )
 
 
