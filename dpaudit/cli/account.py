@@ -120,7 +120,7 @@ def label_costs(
     given: dict[str, Any] = {"k": teachers, "delta": delta, "method": method}
     plans: list[LabelPlan] = []
     for one in mechanism.each:
-        if scale is not None:
+        if scale is not None and labels is not None:
             plans.append(priced(mechanism=one, labels=labels, scale=scale, **given))
             continue
         given |= {"epsilon": epsilon, "accuracy": accuracy, "consensus": consensus}

@@ -124,31 +124,6 @@ OwnDelta = Annotated[
         metavar="D", help="The generator's parameter delta; same as -p delta=D.", panel=Panel.INPUT
     ),
 ]
-Mu = Annotated[
-    float | None,
-    option(
-        metavar="M",
-        help="Claimed mu, for Gaussian DP instead of (epsilon, delta). Default: none.",
-        panel=Panel.CLAIM,
-    ),
-]
-Rho = Annotated[
-    float | None,
-    option(
-        metavar="R",
-        help="Claimed rho, for zCDP instead of (epsilon, delta). Default: none.",
-        panel=Panel.CLAIM,
-    ),
-]
-Curve = Annotated[
-    str | None,
-    option(
-        metavar="FILE|E:D,E:D",
-        help="Claimed privacy curve instead of one (epsilon, delta), such as 0.5:1e-3,1:1e-5. "
-        "Default: none.",
-        panel=Panel.CLAIM,
-    ),
-]
 Relation = Annotated[
     Neighbours | None,
     option(
@@ -165,14 +140,6 @@ UnitColumn = Annotated[
         help="Column that says whose rows each row is, such as patient_id: both worlds differ in "
         "all rows of one unit, and the claim is per unit. Default: the schema's unit, else single "
         "rows.",
-        panel=Panel.RULES,
-    ),
-]
-MaxRowsPerUnit = Annotated[
-    int | None,
-    option(
-        metavar="K",
-        help="Largest number of rows that a unit may have. Default: the schema's, else none.",
         panel=Panel.RULES,
     ),
 ]
@@ -266,24 +233,6 @@ Markdown = Annotated[
     Path | None,
     option(metavar="FILE", help="Also write the report as Markdown.", panel=Panel.OUTPUT),
 ]
-WorstCaseTables = Annotated[
-    WorstCase | None,
-    option(
-        metavar="NAME",
-        help="Worst-case table instead of --data, built from --schema alone: search (finds the one "
-        "that shows most), opposite, crowd or another (see `dpaudit list worst-cases`). Default: "
-        "none.",
-        panel=Panel.MORE_AUDITS,
-    ),
-]
-NeighboursFile = Annotated[
-    str | None,
-    option(
-        metavar="FILE",
-        help="Your own neighbouring table: --data without the target record. Default: none.",
-        panel=Panel.MORE_AUDITS,
-    ),
-]
 
 LabelColumn = Annotated[
     str | None, option(metavar="COLUMN", help="Column to predict. Default: the schema's label.")
@@ -320,12 +269,41 @@ SETTINGS: dict[str, Any] = {
     "links": Links,
     "epsilon": Epsilon,
     "delta": Delta,
-    "mu": Mu,
-    "rho": Rho,
-    "curve": Curve,
+    "mu": Annotated[
+        float | None,
+        option(
+            metavar="M",
+            help="Claimed mu, for Gaussian DP instead of (epsilon, delta). Default: none.",
+            panel=Panel.CLAIM,
+        ),
+    ],
+    "rho": Annotated[
+        float | None,
+        option(
+            metavar="R",
+            help="Claimed rho, for zCDP instead of (epsilon, delta). Default: none.",
+            panel=Panel.CLAIM,
+        ),
+    ],
+    "curve": Annotated[
+        str | None,
+        option(
+            metavar="FILE|E:D,E:D",
+            help="Claimed privacy curve instead of one (epsilon, delta), such as 0.5:1e-3,1:1e-5. "
+            "Default: none.",
+            panel=Panel.CLAIM,
+        ),
+    ],
     "neighbours": Relation,
     "unit": UnitColumn,
-    "max_rows_per_unit": MaxRowsPerUnit,
+    "max_rows_per_unit": Annotated[
+        int | None,
+        option(
+            metavar="K",
+            help="Largest number of rows that a unit may have. Default: the schema's, else none.",
+            panel=Panel.RULES,
+        ),
+    ],
     "effort": Annotated[
         Effort,
         option(
@@ -344,8 +322,24 @@ SETTINGS: dict[str, Any] = {
             panel=Panel.ATTACK,
         ),
     ],
-    "worst_case": WorstCaseTables,
-    "neighbours_file": NeighboursFile,
+    "worst_case": Annotated[
+        WorstCase | None,
+        option(
+            metavar="NAME",
+            help="Worst-case table instead of --data, built from --schema alone: search (finds the "
+            "one that shows most), opposite, crowd or another (see `dpaudit list worst-cases`). "
+            "Default: none.",
+            panel=Panel.MORE_AUDITS,
+        ),
+    ],
+    "neighbours_file": Annotated[
+        str | None,
+        option(
+            metavar="FILE",
+            help="Your own neighbouring table: --data without the target record. Default: none.",
+            panel=Panel.MORE_AUDITS,
+        ),
+    ],
     "access": Annotated[
         Access,
         option(
@@ -468,7 +462,7 @@ def built_with(
 def takes_settings(
     *names: str,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorates a command that takes `settings: AuditSettings`.
+    """Decorates a command that takes `settings`: `AuditSettings`, or the keywords that are given.
 
     Args:
         names: The settings that the command has options for; all if none is named.
@@ -490,7 +484,8 @@ def takes_settings(
                 from dpaudit.plugins.registry import parse_parameters
 
                 asked["parameters"] = parse_parameters(asked["parameters"])
-            command(**options, settings=audit_settings(**asked))
+            plain = {name: value for name, value in asked.items() if value is not None}
+            command(**options, settings=audit_settings(**plain) if whole else plain)
 
         shown = [
             inspect.Parameter(
@@ -501,7 +496,8 @@ def takes_settings(
         own = [
             one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in given.parameters.values()
         ]
-        place = next(n for n, one in enumerate(own) if one.annotation is AuditSettings)
+        place = [one.name for one in own].index("settings")
+        whole = own[place].annotation is AuditSettings
         vars(run)["__signature__"] = given.replace(
             parameters=[*own[:place], *shown, *own[place + 1 :]]
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any
 
 import typer
 
@@ -12,16 +12,13 @@ from dpaudit.cli.command import HelpAll, option
 from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
 from dpaudit.model.choices import CHOICES_OF_TARGET
 
-PublicCoins: TypeAlias = Annotated[
+PublicCoins = Annotated[
     bool,
     option(
         "--public-coins",
         help="Treat all randomness but the noise as public, for claims that rest on noise alone "
         "(PATE, DP-SGD without sampling).",
     ),
-]
-Confidence: TypeAlias = Annotated[
-    float, option(metavar="C", help="One-sided confidence of the bound.", shown=True)
 ]
 Target = Annotated[
     str,
@@ -56,23 +53,17 @@ HandOver = Annotated[
 
 
 @guarded
+@options.takes_settings(
+    *("parameters", "links", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "unit"),
+    *("max_rows_per_unit", "worst_case", "neighbours_file", "worker_memory"),
+)
 def replay(
+    *,
     generator: options.GeneratorName,
     data: Table = None,
     schema: options.SchemaFile = None,
-    parameters: options.Parameters = None,
-    links: options.Links = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
-    curve: options.Curve = None,
-    neighbours: options.Relation = None,
-    unit: options.UnitColumn = None,
-    max_rows_per_unit: options.MaxRowsPerUnit = None,
+    settings: dict[str, Any],
     target: Target = "exposing",
-    worst_case: options.WorstCaseTables = None,
-    neighbours_file: options.NeighboursFile = None,
     targets: Targets = 1,
     replays: Annotated[
         int, option(metavar="N", help="Replays for the bound, two fits each.", shown=True)
@@ -81,8 +72,7 @@ def replay(
     samplers: Samplers = None,
     hand_over: HandOver = False,
     rows: options.Rows = None,
-    confidence: Confidence = 0.95,
-    worker_memory: options.WorkerMemory = None,
+    confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     html: options.Html = None,
     markdown: options.Markdown = None,
@@ -96,7 +86,6 @@ def replay(
     same noisy answers.
     """
     del help_all  # its callback has answered
-    from dpaudit.plugins.registry import parse_parameters
     from dpaudit.plugins.samplers import sampler_of
     from dpaudit.replaying.report import replay_page
     from dpaudit.replaying.run import replay as replayed
@@ -112,23 +101,11 @@ def replay(
         samplers=[sampler_of(one) for one in samplers or ()],
         public_coins=public_coins,
         hand_over=hand_over,
-        parameters=parse_parameters(parameters or []),
-        links=tuple(links or ()),
-        epsilon=epsilon,
-        delta=delta,
-        mu=mu,
-        rho=rho,
-        curve=curve,
-        neighbours=neighbours,
-        unit=unit,
-        max_rows_per_unit=max_rows_per_unit,
         target=target,
-        worst_case=worst_case,
-        neighbours_file=neighbours_file,
         rows=rows,
         confidence=confidence,
-        worker_memory=worker_memory,
         seed=seed,
+        **settings,
         on_progress=None if quiet or json else messages().print,
     )
     write_pages(replay_page(record), html=html, markdown=markdown)
