@@ -23,7 +23,6 @@ from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.claim import Neighbours
 
 if TYPE_CHECKING:
-    from dpaudit.account import LabelPlan
     from dpaudit.account.calibration import Prospect
     from dpaudit.results.account_check import AccountCheck
     from dpaudit.results.label_costs import LabelCosts
@@ -36,11 +35,6 @@ class Mechanisms(StrEnum):
     GAUSSIAN = "gaussian"
     LAPLACE = "laplace"
     NOISY_MAX = "noisy-max"
-
-    @property
-    def each(self) -> tuple[Mechanism, ...]:
-        """The mechanisms meant, in the order of the table."""
-        return tuple(Mechanism) if self is Mechanisms.ALL else (Mechanism(self.value),)
 
 
 MechanismsOption = Annotated[
@@ -117,16 +111,16 @@ def label_costs(
     from dpaudit.results.label_costs import LabelCosts
 
     _check_question(labels, accuracy, epsilon, scale, method)
+    each = list(Mechanism) if mechanism is Mechanisms.ALL else [Mechanism(mechanism.value)]
     given: dict[str, Any] = {"k": teachers, "delta": delta, "method": method}
-    plans: list[LabelPlan] = []
-    for one in mechanism.each:
-        if scale is not None and labels is not None:
-            plans.append(priced(mechanism=one, labels=labels, scale=scale, **given))
-            continue
+    if scale is not None and labels is not None:
+        plans = [priced(mechanism=one, labels=labels, scale=scale, **given) for one in each]
+    else:
+        counts: Sequence[int | None] = [labels]
+        if labels is None and accuracy is None:
+            counts = USUAL_LABELS
         given |= {"epsilon": epsilon, "accuracy": accuracy, "consensus": consensus}
-        unknown = labels is None and accuracy is None
-        for count in USUAL_LABELS if unknown else (labels,):
-            plans.append(calibrate(mechanism=one, labels=count, **given))
+        plans = [calibrate(mechanism=m, labels=count, **given) for m in each for count in counts]
     shares = (*USUAL_CONSENSUS, consensus)
     rows = [prospect(plan, method=method, consensus=shares) for plan in plans]
     costs = LabelCosts(

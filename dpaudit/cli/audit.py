@@ -36,16 +36,6 @@ Out = Annotated[
     ),
 ]
 
-Table = Annotated[
-    list[str] | None,
-    option(
-        metavar="FILE",
-        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer; repeatable for "
-        "several tables with --link.",
-        panel=Panel.INPUT,
-    ),
-]
-
 JUnit = Annotated[
     Path | None,
     option(
@@ -72,7 +62,7 @@ AfterReplay = Annotated[
 def audit(
     *,
     generator: options.GeneratorName,
-    data: Table = None,
+    data: options.Tables = None,
     schema: options.SchemaFile = None,
     settings: AuditSettings,
     after_replay: AfterReplay = None,

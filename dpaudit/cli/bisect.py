@@ -10,7 +10,6 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.audit import Table
 from dpaudit.cli.command import HelpAll, Panel, option
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
 from dpaudit.errors import RegistryError, SettingsError
@@ -63,7 +62,7 @@ def bisect(
         ),
     ],
     versions: VersionsOption,
-    data: Table = None,
+    data: options.Tables = None,
     settings: AuditSettings,
     schema: options.SchemaFile = None,
     replay: ReplayOption = False,

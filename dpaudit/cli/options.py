@@ -62,6 +62,15 @@ Data = Annotated[
         panel=Panel.INPUT,
     ),
 ]
+Tables = Annotated[
+    list[str] | None,
+    option(
+        metavar="FILE",
+        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer; repeatable for "
+        "several tables with --link.",
+        panel=Panel.INPUT,
+    ),
+]
 SchemaFile = Annotated[
     Path | None,
     option(

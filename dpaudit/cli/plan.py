@@ -11,7 +11,6 @@ import typer
 from dpaudit.auditing.games import keywords_of, size_keywords
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.audit import Table
 from dpaudit.cli.command import HelpAll, option
 from dpaudit.cli.console import guarded, results, spelled
 from dpaudit.errors import ClaimError, SettingsError
@@ -61,24 +60,9 @@ SecondsPerModel = Annotated[
 
 @guarded
 @options.takes_settings(
-    "epsilon",
-    "delta",
-    "mu",
-    "rho",
-    "curve",
-    "parameters",
-    "links",
-    "neighbours",
-    "unit",
-    "max_rows_per_unit",
-    "access",
-    "attacks",
-    "effort",
-    "rows",
-    "confidence",
-    "sequential",
-    "worker_memory",
-    "worst_case",
+    *("epsilon", "delta", "mu", "rho", "curve", "parameters", "links", "neighbours", "unit"),
+    *("max_rows_per_unit", "access", "attacks", "effort", "rows", "confidence", "sequential"),
+    *("worker_memory", "worst_case"),
     *size_keywords(),
 )
 def plan(
@@ -92,7 +76,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    data: Table = None,
+    data: options.Tables = None,
     schema: options.SchemaFile = None,
     detect: Detect = None,
     tpr: TruePositiveRate = None,

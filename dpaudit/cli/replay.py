@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.audit import Table
 from dpaudit.cli.command import HelpAll, option
 from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
 from dpaudit.model.choices import CHOICES_OF_TARGET
@@ -60,7 +59,7 @@ HandOver = Annotated[
 def replay(
     *,
     generator: options.GeneratorName,
-    data: Table = None,
+    data: options.Tables = None,
     schema: options.SchemaFile = None,
     settings: dict[str, Any],
     target: Target = "exposing",
