@@ -334,12 +334,10 @@ def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | Non
     from dpaudit.auditing.recall import Memory
 
     cache: pytest.Cache | None = getattr(config, "cache", None)
-    if cache is None or config.getoption("--dpaudit-no-cache"):
+    off = config.getoption("--dpaudit-no-cache") or not config.getini("dpaudit_cache")
+    if cache is None or off:
         return None
-    if not config.getini("dpaudit_cache"):
-        return None
-    above = [node.path.parent, *node.path.parent.parents]
-    conftests = [folder / "conftest.py" for folder in above]
+    conftests = (folder / "conftest.py" for folder in node.path.parents)
     files = (node.path, *(file for file in conftests if file.is_file()))
     return Memory(folder=cache.mkdir("dpaudit"), name=name, files=files)
 

@@ -114,7 +114,7 @@ def plan(
         subject, settings = _subject(generator, data, schema, settings)
     question = _question(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
     sizing = sizing_of(subject, settings, question)
-    cost = None
+    cost = AuditCost()
     if seconds_per_model or time_one:
         from dpaudit.auditing import timing
 
@@ -203,7 +203,7 @@ def _subject(
     return PlanSubject(claim, table, together), settings
 
 
-def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> Plan:
+def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost) -> Plan:
     from dpaudit.auditing.plan import Plan
 
     return Plan(
@@ -216,16 +216,16 @@ def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCo
         quantity=claim.quantity,
         attacks=sizing.attacks,
         confidence=settings.confidence,
-        seconds=None if cost is None else cost.seconds,
-        trainings=None if cost is None else cost.trained,
-        worker_memory=None if cost is None else cost.memory,
-        more_rows=None if cost is None else cost.more_rows,
+        seconds=cost.seconds,
+        trainings=cost.trained,
+        worker_memory=cost.memory,
+        more_rows=cost.more_rows,
         interference=sizing.interference,
         records=sizing.records,
     )
 
 
-def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
+def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost) -> None:
     lines = headed(_headline(sizing, claim), _rows(sizing, claim, settings, cost))
     lines += ["", *aligned(_table(sizing, claim), numeric={0, 1, 2, 3})]
     if sizing.table:
@@ -254,9 +254,7 @@ def _headline(sizing: Sizing, claim: Claim) -> str:
     return f"{audit} {detects_from(reached, claim)}"
 
 
-def _rows(
-    sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
-) -> Iterator[Row]:
+def _rows(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost) -> Iterator[Row]:
     from dpaudit.results.phrases import CURVE_FACTOR, claim_and_relation
 
     yield Row("claim", claim_and_relation(claim))
@@ -272,15 +270,12 @@ def _rows(
         yield Row("too small", "even an attack without errors could not prove more than the claim")
     for label, fact, _ in sizing.details:
         yield Row(label, spelled(fact, options=("data",)).replace("`", ""))
-    if cost is not None:
-        yield from cost.rows
-    else:
-        unknown = "not known: --time-one trains one model, or give --seconds-per-model"
-        yield Row("cost", sizing.cost or unknown)
+    unknown = "not known: --time-one trains one model, or give --seconds-per-model"
+    yield from cost.rows or [Row("cost", sizing.cost or unknown)]
     # An attack that looks at rows may see more in more of them.
     blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
-    if (cost is None or cost.more_rows is None) and given.get("attacks") not in blind:
-        ask = "; --time-one says their cost" if cost is None else ""
+    if cost.more_rows is None and given.get("attacks") not in blind:
+        ask = "" if cost.rows else "; --time-one says their cost"
         yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}{ask}")
 
 
@@ -319,7 +314,7 @@ def _asked(settings: AuditSettings) -> Iterator[str]:
 
 
 class AuditCost(NamedTuple):
-    """What an audit costs.
+    """What an audit costs; nothing is known by default.
 
     Attributes:
         seconds: Wall time of the whole audit, its controls included.
@@ -329,11 +324,11 @@ class AuditCost(NamedTuple):
         rows: The same in words.
     """
 
-    seconds: float
-    trained: dict[str, int]
-    memory: int | None
-    more_rows: MoreRows | None
-    rows: tuple[Row, ...]
+    seconds: float | None = None
+    trained: dict[str, int] | None = None
+    memory: int | None = None
+    more_rows: MoreRows | None = None
+    rows: tuple[Row, ...] = ()
 
 
 def cost_of(
