@@ -99,7 +99,7 @@ def audit(
     table = audited_table(data, schema, settings)
     spec = build_spec(generator, table, settings)
     folder = out or spec.default_folder
-    errors = messages()
+    errors = messages(quiet=quiet)
     if not quiet:
         probes = "; probes first (--no-probe: none)" if spec.probe_fits else ""
         errors.print(f"auditing {generator} on {table.source}; run folder {folder}{probes}")
@@ -109,8 +109,7 @@ def audit(
             errors.print(f"warning: {judged_in(earlier)}; audit with another --seed")
 
     def warned(text: str) -> None:
-        if not quiet:
-            errors.print(f"warning: {text}")
+        errors.print(f"warning: {text}")
 
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         machine = Machine(

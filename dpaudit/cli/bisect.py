@@ -99,17 +99,12 @@ def bisect(
     from dpaudit.external.environments import releases_between
 
     subject = _subject(name, data, schema, settings)
-    errors = messages()
-
-    def step(text: str) -> None:
-        if not quiet:
-            errors.print(text)
-
-    step(f"asking the package index for releases of {subject.package}")
+    errors = messages(quiet=quiet)
+    errors.print(f"asking the package index for releases of {subject.package}")
     chosen = releases_between(subject.environment, subject.package, versions, python=python)
-    step(f"{len(chosen)} releases of {subject.package}: {', '.join(chosen)}")
+    errors.print(f"{len(chosen)} releases of {subject.package}: {', '.join(chosen)}")
     if replay:
-        record, said = _replayed(subject, chosen, settings.confidence, python, step)
+        record, said = _replayed(subject, chosen, settings.confidence, python, errors.print)
     else:
         audits = []
         with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
@@ -121,10 +116,10 @@ def bisect(
                 jobs=jobs,
                 trial_timeout=trial_timeout,
                 on_progress=progress,
-                on_step=step,
+                on_step=errors.print,
             ):
                 audits.append(release)
-                step(f"{subject.package} {release.version}: {release.ending}")
+                errors.print(f"{subject.package} {release.version}: {release.ending}")
         record = Bisection.of(subject.package, audits, confidence=settings.confidence)
         said = _conclusion(audits)
     headline = f"BISECT  {said}"

@@ -94,12 +94,12 @@ def run(
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.bugs.run import BugRun, run_bugs
 
-    chosen, errors = _chosen(names or [], every=every), messages()
+    chosen, errors = _chosen(names or [], every=every), messages(quiet=quiet)
     endings, start = [], time.monotonic()
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
-        how = BugRun(out, black_box=black_box, seed=seed, jobs=jobs, on_progress=progress)
-        if not quiet:
-            how = how._replace(on_step=errors.print)
+        how = BugRun(
+            out, black_box, seed=seed, jobs=jobs, on_step=errors.print, on_progress=progress
+        )
         for ending in run_bugs(chosen, how):
             endings.append(ending)
             if not quiet or len(chosen) == 1:

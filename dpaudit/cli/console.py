@@ -176,10 +176,12 @@ def results() -> Console:
     )
 
 
-def messages() -> Console:
-    """Standard error: progress, notes, errors."""
+def messages(*, quiet: bool = False) -> Console:
+    """Standard error: progress, notes, errors; nothing is printed there if `quiet`."""
     stream: Any = _Tolerant(sys.stderr)
-    return VisibleConsole(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
+    return VisibleConsole(
+        file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False, quiet=quiet
+    )
 
 
 class Printable(Protocol):

@@ -57,17 +57,15 @@ def explain(
     from dpaudit.game.pool import workers_ended
 
     inquiry = inquire(run_folder, suspects=tuple(suspect or ()), shadow_models=shadow_models)
-    errors = messages()
-    if not quiet:
-        if list(inquiry.suspects) == [ROW_ORDER] and not suspect:
-            errors.print(f"{inquiry.run.audit.generator.name} offers no fixes of its own")
-        names = ", ".join(inquiry.suspects)
-        errors.print(f"suspects: {names}; {inquiry.settings.game.shadow_models} shadow models each")
+    errors = messages(quiet=quiet)
+    if list(inquiry.suspects) == [ROW_ORDER] and not suspect:
+        errors.print(f"{inquiry.run.audit.generator.name} offers no fixes of its own")
+    names = ", ".join(inquiry.suspects)
+    errors.print(f"suspects: {names}; {inquiry.settings.game.shadow_models} shadow models each")
     fixed = []
     with resumable(), workers_ended():
         for place, name in enumerate(inquiry.suspects, start=1):
-            if not quiet:
-                errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
+            errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
             with ConsoleProgress(errors, quiet=quiet) as progress:
                 fixed.append(
                     inquiry.audit_fixed(

@@ -166,8 +166,7 @@ class _Steps:
     def begin(self, words: str) -> None:
         """Begins a step."""
         self._end()
-        if not self._quiet:
-            messages().print(words)
+        messages(quiet=self._quiet).print(words)
 
     def show(self, event: TrialProgress) -> None:
         """Shows a trial of the step."""

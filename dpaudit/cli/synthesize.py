@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,6 @@ from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
 from dpaudit.errors import InputError
 from dpaudit.results.phrases import PUBLIC_SCHEMA
-
-if TYPE_CHECKING:
-    from dpaudit.model.tables import Table
-    from dpaudit.plugins.named import NamedGenerator
 
 
 @guarded
@@ -72,18 +68,14 @@ def synthesize(
     write_asked(out, synthetic.to_csv(index=False), option="out")
     write_asked(claim_file, json.dumps(document, indent=2) + "\n", option="out")
     results().print(f"{out}\n{claim_file}")
-    if not quiet:
-        _show_notes(named, table, claim, seed=seed)
-    raise typer.Exit(ExitCode.PASS)
-
-
-def _show_notes(named: NamedGenerator, table: Table, claim: object, *, seed: int | None) -> None:
+    notes = messages(quiet=quiet)
     if seed is not None:
-        messages().print("note: noise came from a seed, so this table is for experiments only")
+        notes.print("note: noise came from a seed, so this table is for experiments only")
     if table.schema.inferred:
-        messages().print(
+        notes.print(
             "note: bounds and categories were read off the table, which the claim does not cover; "
             f"{PUBLIC_SCHEMA}"
         )
     if claim is None:
-        messages().print(f"note: {named.name} states no privacy claim")
+        notes.print(f"note: {named.name} states no privacy claim")
+    raise typer.Exit(ExitCode.PASS)
