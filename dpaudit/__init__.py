@@ -38,61 +38,44 @@ if TYPE_CHECKING:
     from dpaudit.usefulness.run import UtilitySettings, utility
     from dpaudit.versions import __version__
 
-_MODULE_OF = {
+_NAMES_OF = {
     # running an audit
-    "audit": "auditing.entry",
-    "TwoWorlds": "auditing.two_worlds.settings",
-    "ManyRecords": "auditing.records.settings",
-    "OneRun": "auditing.one_run.settings",
-    "Machine": "auditing.entry",
-    "AuditSettings": "auditing.settings",
-    "audit_settings": "auditing.games",
-    "AuditResult": "results.result",
-    "Verdict": "results.verdict",
-    "result_schema": "results.result",
+    "auditing.entry": ("audit", "Machine"),
+    "auditing.two_worlds.settings": ("TwoWorlds",),
+    "auditing.records.settings": ("ManyRecords",),
+    "auditing.one_run.settings": ("OneRun",),
+    "auditing.settings": ("AuditSettings",),
+    "auditing.games": ("audit_settings",),
+    "results.result": ("AuditResult", "result_schema"),
+    "results.verdict": ("Verdict",),
     # replaying a generator with the same noisy answers in both worlds
-    "replay": "replaying.run",
-    "ReplayRecord": "replaying.record",
+    "replaying.run": ("replay",),
+    "replaying.record": ("ReplayRecord",),
     # several results
-    "compare": "comparison",
-    "Comparison": "comparison",
+    "comparison": ("compare", "Comparison"),
     # a released table without its generator
-    "audit_data": "released_data.audit",
-    "ReleasedDataResult": "released_data.result",
-    "split": "released_data.split",
-    "CoinSplit": "released_data.split",
-    "CoinFile": "released_data.split",
+    "released_data.audit": ("audit_data",),
+    "released_data.result": ("ReleasedDataResult",),
+    "released_data.split": ("split", "CoinSplit", "CoinFile"),
     # utility of synthetic data
-    "utility": "usefulness.run",
-    "UtilityReport": "usefulness.report",
-    "UtilitySettings": "usefulness.run",
-    "frontier": "frontiers.run",
-    "Frontier": "frontiers.record",
+    "usefulness.run": ("utility", "UtilitySettings"),
+    "usefulness.report": ("UtilityReport",),
+    "frontiers.run": ("frontier",),
+    "frontiers.record": ("Frontier",),
     # schemas and claims
-    "Schema": "model.schema",
-    "LinkedTables": "model.linked_tables",
-    "Unit": "model.column",
-    "Column": "model.column",
-    "Kind": "model.column",
-    "PrivacyClaim": "model.claim",
-    "NoClaim": "model.claim",
-    "GaussianClaim": "model.currencies",
-    "ConcentratedClaim": "model.currencies",
-    "CurveClaim": "model.currencies",
-    "StatedClaim": "model.stated_claim",
-    "Neighbours": "model.claim",
+    "model.schema": ("Schema",),
+    "model.linked_tables": ("LinkedTables",),
+    "model.column": ("Column", "Kind", "Unit"),
+    "model.claim": ("PrivacyClaim", "NoClaim", "Neighbours"),
+    "model.currencies": ("GaussianClaim", "ConcentratedClaim", "CurveClaim"),
+    "model.stated_claim": ("StatedClaim",),
     # contracts for the user's own generators and attacks
-    "Generator": "plugins.protocols",
-    "Model": "plugins.protocols",
-    "Attack": "plugins.protocols",
-    "Scorer": "plugins.protocols",
-    "GameView": "plugins.protocols",
-    "FeatureName": "plugins.protocols",
+    "plugins.protocols": ("Generator", "Model", "Attack", "Scorer", "GameView", "FeatureName"),
     # errors
-    "DpauditError": "errors",
-    "InputError": "errors",
-    "__version__": "versions",
+    "errors": ("DpauditError", "InputError"),
+    "versions": ("__version__",),
 }
+_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
 
 __all__ = [
     "Attack",

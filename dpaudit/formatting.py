@@ -10,7 +10,6 @@ import textwrap
 import traceback
 from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 TERMINAL_WIDTH = 80
@@ -130,14 +129,18 @@ def raised_at(error: BaseException) -> str:
     for _ in range(_LONGEST_CHAIN):
         if chained is None:
             break
-        foreign = [frame for frame in _frames(chained) if _is_foreign(frame.file)]
-        own = [frame for frame in foreign if not _is_installed(frame.file)]
+        foreign = [
+            (file, line, frame.f_code.co_name)
+            for frame, line in traceback.walk_tb(_TRACEBACK.__get__(chained))
+            if _is_foreign(file := _place(frame.f_code.co_filename))
+        ]
+        own = [at for at in foreign if not _is_installed(at[0])]
         if foreign:
-            at = own[-1] if own else foreign[0]
-            folder, name = os.path.split(at.file)
+            file, line, function = own[-1] if own else foreign[0]
+            folder, name = os.path.split(file)
             if os.path.basename(folder).startswith("ipykernel_"):
                 name = "notebook cell"  # the file has a number for its name
-            return one_line(f"{name}:{at.line} in {at.function}")
+            return one_line(f"{name}:{line} in {function}")
         chained = _CAUSE.__get__(chained)
     return ""
 
@@ -151,21 +154,6 @@ def whole_traceback(error: BaseException) -> str:
         return "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
     except BaseException:  # noqa: BLE001 - describing itself may do anything, such as exit
         return ""
-
-
-class _Frame(NamedTuple):
-    file: str
-    line: int
-    function: str
-
-
-def _frames(error: BaseException) -> list[_Frame]:
-    """The frames of a traceback, the outermost first."""
-    tied: TracebackType | None = _TRACEBACK.__get__(error)
-    return [
-        _Frame(_place(frame.f_code.co_filename), line, frame.f_code.co_name)
-        for frame, line in traceback.walk_tb(tied)
-    ]
 
 
 def _place(file: str) -> str:

@@ -68,17 +68,14 @@ _LEVEL = f"level of the test that compares an audit with the baseline ({LEVEL:g}
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Registers the options and their ini twins."""
     group = parser.getgroup("dpaudit", "privacy audits")
-    group.addoption("--dpaudit-skip", action="store_true", default=None, help=_SKIP)
-    group.addoption("--dpaudit-only", action="store_true", default=None, help=_ONLY)
-    group.addoption("--dpaudit-slow", action="store_true", default=None, help=_SLOW)
+    parser.addini("dpaudit_cache", type="bool", default=True, help=_CACHE)
+    for name, help_text in (("skip", _SKIP), ("only", _ONLY), ("slow", _SLOW)):
+        group.addoption(f"--dpaudit-{name}", action="store_true", default=None, help=help_text)
+        parser.addini(f"dpaudit_{name}", type="bool", default=False, help=help_text)
     group.addoption("--dpaudit-scale", choices=list(SCALES), default=None, help=_SCALE)
     group.addoption("--dpaudit-baseline", metavar="FILE", default=None, help=_BASELINE)
     group.addoption("--dpaudit-baseline-update", action="store_true", help=_UPDATE)
     group.addoption("--dpaudit-no-cache", action="store_true", help=_NO_CACHE)
-    parser.addini("dpaudit_cache", type="bool", default=True, help=_CACHE)
-    parser.addini("dpaudit_skip", type="bool", default=False, help=_SKIP)
-    parser.addini("dpaudit_only", type="bool", default=False, help=_ONLY)
-    parser.addini("dpaudit_slow", type="bool", default=False, help=_SLOW)
     parser.addini("dpaudit_scale", default="ci", help=_SCALE)
     parser.addini("dpaudit_baseline", default="", help=_BASELINE)
     parser.addini("dpaudit_baseline_level", default=str(LEVEL), help=_LEVEL)
@@ -121,8 +118,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     __tracebackhide__ = True
     if _is_audit(item) and _asked(item.config, "skip"):
         _skip(item, "by dpaudit_skip")
-    _marked(item)
-    if _is_slow(item) and not _runs_slow(item.config):
+    _, slow = _marked(item)
+    if slow and not _runs_slow(item.config):
         _skip(item, "marked slow, run in CI or by --dpaudit-slow")
 
 
@@ -238,14 +235,15 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         number = len(folders) + 1
         before = _before(config, AuditOfTest.key_of(node.nodeid, number))
         _check_names(options, f"{node.nodeid}: dp_audit")
-        given: dict[str, Any] = {**_marked(node), **options}
+        marked, _ = _marked(node)
+        given: dict[str, Any] = {**marked, **options}
         folders.append(tmp_path / f"dpaudit-{number}")
         if "PYTEST_XDIST_WORKER" in os.environ and given.get("engine") != "dask":
             given.setdefault("jobs", 1)  # xdist already keeps every core busy
-        size = {"shadow_models": SCALES[_asked(config, "scale")]}
-        sized = "effort" not in given and set(size) <= keywords_of_game(given)
-        replayed = replay and sized and not set(size) & set(given)
-        replayed = replayed and _asked(config, "scale") in REPLAYED_SCALES
+        scale = _asked(config, "scale")
+        sized = "effort" not in given and "shadow_models" in keywords_of_game(given)
+        unsized = sized and "shadow_models" not in given
+        replayed = replay and unsized and scale in REPLAYED_SCALES
 
         def first() -> None:
             __tracebackhide__ = True
@@ -253,17 +251,15 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
                 _replay_first(node, generator, data, given)
 
         if sized:
-            given = size | given
-        name = f"{node.nodeid} #{number}"
-        memory = _memory(config, node, name)
+            given = {"shadow_models": SCALES[scale]} | given
+        memory = _memory(config, node, f"{node.nodeid} #{number}")
         try:
             result, cached, unkept = audit_or_recall(
                 generator, data, given, out=folders[-1], memory=memory, first=first
             )
         except InputError as error:  # the caller's mistake: where it was found says nothing
             raise error.with_traceback(None) from None
-        found = _audit_of_test(node.nodeid, number, result)
-        found = found._replace(cached=cached, unkept=unkept)
+        found = _audit_of_test(node.nodeid, number, result)._replace(cached=cached, unkept=unkept)
         node.user_properties.append((PROPERTY, json.dumps(found._asdict())))
         said = before and regression(found, before, level=_level(config))
         if said:
@@ -338,12 +334,10 @@ def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | Non
     from dpaudit.auditing.recall import Memory
 
     cache: pytest.Cache | None = getattr(config, "cache", None)
-    if cache is None or config.getoption("--dpaudit-no-cache"):
+    off = config.getoption("--dpaudit-no-cache") or not config.getini("dpaudit_cache")
+    if cache is None or off:
         return None
-    if not config.getini("dpaudit_cache"):
-        return None
-    above = [node.path.parent, *node.path.parent.parents]
-    conftests = [folder / "conftest.py" for folder in above]
+    conftests = (folder / "conftest.py" for folder in node.path.parents)
     files = (node.path, *(file for file in conftests if file.is_file()))
     return Memory(folder=cache.mkdir("dpaudit"), name=name, files=files)
 
@@ -351,14 +345,6 @@ def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | Non
 def _is_audit(item: pytest.Item) -> bool:
     marked = item.get_closest_marker("dpaudit") is not None
     return marked or not {"dp_audit", "dp_replay"}.isdisjoint(getattr(item, "fixturenames", ()))
-
-
-def _is_slow(item: pytest.Item) -> bool:
-    """Whether the nearest marker with `slow` marks the audit as slow."""
-    marked = (
-        marker.kwargs["slow"] for marker in item.iter_markers("dpaudit") if "slow" in marker.kwargs
-    )
-    return bool(next(marked, False))
 
 
 def _runs_slow(config: pytest.Config) -> bool:
@@ -373,18 +359,18 @@ def _skip(item: pytest.Item, why: str) -> NoReturn:
     pytest.skip(f"privacy audit {why}")
 
 
-def _marked(item: pytest.Item) -> dict[str, Any]:
-    """The settings that markers give, those of the nearest first."""
+def _marked(item: pytest.Item) -> tuple[dict[str, Any], bool]:
+    """The settings that markers give, those of the nearest first, and whether the audit is slow."""
     __tracebackhide__ = True
     given: dict[str, Any] = {}
     for marker in item.iter_markers("dpaudit"):
         if marker.args:
             raise pytest.UsageError(f"{item.nodeid}: the marker dpaudit takes settings by name")
         given = {**marker.kwargs, **given}
-    given.pop("slow", None)
+    slow = bool(given.pop("slow", False))
     if given:
         _check_names(given, f"{item.nodeid}: the marker dpaudit")
-    return given
+    return given, slow
 
 
 def _check_names(given: Iterable[str], whose: str) -> None:

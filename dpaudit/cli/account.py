@@ -1,28 +1,30 @@
-"""`dpaudit account`: the privacy cost of a PATE ensemble's labels, and how often they are right."""
+"""`dpaudit account`: what a PATE ensemble's labels cost, and how often they are right.
+
+`dpaudit account check` compares a stated epsilon with what recorded mechanism calls cost.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.check import check
-from dpaudit.cli.command import PanelledCommand
-from dpaudit.cli.console import guarded, results
-from dpaudit.cli.lazy import DefaultingGroup
-from dpaudit.errors import SettingsError
+from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
+from dpaudit.cli.console import FailOn, exit_code, guarded, results, show
+from dpaudit.errors import InputError, SettingsError
+from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import Row, aligned, counted, headed, percent, rounded_up, row_lines
 from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.claim import Neighbours
 
 if TYPE_CHECKING:
-    from dpaudit.account import LabelPlan
     from dpaudit.account.calibration import Prospect
+    from dpaudit.results.account_check import AccountCheck
     from dpaudit.results.label_costs import LabelCosts
 
 
@@ -34,87 +36,18 @@ class Mechanisms(StrEnum):
     LAPLACE = "laplace"
     NOISY_MAX = "noisy-max"
 
-    @property
-    def each(self) -> tuple[Mechanism, ...]:
-        """The mechanisms meant, in the order of the table."""
-        return tuple(Mechanism) if self is Mechanisms.ALL else (Mechanism(self.value),)
-
 
 MechanismsOption = Annotated[
     Mechanisms,
-    typer.Option(
-        metavar="NAME",
-        help="Noise mechanism: gaussian (default), laplace, noisy-max, all.",
-        show_default=False,
-    ),
+    option(metavar="NAME", help="Noise mechanism: gaussian (default), laplace, noisy-max, all."),
 ]
 MethodOption = Annotated[
     Method,
-    typer.Option(
+    option(
         metavar="NAME",
         help="Accounting: best (default; the smaller of rdp and pld), rdp, pld, tight (slow).",
-        show_default=False,
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Question:
-    """The question: the labels of a budget, their noise, or the cost of both."""
-
-    teachers: int
-    epsilon: float | None
-    delta: float
-    labels: int | None
-    accuracy: float | None
-    scale: float | None
-    consensus: float
-    method: Method
-
-    def __post_init__(self) -> None:
-        if self.labels is not None and self.accuracy is not None:
-            raise SettingsError("give either --labels or --accuracy, not both")
-        if self.scale is None and self.epsilon is None:
-            raise SettingsError("give --epsilon for a budget, or --labels with --scale for a cost")
-        if self.scale is not None and self.epsilon is not None:
-            raise SettingsError("give either --epsilon or --scale: one follows from the other")
-        if self.scale is not None and self.labels is None:
-            raise SettingsError("--scale needs --labels: how many labels are released?")
-        if self.method is Method.TIGHT and self.labels is None and self.accuracy is None:
-            raise SettingsError("--method tight is slow for many labels: say how many, --labels T")
-
-    def answers(self, mechanism: Mechanism) -> list[LabelPlan]:
-        """The plans of one mechanism."""
-        from dpaudit.account import calibrate
-        from dpaudit.account.calibration import USUAL_LABELS, priced
-
-        if self.scale is not None and self.labels is not None:
-            plan = priced(
-                mechanism=mechanism,
-                k=self.teachers,
-                labels=self.labels,
-                scale=self.scale,
-                delta=self.delta,
-                method=self.method,
-            )
-            return [plan]
-        assert self.epsilon is not None  # checked above
-        counts: Sequence[int | None] = [self.labels]
-        if self.labels is None and self.accuracy is None:
-            counts = USUAL_LABELS
-        return [
-            calibrate(
-                epsilon=self.epsilon,
-                delta=self.delta,
-                k=self.teachers,
-                labels=count,
-                accuracy=self.accuracy,
-                consensus=self.consensus,
-                mechanism=mechanism,
-                method=self.method,
-            )
-            for count in counts
-        ]
 
 
 account = typer.Typer(
@@ -129,45 +62,37 @@ account = typer.Typer(
 @account.command("labels", cls=PanelledCommand)
 @guarded
 def label_costs(
-    teachers: Annotated[int, typer.Option(metavar="K", help="Number of teachers.")],
+    teachers: Annotated[int, option(metavar="K", help="Number of teachers.")],
     epsilon: Annotated[
-        float | None,
-        typer.Option(
-            metavar="E", help="Privacy budget of all labels together.", show_default=False
-        ),
+        float | None, option(metavar="E", help="Privacy budget of all labels together.")
     ] = None,
     delta: Annotated[
         float,
-        typer.Option(
+        option(
             metavar="D",
             help="Delta of the budget; choose less than one over the number of records.",
+            shown=True,
         ),
     ] = 1e-5,
     labels: Annotated[
         int | None,
-        typer.Option(
-            metavar="T",
-            help="Number of labels. Default: a table of 10, 100, 1000 and 10000.",
-            show_default=False,
-        ),
+        option(metavar="T", help="Number of labels. Default: a table of 10, 100, 1000 and 10000."),
     ] = None,
     accuracy: Annotated[
         float | None,
-        typer.Option(
+        option(
             metavar="P",
             help="Probability that a label is right; finds the largest number of labels.",
-            show_default=False,
         ),
     ] = None,
     consensus: Annotated[
-        float, typer.Option(metavar="C", help="Share of teachers that agree, for --accuracy.")
+        float, option(metavar="C", help="Share of teachers that agree, for --accuracy.", shown=True)
     ] = CLEAR_MAJORITY,
     scale: Annotated[
         float | None,
-        typer.Option(
+        option(
             metavar="S",
             help="Noise scale, to compute its cost instead of giving --epsilon; needs --labels.",
-            show_default=False,
         ),
     ] = None,
     mechanism: MechanismsOption = Mechanisms.GAUSSIAN,
@@ -181,60 +106,76 @@ def label_costs(
     scale (laplace, noisy-max). The cost holds for adding or removing one record, whatever the votes
     are. Nothing is trained.
     """
-    from dpaudit.account.calibration import USUAL_CONSENSUS, prospect
+    from dpaudit.account import calibrate
+    from dpaudit.account.calibration import USUAL_CONSENSUS, USUAL_LABELS, priced, prospect
+    from dpaudit.results.label_costs import LabelCosts
 
-    question = _Question(
+    _check_question(labels, accuracy, epsilon, scale, method)
+    each = list(Mechanism) if mechanism is Mechanisms.ALL else [Mechanism(mechanism.value)]
+    given: dict[str, Any] = {"k": teachers, "delta": delta, "method": method}
+    if scale is not None and labels is not None:
+        plans = [priced(mechanism=one, labels=labels, scale=scale, **given) for one in each]
+    else:
+        counts: Sequence[int | None] = [labels]
+        if labels is None and accuracy is None:
+            counts = USUAL_LABELS
+        given |= {"epsilon": epsilon, "accuracy": accuracy, "consensus": consensus}
+        plans = [calibrate(mechanism=m, labels=count, **given) for m in each for count in counts]
+    shares = (*USUAL_CONSENSUS, consensus)
+    rows = [prospect(plan, method=method, consensus=shares) for plan in plans]
+    costs = LabelCosts(
         teachers=teachers,
-        epsilon=epsilon,
+        budget=epsilon,
         delta=delta,
-        labels=labels,
-        accuracy=accuracy,
-        scale=scale,
-        consensus=consensus,
+        neighbours=Neighbours.ADD_REMOVE,
         method=method,
+        plans=tuple(rows),
+        warnings=_warnings(rows),
     )
-    rows = [
-        prospect(plan, method=method, consensus=(*USUAL_CONSENSUS, consensus))
-        for one in mechanism.each
-        for plan in question.answers(one)
-    ]
-    warnings = _warnings(rows)
-    if json:
-        results().print(_record(question, rows, warnings).to_json(), end="")
-        return
-    _show(question, rows, warnings)
+    results().print(costs.to_json() if json else _text(costs), end="")
 
 
-def _warnings(rows: Sequence[Prospect]) -> list[str]:
+def _check_question(
+    labels: int | None,
+    accuracy: float | None,
+    epsilon: float | None,
+    scale: float | None,
+    method: Method,
+) -> None:
+    """Refuses options that do not ask for the labels of a budget, their noise, or their cost.
+
+    Raises:
+        SettingsError: If they contradict one another, or one is missing.
+    """
+    if labels is not None and accuracy is not None:
+        raise SettingsError("give either --labels or --accuracy, not both")
+    if scale is None and epsilon is None:
+        raise SettingsError("give --epsilon for a budget, or --labels with --scale for a cost")
+    if scale is not None and epsilon is not None:
+        raise SettingsError("give either --epsilon or --scale: one follows from the other")
+    if scale is not None and labels is None:
+        raise SettingsError("--scale needs --labels: how many labels are released?")
+    if method is Method.TIGHT and labels is None and accuracy is None:
+        raise SettingsError("--method tight is slow for many labels: say how many, --labels T")
+
+
+def _warnings(rows: Sequence[Prospect]) -> tuple[str, ...]:
     from dpaudit.account.calibration import COIN_FLIP
 
     poor = [f"{row.plan.mechanism} {row.plan.labels}" for row in rows if row.near_coin_flips]
     if not poor:
-        return []
-    return [
+        return ()
+    return (
         f"near coin flips ({', '.join(poor)}): labels are right with probability below "
         f"{COIN_FLIP:g} where {percent(CLEAR_MAJORITY)} of the teachers agree. "
-        "Use more teachers, fewer labels or a larger epsilon."
-    ]
-
-
-def _record(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> LabelCosts:
-    from dpaudit.results.label_costs import LabelCosts
-
-    return LabelCosts(
-        teachers=question.teachers,
-        budget=question.epsilon,
-        delta=question.delta,
-        neighbours=Neighbours.ADD_REMOVE,
-        method=question.method,
-        plans=tuple(rows),
-        warnings=tuple(warnings),
+        "Use more teachers, fewer labels or a larger epsilon.",
     )
 
 
-def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> None:
+def _text(costs: LabelCosts) -> str:
     from dpaudit.results.phrases import relation
 
+    rows = costs.plans
     shares = [f"{100 * each.consensus:.4g} %" for each in rows[0].qualities]
     table = [("mechanism", "labels", "noise", "epsilon", "proof", *shares, "")]
     for row in rows:
@@ -244,33 +185,34 @@ def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]
         right = (f"{_floor(each.right):.3f}" for each in row.qualities)
         mark = "coin flip" if row.near_coin_flips else ""
         table.append((plan.mechanism, str(plan.labels), *cost, row.proof, *right, mark))
-    budget = "" if question.epsilon is None else f"epsilon {question.epsilon:g}, "
+    budget = "" if costs.budget is None else f"epsilon {costs.budget:g}, "
     facts = [
-        Row("budget", f"{budget}delta {question.delta:g}, {relation(Neighbours.ADD_REMOVE)}"),
-        Row("teachers", str(question.teachers)),
+        Row("budget", f"{budget}delta {costs.delta:g}, {relation(costs.neighbours)}"),
+        Row("teachers", str(costs.teachers)),
         Row("noise", "in votes: standard deviation (gaussian), Laplace scale (others)"),
         Row("right", f"{', '.join(shares)}: how often a label is right if so many teachers agree"),
     ]
     lines = [
-        *headed(_headline(question, rows), facts),
+        *headed(_headline(costs), facts),
         "",
         *aligned(table, numeric={1, 2, 3, *range(5, 5 + len(shares))}),
     ]
-    for warning in warnings:
+    for warning in costs.warnings:
         lines += ["", *row_lines([Row("warning", warning)])]
-    results().print("\n".join(lines))
+    return "\n".join([*lines, ""])
 
 
-def _headline(question: _Question, rows: Sequence[Prospect]) -> str:
+def _headline(costs: LabelCosts) -> str:
     """What a budget buys, or what labels cost."""
-    if question.epsilon is None:
+    rows = costs.plans
+    if costs.budget is None:
         least = min(rows, key=lambda row: row.plan.epsilon)
         cost = f"epsilon {rounded_up(least.plan.epsilon)} with {least.plan.mechanism} noise"
         cost += ", the least" if len(rows) > 1 else ""
         return f"ACCOUNT  {counted(least.plan.labels, 'label')} cost {cost}"
     useful = [row.plan.labels for row in rows if not row.near_coin_flips]
     bought = counted(max(useful), "label") if useful else "no labels"
-    return f"ACCOUNT  epsilon {question.epsilon:g} pays for {bought} better than coin flips"
+    return f"ACCOUNT  epsilon {costs.budget:g} pays for {bought} better than coin flips"
 
 
 def _floor(probability: float) -> float:
@@ -278,4 +220,84 @@ def _floor(probability: float) -> float:
     return math.floor(1000 * probability + 1e-6) / 1000
 
 
-account.command(cls=PanelledCommand)(check)
+@account.command(cls=PanelledCommand)
+@guarded
+def check(
+    calls: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="JSON list of mechanism calls, or the JSON of a replay.",
+            show_default=False,
+        ),
+    ],
+    epsilon: Annotated[
+        float | None, option(metavar="E", help="Stated epsilon. Default: that of the file.")
+    ] = None,
+    delta: Annotated[
+        float | None, option(metavar="D", help="Its delta. Default: that of the file, or 0.")
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compares a stated epsilon with what recorded mechanism calls cost.
+
+    The cost comes from dpaudit, from dp-accounting, and from Opacus where it is installed and its
+    formulae apply. A violation needs a lower limit above the stated epsilon; exit code 3 means that
+    no accountant covers the calls with it, and none refutes it. Nothing is trained.
+    """
+    try:
+        document = parse_json(calls.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"no calls at {calls}: {io_reason(error)}; give a JSON file") from None
+    except ValueError:
+        raise InputError(f"{calls} is not JSON: give a list of mechanism calls") from None
+    if isinstance(document, dict) and "ledger" in document:
+        found = _of_replay(calls, epsilon, delta)
+    else:
+        found = _of_list(document, calls, epsilon, delta)
+    show(found, json=json, quiet=quiet)
+    raise typer.Exit(exit_code(found.verdict, FailOn.INCONCLUSIVE))
+
+
+def _of_list(document: Any, path: Path, epsilon: float | None, delta: float | None) -> AccountCheck:
+    from dpaudit.account.accountants import calls_of
+    from dpaudit.results.account_check import check_account
+
+    given = calls_of(document, str(path))
+    stated = given.epsilon if epsilon is None else epsilon
+    if stated is None:
+        raise InputError(f"{path} states no epsilon: give it, `epsilon`")
+    at = (given.delta or 0.0) if delta is None else delta
+    return check_account(given.calls, epsilon=stated, delta=at, source=str(path))
+
+
+def _of_replay(path: Path, epsilon: float | None, delta: float | None) -> AccountCheck:
+    from dpaudit.model.claim import PrivacyClaim
+    from dpaudit.replaying.ledger import recorded_calls
+    from dpaudit.replaying.record import ReplayRecord
+    from dpaudit.results.account_check import Replayed, check_account
+    from dpaudit.results.verdict import Verdict
+
+    replay = ReplayRecord.load(path)
+    claim = replay.claim if isinstance(replay.claim, PrivacyClaim) else None
+    stated = claim.epsilon if claim is not None and epsilon is None else epsilon
+    at = claim.delta if claim is not None and delta is None else delta
+    if stated is None or at is None:
+        raise InputError(
+            f"{path} claims {replay.claim.in_words}: state `epsilon` and `delta` to compare"
+        )
+    proved, computed = 0.0, None  # of an inconclusive replay, or at another delta
+    if claim is not None and at == claim.delta:
+        computed = replay.computed
+        if replay.verdict is not Verdict.INCONCLUSIVE:
+            proved = math.inf if replay.proved is None else replay.proved
+    recorded = recorded_calls(replay.ledger)
+    unknown = "the worlds diverge" if replay.parting is not None else recorded.unknown
+    return check_account(
+        recorded.calls,
+        epsilon=stated,
+        delta=at,
+        source=str(path),
+        replay=Replayed(proved, computed, unknown),
+    )

@@ -9,7 +9,7 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.command import HelpAll
+from dpaudit.cli.command import HelpAll, Panel, option
 from dpaudit.cli.console import (
     ExitCode,
     FailOn,
@@ -20,56 +20,39 @@ from dpaudit.cli.console import (
     resumable,
     write_asked,
 )
-from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
+from dpaudit.files import MOST_OF_SUMMARY, append_to_step_summary
 from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import EngineName
 
 if TYPE_CHECKING:
+    from dpaudit.results.record import AuditRecord
     from dpaudit.results.result import AuditResult
 
 Out = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Run folder. Default: runs/, named for the audit.",
-        show_default=False,
-        rich_help_panel=Panel.OUTPUT,
-    ),
-]
-
-Table = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--data",
-        metavar="FILE",
-        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer; repeatable for "
-        "several tables with --link.",
-        show_default=False,
-        rich_help_panel=Panel.INPUT,
+    option(
+        metavar="DIR", help="Run folder. Default: runs/, named for the audit.", panel=Panel.OUTPUT
     ),
 ]
 
 JUnit = Annotated[
     Path | None,
-    typer.Option(
-        "--junit",
+    option(
         metavar="FILE",
         help="JUnit XML file to write: claim, controls and checks as test cases.",
-        show_default=False,
-        rich_help_panel=Panel.OUTPUT,
+        panel=Panel.OUTPUT,
     ),
 ]
 
 
 AfterReplay = Annotated[
     Path | None,
-    typer.Option(
+    option(
         metavar="FILE",
         help="Result of `dpaudit replay --json`, to attack the features that its record moves; the "
         "only attack unless --attack names others.",
-        show_default=False,
-        rich_help_panel=Panel.ATTACK,
+        panel=Panel.ATTACK,
     ),
 ]
 
@@ -79,7 +62,7 @@ AfterReplay = Annotated[
 def audit(
     *,
     generator: options.GeneratorName,
-    data: Table = None,
+    data: options.Tables = None,
     schema: options.SchemaFile = None,
     settings: AuditSettings,
     after_replay: AfterReplay = None,
@@ -87,12 +70,7 @@ def audit(
     junit: JUnit = None,
     fail_on: options.FailOnVerdict = FailOn.INCONCLUSIVE,
     exit_zero: Annotated[
-        bool,
-        typer.Option(
-            "--exit-zero",
-            help="Exit with 0 whatever the verdict.",
-            rich_help_panel=Panel.OUTPUT,
-        ),
+        bool, option("--exit-zero", help="Exit with 0 whatever the verdict.", panel=Panel.OUTPUT)
     ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -111,7 +89,6 @@ def audit(
     from dpaudit.auditing.games import audited_table, build_spec, kind_of
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.reuse import judged_before, judged_in
-    from dpaudit.cli.github import summarise
     from dpaudit.report.junit import junit_xml
     from dpaudit.results.sentences import headline
 
@@ -122,7 +99,7 @@ def audit(
     table = audited_table(data, schema, settings)
     spec = build_spec(generator, table, settings)
     folder = out or spec.default_folder
-    errors = messages()
+    errors = messages(quiet=quiet)
     if not quiet:
         probes = "; probes first (--no-probe: none)" if spec.probe_fits else ""
         errors.print(f"auditing {generator} on {table.source}; run folder {folder}{probes}")
@@ -132,8 +109,7 @@ def audit(
             errors.print(f"warning: {judged_in(earlier)}; audit with another --seed")
 
     def warned(text: str) -> None:
-        if not quiet:
-            errors.print(f"warning: {text}")
+        errors.print(f"warning: {text}")
 
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         machine = Machine(
@@ -169,3 +145,15 @@ def _show(result: AuditResult, folder: Path) -> None:
     ]
     lines = row_lines(row for row in rows if row.fact)
     results().print("\n".join([str(result), *lines]))
+
+
+def summarise(result: AuditRecord) -> None:
+    """Appends an audit's report to the summary of the job, in a step of GitHub Actions.
+
+    A summary that cannot be written is noted on standard error; the exit code says what was found.
+    """
+    from dpaudit.report.render import render_excerpt
+
+    excerpt = render_excerpt(result, most_bytes=MOST_OF_SUMMARY - 2)
+    if reason := append_to_step_summary(excerpt + "\n\n"):
+        messages().print(f"note: {reason}")

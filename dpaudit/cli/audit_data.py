@@ -8,20 +8,20 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import (
     FailOn,
     exit_code,
     guarded,
     messages,
     require_folders,
-    results,
+    show,
     write_asked,
 )
-from dpaudit.cli.panels import Panel, option
 
 
 def _table(help: str) -> object:
-    return option(metavar="FILE", help=help, shown=False, panel=Panel.INPUT)
+    return option(metavar="FILE", help=help, panel=Panel.INPUT)
 
 
 EpsilonOption = Annotated[
@@ -30,7 +30,6 @@ EpsilonOption = Annotated[
         metavar="E",
         help="Claimed epsilon, adding or removing one record (or all rows of one unit); needs "
         "--coins. Default: no claim.",
-        shown=False,
         panel=Panel.CLAIM,
     ),
 ]
@@ -41,7 +40,6 @@ UnitOption = Annotated[
         metavar="COLUMN",
         help="Column of the units that had a coin each (`dpaudit split --unit`): bound, claim and "
         "copies are per unit. Default: that of the coin file.",
-        shown=False,
         panel=Panel.INPUT,
     ),
 ]
@@ -52,7 +50,6 @@ SecretsOption = Annotated[
         "--secret",
         metavar="COLUMN",
         help="Column whose values are guessed; repeatable. Default: the first 12.",
-        shown=False,
     ),
 ]
 
@@ -60,8 +57,7 @@ SecretsOption = Annotated[
 AnonymeterOption = Annotated[
     bool,
     option(
-        "--anonymeter",
-        help="Also run Anonymeter's attacks; needs `dpaudit env create anonymeter`.",
+        "--anonymeter", help="Also run Anonymeter's attacks; needs `dpaudit env create anonymeter`."
     ),
 ]
 
@@ -85,8 +81,7 @@ def audit_data(
     unit: UnitOption = None,
     epsilon: EpsilonOption = None,
     delta: Annotated[
-        float | None,
-        option(metavar="D", help="Claimed delta. Default: 0.", shown=False, panel=Panel.CLAIM),
+        float | None, option(metavar="D", help="Claimed delta. Default: 0.", panel=Panel.CLAIM)
     ] = None,
     secrets: SecretsOption = None,
     anonymeter: AnonymeterOption = False,
@@ -121,8 +116,5 @@ def audit_data(
         write_asked(html, result.to_html(), option="html")
     if markdown is not None:
         write_asked(markdown, result.to_markdown(), option="markdown")
-    if json:
-        results().print(result.to_json(), end="")
-    else:
-        results().print(result.headline if quiet else str(result))
+    show(result, json=json, quiet=quiet)
     raise typer.Exit(exit_code(result.finding.verdict, fail_on))

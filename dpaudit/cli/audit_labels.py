@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import option
 from dpaudit.cli.console import FailOn, exit_code, guarded, show
 from dpaudit.errors import SettingsError
 from dpaudit.labels.settings import LabelAuditSettings
@@ -16,11 +17,11 @@ from dpaudit.model.claim import PrivacyClaim
 
 @guarded
 def audit_labels(
-    teachers: Annotated[int, typer.Option(metavar="K", help="Number of teachers.")],
-    labels: Annotated[int, typer.Option(metavar="T", help="Number of released labels.")],
+    teachers: Annotated[int, option(metavar="K", help="Number of teachers.")],
+    labels: Annotated[int, option(metavar="T", help="Number of released labels.")],
     scale: Annotated[
         float,
-        typer.Option(
+        option(
             metavar="S",
             help="Noise scale in votes: standard deviation (gaussian), 1/gamma (laplace, "
             "noisy-max).",
@@ -28,37 +29,27 @@ def audit_labels(
     ],
     mechanism: Annotated[
         Mechanism,
-        typer.Option(
-            metavar="NAME",
-            help="Noise mechanism: gaussian (default), laplace, noisy-max.",
-            show_default=False,
-        ),
+        option(metavar="NAME", help="Noise mechanism: gaussian (default), laplace, noisy-max."),
     ] = Mechanism.GAUSSIAN,
     epsilon: Annotated[
-        float | None,
-        typer.Option(
-            metavar="E", help="Claimed epsilon. Default: the accountant's.", show_default=False
-        ),
+        float | None, option(metavar="E", help="Claimed epsilon. Default: the accountant's.")
     ] = None,
-    delta: Annotated[float, typer.Option(metavar="D", help="Claimed delta.")] = 1e-5,
+    delta: Annotated[float, option(metavar="D", help="Claimed delta.", shown=True)] = 1e-5,
     votes: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Votes for 1 in world out; world in has one more. Default: a tie.",
-            show_default=False,
+        option(
+            metavar="N", help="Votes for 1 in world out; world in has one more. Default: a tie."
         ),
     ] = None,
     runs: Annotated[
-        int, typer.Option(metavar="N", help="Simulated runs of each world.")
+        int, option(metavar="N", help="Simulated runs of each world.", shown=True)
     ] = LabelAuditSettings.runs,
     drawing: Annotated[
         Drawing,
-        typer.Option(
+        option(
             metavar="UNIT",
             help="What is simulated: bits (default; each label, through the sampler), counts (the "
             "number of ones, for millions of labels).",
-            show_default=False,
         ),
     ] = LabelAuditSettings.drawing,
     seed: options.Seed = LabelAuditSettings.seed,

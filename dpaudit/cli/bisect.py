@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.audit import Table
-from dpaudit.cli.command import HelpAll
+from dpaudit.cli.command import HelpAll, Panel, option
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
-from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -35,7 +33,6 @@ VersionsOption = Annotated[
     option(
         metavar="A..B",
         help="Releases to audit, both included; A.. ends at the newest, ..B begins at the oldest.",
-        shown=False,
         panel=Panel.INPUT,
     ),
 ]
@@ -65,7 +62,7 @@ def bisect(
         ),
     ],
     versions: VersionsOption,
-    data: Table = None,
+    data: options.Tables = None,
     settings: AuditSettings,
     schema: options.SchemaFile = None,
     replay: ReplayOption = False,
@@ -77,7 +74,6 @@ def bisect(
         option(
             metavar="DIR",
             help="Folder for a run folder per release. Default: those of `dpaudit audit`.",
-            shown=False,
             panel=Panel.OUTPUT,
         ),
     ] = None,
@@ -98,25 +94,21 @@ def bisect(
     verdict counts as inconclusive.
     """
     del help_all  # its callback has answered
-    from dpaudit.auditing.bisection import audit_releases, gravest_verdict
+    from dpaudit.auditing.bisection import Bisection, audit_releases, gravest_verdict
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.external.environments import releases_between
 
     subject = _subject(name, data, schema, settings)
-    errors = messages()
-
-    def step(text: str) -> None:
-        if not quiet:
-            errors.print(text)
-
-    step(f"asking the package index for releases of {subject.package}")
+    errors = messages(quiet=quiet)
+    errors.print(f"asking the package index for releases of {subject.package}")
     chosen = releases_between(subject.environment, subject.package, versions, python=python)
-    step(f"{len(chosen)} releases of {subject.package}: {', '.join(chosen)}")
+    errors.print(f"{len(chosen)} releases of {subject.package}: {', '.join(chosen)}")
     if replay:
-        record, said = _replayed(subject, chosen, settings.confidence, python, step)
+        record, said = _replayed(subject, chosen, settings.confidence, python, errors.print)
     else:
+        audits = []
         with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
-            audits = audit_releases(
+            for release in audit_releases(
                 subject,
                 chosen,
                 out=out,
@@ -124,43 +116,18 @@ def bisect(
                 jobs=jobs,
                 trial_timeout=trial_timeout,
                 on_progress=progress,
-                on_step=step,
-            )
-            record, said = _audited(subject, audits, settings.confidence, step)
-    results().print(_text(record, said, json=json, quiet=quiet), end="")
-    raise typer.Exit(exit_code(gravest_verdict(record.releases), fail_on))
-
-
-def _text(record: Bisection, said: str, *, json: bool, quiet: bool) -> str:
-    """All that is printed."""
-    if json:
-        return record.to_json()
+                on_step=errors.print,
+            ):
+                audits.append(release)
+                errors.print(f"{subject.package} {release.version}: {release.ending}")
+        record = Bisection.of(subject.package, audits, confidence=settings.confidence)
+        said = _conclusion(audits)
     headline = f"BISECT  {said}"
-    lines = [headline] if quiet else _lines(headline, record)
-    return "\n".join(lines) + "\n"
-
-
-class _Found(NamedTuple):
-    """A bisection, and its conclusion in one line."""
-
-    record: Bisection
-    said: str
-
-
-def _audited(
-    subject: ReleasedSubject,
-    audits: Iterable[ReleaseOutcome],
-    confidence: float,
-    step: Callable[[str], None],
-) -> _Found:
-    """An audit of each release."""
-    from dpaudit.auditing.bisection import Bisection
-
-    found = []
-    for release in audits:
-        found.append(release)
-        step(f"{subject.package} {release.version}: {release.ending}")
-    return _Found(Bisection.of(subject.package, found, confidence=confidence), _conclusion(found))
+    if json:
+        results().print(record.to_json(), end="")
+    else:
+        results().print(headline if quiet else "\n".join(_lines(headline, record)))
+    raise typer.Exit(exit_code(gravest_verdict(record.releases), fail_on))
 
 
 def _replayed(
@@ -169,8 +136,8 @@ def _replayed(
     confidence: float,
     python: Path | None,
     step: Callable[[str], None],
-) -> _Found:
-    """A binary search over releases.
+) -> tuple[Bisection, str]:
+    """A binary search over releases, and its conclusion in one line.
 
     Raises:
         RegistryError: If an end of the range cannot be replayed.
@@ -188,11 +155,11 @@ def _replayed(
     if not record.changes:
         ends = " and ".join(dict.fromkeys((chosen[0], chosen[-1])))
         alike = "violations" if found[0].is_violation else "no violations"
-        return _Found(record, f"no change between the ends: {ends} are {alike}")
+        return record, f"no change between the ends: {ends} are {alike}"
     [change] = record.changes
     begins = not found[0].is_violation
     first = "the first violation" if begins else "the first without a violation"
-    return _Found(record, f"{first} is {change.after}, after {change.before}")
+    return record, f"{first} is {change.after}, after {change.before}"
 
 
 def _subject(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from dpaudit.cli import options
+from dpaudit.cli.command import option
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.model.choices import Assumption
@@ -17,26 +16,19 @@ def bounds(
     run_folder: options.RunFolderArgument,
     delta: Annotated[
         float | None,
-        typer.Option(
-            metavar="D",
-            help="Delta of the bounds. Default: the run's; any other is post hoc.",
-            show_default=False,
-        ),
+        option(metavar="D", help="Delta of the bounds. Default: the run's; any other is post hoc."),
     ] = None,
     confidence: Annotated[
         float | None,
-        typer.Option(
-            metavar="C",
-            help="Confidence of the bounds. Default: the run's; any other is post hoc.",
-            show_default=False,
+        option(
+            metavar="C", help="Confidence of the bounds. Default: the run's; any other is post hoc."
         ),
     ] = None,
     assume: Annotated[
         Assumption | None,
-        typer.Option(
+        option(
             metavar="MECHANISM",
             help="Add the estimate for this kind of mechanism: gaussian. Default: none.",
-            show_default=False,
         ),
     ] = None,
     json: options.Json = False,

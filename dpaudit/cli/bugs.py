@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import PanelledCommand
+from dpaudit.cli.command import Panel, PanelledCommand, SuggestingGroup, option
 from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
-from dpaudit.cli.lazy import SuggestingGroup
-from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted, duration, row_lines, wrapped
 
@@ -81,6 +79,7 @@ def run(
         option(
             metavar="DIR",
             help="Folder of results, one ID.json each; what is there is not run again.",
+            shown=True,
             panel=Panel.OUTPUT,
         ),
     ] = Path("runs/bugs"),
@@ -95,12 +94,12 @@ def run(
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.bugs.run import BugRun, run_bugs
 
-    chosen, errors = _chosen(names or [], every=every), messages()
+    chosen, errors = _chosen(names or [], every=every), messages(quiet=quiet)
     endings, start = [], time.monotonic()
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
-        how = BugRun(out, black_box=black_box, seed=seed, jobs=jobs, on_progress=progress)
-        if not quiet:
-            how = how._replace(on_step=errors.print)
+        how = BugRun(
+            out, black_box, seed=seed, jobs=jobs, on_step=errors.print, on_progress=progress
+        )
         for ending in run_bugs(chosen, how):
             endings.append(ending)
             if not quiet or len(chosen) == 1:

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import ExitCode, guarded, results
-from dpaudit.cli.panels import Panel, option
 from dpaudit.formatting import labelled
 
 
@@ -28,6 +28,7 @@ def check_worker(
         option(
             metavar="FILE",
             help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
+            shown=True,
             panel=Panel.INPUT,
         ),
     ] = "sample:breast-cancer",

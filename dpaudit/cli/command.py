@@ -1,21 +1,53 @@
-"""A command whose help has panels and examples, and one that takes defaults from a file."""
+"""Commands: their help in panels, defaults from a file, groups of them, and usage errors in a line.
+
+The modules of a group's commands are imported when they are called: so `dpaudit --help` and a
+mistyped command cost no more than Typer, and no command imports what only another one needs.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
+from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from dpaudit.cli.console import messages
-from dpaudit.cli.exits import EXIT_CODES, ExitCode
-from dpaudit.cli.panels import Panel
+from dpaudit.cli.console import EXIT_CODES, ExitCode, messages
 from dpaudit.errors import InputError
-from dpaudit.formatting import error_text
+from dpaudit.formatting import did_you_mean, error_text
+
+
+class Panel(StrEnum):
+    """The heading of the help that an option stands under."""
+
+    INPUT = "Input"
+    CLAIM = "Claim"
+    ATTACK = "Attack"
+    MORE_AUDITS = "More audits"
+    OUTPUT = "Output and exit code"
+    MACHINE = "Machine"
+    RULES = "Statistics"
+
+
+def option(
+    *names: str,
+    metavar: str | None = None,
+    help: str,
+    shown: bool = False,
+    panel: Panel | None = None,
+    least: int | None = None,
+) -> Any:
+    """An option; with `shown` its default is added to its help text."""
+    return typer.Option(
+        *names, metavar=metavar, help=help, show_default=shown, rich_help_panel=panel, min=least
+    )
+
 
 HELP_ALL: Final = "--help-all"
 _SHOWS_ALL: Final = "dpaudit.help_all"
@@ -152,13 +184,9 @@ class ConfiguredCommand(PanelledCommand):
             ctx.params["parameters"] = None  # they are those of the generator of the file
             of_file.remove("parameters")
         if of_file and not ctx.params.get("quiet"):
-            _say(file, sorted(of_file))
+            keys = ", ".join(sorted(of_file)).replace("_", "-")
+            messages().print(f"from {os.path.relpath(file)}: {keys}")
         return rest
-
-
-def _say(file: Path, names: list[str]) -> None:
-    keys = ", ".join(names).replace("_", "-")
-    messages().print(f"from {os.path.relpath(file)}: {keys}")
 
 
 def _let_effort_win(ctx: Any) -> None:
@@ -203,3 +231,200 @@ def _panel(param: Any) -> str:
         return _ARGUMENTS
     panel: str | None = getattr(param, "rich_help_panel", None)
     return panel or _OWN_PANEL
+
+
+class Command(NamedTuple):
+    """The place of a command, and its help.
+
+    Attributes:
+        summary: The first line of its help.
+        place: Its module in `dpaudit.cli` and its function there, or a `typer.Typer` with commands
+            of its own, as MODULE:NAME; if empty, both are called as the command is.
+        configured: Whether it takes defaults from a configuration file.
+        examples: Lines at the end of its help.
+        brief: Options that its help lists, if that is not all of them.
+    """
+
+    summary: str
+    place: str = ""
+    configured: bool = False
+    examples: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
+
+    def imported(self, name: str) -> Any:
+        """What the command of this name calls."""
+        own = name.replace("-", "_")
+        module, _, attribute = (self.place or f"{own}:{own}").partition(":")
+        return getattr(import_module(f"dpaudit.cli.{module}"), attribute)
+
+
+class SuggestingGroup(TyperGroup):
+    """Commands by name; an unknown name gets the closest one as a suggestion."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Finds the command that is called."""
+        known = self.list_commands(ctx)
+        if args[0] not in known and args[0][:1] != "-":
+            ctx.fail(f"no such command {args[0]!r}{did_you_mean(args[0], known)}")
+        return super().resolve_command(ctx, args)
+
+
+class DefaultingGroup(SuggestingGroup):
+    """Commands by name, the first of which may be called without its name.
+
+    Attributes:
+        takes_argument: Whether any other word begins the first command, too, not only an option.
+    """
+
+    takes_argument: ClassVar[bool] = False
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts the name of the first command before words of its own."""
+        known = [*self.list_commands(ctx), *ctx.help_option_names]
+        if args and args[0] not in known and (self.takes_argument or args[0][:1] == "-"):
+            args = [known[0], *args]
+        return super().parse_args(ctx, args)
+
+
+class LazyGroup(SuggestingGroup):
+    """Commands by name, listed without being imported.
+
+    Attributes:
+        sections: The commands by name, under the headings of the help, in its order.
+    """
+
+    sections: ClassVar[Mapping[str, Mapping[str, Command]]] = {}
+
+    @property
+    def known(self) -> dict[str, Command]:
+        """All commands by name."""
+        return {name: one for part in self.sections.values() for name, one in part.items()}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        return list(self.known)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Imports a command; None if there is no such command."""
+        found = self.known.get(cmd_name)
+        if found is None:
+            return None
+        value = found.imported(cmd_name)
+        if not isinstance(value, typer.Typer):
+            alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+            kind = ConfiguredCommand if found.configured else PanelledCommand
+            alone.command(cmd_name, cls=kind, epilog="\n".join(found.examples))(value)
+            value = alone
+        command = typer.main.get_command(value)
+        command.name = cmd_name
+        if isinstance(command, PanelledCommand):
+            command.brief = frozenset(found.brief)
+        return command
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Runs the program; a usage error becomes one line."""
+        alone = options.pop("standalone_mode", True)
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except UsageError as error:
+            if not alone:
+                raise
+            if type(error).__name__ == "NoArgsIsHelpError":
+                error.show()
+            else:
+                messages().print(_usage_line(error))
+            code = error.exit_code
+        if alone:
+            sys.exit(code)
+        return code
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the commands, section by section."""
+        width = max(map(len, self.known))
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                rows = [(name.ljust(width), one.summary) for name, one in commands.items()]
+                formatter.write_dl(rows)
+
+
+UsageError: Any = typer.BadParameter.__base__
+"""The base class of typer's usage errors; not among its public names."""
+
+_EXTRA: Final = re.compile(r"^Got unexpected extra argument.*? \((.*)\)$")
+_WANTED: Final = {
+    "float_parsing": "a number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "greater_than_equal": "at least {ge}",
+    "bool_parsing": "true or false",
+}
+"""The requirement on a value, by the error type of pydantic, which reads the values."""
+
+
+def _usage_line(error: Any) -> str:
+    """A usage error of typer in the form of all other errors.
+
+    Args:
+        error: The error.
+
+    Returns:
+        The line. It ends with the help to read, if the error knows its command.
+    """
+    kind, context, parameter = type(error).__name__, error.ctx, getattr(error, "param", None)
+    if kind == "NoSuchOption" and context is not None:
+        what = f"no such option {error.option_name}{_close(error.option_name, context)}"
+    elif kind == "MissingParameter" and parameter is not None:
+        what = f"{_with_value(parameter)} is missing"
+    elif parameter is not None:
+        what = _refused(error)
+    elif kind == "BadOptionUsage":
+        what = error.message.removeprefix("Option ").replace("'", "").rstrip(".")
+    else:
+        what = _EXTRA.sub(r"too many arguments: \1", error.message)
+    return f"error: {what}{_read_on(error)}"
+
+
+def _close(name: str, context: Any) -> str:
+    """The option of the command that is spelled most like an unknown one."""
+    parameters = context.command.get_params(context)
+    names = [flag[2:] for one in parameters for flag in one.opts if flag.startswith("--")]
+    return did_you_mean(name.lstrip("-"), names).replace("'", "'--", 1)
+
+
+def _name(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper()).strip("[]{}")
+    return str(max(parameter.opts, key=len))
+
+
+def _with_value(parameter: Any) -> str:
+    if parameter.param_type_name == "argument" or parameter.metavar is None:
+        return _name(parameter)
+    return f"{_name(parameter)} {parameter.metavar}"
+
+
+def _refused(error: Any) -> str:
+    """Which value is refused, and why."""
+    name = _name(error.param)
+    found: list[Any] = getattr(error.__cause__, "errors", list)()
+    if not found:
+        return f"{name} is refused: {error.message.rstrip('.')}"
+    first = found[0]
+    prefix = error.ctx.auto_envvar_prefix
+    if prefix and error.param.resolve_envvar_value(error.ctx) == first["input"]:
+        name = f"{prefix}_{error.param.name.upper()}"
+    if first["type"] in _WANTED:
+        wanted = _WANTED[first["type"]].format(**first.get("ctx", {}))
+        return f"{name} must be {wanted}, not {first['input']}"
+    return f"{name}: {error.message.removeprefix('Value error, ').rstrip('.')}"
+
+
+def _read_on(error: Any) -> str:
+    """The help to read: the long one for an option that the short one omits."""
+    context = error.ctx
+    if context is None:
+        return ""
+    brief = getattr(context.command, "brief", None)
+    parameter = getattr(error, "param", None)
+    listed = parameter is not None and parameter.name in (brief or ())
+    return f"; see {context.command_path} {HELP_ALL if brief and not listed else '--help'}"

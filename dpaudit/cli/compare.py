@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import ExitCode, guarded, results, write_asked
-from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason
 from dpaudit.formatting import Row, listed, row_lines
@@ -27,7 +27,6 @@ Out = Annotated[
         "--out",
         metavar="FILE",
         help="File to write as well: .html, .md, .svg (the figure), .json; repeatable.",
-        shown=False,
         panel=Panel.OUTPUT,
     ),
 ]

@@ -6,26 +6,26 @@ import errno
 import functools
 import io
 import os
+import re
 import shlex
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
 
 import typer
 from rich.console import Console
 
-from dpaudit.cli.exits import ExitCode as ExitCode
-from dpaudit.cli.exits import FailOn as FailOn
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason, write_whole
-from dpaudit.formatting import error_line, error_text, visible
+from dpaudit.formatting import Row, error_line, error_text, row_lines, visible
 from dpaudit.plugins.exits import end_at_once
 from dpaudit.results.verdict import Verdict
 
@@ -34,6 +34,36 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class ExitCode(IntEnum):
+    """The exit codes."""
+
+    PASS = 0
+    VIOLATION = 1
+    USAGE = 2
+    INCONCLUSIVE = 3
+    INTERNAL = 4
+    INTERRUPTED = 130
+
+
+class FailOn(StrEnum):
+    """Least severe verdict that gives a non-zero exit code."""
+
+    VIOLATION = "violation"
+    INCONCLUSIVE = "inconclusive"
+    NEVER = "never"
+
+
+EXIT_CODES: Final = {
+    ExitCode.PASS: "passed",
+    ExitCode.VIOLATION: "violation or leak",
+    ExitCode.USAGE: "wrong usage or input",
+    ExitCode.INCONCLUSIVE: "inconclusive or invalid",
+    ExitCode.INTERNAL: "internal error",
+    ExitCode.INTERRUPTED: "interrupted; the same command resumes an audit",
+}
+"""Their meaning, as the help of every command lists them."""
 
 
 def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
@@ -45,6 +75,38 @@ def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
     if verdict is Verdict.INCONCLUSIVE and fail_on is FailOn.VIOLATION:
         return ExitCode.PASS
     return ExitCode.INCONCLUSIVE
+
+
+REPEATABLE = {
+    "parameters": "-p",
+    "attacks": "--attack",
+    "links": "--link",
+    "samplers": "--sampler",
+    "secrets": "--secret",
+}
+"""Settings with several values, and the option that gives one of them."""
+
+
+def spelled(message: str, *, options: Collection[str] = ()) -> str:
+    """A message of the core with its settings spelled as options: `` `one_run` `` as --one-run.
+
+    Args:
+        message: The message; it names settings in backquotes, as Python spells them.
+        options: Names of the command's own options, in addition to the settings of an audit.
+
+    Returns:
+        The message.
+    """
+    from dpaudit.auditing.games import keywords
+
+    def as_option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in keywords() and name not in options:
+            return found[0]
+        option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
+        return option if value in (None, "True") else f"{option} {value}"
+
+    return re.sub(r"`(\w+)(?:=\"?([^`\"]*)\"?)?`", as_option, message)
 
 
 class _Tolerant(io.TextIOBase):
@@ -114,10 +176,12 @@ def results() -> Console:
     )
 
 
-def messages() -> Console:
-    """Standard error: progress, notes, errors."""
+def messages(*, quiet: bool = False) -> Console:
+    """Standard error: progress, notes, errors; nothing is printed there if `quiet`."""
     stream: Any = _Tolerant(sys.stderr)
-    return VisibleConsole(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
+    return VisibleConsole(
+        file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False, quiet=quiet
+    )
 
 
 class Printable(Protocol):
@@ -133,7 +197,14 @@ class Printable(Protocol):
         ...
 
 
-def show(found: Printable, *, json: bool, quiet: bool, text: Callable[[str], str] = str) -> None:
+def show(
+    found: Printable,
+    *,
+    json: bool,
+    quiet: bool,
+    text: Callable[[str], str] = str,
+    rows: Iterable[Row] = (),
+) -> None:
     """Prints what a command found.
 
     Args:
@@ -141,11 +212,14 @@ def show(found: Printable, *, json: bool, quiet: bool, text: Callable[[str], str
         json: Whether to print one JSON document.
         quiet: Whether to print one line only.
         text: Applied to its text if the whole text is printed.
+        rows: What stands below the whole text.
     """
     if json:
         results().print(found.to_json(), end="")
+    elif quiet:
+        results().print(found.headline)
     else:
-        results().print(found.headline if quiet else text(str(found)))
+        results().print("\n".join([text(str(found)), *row_lines(rows)]))
 
 
 def progress_of(line: Callable[[T], str], *, quiet: bool) -> Callable[[T], None] | None:
@@ -222,12 +296,12 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         try:
             _run(command, *args, **kwargs)
         except typer.Exit:
-            if _lost(output):
-                reason = _unwritten(output)
+            if reason := _unwritten(output):
                 messages().print(f"note: {reason}; the exit code says what was found")
             raise
-        if _lost(output) and not isinstance(output.failure, BrokenPipeError):
-            _fail(f"error: {_unwritten(output)}", ExitCode.INTERNAL)
+        reason = _unwritten(output)
+        if reason and not isinstance(output.failure, BrokenPipeError):
+            _fail(f"error: {reason}", ExitCode.INTERNAL)
 
     return run
 
@@ -240,16 +314,12 @@ def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
     except typer.Exit:
         raise
     except InputError as error:
-        from dpaudit.cli.options import spelled
-
         _fail(f"error: {spelled(error_text(error), options=kwargs)}", ExitCode.USAGE)
     except InterruptedRunError as error:
         _fail(str(error), ExitCode.INTERRUPTED)
     except KeyboardInterrupt:
         _fail("interrupted: run the same command again", ExitCode.INTERRUPTED)
-    except DpauditError as error:
-        _fail(f"error: {error_text(error)}", ExitCode.INTERNAL)
-    except OSError as error:
+    except (DpauditError, OSError) as error:
         _fail(f"error: {error_text(error)}", ExitCode.INTERNAL)
     except (RecursionError, MemoryError) as error:
         _fail(f"error: {error_line(error)}", ExitCode.INTERNAL)
@@ -259,13 +329,11 @@ def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         _fail(f"internal error: {error_line(error)}", ExitCode.INTERNAL)
 
 
-def _lost(output: _Tolerant) -> bool:
-    output.flush()
-    return output.failure is not None
-
-
 def _unwritten(output: _Tolerant) -> str:
-    assert output.failure is not None
+    """Why the result is not printed as a whole; empty if it is."""
+    output.flush()
+    if output.failure is None:
+        return ""
     return f"standard output cannot be written: {io_reason(output.failure)}"
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import guarded, messages, results, resumable, write_asked
-from dpaudit.cli.panels import Panel, option
 from dpaudit.formatting import Row, headed, row_lines
 
 if TYPE_CHECKING:
@@ -22,29 +22,25 @@ MODELS: Final = 100
 _TABLE: Final = "sample:breast-cancer"
 
 
-class _Toy(NamedTuple):
-    """A generator and its known answer."""
-
-    name: str
-    known: str
-
-
-_TOYS: Final = (
-    _Toy("laplace-histogram", "claims epsilon 1 and satisfies it: noisy counts of one column"),
-    _Toy("copycat", "claims epsilon 1, and copies one record if it saw it"),
-)
+_TOYS: Final = {
+    "laplace-histogram": "claims epsilon 1 and satisfies it: noisy counts of one column",
+    "copycat": "claims epsilon 1, and copies one record if it saw it",
+}
+"""Two generators and their known answers."""
 
 
 @guarded
 def demo(
     out: Annotated[
-        Path, option("--out", metavar="DIR", help="Folder of both runs.", panel=Panel.OUTPUT)
+        Path,
+        option("--out", metavar="DIR", help="Folder of both runs.", shown=True, panel=Panel.OUTPUT),
     ] = Path("runs/demo"),
     open_report: Annotated[
         bool,
         option(
             "--open-report/--no-open-report",
             help="Open the comparison in a browser, if on a terminal.",
+            shown=True,
             panel=Panel.OUTPUT,
         ),
     ] = True,
@@ -62,12 +58,12 @@ def demo(
     from dpaudit.results.sentences import headline
 
     output, found = results(), {}
-    for toy in _TOYS:
-        found[toy.name] = _audited(toy.name, out / toy.name, jobs=jobs, quiet=quiet)
-        rows = [Row("toy", f"{toy.name} {toy.known}"), report_row(out / toy.name)]
-        output.print("\n".join([*headed(headline(found[toy.name]), rows), ""]))
+    for name, known in _TOYS.items():
+        found[name] = _audited(name, out / name, jobs=jobs, quiet=quiet)
+        rows = [Row("toy", f"{name} {known}"), report_row(out / name)]
+        output.print("\n".join([*headed(headline(found[name]), rows), ""]))
     page = out / "compare.html"
-    again = shlex.join(["dpaudit", "compare", *(str(out / toy.name) for toy in _TOYS)])
+    again = shlex.join(["dpaudit", "compare", *(str(out / name) for name in _TOYS)])
     compared = comparison_page(compare(found, reproduce=again))
     write_asked(page, page_html(compared), option="out")
     own = "dpaudit audit my.py:Gan --data t.csv --epsilon 1 --delta 1e-5"

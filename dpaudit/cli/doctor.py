@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import NamedTuple
 
 import typer
 
@@ -19,38 +18,32 @@ from dpaudit.formatting import Row, counted, headed
 from dpaudit.versions import versions
 
 
-class DoctorLine(NamedTuple):
-    """One line of the doctor."""
-
-    good: bool
-    text: str
-
-
 @guarded
 def doctor() -> None:
     """Checks this installation: versions, plugins, workers, disk."""
     output = results()
     findings = list(_findings())
-    problems = sum(not finding.good for finding in findings)
+    problems = sum(not good for good, _ in findings)
     found = "READY  this installation can run audits"
     if problems:
         found = f"NOT READY  {counted(problems, 'problem')} in {len(findings)} checks"
-    rows = [Row("ok" if finding.good else "PROBLEM", finding.text) for finding in findings]
+    rows = [Row("ok" if good else "PROBLEM", text) for good, text in findings]
     output.print("\n".join(headed(found, rows)))
     if problems:
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _findings() -> Iterator[DoctorLine]:
+def _findings() -> Iterator[tuple[bool, str]]:
+    """Whether each thing is as it should be, and what was found of it."""
     extras = _missing_of_extras()
     for name, version in versions().items():
         if name not in extras.values():
             good = version != "not installed"
-            yield DoctorLine(good, f"{name} {version}" + ("" if good else f": pip install {name}"))
-    yield DoctorLine(sys.version_info >= (3, 11), "Python is 3.11 or newer")
+            yield good, f"{name} {version}" + ("" if good else f": pip install {name}")
+    yield sys.version_info >= (3, 11), "Python is 3.11 or newer"
     for extra, package in extras.items():
         install = f"there is no {package}; to add it: pip install 'dpaudit[{extra}]'"
-        yield DoctorLine(True, f"extra {extra}" + ("" if package is None else f": {install}"))
+        yield True, f"extra {extra}" + ("" if package is None else f": {install}")
     yield from _plugin_findings()
     yield from _environment_findings()
     yield _store_finding()
@@ -66,19 +59,19 @@ def _missing_of_extras() -> dict[str, str | None]:
     return {extra: missing_package(of, extra) for extra in extras if extra != "dev"}
 
 
-def _plugin_findings() -> Iterator[DoctorLine]:
+def _plugin_findings() -> Iterator[tuple[bool, str]]:
     from dpaudit.plugins.registry import ATTACKS, GENERATORS, plugins
 
     for group in (GENERATORS, ATTACKS):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             found = plugins(group)
-        yield DoctorLine(bool(found), f"{group}: {', '.join(name for name, _ in found)}")
+        yield bool(found), f"{group}: {', '.join(name for name, _ in found)}"
         for warning in caught:
-            yield DoctorLine(False, str(warning.message))
+            yield False, str(warning.message)
 
 
-def _environment_findings() -> Iterator[DoctorLine]:
+def _environment_findings() -> Iterator[tuple[bool, str]]:
     """The environments of libraries; one that is not there is no problem."""
     from dpaudit.plugins.named import libraries
 
@@ -87,37 +80,37 @@ def _environment_findings() -> Iterator[DoctorLine]:
         try:
             built = environment.built
         except RegistryError as error:
-            yield DoctorLine(False, f"{named}: {error}")
+            yield False, f"{named}: {error}"
             continue
         if built is None:
             made = f"dpaudit env create {environment.name}"
-            yield DoctorLine(True, f"{named} is not there; to make it: {made}")
+            yield True, f"{named} is not there; to make it: {made}"
         elif built.problem:
             again = f"dpaudit env remove {environment.name}, then env create"
-            yield DoctorLine(False, f"{named}: {built.problem}; run: {again}")
+            yield False, f"{named}: {built.problem}; run: {again}"
         else:
-            yield DoctorLine(True, f"{named}: Python {built.python_version}, {built.folder}")
+            yield True, f"{named}: Python {built.python_version}, {built.folder}"
 
 
-def _store_finding() -> DoctorLine:
+def _store_finding() -> tuple[bool, str]:
     from dpaudit.game.store import RunFolder
 
     try:
         with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
             RunFolder(Path(folder), spec={}, versions={}).close()
     except (RunFolderError, OSError) as error:
-        return DoctorLine(False, f"run folders cannot be written: {error}")
-    return DoctorLine(True, f"run folders can be written (SQLite {sqlite3.sqlite_version})")
+        return False, f"run folders cannot be written: {error}"
+    return True, f"run folders can be written (SQLite {sqlite3.sqlite_version})"
 
 
-def _worker_finding() -> DoctorLine:
+def _worker_finding() -> tuple[bool, str]:
     import loky
 
     executor = loky.get_reusable_executor(max_workers=1, timeout=10)
     try:
         answer = executor.submit(pow, 2, 10).result(timeout=60)
     except (TimeoutError, RuntimeError, OSError) as error:
-        return DoctorLine(False, f"worker processes do not start: {error}")
+        return False, f"worker processes do not start: {error}"
     finally:
         executor.shutdown(wait=True, kill_workers=True)
-    return DoctorLine(answer == 1024, f"worker processes start ({loky.cpu_count()} core(s))")
+    return answer == 1024, f"worker processes start ({loky.cpu_count()} core(s))"

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import PanelledCommand
+from dpaudit.cli.command import PanelledCommand, SuggestingGroup
 from dpaudit.cli.console import guarded, messages, results
-from dpaudit.cli.lazy import SuggestingGroup
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import (
     Environment,

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import PanelledCommand
+from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
 from dpaudit.cli.console import ExitCode, guarded, results, show, write_asked
-from dpaudit.cli.lazy import DefaultingGroup
 from dpaudit.errors import InputError
 from dpaudit.formatting import Row, headed
 
@@ -32,16 +31,12 @@ evidence = typer.Typer(
 @guarded
 def pack(
     run_folder: options.RunFolderArgument,
-    out: Annotated[
-        Path,
-        typer.Option("-o", "--out", metavar="FILE", help="Pack to write.", show_default=False),
-    ],
+    out: Annotated[Path, option("-o", "--out", metavar="FILE", help="Pack to write.")],
     sign: Annotated[
         Path | None,
-        typer.Option(
+        option(
             metavar="KEY",
             help="Ed25519 private key (PEM, no password) to sign with. Default: no signature.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -51,8 +46,7 @@ def pack(
     and verdict with numpy and scipy alone. The pack has what result.json has, and so no records.
     The same run gives the same file.
     """
-    from dpaudit.evidence.pack import KEY, MANIFEST, SIGNATURE, digest, pack_files, zipped
-    from dpaudit.evidence.signature import sign as signed_with
+    from dpaudit.evidence.pack import KEY, digest, pack_files, signed, zipped
     from dpaudit.results.result import AuditResult
 
     try:
@@ -65,8 +59,7 @@ def pack(
             ) from None
         raise
     if sign is not None:
-        signed = signed_with(files[MANIFEST], sign)
-        files |= {SIGNATURE: signed.signature, KEY: signed.key}
+        files = signed(files, sign)
     content = zipped(files)
     write_asked(out, content, option="out")
     facts = [
@@ -84,10 +77,8 @@ def verify(
     path: Annotated[Path, typer.Argument(metavar="PACK", help="Pack to check.")],
     key: Annotated[
         Path | None,
-        typer.Option(
-            metavar="KEY",
-            help="Ed25519 public key (PEM) that must have signed it. Default: any.",
-            show_default=False,
+        option(
+            metavar="KEY", help="Ed25519 public key (PEM) that must have signed it. Default: any."
         ),
     ] = None,
     json: options.Json = False,

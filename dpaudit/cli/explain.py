@@ -8,27 +8,26 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
-from dpaudit.formatting import Row, row_lines
+from dpaudit.cli.command import option
+from dpaudit.cli.console import ExitCode, guarded, messages, resumable, show
+from dpaudit.formatting import Row
 from dpaudit.model.choices import EngineName
 
 Suspects = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--suspect",
         metavar="NAME",
         help="Suspect to fix: a fix that the generator offers, row-order, all-together; "
         "repeatable. Default: every one.",
-        show_default=False,
     ),
 ]
 Models = Annotated[
     int | None,
-    typer.Option(
+    option(
         metavar="N",
         help="Shadow models for each suspect. Default: as many as the run has, up to 400; more "
         "where the leak needs them.",
-        show_default=False,
     ),
 ]
 
@@ -58,17 +57,15 @@ def explain(
     from dpaudit.game.pool import workers_ended
 
     inquiry = inquire(run_folder, suspects=tuple(suspect or ()), shadow_models=shadow_models)
-    errors = messages()
-    if not quiet:
-        if list(inquiry.suspects) == [ROW_ORDER] and not suspect:
-            errors.print(f"{inquiry.run.audit.generator.name} offers no fixes of its own")
-        names = ", ".join(inquiry.suspects)
-        errors.print(f"suspects: {names}; {inquiry.settings.game.shadow_models} shadow models each")
+    errors = messages(quiet=quiet)
+    if list(inquiry.suspects) == [ROW_ORDER] and not suspect:
+        errors.print(f"{inquiry.run.audit.generator.name} offers no fixes of its own")
+    names = ", ".join(inquiry.suspects)
+    errors.print(f"suspects: {names}; {inquiry.settings.game.shadow_models} shadow models each")
     fixed = []
     with resumable(), workers_ended():
         for place, name in enumerate(inquiry.suspects, start=1):
-            if not quiet:
-                errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
+            errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
             with ConsoleProgress(errors, quiet=quiet) as progress:
                 fixed.append(
                     inquiry.audit_fixed(
@@ -81,13 +78,7 @@ def explain(
                     )
                 )
     explanation = inquiry.conclude(fixed)
-    output = results()
-    if json:
-        output.print(explanation.to_json(), end="")
-    elif quiet:
-        output.print(explanation.headline)
-    else:
-        output.print(str(explanation))
-        rows = [("report", str(inquiry.report)), ("reproduce", explanation.reproduce)]
-        output.print("\n".join(row_lines(Row(*row, whole=True) for row in rows)))
+    report = Row("report", str(inquiry.report), whole=True)
+    again = Row("reproduce", explanation.reproduce, whole=True)
+    show(explanation, json=json, quiet=quiet, rows=[report, again])
     raise typer.Exit(ExitCode.PASS if explanation.removed_by else ExitCode.INCONCLUSIVE)

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.cli import options, task_options
-from dpaudit.cli.command import HelpAll
+from dpaudit.cli import options
+from dpaudit.cli.command import HelpAll, Panel, option
 from dpaudit.cli.console import (
     ExitCode,
     FailOn,
     exit_code,
     guarded,
     messages,
-    results,
     resumable,
+    show,
 )
-from dpaudit.cli.panels import Panel, option
 from dpaudit.errors import InputError
-from dpaudit.formatting import Row, row_lines
+from dpaudit.formatting import Row
 
 if TYPE_CHECKING:
     from dpaudit.auditing.progress_bar import ConsoleProgress
@@ -40,11 +39,10 @@ GeneratorsOption = Annotated[
 
 TestOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         metavar="FILE",
         help="Real rows to test classifiers on. Default: a part of --data that no model is "
         "trained on.",
-        show_default=False,
     ),
 ]
 
@@ -60,22 +58,29 @@ def frontier(
     data: options.Data,
     epsilons: Annotated[
         str,
-        typer.Option(metavar="E,E...", help="Values of epsilon, one point of the frontier each."),
+        option(
+            metavar="E,E...", help="Values of epsilon, one point of the frontier each.", shown=True
+        ),
     ] = "1,3,10",
     settings: AuditSettings,
     schema: options.SchemaFile = None,
     test: TestOption = None,
-    label: task_options.LabelColumn = None,
-    positive: task_options.PositiveValue = None,
-    test_share: task_options.TestShare = 0.2,
+    label: options.LabelColumn = None,
+    positive: options.PositiveValue = None,
+    test_share: options.TestShare = 0.2,
     repeats: Annotated[
-        int, typer.Option(metavar="N", help="Synthetic tables per point, for utility.")
+        int, option(metavar="N", help="Synthetic tables per point, for utility.", shown=True)
     ] = 10,
-    classifier: task_options.Classifiers = None,
+    classifier: options.Classifiers = None,
     jobs: options.Jobs = None,
     out: Annotated[
         Path,
-        option(metavar="DIR", help="Folder of the runs and of the report.", panel=Panel.OUTPUT),
+        option(
+            metavar="DIR",
+            help="Folder of the runs and of the report.",
+            shown=True,
+            panel=Panel.OUTPUT,
+        ),
     ] = Path("runs/frontier"),
     fail_on: options.FailOnVerdict = FailOn.VIOLATION,
     json: options.Json = False,
@@ -119,15 +124,9 @@ def frontier(
             on_step=steps.begin,
             on_progress=steps.show,
         )
-    output = results()
-    if json:
-        output.print(found.to_json(), end="")
-    elif quiet:
-        output.print(found.headline)
-    else:
-        report = Row("report", str(out / FRONTIER_FILES[1]), whole=True)
-        again = Row("reproduce", found.reproduce, whole=True)
-        output.print("\n".join([str(found), *row_lines([report, again])]))
+    report = Row("report", str(out / FRONTIER_FILES[1]), whole=True)
+    again = Row("reproduce", found.reproduce, whole=True)
+    show(found, json=json, quiet=quiet, rows=[report, again])
     code = exit_code(found.verdict, fail_on)
     if code is ExitCode.PASS and found.failures and fail_on is not FailOn.NEVER:
         code = ExitCode.INCONCLUSIVE
@@ -167,8 +166,7 @@ class _Steps:
     def begin(self, words: str) -> None:
         """Begins a step."""
         self._end()
-        if not self._quiet:
-            messages().print(words)
+        messages(quiet=self._quiet).print(words)
 
     def show(self, event: TrialProgress) -> None:
         """Shows a trial of the step."""

@@ -6,16 +6,13 @@ import inspect
 import warnings
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dpaudit.cli.console import guarded, messages, results
 from dpaudit.formatting import labelled, wrapped
 from dpaudit.model.choices import Access, WorstCase
-
-if TYPE_CHECKING:
-    from dpaudit.external.libraries import Library
 
 
 class Group(StrEnum):
@@ -56,7 +53,9 @@ def list_registered(
             entries = _registered(ATTACKS, _attack)
         elif one is Group.LIBRARIES:
             for of in libraries():
-                output.print("\n".join(_library(of)))
+                names = ", ".join(f"{of.name}:{method}" for method in of.methods)
+                output.print("\n".join(wrapped(of.account, first="  ", rest="  ")))
+                output.print("\n".join(wrapped(names, first="    ", rest="    ")))
             continue
         else:
             entries = _registered(GENERATORS, _summary)
@@ -64,15 +63,6 @@ def list_registered(
         for name, account in entries.items():
             for line in labelled(f"  {name}", account, width=width):
                 output.print(line)
-
-
-def _library(library: Library) -> list[str]:
-    """What a library is, and the name of each method below."""
-    names = ", ".join(f"{library.name}:{method}" for method in library.methods)
-    return [
-        *wrapped(library.account, first="  ", rest="  "),
-        *wrapped(names, first="    ", rest="    "),
-    ]
 
 
 def _registered(group: str, account: Callable[[object], str]) -> dict[str, str]:
@@ -97,11 +87,8 @@ def _attack(value: object) -> str:
     from dpaudit.plugins.access import access_of
 
     needed = access_of(value)
-    return (
-        f"{_summary(value)} Needs --access {needed}."
-        if needed is not Access.OUTPUT
-        else _summary(value)
-    )
+    needs = "" if needed is Access.OUTPUT else f" Needs --access {needed}."
+    return f"{_summary(value)}{needs}"
 
 
 def _summary(value: object) -> str:

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Final, NoReturn
 
 import typer
 
+from dpaudit.cli.command import Command, LazyGroup
 from dpaudit.cli.console import ExitCode, end_program
-from dpaudit.cli.lazy import Command, LazyGroup
 from dpaudit.formatting import error_line
 from dpaudit.plugins.exits import refuse_exits
 from dpaudit.versions import __version__
@@ -55,78 +55,54 @@ class Commands(LazyGroup):
 
     sections: ClassVar = {
         "Audit a generator": {
-            "demo": Command("demo", "demo", "Two toy audits in a minute: one finds a violation."),
+            "demo": Command("Two toy audits in a minute: one finds a violation."),
             "plan": Command(
-                "plan",
-                "plan",
                 "Size, cost and minimum detectable epsilon of an audit.",
-                True,
+                configured=True,
                 brief=_PLAN,
             ),
             "audit": Command(
-                "audit",
-                "audit",
                 "Empirical epsilon of a generator, from shadow models.",
-                True,
-                _EXAMPLES,
-                _AUDIT,
+                configured=True,
+                examples=_EXAMPLES,
+                brief=_AUDIT,
             ),
             "replay": Command(
-                "replay",
-                "replay",
-                "Exact privacy loss of Python code, line by line.",
-                True,
-                brief=_REPLAY,
+                "Exact privacy loss of Python code, line by line.", configured=True, brief=_REPLAY
             ),
-            "probe": Command("probe", "probe", "Cheap black-box checks, a handful of fits each."),
-            "trace": Command("trace", "trace", "Checks of training by PATE or DP-SGD."),
-            "utility": Command("utility", "utility", "Utility compared with noise and real data."),
-            "frontier": Command(
-                "frontier", "frontier", "Privacy and utility at several epsilons.", brief=_FRONTIER
-            ),
-            "audit-labels": Command(
-                "audit_labels",
-                "audit_labels",
-                "Empirical epsilon of a PATE ensemble's labels.",
-            ),
+            "probe": Command("Cheap black-box checks, a handful of fits each."),
+            "trace": Command("Checks of training by PATE or DP-SGD."),
+            "utility": Command("Utility compared with noise and real data."),
+            "frontier": Command("Privacy and utility at several epsilons.", brief=_FRONTIER),
+            "audit-labels": Command("Empirical epsilon of a PATE ensemble's labels."),
         },
         "Audit a released table, without its generator": {
-            "split": Command("split", "split", "Random split into train and hold-out."),
-            "audit-data": Command(
-                "audit_data", "audit_data", "Members and copies in a released table."
-            ),
+            "split": Command("Random split into train and hold-out."),
+            "audit-data": Command("Members and copies in a released table."),
         },
         "Runs and reports": {
-            "report": Command("report", "report", "Report of a run, written again; figures."),
-            "explain": Command(
-                "explain", "explain", "Cause of a violation: the fix that removes the leak."
-            ),
-            "evidence": Command("evidence", "evidence", "A run as one file that others can check."),
-            "bounds": Command("bounds", "bounds", "Every bound of a run, recomputed."),
-            "compare": Command("compare", "compare", "Several runs side by side."),
-            "history": Command("compare", "history", "Runs of a folder, version by version."),
+            "report": Command("Report of a run, written again; figures."),
+            "explain": Command("Cause of a violation: the fix that removes the leak."),
+            "evidence": Command("A run as one file that others can check."),
+            "bounds": Command("Every bound of a run, recomputed."),
+            "compare": Command("Several runs side by side."),
+            "history": Command("Runs of a folder, version by version.", place="compare:history"),
         },
         "Released libraries": {
-            "env": Command("env", "env", "Pinned environments: list, create, remove."),
-            "bisect": Command(
-                "bisect", "bisect", "One audit per release of a library.", brief=_BISECT
-            ),
-            "bugs": Command("bugs", "bugs", "Real privacy bugs and their proofs."),
-            "check-worker": Command(
-                "check_worker", "check_worker", "Conformance of a worker to dpaudit-worker/1."
-            ),
+            "env": Command("Pinned environments: list, create, remove."),
+            "bisect": Command("One audit per release of a library.", brief=_BISECT),
+            "bugs": Command("Real privacy bugs and their proofs."),
+            "check-worker": Command("Conformance of a worker to dpaudit-worker/1."),
         },
         "Utilities": {
-            "schema": Command("schema", "schema", "Schema of a table, to be edited."),
-            "synthesize": Command(
-                "synthesize", "synthesize", "Synthetic rows as CSV, and their claim."
+            "schema": Command("Schema of a table, to be edited."),
+            "synthesize": Command("Synthetic rows as CSV, and their claim."),
+            "account": Command("Privacy cost of labels, and of recorded calls."),
+            "list": Command(
+                "Generators, attacks, libraries, bounds.", place="list:list_registered"
             ),
-            "account": Command(
-                "account", "account", "Privacy cost of labels, and of recorded calls."
-            ),
-            "list": Command("list", "list_registered", "Generators, attacks, libraries, bounds."),
-            "show": Command("show", "show", "Description and parameters of one of them."),
-            "doctor": Command("doctor", "doctor", "State of this installation."),
+            "show": Command("Description and parameters of one of them."),
+            "doctor": Command("State of this installation."),
         },
     }
 
@@ -151,8 +127,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     config: Annotated[
         str | None,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -20,8 +19,8 @@ import typer
 from dpaudit.auditing.configuration import type_and_description
 from dpaudit.auditing.games import audit_settings, keywords
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.cli.exits import FailOn
-from dpaudit.cli.panels import Panel, option, registered_generators
+from dpaudit.cli.command import Panel, option
+from dpaudit.cli.console import FailOn
 from dpaudit.errors import InputError
 from dpaudit.model.choices import (
     CHOICES_OF_TARGET,
@@ -34,6 +33,14 @@ from dpaudit.model.choices import (
 )
 from dpaudit.model.claim import Neighbours
 
+
+def _registered_generators(incomplete: str) -> list[str]:
+    """The generators whose names begin with what was typed, for completion."""
+    from dpaudit.plugins.registry import GENERATORS, names
+
+    return [name for name in names(GENERATORS) if name.startswith(incomplete)]
+
+
 GeneratorName = Annotated[
     str,
     typer.Argument(
@@ -41,7 +48,7 @@ GeneratorName = Annotated[
         help="Class with fit(data, *, seed) and sample(n, *, seed), as file.py:Gan or module:Gan; "
         "registered name or LIBRARY:METHOD (see `dpaudit list`); or worker:COMMAND.",
         show_default=False,
-        autocompletion=registered_generators,
+        autocompletion=_registered_generators,
     ),
 ]
 RunFolderArgument = Annotated[
@@ -52,7 +59,15 @@ Data = Annotated[
     option(
         metavar="FILE",
         help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
-        shown=False,
+        panel=Panel.INPUT,
+    ),
+]
+Tables = Annotated[
+    list[str] | None,
+    option(
+        metavar="FILE",
+        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer; repeatable for "
+        "several tables with --link.",
         panel=Panel.INPUT,
     ),
 ]
@@ -62,7 +77,6 @@ SchemaFile = Annotated[
         metavar="FILE",
         help="Public schema of the table: JSON, or SDV metadata. Default: ranges and categories "
         "are read off the table, so a leak through them cannot be seen.",
-        shown=False,
         panel=Panel.INPUT,
     ),
 ]
@@ -73,7 +87,6 @@ Parameters = Annotated[
         "--parameter",
         metavar="K=V",
         help="Parameter of the generator's constructor; repeatable.",
-        shown=False,
         panel=Panel.INPUT,
     ),
 ]
@@ -84,7 +97,6 @@ Links = Annotated[
         metavar="CHILD.COLUMN=PARENT.KEY",
         help="Key that connects two tables, such as visits.patient_id=patients.id; repeatable. A "
         "row of the table that refers to no other is the unit, with all rows that refer to it.",
-        shown=False,
         panel=Panel.INPUT,
     ),
 ]
@@ -95,7 +107,6 @@ Epsilon = Annotated[
         help="Claimed epsilon: tested, not passed to the generator (-p epsilon=E does that). "
         "Default: the generator's claim. If it states none, the audit reports a lower bound on "
         "epsilon and gives no verdict.",
-        shown=False,
         panel=Panel.CLAIM,
     ),
 ]
@@ -105,7 +116,6 @@ Delta = Annotated[
         metavar="D",
         help="Claimed delta; give it if there is one: 0 tests pure DP. Default: the generator's "
         "claim, else 0.",
-        shown=False,
         panel=Panel.CLAIM,
     ),
 ]
@@ -114,45 +124,13 @@ OwnEpsilon = Annotated[
     option(
         metavar="E",
         help="The generator's parameter epsilon; same as -p epsilon=E.",
-        shown=False,
         panel=Panel.INPUT,
     ),
 ]
 OwnDelta = Annotated[
     float | None,
     option(
-        metavar="D",
-        help="The generator's parameter delta; same as -p delta=D.",
-        shown=False,
-        panel=Panel.INPUT,
-    ),
-]
-Mu = Annotated[
-    float | None,
-    option(
-        metavar="M",
-        help="Claimed mu, for Gaussian DP instead of (epsilon, delta). Default: none.",
-        shown=False,
-        panel=Panel.CLAIM,
-    ),
-]
-Rho = Annotated[
-    float | None,
-    option(
-        metavar="R",
-        help="Claimed rho, for zCDP instead of (epsilon, delta). Default: none.",
-        shown=False,
-        panel=Panel.CLAIM,
-    ),
-]
-Curve = Annotated[
-    str | None,
-    option(
-        metavar="FILE|E:D,E:D",
-        help="Claimed privacy curve instead of one (epsilon, delta), such as 0.5:1e-3,1:1e-5. "
-        "Default: none.",
-        shown=False,
-        panel=Panel.CLAIM,
+        metavar="D", help="The generator's parameter delta; same as -p delta=D.", panel=Panel.INPUT
     ),
 ]
 Relation = Annotated[
@@ -161,46 +139,32 @@ Relation = Annotated[
         metavar="RELATION",
         help="Neighbouring relation: add-remove, replace-one. Default: the generator's claim, else "
         "add-remove.",
-        shown=False,
         panel=Panel.CLAIM,
     ),
 ]
 UnitColumn = Annotated[
     str | None,
     option(
-        "--unit",
         metavar="COLUMN",
         help="Column that says whose rows each row is, such as patient_id: both worlds differ in "
         "all rows of one unit, and the claim is per unit. Default: the schema's unit, else single "
         "rows.",
-        shown=False,
-        panel=Panel.RULES,
-    ),
-]
-MaxRowsPerUnit = Annotated[
-    int | None,
-    option(
-        "--max-rows-per-unit",
-        metavar="K",
-        help="Largest number of rows that a unit may have. Default: the schema's, else none.",
-        shown=False,
         panel=Panel.RULES,
     ),
 ]
 Rows = Annotated[
     int | None,
-    option(
-        metavar="N",
-        help="Synthetic rows per model. Default: as many as the table has.",
-        shown=False,
-    ),
+    option(metavar="N", help="Synthetic rows per model. Default: as many as the table has."),
 ]
-Confidence = Annotated[float, option(metavar="C", help="One-sided confidence of the bound.")]
+Confidence = Annotated[
+    float, option(metavar="C", help="One-sided confidence of the bound.", shown=True)
+]
 Seed = Annotated[
     int,
     option(
         metavar="S",
         help="Seed of all randomness; another one gives independent results.",
+        shown=True,
     ),
 ]
 Jobs = Annotated[
@@ -208,17 +172,16 @@ Jobs = Annotated[
     option(
         metavar="J",
         help="Trainings in parallel; 1 for a single GPU. Default: one per core.",
-        shown=False,
-        panel=Panel.MACHINE,
         least=1,
+        panel=Panel.MACHINE,
     ),
 ]
 EngineKind = Annotated[
     EngineName,
     option(
-        "--engine",
         metavar="ENGINE",
         help="Engine that trains the models: local (processes), dask (cluster).",
+        shown=True,
         panel=Panel.MACHINE,
     ),
 ]
@@ -227,7 +190,6 @@ Scheduler = Annotated[
     option(
         metavar="ADDRESS",
         help="Dask scheduler: tcp://host:8786, or its JSON file.",
-        shown=False,
         panel=Panel.MACHINE,
     ),
 ]
@@ -237,7 +199,6 @@ TrialTimeout = Annotated[
         metavar="SECONDS",
         help="Time limit of one training. Default: a day for the first, then 20 times the slowest, "
         "at least an hour.",
-        shown=False,
         panel=Panel.MACHINE,
     ),
 ]
@@ -247,7 +208,6 @@ Python = Annotated[
         metavar="PATH",
         help="Python interpreter of the environments. Default: this one if its version fits, else "
         "python3.X on PATH.",
-        shown=False,
     ),
 ]
 WorkerMemory = Annotated[
@@ -255,13 +215,11 @@ WorkerMemory = Annotated[
     option(
         metavar="GB",
         help="Memory limit of a generator that runs in its own process. Default: none.",
-        shown=False,
         panel=Panel.MACHINE,
     ),
 ]
 Json = Annotated[
-    bool,
-    option("--json", help="Print one JSON document and nothing else.", panel=Panel.OUTPUT),
+    bool, option("--json", help="Print one JSON document and nothing else.", panel=Panel.OUTPUT)
 ]
 Quiet = Annotated[
     bool,
@@ -270,41 +228,39 @@ Quiet = Annotated[
 FailOnVerdict = Annotated[
     FailOn,
     option(
-        "--fail-on",
         metavar="VERDICT",
         help="What gives a non-zero exit code: violation (with leaks and invalid runs), "
         "inconclusive (all of these), never (nothing).",
+        shown=True,
         panel=Panel.OUTPUT,
     ),
 ]
 Html = Annotated[
-    Path | None,
-    option(metavar="FILE", help="Also write the report as HTML.", shown=False, panel=Panel.OUTPUT),
+    Path | None, option(metavar="FILE", help="Also write the report as HTML.", panel=Panel.OUTPUT)
 ]
 Markdown = Annotated[
     Path | None,
-    option(
-        metavar="FILE", help="Also write the report as Markdown.", shown=False, panel=Panel.OUTPUT
-    ),
+    option(metavar="FILE", help="Also write the report as Markdown.", panel=Panel.OUTPUT),
 ]
-WorstCaseTables = Annotated[
-    WorstCase | None,
-    option(
-        metavar="NAME",
-        help="Worst-case table instead of --data, built from --schema alone: search (finds the one "
-        "that shows most), opposite, crowd or another (see `dpaudit list worst-cases`). Default: "
-        "none.",
-        shown=False,
-        panel=Panel.MORE_AUDITS,
-    ),
+
+LabelColumn = Annotated[
+    str | None, option(metavar="COLUMN", help="Column to predict. Default: the schema's label.")
 ]
-NeighboursFile = Annotated[
+PositiveValue = Annotated[
     str | None,
     option(
-        metavar="FILE",
-        help="Your own neighbouring table: --data without the target record. Default: none.",
-        shown=False,
-        panel=Panel.MORE_AUDITS,
+        metavar="VALUE",
+        help="Value of the label that counts as positive. Default: the second of two.",
+    ),
+]
+TestShare = Annotated[
+    float, option(metavar="SHARE", help="Share of --data held out for testing.", shown=True)
+]
+Classifiers = Annotated[
+    list[str] | None,
+    option(
+        metavar="NAME",
+        help="Classifier to train; repeatable. Default: the twelve of the PATE-GAN paper.",
     ),
 ]
 
@@ -322,19 +278,47 @@ SETTINGS: dict[str, Any] = {
     "links": Links,
     "epsilon": Epsilon,
     "delta": Delta,
-    "mu": Mu,
-    "rho": Rho,
-    "curve": Curve,
+    "mu": Annotated[
+        float | None,
+        option(
+            metavar="M",
+            help="Claimed mu, for Gaussian DP instead of (epsilon, delta). Default: none.",
+            panel=Panel.CLAIM,
+        ),
+    ],
+    "rho": Annotated[
+        float | None,
+        option(
+            metavar="R",
+            help="Claimed rho, for zCDP instead of (epsilon, delta). Default: none.",
+            panel=Panel.CLAIM,
+        ),
+    ],
+    "curve": Annotated[
+        str | None,
+        option(
+            metavar="FILE|E:D,E:D",
+            help="Claimed privacy curve instead of one (epsilon, delta), such as 0.5:1e-3,1:1e-5. "
+            "Default: none.",
+            panel=Panel.CLAIM,
+        ),
+    ],
     "neighbours": Relation,
     "unit": UnitColumn,
-    "max_rows_per_unit": MaxRowsPerUnit,
+    "max_rows_per_unit": Annotated[
+        int | None,
+        option(
+            metavar="K",
+            help="Largest number of rows that a unit may have. Default: the schema's, else none.",
+            panel=Panel.RULES,
+        ),
+    ],
     "effort": Annotated[
         Effort,
         option(
             metavar="EFFORT",
             help="Size of the audit: standard (default; 400 shadow models), quick (100), thorough "
             "(1000); --shadow-models takes precedence.",
-            shown=False,
             panel=Panel.ATTACK,
         ),
     ],
@@ -344,12 +328,27 @@ SETTINGS: dict[str, Any] = {
             metavar="RECORD",
             help=f"Record to attack: {CHOICES_OF_TARGET}, vulnerable (found by small trial "
             "attacks), row:N (from 0), record:FILE; with --unit also unit:VALUE.",
-            shown=False,
             panel=Panel.ATTACK,
         ),
     ],
-    "worst_case": WorstCaseTables,
-    "neighbours_file": NeighboursFile,
+    "worst_case": Annotated[
+        WorstCase | None,
+        option(
+            metavar="NAME",
+            help="Worst-case table instead of --data, built from --schema alone: search (finds the "
+            "one that shows most), opposite, crowd or another (see `dpaudit list worst-cases`). "
+            "Default: none.",
+            panel=Panel.MORE_AUDITS,
+        ),
+    ],
+    "neighbours_file": Annotated[
+        str | None,
+        option(
+            metavar="FILE",
+            help="Your own neighbouring table: --data without the target record. Default: none.",
+            panel=Panel.MORE_AUDITS,
+        ),
+    ],
     "access": Annotated[
         Access,
         option(
@@ -358,7 +357,6 @@ SETTINGS: dict[str, Any] = {
             "published parts of the model, such as a discriminator), released (also what the "
             "proof protects, such as noisy counts), timing (rows, and the seconds and memory of "
             "every training), everything.",
-            shown=False,
             panel=Panel.ATTACK,
         ),
     ],
@@ -369,17 +367,12 @@ SETTINGS: dict[str, Any] = {
             metavar="NAME[,K=V]",
             help="Attack to run (`dpaudit list attacks`); repeatable. Default: groundhog, "
             "query-target and form.",
-            shown=False,
             panel=Panel.ATTACK,
         ),
     ],
     "shadow_models": Annotated[
         int,
-        option(
-            metavar="N",
-            help="Total number of shadow models.",
-            panel=Panel.ATTACK,
-        ),
+        option(metavar="N", help="Total number of shadow models.", shown=True, panel=Panel.ATTACK),
     ],
     "rows": _of_attack(Rows),
     "confidence": _of_attack(Confidence),
@@ -389,7 +382,6 @@ SETTINGS: dict[str, Any] = {
             metavar="RULE",
             help="Models that choose the attack's threshold: cross-validated (default; those that "
             "fit the attack), hold-out (a separate part).",
-            shown=False,
             panel=Panel.RULES,
         ),
     ],
@@ -399,7 +391,6 @@ SETTINGS: dict[str, Any] = {
             metavar="RULE",
             help="Correction for several attacks: select (default; only the most promising one, "
             "or all combined, is scored), bonferroni (all are scored; default of --records).",
-            shown=False,
             panel=Panel.RULES,
         ),
     ],
@@ -425,6 +416,7 @@ SETTINGS: dict[str, Any] = {
         option(
             metavar="M",
             help="Canaries of --one-run, each included with probability 1/2.",
+            shown=True,
             panel=Panel.MORE_AUDITS,
         ),
     ],
@@ -433,6 +425,7 @@ SETTINGS: dict[str, Any] = {
         option(
             metavar="K",
             help="Number of records that share the shadow models, each one attacked.",
+            shown=True,
             panel=Panel.MORE_AUDITS,
         ),
     ],
@@ -448,15 +441,6 @@ SETTINGS: dict[str, Any] = {
     "seed": _of_attack(Seed),
 }
 """The help text of each setting as an option, in the order of the help."""
-
-REPEATABLE = {
-    "parameters": "-p",
-    "attacks": "--attack",
-    "links": "--link",
-    "samplers": "--sampler",
-    "secrets": "--secret",
-}
-"""Settings with several values, and the option that gives one of them."""
 
 
 def built_with(
@@ -487,7 +471,7 @@ def built_with(
 def takes_settings(
     *names: str,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorates a command that takes `settings: AuditSettings`.
+    """Decorates a command that takes `settings`: `AuditSettings`, or the keywords that are given.
 
     Args:
         names: The settings that the command has options for; all if none is named.
@@ -499,7 +483,8 @@ def takes_settings(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         given = inspect.signature(command, eval_str=True)
-        chosen = [name for name in all_settings() if name in names or not names]
+        every = dict.fromkeys([*SETTINGS, *keywords()])
+        chosen = [name for name in every if name in names or not names]
 
         @functools.wraps(command)
         def run(**options: Any) -> None:
@@ -508,7 +493,8 @@ def takes_settings(
                 from dpaudit.plugins.registry import parse_parameters
 
                 asked["parameters"] = parse_parameters(asked["parameters"])
-            command(**options, settings=audit_settings(**asked))
+            plain = {name: value for name, value in asked.items() if value is not None}
+            command(**options, settings=audit_settings(**plain) if whole else plain)
 
         shown = [
             inspect.Parameter(
@@ -519,18 +505,14 @@ def takes_settings(
         own = [
             one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in given.parameters.values()
         ]
-        place = next(n for n, one in enumerate(own) if one.annotation is AuditSettings)
+        place = [one.name for one in own].index("settings")
+        whole = own[place].annotation is AuditSettings
         vars(run)["__signature__"] = given.replace(
             parameters=[*own[:place], *shown, *own[place + 1 :]]
         )
         return run
 
     return decorate
-
-
-def all_settings() -> list[str]:
-    """Every setting, those with an entry in `SETTINGS` first."""
-    return [*SETTINGS, *(name for name in keywords() if name not in SETTINGS)]
 
 
 def _option_of(name: str) -> Any:
@@ -541,7 +523,7 @@ def _option_of(name: str) -> Any:
         if hint is bool and keywords()[name].default:
             flag = f"{flag}/--no-{flag[2:]}"
         metavar = None if hint is bool else name.upper()
-        words = option(flag, metavar=metavar, help=text, panel=Panel.MORE_AUDITS)
+        words = option(flag, metavar=metavar, help=text, shown=True, panel=Panel.MORE_AUDITS)
     else:
         hint, words = get_args(SETTINGS[name])
         words = copy(words)
@@ -550,24 +532,3 @@ def _option_of(name: str) -> Any:
         words.help = f"{words.help} Default: {getattr(default, 'value', default)}."
     words.show_default = False
     return Annotated[hint | None, words]
-
-
-def spelled(message: str, *, options: Collection[str] = ()) -> str:
-    """A message of the core with its settings spelled as options: `` `one_run` `` as --one-run.
-
-    Args:
-        message: The message; it names settings in backquotes, as Python spells them.
-        options: Names of the command's own options, in addition to the settings of an audit.
-
-    Returns:
-        The message.
-    """
-
-    def as_option(found: re.Match[str]) -> str:
-        name, value = found.groups()
-        if name not in keywords() and name not in options:
-            return found[0]
-        option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
-        return option if value in (None, "True") else f"{option} {value}"
-
-    return re.sub(r"`(\w+)(?:=\"?([^`\"]*)\"?)?`", as_option, message)

@@ -11,9 +11,8 @@ import typer
 from dpaudit.auditing.games import keywords_of, size_keywords
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.audit import Table
-from dpaudit.cli.command import HelpAll
-from dpaudit.cli.console import guarded, results
+from dpaudit.cli.command import HelpAll, option
+from dpaudit.cli.console import guarded, results, spelled
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -41,55 +40,29 @@ _MAY_SHOW = "may show a leak that few rows hide"
 
 Detect = Annotated[
     float | None,
-    typer.Option(
+    option(
         metavar="E",
         help="Epsilon to detect; the plan then says how many models that takes. (Mu or rho for a "
         "claim in these.)",
-        show_default=False,
     ),
 ]
 TruePositiveRate = Annotated[
     float | None,
-    typer.Option(
-        metavar="T",
-        help="True positive rate of an attack, instead of --detect; needs --fpr.",
-        show_default=False,
-    ),
+    option(metavar="T", help="True positive rate of an attack, instead of --detect; needs --fpr."),
 ]
 FalsePositiveRate = Annotated[
-    float | None,
-    typer.Option(
-        metavar="F", help="False positive rate of that attack; needs --tpr.", show_default=False
-    ),
+    float | None, option(metavar="F", help="False positive rate of that attack; needs --tpr.")
 ]
 SecondsPerModel = Annotated[
-    float | None,
-    typer.Option(
-        metavar="S", help="Training time of one model, to estimate the cost.", show_default=False
-    ),
+    float | None, option(metavar="S", help="Training time of one model, to estimate the cost.")
 ]
 
 
 @guarded
 @options.takes_settings(
-    "epsilon",
-    "delta",
-    "mu",
-    "rho",
-    "curve",
-    "parameters",
-    "links",
-    "neighbours",
-    "unit",
-    "max_rows_per_unit",
-    "access",
-    "attacks",
-    "effort",
-    "rows",
-    "confidence",
-    "sequential",
-    "worker_memory",
-    "worst_case",
+    *("epsilon", "delta", "mu", "rho", "curve", "parameters", "links", "neighbours", "unit"),
+    *("max_rows_per_unit", "access", "attacks", "effort", "rows", "confidence", "sequential"),
+    *("worker_memory", "worst_case"),
     *size_keywords(),
 )
 def plan(
@@ -103,15 +76,14 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    data: Table = None,
+    data: options.Tables = None,
     schema: options.SchemaFile = None,
     detect: Detect = None,
     tpr: TruePositiveRate = None,
     fpr: FalsePositiveRate = None,
     seconds_per_model: SecondsPerModel = None,
     time_one: Annotated[
-        bool,
-        typer.Option("--time-one", help="Train one model of GENERATOR to measure its cost."),
+        bool, option("--time-one", help="Train one model of GENERATOR to measure its cost.")
     ] = False,
     jobs: options.Jobs = None,
     json: options.Json = False,
@@ -122,13 +94,13 @@ def plan(
     Only --time-one trains, a single model. --one-run plans an audit of one training with canaries.
     """
     del help_all  # its callback has answered
-    from dpaudit.auditing.games import sizing_of
+    from dpaudit.auditing.games import audited_table, build_spec, sizing_of
 
     if jobs is not None and jobs < 1:
         raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
     if seconds_per_model is not None and not seconds_per_model > 0:
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
-    has_table = data is not None or _makes_table(settings)
+    has_table = data is not None or "worst_case" in keywords_of(settings)  # which makes its own
     if generator is not None and not has_table and not time_one:
         raise SettingsError(
             f"what generator {generator!r} claims depends on its table: give `data` or "
@@ -142,11 +114,15 @@ def plan(
         subject, settings = _subject(generator, data, schema, settings)
     question = _question(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
     sizing = sizing_of(subject, settings, question)
-    model = stated(seconds_per_model) if seconds_per_model else None
-    if time_one and generator is not None and model is None:
-        model = timed(generator, data, schema, settings)
-    cost = None
-    if model is not None:
+    cost = AuditCost()
+    if seconds_per_model or time_one:
+        from dpaudit.auditing import timing
+
+        if seconds_per_model:
+            model = timing.ModelCost(seconds_per_model)
+        else:
+            table = audited_table(data, schema, settings)
+            model = timing.time_one(build_spec(generator, table, settings))
         cost = cost_of(settings, model, together=subject.together, jobs=jobs)
     if json:
         record = _record(sizing, subject.claim, settings, cost)
@@ -178,11 +154,6 @@ def _question(
     if tpr is None or fpr is None:
         return PlanQuestion()
     return PlanQuestion(assumed=AssumedAttack(fpr=fpr, tpr=tpr))
-
-
-def _makes_table(settings: AuditSettings) -> bool:
-    """Whether the audit has a table of its own: that of a worst case."""
-    return "worst_case" in keywords_of(settings)
 
 
 def _claimed(settings: AuditSettings) -> PlanSubject:
@@ -232,7 +203,7 @@ def _subject(
     return PlanSubject(claim, table, together), settings
 
 
-def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> Plan:
+def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost) -> Plan:
     from dpaudit.auditing.plan import Plan
 
     return Plan(
@@ -245,16 +216,16 @@ def _record(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCo
         quantity=claim.quantity,
         attacks=sizing.attacks,
         confidence=settings.confidence,
-        seconds=None if cost is None else cost.seconds,
-        trainings=None if cost is None else cost.trained,
-        worker_memory=None if cost is None else cost.memory,
-        more_rows=None if cost is None else cost.more_rows,
+        seconds=cost.seconds,
+        trainings=cost.trained,
+        worker_memory=cost.memory,
+        more_rows=cost.more_rows,
         interference=sizing.interference,
         records=sizing.records,
     )
 
 
-def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
+def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost) -> None:
     lines = headed(_headline(sizing, claim), _rows(sizing, claim, settings, cost))
     lines += ["", *aligned(_table(sizing, claim), numeric={0, 1, 2, 3})]
     if sizing.table:
@@ -283,9 +254,7 @@ def _headline(sizing: Sizing, claim: Claim) -> str:
     return f"{audit} {detects_from(reached, claim)}"
 
 
-def _rows(
-    sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
-) -> Iterator[Row]:
+def _rows(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost) -> Iterator[Row]:
     from dpaudit.results.phrases import CURVE_FACTOR, claim_and_relation
 
     yield Row("claim", claim_and_relation(claim))
@@ -300,33 +269,26 @@ def _rows(
     if sizing.asked_row.max_provable <= claim.value:
         yield Row("too small", "even an attack without errors could not prove more than the claim")
     for label, fact, _ in sizing.details:
-        yield Row(label, options.spelled(fact, options=("data",)).replace("`", ""))
-    if cost is not None:
-        yield from cost.rows
-    else:
-        unknown = "not known: --time-one trains one model, or give --seconds-per-model"
-        yield Row("cost", sizing.cost or unknown)
-    if (cost is None or cost.more_rows is None) and _sees_rows(settings):
-        ask = "; --time-one says their cost" if cost is None else ""
-        yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}{ask}")
-
-
-def _sees_rows(settings: AuditSettings) -> bool:
-    """Whether an attack looks at rows, so that more of them may show more."""
+        yield Row(label, spelled(fact, options=("data",)).replace("`", ""))
+    unknown = "not known: --time-one trains one model, or give --seconds-per-model"
+    yield from cost.rows or [Row("cost", sizing.cost or unknown)]
+    # An attack that looks at rows may see more in more of them.
     blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
-    return keywords_of(settings).get("attacks") not in blind
+    if cost.more_rows is None and given.get("attacks") not in blind:
+        ask = "" if cost.rows else "; --time-one says their cost"
+        yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}{ask}")
 
 
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
     """What audits of several sizes can prove."""
     unit, noun = sizing.unit.replace("_", " "), claim.quantity.noun
-    table = [(unit, sizing.scored, "upper limit", f"minimum detectable {noun}")]
+    head = (unit, sizing.scored, "upper limit", f"minimum detectable {noun}", "")
+    table: list[tuple[str, ...]] = [head]
     for row in sizing.rows:
         numbers = rounded_down(row.max_provable), rounded_up(row.detectable)
-        table.append((str(row.size), str(row.scored), *numbers))
-    asked = [row.size == sizing.asked for row in sizing.rows]
-    marks = ["", *("this audit" if one else "" for one in asked)]
-    return [(*row, mark) for row, mark in zip(table, marks, strict=True)]
+        mark = "this audit" if row.size == sizing.asked else ""
+        table.append((str(row.size), str(row.scored), *numbers, mark))
+    return table
 
 
 def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
@@ -340,7 +302,7 @@ def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
     again = f"after another audit: a fresh --seed; {error} error adds to what that one spent"
     yield Row("then", again)
     if sizing.advice:
-        yield Row("then", options.spelled(sizing.advice))
+        yield Row("then", spelled(sizing.advice))
 
 
 def _asked(settings: AuditSettings) -> Iterator[str]:
@@ -352,7 +314,7 @@ def _asked(settings: AuditSettings) -> Iterator[str]:
 
 
 class AuditCost(NamedTuple):
-    """What an audit costs.
+    """What an audit costs; nothing is known by default.
 
     Attributes:
         seconds: Wall time of the whole audit, its controls included.
@@ -362,28 +324,11 @@ class AuditCost(NamedTuple):
         rows: The same in words.
     """
 
-    seconds: float
-    trained: dict[str, int]
-    memory: int | None
-    more_rows: MoreRows | None
-    rows: tuple[Row, ...]
-
-
-def timed(
-    generator: str, data: list[str] | None, schema: Path | None, settings: AuditSettings
-) -> ModelCost:
-    """Trains one model to know its cost."""
-    from dpaudit.auditing.games import audited_table, build_spec
-    from dpaudit.auditing.timing import time_one
-
-    return time_one(build_spec(generator, audited_table(data, schema, settings), settings))
-
-
-def stated(seconds_per_model: float) -> ModelCost:
-    """The cost of a model if only its time in seconds is known."""
-    from dpaudit.auditing.timing import ModelCost
-
-    return ModelCost(seconds_per_model)
+    seconds: float | None = None
+    trained: dict[str, int] | None = None
+    memory: int | None = None
+    more_rows: MoreRows | None = None
+    rows: tuple[Row, ...] = ()
 
 
 def cost_of(

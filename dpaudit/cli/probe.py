@@ -8,12 +8,23 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, progress_of, require_folders, show, write_pages
+from dpaudit.cli.command import option
+from dpaudit.cli.console import (
+    ExitCode,
+    guarded,
+    progress_of,
+    require_folders,
+    show,
+    spelled,
+    write_pages,
+)
 
 Confidence = Annotated[
     float,
-    typer.Option(
-        metavar="C", help="Confidence that no probe flags a generator that satisfies its claim."
+    option(
+        metavar="C",
+        help="Confidence that no probe flags a generator that satisfies its claim.",
+        shown=True,
     ),
 ]
 
@@ -25,28 +36,27 @@ def probe(
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
     only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ID", help="Probe to run; repeatable. Default: all.", show_default=False
-        ),
+        list[str] | None, option(metavar="ID", help="Probe to run; repeatable. Default: all.")
     ] = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     neighbours: options.Relation = None,
     target: Annotated[
         str | None,
-        typer.Option(
-            metavar="row:N",
-            help="Record to watch; rows count from 0. Default: none.",
-            show_default=False,
-        ),
+        option(metavar="row:N", help="Record to watch; rows count from 0. Default: none."),
     ] = None,
     rows: options.Rows = None,
     records: Annotated[
-        int, typer.Option(metavar="N", help="Maximum number of records; a larger table is sampled.")
+        int,
+        option(
+            metavar="N", help="Maximum number of records; a larger table is sampled.", shown=True
+        ),
     ] = 1000,
     fits: Annotated[
-        int, typer.Option(metavar="N", help="Maximum number of fits of one probe after its pilot.")
+        int,
+        option(
+            metavar="N", help="Maximum number of fits of one probe after its pilot.", shown=True
+        ),
     ] = 64,
     confidence: Confidence = 0.99,
     worker_memory: options.WorkerMemory = None,
@@ -90,7 +100,7 @@ def probe(
         on_progress=progress_of(line, quiet=quiet),
     )
     write_pages(probe_page(report), html=html, markdown=markdown)
-    show(report, json=json, quiet=quiet, text=partial(options.spelled, options=("fits",)))
+    show(report, json=json, quiet=quiet, text=partial(spelled, options=("fits",)))
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)
     if not report.ran:

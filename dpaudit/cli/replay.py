@@ -2,54 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any
 
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.audit import Table
-from dpaudit.cli.command import HelpAll
+from dpaudit.cli.command import HelpAll, option
 from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
 from dpaudit.model.choices import CHOICES_OF_TARGET
 
-PublicCoins: TypeAlias = Annotated[
+PublicCoins = Annotated[
     bool,
-    typer.Option(
+    option(
         "--public-coins",
         help="Treat all randomness but the noise as public, for claims that rest on noise alone "
         "(PATE, DP-SGD without sampling).",
     ),
 ]
-Confidence: TypeAlias = Annotated[
-    float, typer.Option(metavar="C", help="One-sided confidence of the bound.")
-]
 Target = Annotated[
     str,
-    typer.Option(
+    option(
         metavar="RECORD",
         help=f"Record to leave out: {CHOICES_OF_TARGET}, row:N (from 0), record:FILE; with --unit "
         "also unit:VALUE.",
-        show_default=False,
     ),
 ]
 Targets = Annotated[
     int,
-    typer.Option(metavar="N", help="Records to try, two fits each; the worst is replayed."),
+    option(metavar="N", help="Records to try, two fits each; the worst is replayed.", shown=True),
 ]
 Samplers = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--sampler",
         metavar="FUNCTION,law=LAW,scale=NAME",
         help="Noise sampler of your own code, as MODULE:NAME, with its law and the name of its "
         "scale parameter (loc=NAME: the parameter with the value before noise); repeatable. "
         "Default: those in the configuration file.",
-        show_default=False,
     ),
 ]
 HandOver = Annotated[
     bool,
-    typer.Option(
+    option(
         "--hand-over",
         help="Unless the verdict is consistent, find in 32 more fits which features of synthetic "
         "rows the record moves, for `dpaudit audit --after-replay`.",
@@ -58,33 +52,26 @@ HandOver = Annotated[
 
 
 @guarded
+@options.takes_settings(
+    *("parameters", "links", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "unit"),
+    *("max_rows_per_unit", "worst_case", "neighbours_file", "worker_memory"),
+)
 def replay(
+    *,
     generator: options.GeneratorName,
-    data: Table = None,
+    data: options.Tables = None,
     schema: options.SchemaFile = None,
-    parameters: options.Parameters = None,
-    links: options.Links = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
-    curve: options.Curve = None,
-    neighbours: options.Relation = None,
-    unit: options.UnitColumn = None,
-    max_rows_per_unit: options.MaxRowsPerUnit = None,
+    settings: dict[str, Any],
     target: Target = "exposing",
-    worst_case: options.WorstCaseTables = None,
-    neighbours_file: options.NeighboursFile = None,
     targets: Targets = 1,
     replays: Annotated[
-        int, typer.Option(metavar="N", help="Replays for the bound, two fits each.")
+        int, option(metavar="N", help="Replays for the bound, two fits each.", shown=True)
     ] = 10,
     public_coins: PublicCoins = False,
     samplers: Samplers = None,
     hand_over: HandOver = False,
     rows: options.Rows = None,
-    confidence: Confidence = 0.95,
-    worker_memory: options.WorkerMemory = None,
+    confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     html: options.Html = None,
     markdown: options.Markdown = None,
@@ -99,7 +86,6 @@ def replay(
     """
     del help_all  # its callback has answered
     from dpaudit.model.choices import sampler_of
-    from dpaudit.plugins.registry import parse_parameters
     from dpaudit.replaying.report import replay_page
     from dpaudit.replaying.run import replay as replayed
     from dpaudit.results.verdict import Verdict
@@ -114,23 +100,11 @@ def replay(
         samplers=[sampler_of(one) for one in samplers or ()],
         public_coins=public_coins,
         hand_over=hand_over,
-        parameters=parse_parameters(parameters or []),
-        links=tuple(links or ()),
-        epsilon=epsilon,
-        delta=delta,
-        mu=mu,
-        rho=rho,
-        curve=curve,
-        neighbours=neighbours,
-        unit=unit,
-        max_rows_per_unit=max_rows_per_unit,
         target=target,
-        worst_case=worst_case,
-        neighbours_file=neighbours_file,
         rows=rows,
         confidence=confidence,
-        worker_memory=worker_memory,
         seed=seed,
+        **settings,
         on_progress=None if quiet or json else messages().print,
     )
     write_pages(replay_page(record), html=html, markdown=markdown)

@@ -9,17 +9,14 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, results, write_asked
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import FigureName
 
-Width = Annotated[
-    float | None, typer.Option(metavar="INCHES", help="Width of the figure.", show_default=False)
-]
-Height = Annotated[
-    float | None, typer.Option(metavar="INCHES", help="Height of the figure.", show_default=False)
-]
+Width = Annotated[float | None, option(metavar="INCHES", help="Width of the figure.")]
+Height = Annotated[float | None, option(metavar="INCHES", help="Height of the figure.")]
 
 
 @guarded
@@ -27,20 +24,12 @@ def report(
     run_folder: options.RunFolderArgument,
     figure: Annotated[
         FigureName | None,
-        typer.Option(
-            metavar="NAME",
-            help="Figure to draw instead: claim, roc, scores; needs --out.",
-            show_default=False,
-        ),
+        option(metavar="NAME", help="Figure to draw instead: claim, roc, scores; needs --out."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--out",
-            metavar="FILE",
-            help="File to write the figure to: .pdf, .svg, .png.",
-            show_default=False,
+        option(
+            "-o", "--out", metavar="FILE", help="File to write the figure to: .pdf, .svg, .png."
         ),
     ] = None,
     width: Width = None,

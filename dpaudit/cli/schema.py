@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 
 from dpaudit.cli import options
-from dpaudit.cli.audit import Table
 from dpaudit.cli.console import guarded, messages, results
 
 
 @guarded
 def schema(
-    data: Table,
+    data: options.Tables,
     links: options.Links = None,
     unit: options.UnitColumn = None,
 ) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from dpaudit.cli import options
+from dpaudit.cli.command import option
 from dpaudit.cli.console import guarded, messages, results
 
 
@@ -15,38 +14,30 @@ from dpaudit.cli.console import guarded, messages, results
 def split(
     data: options.Data,
     to: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder for train.csv, holdout.csv and coins.json.",
-            show_default=False,
-        ),
+        Path, option(metavar="FOLDER", help="Folder for train.csv, holdout.csv and coins.json.")
     ],
     coins: Annotated[
         int | None,
-        typer.Option(
+        option(
             metavar="N",
             help="Number of rows (or units) split by a fair coin, chosen at random; the others go "
             "to train. Default: all.",
-            show_default=False,
         ),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="COLUMN",
             help="Column that says whose rows each row is, such as patient_id: one coin deals all "
             "rows of a unit, and the bound is per unit. Default: a coin for each row.",
-            show_default=False,
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
+        option(
             metavar="S",
             help="Seed of the split; keep it secret, like the coins. Default: the system's "
             "entropy.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dpaudit.cli import options
+from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
 from dpaudit.errors import InputError
 from dpaudit.results.phrases import PUBLIC_SCHEMA
-
-if TYPE_CHECKING:
-    from dpaudit.model.tables import Table
-    from dpaudit.plugins.named import NamedGenerator
 
 
 @guarded
@@ -24,8 +21,7 @@ def synthesize(
     generator: options.GeneratorName,
     data: options.Data,
     out: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="CSV file to write; the claim goes to FILE.claim.json."),
+        Path, option(metavar="FILE", help="CSV file to write; the claim goes to FILE.claim.json.")
     ],
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
@@ -34,11 +30,10 @@ def synthesize(
     rows: options.Rows = None,
     seed: Annotated[
         int | None,
-        typer.Option(
+        option(
             metavar="S",
             help="Seed, for experiments only: noise from a known seed protects nothing. "
             "Default: the system's entropy.",
-            show_default=False,
         ),
     ] = None,
     quiet: options.Quiet = False,
@@ -73,18 +68,14 @@ def synthesize(
     write_asked(out, synthetic.to_csv(index=False), option="out")
     write_asked(claim_file, json.dumps(document, indent=2) + "\n", option="out")
     results().print(f"{out}\n{claim_file}")
-    if not quiet:
-        _show_notes(named, table, claim, seed=seed)
-    raise typer.Exit(ExitCode.PASS)
-
-
-def _show_notes(named: NamedGenerator, table: Table, claim: object, *, seed: int | None) -> None:
+    notes = messages(quiet=quiet)
     if seed is not None:
-        messages().print("note: noise came from a seed, so this table is for experiments only")
+        notes.print("note: noise came from a seed, so this table is for experiments only")
     if table.schema.inferred:
-        messages().print(
+        notes.print(
             "note: bounds and categories were read off the table, which the claim does not cover; "
             f"{PUBLIC_SCHEMA}"
         )
     if claim is None:
-        messages().print(f"note: {named.name} states no privacy claim")
+        notes.print(f"note: {named.name} states no privacy claim")
+    raise typer.Exit(ExitCode.PASS)

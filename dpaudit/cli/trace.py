@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
+from dpaudit.cli.command import option
+from dpaudit.cli.console import (
+    ExitCode,
+    guarded,
+    messages,
+    require_folders,
+    show,
+    spelled,
+    write_pages,
+)
 
 
 @guarded
@@ -20,7 +29,7 @@ def trace(
     epsilon: options.OwnEpsilon = None,
     delta: options.OwnDelta = None,
     rows: options.Rows = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed of every training.")] = 0,
+    seed: Annotated[int, option(metavar="S", help="Seed of every training.", shown=True)] = 0,
     html: options.Html = None,
     markdown: options.Markdown = None,
     json: options.Json = False,
@@ -45,5 +54,5 @@ def trace(
         on_progress=None if quiet else messages().print,
     )
     write_pages(trace_page(report), html=html, markdown=markdown)
-    show(report, json=json, quiet=quiet, text=partial(options.spelled, options=("schema",)))
+    show(report, json=json, quiet=quiet, text=partial(spelled, options=("schema",)))
     raise typer.Exit(ExitCode.VIOLATION if report.violated else ExitCode.PASS)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli import options, task_options
+from dpaudit.cli import options
+from dpaudit.cli.command import option
 from dpaudit.cli.console import (
     ExitCode,
     guarded,
@@ -18,20 +19,15 @@ from dpaudit.cli.console import (
 
 TestOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         metavar="FILE",
         help="Real rows to test on. Default: a part of --data that no model is trained on.",
-        show_default=False,
     ),
 ]
 
 RowsOption = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="Synthetic rows per model. Default: as many as real training rows.",
-        show_default=False,
-    ),
+    option(metavar="N", help="Synthetic rows per model. Default: as many as real training rows."),
 ]
 
 
@@ -44,23 +40,19 @@ def utility(
     epsilon: options.OwnEpsilon = None,
     delta: options.OwnDelta = None,
     test: TestOption = None,
-    label: task_options.LabelColumn = None,
-    positive: task_options.PositiveValue = None,
-    test_share: task_options.TestShare = 0.2,
+    label: options.LabelColumn = None,
+    positive: options.PositiveValue = None,
+    test_share: options.TestShare = 0.2,
     repeats: Annotated[
-        int, typer.Option(metavar="N", help="Models to train, one synthetic table each.")
+        int, option(metavar="N", help="Models to train, one synthetic table each.", shown=True)
     ] = 10,
     rows: RowsOption = None,
-    classifier: task_options.Classifiers = None,
+    classifier: options.Classifiers = None,
     fidelity: Annotated[
-        bool,
-        typer.Option(
-            "--fidelity",
-            help="Also compare columns and pairs of columns (SDMetrics).",
-        ),
+        bool, option("--fidelity", help="Also compare columns and pairs of columns (SDMetrics).")
     ] = False,
     confidence: Annotated[
-        float, typer.Option(metavar="C", help="Confidence of intervals and of beating noise.")
+        float, option(metavar="C", help="Confidence of intervals and of beating noise.", shown=True)
     ] = 0.95,
     markdown: options.Markdown = None,
     seed: options.Seed = 0,

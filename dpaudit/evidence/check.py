@@ -18,10 +18,10 @@ from dpaudit.evidence.pack import (
     SIGNATURE,
     Manifest,
     digest,
+    is_signed,
     pack_files,
     read_pack,
 )
-from dpaudit.evidence.signature import Signed, is_signed
 from dpaudit.formatting import Row, headed, rounded_down
 from dpaudit.game.trial import Role
 from dpaudit.plugins.protocols import World
@@ -139,7 +139,7 @@ def _signature(files: Mapping[str, bytes], key: Path | None, found: _Found) -> s
         if key is not None:
             found.different.append("the pack has no signature")
         return "none"
-    if is_signed(files[MANIFEST], Signed(files[SIGNATURE], files[KEY]), key):
+    if is_signed(files, key):
         return "valid"
     found.different.append("the signature is not one of this manifest by this key")
     return "invalid"

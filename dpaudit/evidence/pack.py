@@ -1,4 +1,7 @@
-"""A finished audit as one file: what it holds, written the same every time, and read with care."""
+"""A finished audit as one file: what it holds, written the same every time, and read with care.
+
+Its manifest may be signed, by the package `cryptography` (extra `evidence`).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, MissingExtraError
 from dpaudit.files import io_reason
 from dpaudit.formatting import clipped
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity
@@ -23,6 +26,9 @@ from dpaudit.results.phrases import relation
 from dpaudit.results.record import AuditedGenerator, AuditRecord
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 MANIFEST: Final = "manifest.json"
 SIGNATURE: Final = "manifest.sig"
@@ -188,6 +194,82 @@ def read_pack(path: Path) -> dict[str, bytes]:
     if missing:
         raise InputError(f"{path} lacks {min(missing)}: get the pack again from its source")
     return files
+
+
+def signed(files: Mapping[str, bytes], key_file: Path) -> dict[str, bytes]:
+    """The files of a pack with the Ed25519 signature of its manifest and the public key to it.
+
+    Args:
+        files: The files without a signature.
+        key_file: An Ed25519 private key, PEM without a password.
+
+    Raises:
+        InputError: If the key cannot be read.
+        MissingExtraError: If `cryptography` is not installed.
+    """
+    serialization = _serialization()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    try:
+        key = serialization.load_pem_private_key(_read(key_file), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(
+            f"{key_file} is no Ed25519 private key without a password, in PEM: make one with "
+            "openssl genpkey -algorithm ed25519"
+        )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    signature = key.sign(files[MANIFEST]).hex().encode() + b"\n"
+    return {**files, SIGNATURE: signature, KEY: public}
+
+
+def is_signed(files: Mapping[str, bytes], trusted: Path | None) -> bool:
+    """Whether the signature of a pack is one of its manifest.
+
+    Args:
+        files: The files, signature and public key among them.
+        trusted: The public key that must have signed it, PEM; that in the pack if None.
+
+    Raises:
+        InputError: If the trusted key cannot be read.
+        MissingExtraError: If `cryptography` is not installed.
+    """
+    serialization = _serialization()
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        key = serialization.load_pem_public_key(files[KEY] if trusted is None else _read(trusted))
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        if trusted is None:
+            return False
+        raise InputError(f"{trusted} is no Ed25519 public key in PEM: ask its owner for it")
+    try:
+        key.verify(bytes.fromhex(files[SIGNATURE].decode("ascii").strip()), files[MANIFEST])
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _serialization() -> ModuleType:
+    try:
+        from cryptography.hazmat.primitives import serialization
+    except ImportError:
+        raise MissingExtraError("a signature", "cryptography", "evidence") from None
+    return serialization
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"no key at {path}: {io_reason(error)}") from None
 
 
 def _requirements(record: AuditRecord) -> str:

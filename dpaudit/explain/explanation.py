@@ -1,11 +1,11 @@
-"""The effect of fixing each suspect on a leak, as a JSON document and in words."""
+"""The effect of fixing each suspect on a leak: as a JSON document, in words and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from scipy.special import expit
 from statsmodels.stats.proportion import proportion_confint
@@ -24,10 +24,29 @@ from dpaudit.formatting import (
     wrapped,
 )
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.report.figures import (
+    GREY,
+    MARGIN,
+    SWATCH,
+    WIDTH,
+    SvgDrawing,
+    below,
+    bound_mark,
+    framed,
+)
+from dpaudit.report.page import Page, Step
+from dpaudit.report.standards import EXPLANATION
+from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.document import Document
+from dpaudit.results.odds import changed_odds
 from dpaudit.results.phrases import claim_and_relation
-from dpaudit.results.record import AuditBrief, AuditRecord
+from dpaudit.results.record import AuditBrief, AuditRecord, days
+from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
+from dpaudit.versions import __version__
+
+_ROW: Final = 34.0
+"""Height of a suspect in the picture."""
 
 
 class Effect(StrEnum):
@@ -219,10 +238,8 @@ class Explanation(Document):
         header = ("fixed", "leak", "bound", "AUC", "interval", "time")
         found = ("nothing", "proved", *before, "", "")
         yield from aligned([header, found, *map(_table_row, self.fixed)], numeric={2, 3, 5})
-        for one in self.fixed:
-            undecided = one.audit.verdict in (Verdict.INVALID, Verdict.INCONCLUSIVE)
-            if undecided and one.audit.reasons:
-                yield from wrapped(f"{one.suspect}: {printable(one.audit.reasons[0])}", rest="  ")
+        for reason in _undecided(self.fixed):
+            yield from wrapped(printable(reason), rest="  ")
 
     def _rows(self) -> Iterator[Row]:
         yield Row("claim", f"{claim_and_relation(self.claim)}; {printable(self.generator)}")
@@ -271,7 +288,162 @@ def conclusion(before: Before, fixed: Sequence[FixedAudit]) -> str:
     return "no fix that was tried removes the leak: its cause is elsewhere"
 
 
+def _undecided(fixed: Sequence[FixedAudit]) -> list[str]:
+    """Why some audits could not decide, with their suspects."""
+    return [
+        f"{one.suspect}: {one.audit.reasons[0]}"
+        for one in fixed
+        if one.audit.verdict in (Verdict.INVALID, Verdict.INCONCLUSIVE) and one.audit.reasons
+    ]
+
+
+def _numbers(one: FixedAudit, *, missing: str) -> tuple[str, ...]:
+    """The bound of a fixed generator, its AUC, and the limits of that."""
+    limits = missing if one.limits is None else " to ".join(map(rounded, one.limits))
+    return rounded_down(one.audit.proved), auc_text(one.auc), limits
+
+
 def _table_row(one: FixedAudit) -> tuple[str, ...]:
-    limits = "" if one.limits is None else " to ".join(map(rounded, one.limits))
-    numbers = rounded_down(one.audit.proved), auc_text(one.auc), limits
+    numbers = _numbers(one, missing="")
     return (one.suspect, EFFECTS[one.effect], *numbers, duration(one.audit.seconds))
+
+
+def explanation_page(explanation: Explanation) -> Page:
+    """Arranges the report of an explanation.
+
+    Args:
+        explanation: What fixing each suspect did.
+
+    Returns:
+        The page.
+    """
+    found, findings = bool(explanation.removed_by), [_suspects(explanation)]
+    if reasons := _undecided(explanation.fixed):
+        findings.append(Block(title="Not decided", level=Level.SUBSECTION, items=tuple(reasons)))
+    return Page(
+        verdict=Verdict.VIOLATION if found else Verdict.INCONCLUSIVE,
+        word="CAUSE FOUND" if found else "CAUSE NOT FOUND",
+        finding=explanation.conclusion,
+        about=f"Explanation of the violation by {explanation.generator}",
+        date=days(one.audit for one in explanation.fixed),
+        lead=tuple(_lead(explanation)),
+        result=Block(
+            title="Result",
+            picture=Picture.SUSPECTS,
+            caption="A fix whose interval lies within the shaded band removes the leak.",
+        ),
+        next_step=Step((_next(explanation),)),
+        findings=tuple(findings),
+        clauses=EXPLANATION,
+        reproduce=Step(command=explanation.reproduce),
+        origin=f"dpaudit {__version__} explain",
+        draw=lambda picture: _forest(explanation),
+    )
+
+
+def _lead(explanation: Explanation) -> Iterator[str]:
+    before = explanation.before
+    confidence = percent(explanation.confidence)
+    yield (
+        f"{explanation.generator} claims epsilon {rounded(explanation.claim.epsilon)}. With "
+        f"{confidence} confidence its true epsilon is at least {rounded_down(before.proved)}"
+        f"{changed_odds(explanation.claim, before.proved)}."
+    )
+    yield (
+        f"The same audit ran again with one suspect fixed at a time, {explanation.shadow_models} "
+        "shadow models each. Causes that are not among the suspects, and other attacks, were not "
+        "tested."
+    )
+
+
+def _next(explanation: Explanation) -> str:
+    removed = [one for one in explanation.removed_by if one != TOGETHER]
+    if removed:
+        return (
+            f"Repair {removed[0]} in the generator, then audit it again with a fresh seed: other "
+            "leaks may become visible once this one is gone."
+        )
+    if explanation.removed_by:
+        return (
+            "Repair all suspects in the generator, for none of them alone removes the leak, then "
+            "audit it again with a fresh seed."
+        )
+    if any(one.effect is Effect.UNPROVED for one in explanation.fixed):
+        return "Run the same command with more shadow models (--shadow-models)."
+    return (
+        "Look elsewhere: dpaudit replay names the lines of Python code that a loss comes from, and "
+        "dpaudit probe changes one thing at a time."
+    )
+
+
+def _suspects(explanation: Explanation) -> Block:
+    before = explanation.before
+    nothing = (rounded_down(before.proved), auc_text(before.auc), "-", "violation", "-")
+    rows: list[tuple[str, ...]] = [("nothing", *nothing)]
+    for one in explanation.fixed:
+        numbers = _numbers(one, missing="-")
+        time = duration(one.audit.seconds)
+        rows.append((one.suspect, *numbers, EFFECTS[one.effect], time))
+    return Block(
+        title="Suspects",
+        paragraphs=(
+            f"Each bound holds at {percent(explanation.confidence)} by itself. A fix removes the "
+            "leak if no violation is proved any more and the limits of the AUC lie within what the "
+            f"claim allows, {explanation.allowed_limits}, for every attack of this audit. Not "
+            "shown: none is proved, but those limits are wider. Of several attacks the AUC is the "
+            "one farthest from 0.5, chosen on the same models, so it is optimistic; its limits "
+            "allow for that.",
+        ),
+        table=ReportTable(
+            ("Fixed", "Bound", "AUC", "Limits of the AUC", "Effect", "Time"),
+            tuple(rows),
+            frozenset({1, 2}),
+        ),
+    )
+
+
+def _forest(explanation: Explanation) -> str:
+    """The AUC of each fixed generator with its limits, next to what the claim allows."""
+    fixed, before = explanation.fixed, explanation.before
+    ends = [value for one in fixed if one.limits for value in one.limits]
+    most = explanation.allowed_auc
+    axes = Axes(
+        left=2.0 * MARGIN,
+        top=6.0,
+        width=WIDTH - 4.0 * MARGIN,
+        height=_ROW * (len(fixed) + 1),
+        x=Range(min([1.0 - most, before.auc, *ends]), max([most, before.auc, *ends]) + 0.02),
+        y=Range(len(fixed) + 0.5, -0.5),
+    )
+    low, high = axes.y
+    band: Style = {"fill": GREY}
+    corners = [(1.0 - most, low), (most, low), (most, high), (1.0 - most, high)]
+    elements = [axes.path(corners, **band), axes.frame(), axes.x_ticks(), axes.x_label("AUC")]
+    elements += _point(axes, 0, "nothing fixed", before.auc, violated=True)
+    for place, one in enumerate(fixed, start=1):
+        name = f"{printable(one.suspect)} fixed: {EFFECTS[one.effect]}"
+        if one.limits is not None:
+            line = [(one.limits.low, place + 0.2), (one.limits.high, place + 0.2)]
+            elements.append(axes.path(line, stroke=INK, stroke_width=1.4))
+        elements += _point(axes, place, name, one.auc, violated=one.effect is Effect.REMAINS)
+    unit = Axes(left=0, top=0, width=SWATCH, height=0, x=Range(0.0, 1.0), y=Range(0.0, 1.0))
+    entries = [
+        (bound_mark(unit, 0.5, 0.0, size=5, violated=True), "AUC, violation proved"),
+        (bound_mark(unit, 0.5, 0.0, size=5, violated=False), "AUC, no violation proved"),
+        (tag("path", d=f"M0 0H{SWATCH:g}", stroke=INK, stroke_width=1.4), "its limits"),
+        (tag("rect", y=-5, width=SWATCH, height=10, **band), "allowed by the claim"),
+    ]
+    rows, bottom = below(entries, axes)
+    described = "; ".join(
+        f"{printable(one.suspect)}: AUC {auc_text(one.auc)}, {EFFECTS[one.effect]}" for one in fixed
+    )
+    drawing = SvgDrawing([*elements, *rows], bottom, f"{described}.")
+    return framed(Picture.SUSPECTS, "AUC with each suspect fixed", drawing)
+
+
+def _point(axes: Axes, place: int, name: str, auc: float | None, *, violated: bool) -> list[str]:
+    """A name, and below it the mark of an AUC."""
+    words = text(name, axes.left + 4.0, axes.up(place - 0.22), fill=INK)
+    if auc is None:
+        return [words]
+    return [words, bound_mark(axes, auc, place + 0.2, size=5, violated=violated)]

@@ -22,10 +22,10 @@ from dpaudit.explain.explanation import (
     FixedAudit,
     allowed_auc,
     conclusion,
+    explanation_page,
     judge_fix,
     removing,
 )
-from dpaudit.explain.page import explanation_page
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
 from dpaudit.formatting import did_you_mean
@@ -372,11 +372,8 @@ def reopen(path: Path) -> FinishedRun:
     if result.game.unexplained:
         raise RunFolderError(f"{folder} is {result.game.unexplained}")
     if not result.proves_leak:
-        proved = (
-            "; a probe proved one, and its record names it"
-            if proofs_of(result.probe_alarms)
-            else ""
-        )
+        found = proofs_of(result.probe_alarms)
+        proved = "; a probe proved one, and its record names it" if found else ""
         raise RunFolderError(
             f"{folder} has no bound above its claim (verdict: {result.verdict}): there is nothing "
             f"to explain{proved}"

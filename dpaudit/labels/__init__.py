@@ -12,16 +12,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit.labels.audit import LabelAudit, audit_labels, run_label_audit
+    from dpaudit.labels.audit import LabelAudit, VotePair, audit_labels, run_label_audit
     from dpaudit.labels.settings import LabelAuditSettings
-    from dpaudit.labels.vote_pair import VotePair
     from dpaudit.model.choices import Drawing
 
 _MODULE_OF = {
     "Drawing": "model.choices",
     "LabelAudit": "labels.audit",
     "LabelAuditSettings": "labels.settings",
-    "VotePair": "labels.vote_pair",
+    "VotePair": "labels.audit",
     "audit_labels": "labels.audit",
     "run_label_audit": "labels.audit",
 }

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpaudit.bugs.bug import Bug, Status, known_bugs
-from dpaudit.bugs.outcome import BugOutcome, SideFound
-from dpaudit.bugs.run import BugRun, run_bugs
+from dpaudit.bugs.run import BugOutcome, BugRun, SideFound, run_bugs
 from dpaudit.results.verdict import Verdict
 from reports import markdown
 from reports.command import StudyParser, start

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dpaudit.bugs.bug import Bug, Status, known_bugs
-from dpaudit.bugs.outcome import BugOutcome
-from dpaudit.bugs.run import library_of, subject_of_bug
+from dpaudit.bugs.run import BugOutcome, library_of, subject_of_bug
 from dpaudit.errors import DpauditError
 from dpaudit.external.environments import create_environment, releases_between
 from dpaudit.external.libraries import Library

@@ -15,8 +15,14 @@ from typer.testing import CliRunner
 import dpaudit.plugins.registry as registry
 from dpaudit.bugs import run
 from dpaudit.bugs.bug import Bug, Case, Release, Status, bug_named, known_bugs
-from dpaudit.bugs.outcome import AuditEvidence, BugOutcome, ReplayEvidence, SideFound
-from dpaudit.bugs.run import BugRun, case_digest
+from dpaudit.bugs.run import (
+    AuditEvidence,
+    BugOutcome,
+    BugRun,
+    ReplayEvidence,
+    SideFound,
+    case_digest,
+)
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import Environment, create_environment
@@ -120,7 +126,6 @@ def test_replays_decide_and_what_is_there_is_not_run_again(
     with monkeypatch.context() as patched:
         patched.setattr(run, "replay", None)
         again = run.run_bug(toy, run_of(tmp_path / "out"))
-    assert again.was_there
     assert again.outcome == found
 
     whole = run.run_bug(toy, run_of(tmp_path / "out", black_box=True)).outcome

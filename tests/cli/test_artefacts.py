@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner, Result
 
+from dpaudit.cli.audit import summarise
 from dpaudit.cli.console import ExitCode
-from dpaudit.cli.github import summarise
 from dpaudit.cli.main import app
 from dpaudit.files import MOST_OF_SUMMARY
 from dpaudit.results.record import AuditRecord

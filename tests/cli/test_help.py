@@ -11,9 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from dpaudit.cli.command import Panel
 from dpaudit.cli.main import Commands, app
 from dpaudit.cli.options import built_with
-from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
 
 TWO_SCREENS = 80

@@ -22,9 +22,9 @@ from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, keywords, keywords_of
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
-from dpaudit.cli.console import ExitCode
+from dpaudit.cli.console import REPEATABLE, ExitCode, spelled
 from dpaudit.cli.main import app
-from dpaudit.cli.options import REPEATABLE, SETTINGS, _option_of, spelled
+from dpaudit.cli.options import SETTINGS, _option_of
 from dpaudit.errors import SettingsError
 
 NAMES = list(keywords())

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 import dpaudit
 import dpaudit.frontiers.run as running
 from dpaudit.auditing.games import audit_settings
+from dpaudit.cli.console import REPEATABLE
 from dpaudit.cli.main import app
-from dpaudit.cli.options import REPEATABLE
 from dpaudit.errors import InputError, RunFolderError, SettingsError
 from dpaudit.frontiers import FrontierSettings, frontier_schema
 from dpaudit.frontiers.page import draw_frontier, frontier_page

@@ -10,8 +10,14 @@ import pytest
 
 from dpaudit.comparison import Reference, compare
 from dpaudit.comparison.render import comparison_page
-from dpaudit.explain.explanation import Before, Effect, Explanation, FixedAudit, Interval
-from dpaudit.explain.page import explanation_page
+from dpaudit.explain.explanation import (
+    Before,
+    Effect,
+    Explanation,
+    FixedAudit,
+    Interval,
+    explanation_page,
+)
 from dpaudit.frontiers.page import frontier_page
 from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUtility
 from dpaudit.model.choices import Severity

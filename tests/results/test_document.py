@@ -202,7 +202,7 @@ HOMES = (
     *("comparison.compare", "explain.explanation", "frontiers.record", "labels.audit"),
     *("probe.result", "released_data.result", "replaying.record", "results.record"),
     *("trace.run", "usefulness.report", "auditing.plan", "auditing.bisection"),
-    *("evidence.check", "evidence.pack", "bugs.outcome"),
+    *("evidence.check", "evidence.pack", "bugs.run"),
     *("results.account_check", "results.label_costs", "results.recomputed"),
 )
 DOCUMENTS = [
