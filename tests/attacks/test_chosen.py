@@ -12,9 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray
-from dpaudit_attacks.chosen import Forest, Linear, train_chosen
+from dpaudit_attacks.chosen import Forest, Linear, calibrate, fit_log_odds, train_chosen
 from dpaudit_attacks.classifiers import separation, train
-from dpaudit_attacks.logistic import calibrate, fit_log_odds
 from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
 
 

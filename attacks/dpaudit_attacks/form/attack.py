@@ -18,21 +18,13 @@ from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import ColumnStack, in_blocks, settled
-from dpaudit_attacks.form.agreement import AGREEMENT, WITHIN
-from dpaudit_attacks.form.between import BETWEEN
-from dpaudit_attacks.form.bits import BITS
-from dpaudit_attacks.form.crowds import CROWDS
-from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS
-from dpaudit_attacks.form.known import KNOWN
+from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS, TRIPLES
+from dpaudit_attacks.form.known import AGREEMENT, KNOWN, NEAR_KNOWN
 from dpaudit_attacks.form.mixtures import MIXTURES
-from dpaudit_attacks.form.moments import MOMENTS
-from dpaudit_attacks.form.near_known import NEAR_KNOWN
-from dpaudit_attacks.form.nearness import NEARNESS
-from dpaudit_attacks.form.numbers import DIGITS, SPACING
-from dpaudit_attacks.form.relations import MOST_TRIPLES, RELATIONS
-from dpaudit_attacks.form.rows import ABSENCE, ORDER, REPETITION
-from dpaudit_attacks.form.sums import SUMS
-from dpaudit_attacks.form.triples import TRIPLES
+from dpaudit_attacks.form.nearness import NEARNESS, WITHIN
+from dpaudit_attacks.form.numbers import BITS, DIGITS, MOMENTS, SPACING
+from dpaudit_attacks.form.relations import BETWEEN, MOST_TRIPLES, RELATIONS, SUMS
+from dpaudit_attacks.form.rows import ABSENCE, CROWDS, ORDER, REPETITION
 from dpaudit_attacks.form.view import Beside, FeatureGroup
 
 FEATURE_GROUPS: Final = (
