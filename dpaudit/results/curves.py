@@ -28,14 +28,6 @@ FAR = 3.0
 _LARGEST_EXPONENT = 700.0
 
 
-class ShownBound(NamedTuple):
-    """A bound of a result: its key, its label and its value."""
-
-    key: ValidBound
-    entry: BoundEntry
-    value: float
-
-
 class ScoreHistogram(NamedTuple):
     """Scored trials of both worlds by score.
 
@@ -57,11 +49,11 @@ class Point(NamedTuple):
     tpr: float
 
 
-def shown_bounds(result: AuditRecord) -> list[ShownBound]:
-    """The bounds that a result has, in the table's order."""
+def shown_bounds(result: AuditRecord) -> list[tuple[BoundEntry, float]]:
+    """The bounds that a result has and their values, in the table's order."""
     values = result.bounds or {}
     return [
-        ShownBound(entry.key, entry, value)
+        (entry, value)
         for entry in BOUNDS
         if isinstance(entry.key, ValidBound) and (value := values.get(entry.key)) is not None
     ]

@@ -249,7 +249,7 @@ def compared_bound(result: AuditRecord) -> tuple[str, ...]:
     weighed = "" if guessed is None else f" ({guessed})"
     coins = COINS_GUESSED if entry.key is ValidBound.FAIR_COIN else ""
     return (
-        f"{_capital(entry.label)} {entry.short}{weighed}, {CLOPPER_PEARSON.label} "
+        f"{capitalised(entry.label)} {entry.short}{weighed}, {CLOPPER_PEARSON.label} "
         f"{CLOPPER_PEARSON.short}. {coins}The Clopper-Pearson bound is the one that other audits "
         f"report. It is computed from the errors of the deciding attack at its threshold (FNR "
         f"{counts.false_negatives}/{counts.n_in}, FPR {counts.false_positives}/{counts.n_out})"
@@ -325,7 +325,7 @@ def probe_reason(alarm: ProbeAlarm) -> str:
 
 def _proofs(result: AuditRecord) -> str:
     """What probes prove, in a sentence each."""
-    return " ".join(f"{_capital(probe_reason(one))}." for one in result.probe_proofs)
+    return " ".join(f"{capitalised(probe_reason(one))}." for one in result.probe_proofs)
 
 
 def _by_probe(result: Conclusion) -> str:
@@ -367,7 +367,7 @@ def power(result: AuditRecord) -> str:
         return "Nothing was scored, so this audit could not have detected a leak."
     limit = f"no audit of this size proves more than {rounded_down(result.power.max_provable)}"
     if isinstance(result.claim, NoClaim):
-        return f"{_capital(limit)}."
+        return f"{capitalised(limit)}."
     reached = f"This audit {detects_from(result.power, result.claim)}"
     return f"{reached}." if detects_beyond_limit(result.power) else f"{reached}; {limit}."
 
@@ -621,7 +621,7 @@ def _lower(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
-def _capital(label: str) -> str:
+def capitalised(label: str) -> str:
     """A label with its first letter capitalised and the others unchanged."""
     return label[0].upper() + label[1:]
 
