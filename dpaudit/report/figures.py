@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from dpaudit.bounds import RocCurve
 from dpaudit.formatting import percent, rounded, score_text
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
@@ -304,18 +305,20 @@ _ROC_LEFT = 62
 def _roc(result: AuditRecord) -> SvgDrawing:
     """The curve, the point that was counted, chance, and what the claim permits: on two scales."""
     claim, band = result.claim, roc_band(result)
-    linear = _linear_roc(result, band)
-    logarithmic, bottom = _logarithmic_roc(result, band, top=8 + _ROC_SIDE + 48)
-    limit = f"({claim.quantity.noun} {rounded(claim.value)})"
+    # Logarithmic axes begin below what one trial in a world can show.
+    decades = math.floor(-math.log10(max(map(len, result.scores.values()))))
+    linear, logarithmic = (
+        Axes(left=_ROC_LEFT, top=top, width=_ROC_SIDE, height=_ROC_SIDE, x=span, y=span)
+        for top, span in ((8, Range(0.0, 1.0)), (8 + _ROC_SIDE + 48, Range(decades, 0.0)))
+    )
     permits = not isinstance(claim, NoClaim)
     box: Style = {"y": -4.0, "width": SWATCH, "height": 8.0}
     line = f"M0 0h{SWATCH:g}"
-    entries = [
-        *(
-            [(tag("rect", **box, **_PERMITTED), f"permitted by the claim {limit}")]
-            if permits
-            else []
-        ),
+    entries = []
+    if permits:
+        limit = f"({claim.quantity.noun} {rounded(claim.value)})"
+        entries.append((tag("rect", **box, **_PERMITTED), f"permitted by the claim {limit}"))
+    entries += [
         (tag("path", d=line, **_CHANCE), "chance"),
         (tag("path", d=line, **_ATTACK), f"attack {result.attack}"),
         (tag("circle", cx=SWATCH / 2, cy=0, **_CHOSEN), "at the threshold"),
@@ -323,8 +326,12 @@ def _roc(result: AuditRecord) -> SvgDrawing:
     if band is not None:
         limits = f"{percent(result.confidence)} limits of each rate"
         entries.append((tag("rect", **box, **_BAND), limits))
-    top = bottom + 48.0
-    elements = [*linear, *logarithmic, *legend(entries, left=_ROC_LEFT, top=top)]
+    top = logarithmic.bottom + 48.0
+    elements = [
+        *_roc_panel(result, band, linear),
+        *_roc_panel(result, band, logarithmic, low=10.0**decades),
+        *legend(entries, left=_ROC_LEFT, top=top),
+    ]
     point = operating_point(result)
     described = (
         f"At the threshold the false positive rate is {rounded(point.fpr)} and the true positive "
@@ -341,64 +348,50 @@ def _roc(result: AuditRecord) -> SvgDrawing:
     return SvgDrawing(elements, top + LEGEND_ROW * len(entries) - 3.0, described)
 
 
-def _linear_roc(result: AuditRecord, band: RocBand | None) -> list[str]:
-    unit = Range(0.0, 1.0)
-    axes = Axes(left=_ROC_LEFT, top=8, width=_ROC_SIDE, height=_ROC_SIDE, x=unit, y=unit)
-    point = operating_point(result)
-    return [
-        *(
-            []
-            if isinstance(result.claim, NoClaim)
-            else [axes.path(claim_region(result.claim), **_PERMITTED)]
-        ),
-        *([] if band is None else [axes.path(_outline(band), **_BAND)]),
-        axes.path([(0, 0), (1, 1)], **_CHANCE),
-        axes.frame(),
-        axes.x_ticks(),
-        axes.y_ticks(),
-        axes.x_label("false positive rate"),
-        axes.y_label("true positive rate"),
-        axes.path(zip(*roc_of(result), strict=True), **_ATTACK),
-        tag("circle", cx=axes.across(point.fpr), cy=axes.up(point.tpr), **_CHOSEN),
-    ]
+def _roc_panel(
+    result: AuditRecord, band: RocBand | None, axes: Axes, *, low: float | None = None
+) -> list[str]:
+    """The curve, the chosen point, chance, limits and what the claim permits, on some axes.
 
+    Args:
+        result: The record of an audit.
+        band: Limits of the rates.
+        axes: Where they are drawn.
+        low: Where logarithmic axes begin; None for linear ones.
+    """
 
-def _logarithmic_roc(
-    result: AuditRecord, band: RocBand | None, *, top: float
-) -> tuple[list[str], float]:
-    """The panel and where it ends; its axes begin below what one trial in a world can show."""
-    decades = math.floor(-math.log10(max(map(len, result.scores.values()))))
-    low = 10.0**decades
-    span = Range(decades, 0.0)
-    axes = Axes(left=_ROC_LEFT, top=top, width=_ROC_SIDE, height=_ROC_SIDE, x=span, y=span)
+    def placed(rate: float) -> float:
+        return rate if low is None else math.log10(max(rate, low))
 
     def path(points: Iterable[tuple[float, float]], style: Style) -> str:
-        placed = [(math.log10(max(x, low)), math.log10(max(y, low))) for x, y in points]
-        return axes.path(placed, **style)
+        return axes.path([(placed(x), placed(y)) for x, y in points], **style)
 
-    point = operating_point(result)
-    x, y = (math.log10(max(rate, low)) for rate in point)
-    shown = [] if band is None else [RocBand(*(on_logarithmic_axes(one, low=low) for one in band))]
-    ticks = range(decades, 1)
+    def drawn(curve: RocCurve) -> RocCurve:
+        return curve if low is None else on_logarithmic_axes(curve, low=low)
+
+    elements = []
+    if not isinstance(result.claim, NoClaim):
+        region = claim_region(result.claim)
+        elements.append(
+            path(region if low is None else permitted_from(result.claim, low=low), _PERMITTED)
+        )
+    if band is not None:
+        worse, better = (list(zip(*drawn(one), strict=True)) for one in band)
+        elements.append(path([*worse, *reversed(better)], _BAND))
+    start = 0.0 if low is None else low
+    x, y = map(placed, operating_point(result))
+    elements += [path([(start, start), (1, 1)], _CHANCE), axes.frame()]
+    if low is None:
+        elements += [axes.x_ticks(), axes.y_ticks()]
+    else:
+        ticks = range(round(axes.x.low), 1)
+        elements += [axes.x_tick(place, f"{10.0**place:g}") for place in ticks]
+        elements += [axes.y_tick(place, f"{10.0**place:g}") for place in ticks]
+    scale = "" if low is None else ", logarithmic"
     return [
-        *(
-            []
-            if isinstance(result.claim, NoClaim)
-            else [path(permitted_from(result.claim, low=low), _PERMITTED)]
-        ),
-        *(path(_outline(one), _BAND) for one in shown),
-        path([(low, low), (1, 1)], _CHANCE),
-        axes.frame(),
-        *(axes.x_tick(place, f"{10.0**place:g}") for place in ticks),
-        *(axes.y_tick(place, f"{10.0**place:g}") for place in ticks),
-        axes.x_label("false positive rate, logarithmic"),
-        axes.y_label("true positive rate, logarithmic", gap=44.0),
-        path(zip(*on_logarithmic_axes(roc_of(result), low=low), strict=True), _ATTACK),
+        *elements,
+        axes.x_label(f"false positive rate{scale}"),
+        axes.y_label(f"true positive rate{scale}", gap=36.0 if low is None else 44.0),
+        path(zip(*drawn(roc_of(result)), strict=True), _ATTACK),
         tag("circle", cx=axes.across(x), cy=axes.up(y), **_CHOSEN),
-    ], axes.bottom
-
-
-def _outline(band: RocBand) -> list[tuple[float, float]]:
-    """The corners of a band, once around."""
-    worse, better = (list(zip(*curve, strict=True)) for curve in band)
-    return [*worse, *reversed(better)]
+    ]
