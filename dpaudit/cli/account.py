@@ -23,7 +23,7 @@ from dpaudit.model.claim import Neighbours
 if TYPE_CHECKING:
     from dpaudit.account import LabelPlan
     from dpaudit.account.calibration import Prospect
-    from dpaudit.results.label_costs import LabelCosts
+    from dpaudit.results.accounts import LabelCosts
 
 
 class Mechanisms(StrEnum):
@@ -219,7 +219,7 @@ def _warnings(rows: Sequence[Prospect]) -> list[str]:
 
 
 def _record(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> LabelCosts:
-    from dpaudit.results.label_costs import LabelCosts
+    from dpaudit.results.accounts import LabelCosts
 
     return LabelCosts(
         teachers=question.teachers,

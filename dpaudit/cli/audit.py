@@ -112,7 +112,7 @@ def audit(
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.reuse import judged_before, judged_in
     from dpaudit.cli.github import summarise
-    from dpaudit.report.junit import junit_xml
+    from dpaudit.report.render import junit_xml
     from dpaudit.results.sentences import headline
 
     if junit is not None and not junit.parent.is_dir():

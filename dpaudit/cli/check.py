@@ -14,7 +14,7 @@ from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json
 
 if TYPE_CHECKING:
-    from dpaudit.results.account_check import AccountCheck
+    from dpaudit.results.accounts import AccountCheck
 
 
 @guarded
@@ -64,7 +64,7 @@ def check(
 
 def _of_list(document: Any, path: Path, epsilon: float | None, delta: float | None) -> AccountCheck:
     from dpaudit.account.calls import calls_of
-    from dpaudit.results.account_check import check_account
+    from dpaudit.results.accounts import check_account
 
     given = calls_of(document, str(path))
     stated = given.epsilon if epsilon is None else epsilon
@@ -78,7 +78,7 @@ def _of_replay(path: Path, epsilon: float | None, delta: float | None) -> Accoun
     from dpaudit.model.claim import PrivacyClaim
     from dpaudit.replaying.ledger import recorded_calls
     from dpaudit.replaying.record import ReplayRecord
-    from dpaudit.results.account_check import Replayed, check_account
+    from dpaudit.results.accounts import Replayed, check_account
     from dpaudit.results.verdict import Verdict
 
     replay = ReplayRecord.load(path)

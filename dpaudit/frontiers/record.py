@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from dpaudit.comparison.compare import gravest
+from dpaudit.comparison import gravest
 from dpaudit.formatting import (
     Row,
     aligned,

@@ -73,37 +73,30 @@ class Conclusion(Protocol):
     @property
     def verdict(self) -> Verdict:
         """The verdict."""
-        ...
 
     @property
     def claim(self) -> Claim:
         """The claim under audit."""
-        ...
 
     @property
     def proved(self) -> float | None:
         """The bound that decides; None if nothing was scored."""
-        ...
 
     @property
     def confidence(self) -> float:
         """Its one-sided confidence."""
-        ...
 
     @property
     def power(self) -> Power | None:
         """What the audit could have proved; None if nothing was scored."""
-        ...
 
     @property
     def probe_alarms(self) -> Sequence[ProbeAlarm]:
         """What probes before the audit warn of."""
-        ...
 
     @property
     def failed_parts(self) -> Sequence[str]:
         """What made the audit invalid."""
-        ...
 
 
 class ClaimAndProof(NamedTuple):

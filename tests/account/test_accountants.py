@@ -21,7 +21,7 @@ from scipy.stats import binom, norm
 from dpaudit.account.accountants import figures, lower_limit
 from dpaudit.account.calls import Call, CallLaw, Sampling
 from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.results.account_check import check_account
+from dpaudit.results.accounts import check_account
 from dpaudit.results.verdict import Verdict
 
 DELTA = 1e-5
