@@ -2,7 +2,7 @@
 
 The best scorer depends on the leak: a rule for one sharp feature, a linear score for one feature
 that shifts or many that shift slightly, and a forest for facts that reveal the target only
-together. Pairs that are more informative than either feature (`pairs.py`) are features too. Each
+together. Pairs that are more informative than either feature (`screening`) are features too. Each
 scorer is evaluated by cross-validation within the fitting trials, and the one that predicts
 membership best gives the scores, as calibrated log-odds.
 """
@@ -17,8 +17,15 @@ import numpy as np
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
 from dpaudit.seeds import rng_of
-from dpaudit_attacks.pairs import NO_PAIRS, Pairs, find_pairs
-from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
+from dpaudit_attacks.screening import (
+    NO_PAIRS,
+    FeatureRule,
+    Judged,
+    Pairs,
+    best_rule,
+    find_pairs,
+    judge,
+)
 from dpaudit_attacks.trees import Trees, grow
 
 FOLDS: Final = 3

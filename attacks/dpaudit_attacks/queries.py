@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise, product
 from math import comb, log10, prod
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -306,27 +306,19 @@ def _counted(rows: npt.NDArray[np.uint64]) -> FloatArray:
     return np.asarray(counts, dtype=np.float64)
 
 
-class _Range(NamedTuple):
-    """The values from `lowest` to `highest`, both included; none if they are NaN."""
-
-    lowest: float
-    highest: float
-
-
-def _alike(column: Column, value: float, bins: int) -> _Range:
-    """The values of a column that equal a value of the target; none if that is NaN."""
+def _alike(column: Column, value: float, bins: int) -> tuple[float, float]:
+    """The lowest and the highest value of a column that equal one of the target; NaN if it is."""
     exact = not column.kind.numeric
     if column.kind is Kind.INTEGER:
         lower, upper = column.bounds
         exact = upper - lower < bins
     if exact or np.isnan(value):
-        return _Range(value, value)
+        return value, value
     cuts = limits(column, bins)
     place = int(cuts.searchsorted(value, side="right"))
-    return _Range(
-        lowest=cuts[place - 1] if place > 0 else -np.inf,
-        highest=np.nextafter(cuts[place], -np.inf) if place < len(cuts) else np.inf,
-    )
+    lowest = cuts[place - 1] if place > 0 else -np.inf
+    highest = np.nextafter(cuts[place], -np.inf) if place < len(cuts) else np.inf
+    return lowest, highest
 
 
 def _n_values(column: Column) -> int:

@@ -192,10 +192,10 @@ def changes(before: AuditRecord, after: AuditRecord) -> tuple[Change, ...]:
     for part in ChangedPart:
         first, second = old[part], new[part]
         for what in dict.fromkeys([*first, *second]):
-            pair = (first.get(what, _ABSENT), second.get(what, _ABSENT))
-            unknown = what == _SOURCE and _ABSENT in pair
-            if pair[0] != pair[1] and not unknown:
-                found.append(Change(part, what, *pair))
+            one, other = first.get(what, _ABSENT), second.get(what, _ABSENT)
+            unknown = what == _SOURCE and _ABSENT in (one, other)
+            if one != other and not unknown:
+                found.append(Change(part, what, one, other))
     return tuple(found)
 
 
@@ -219,13 +219,7 @@ def _facts(record: AuditRecord) -> Mapping[ChangedPart, Mapping[str, str]]:
         "seed": str(record.seed),
     }
     software = {name: of for name, of in record.versions.items() if name not in releases}
-    found = {
-        ChangedPart.GENERATOR: generator,
-        ChangedPart.AUDIT: audit,
-        ChangedPart.SOFTWARE: software,
+    return {
+        part: {printable(name): printable(of) for name, of in facts.items()}
+        for part, facts in zip(ChangedPart, (generator, audit, software), strict=True)
     }
-    return {part: _shown(facts) for part, facts in found.items()}
-
-
-def _shown(facts: Mapping[str, str]) -> dict[str, str]:
-    return {printable(name): printable(of) for name, of in facts.items()}

@@ -365,9 +365,10 @@ def _multiplicity(result: AuditRecord) -> str:
             f"bound combines all of these; the other numbers are of {result.attack} alone."
         )
     if any(attack.name == TRIAL_OUTCOMES for attack in result.attacks):
+        outdone = "every attack on tables" if rule == "select" else "the attack that it replaces"
         corrected += (
             f" {capitalised(TRIAL_OUTCOMES)} guesses from how a training ended; on other shadow "
-            f"models it did better than {_outdone(rule)}."
+            f"models it did better than {outdone}."
         )
     for attack in result.attacks:
         if attack.shares:
@@ -379,10 +380,6 @@ def _multiplicity(result: AuditRecord) -> str:
                 f"worlds best, of all attacks: {each}."
             )
     return corrected
-
-
-def _outdone(rule: str) -> str:
-    return "every attack on tables" if rule == "select" else "the attack that it replaces"
 
 
 def _rule(threshold: Threshold) -> str:

@@ -63,13 +63,9 @@ def draw(picture: Picture, result: AuditRecord) -> str:
         An `<svg>` element whose identifiers begin with the picture's name; the same bytes for
         the same result.
     """
+    claimed = "Empirical" if isinstance(result.claim, NoClaim) else "Claimed and empirical"
     paint, title = {
-        Picture.CLAIM: (
-            _claim,
-            f"Empirical {result.claim.quantity.noun}"
-            if isinstance(result.claim, NoClaim)
-            else f"Claimed and empirical {result.claim.quantity.noun}",
-        ),
+        Picture.CLAIM: (_claim, f"{claimed} {result.claim.quantity.noun}"),
         Picture.SCORES: (_scores, "Attack scores of members and non-members"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
     }[picture]
@@ -190,23 +186,16 @@ def below(entries: Sequence[tuple[str, str]], axes: Axes) -> tuple[list[str], fl
 def _claim(result: AuditRecord) -> SvgDrawing:
     """One axis: bars up to the bounds, marks for the claim and for what the audit can reach."""
     shown = claim_axis(result)
-    left = 2.0 * MARGIN
-    axes = Axes(
-        left=left,
-        top=MARGIN,
-        width=WIDTH - 2.0 * left,
-        height=48.0,
-        x=Range(0.0, shown.end),
-        y=Range(0.0, 1.0),
-    )
+    left, x = 2.0 * MARGIN, Range(0.0, shown.end)
+    width = WIDTH - 2.0 * left
+    axes = Axes(left=left, top=MARGIN, width=width, height=48.0, x=x, y=Range(0.0, 1.0))
     drawn: list[tuple[str, str, str]] = []  # on the axis, in the legend, its words
     if shown.limit is not None:
         corners = [(shown.limit.value, 0.0), (shown.end, 0.0), (shown.end, 1.0)]
         area = axes.path([*corners, (shown.limit.value, 1.0)], fill=GREY)
         drawn.append((area, _box(GREY), shown.limit.words))
-    drawn.append(
-        (_bar(axes, shown.proved.value, 0.52, fill=_IN), _box(_IN, 8.0), shown.proved.words)
-    )
+    bar = _bar(axes, shown.proved.value, 0.52, fill=_IN)
+    drawn.append((bar, _box(_IN, 8.0), shown.proved.words))
     if shown.compared is not None:
         thin: Style = {"fill": "white", "stroke": INK, "stroke_width": 0.8}
         bar = _bar(axes, shown.compared.value, 0.16, **thin)
@@ -281,11 +270,10 @@ def _scores(result: AuditRecord) -> SvgDrawing:
         f"({int(bins.inside.sum())}); below, {words.outside}, outlined ({int(bins.outside.sum())})."
     )
     if threshold is not None:
-        entries.append(
-            (tag("path", d=f"M0 0h{SWATCH:g}", **cut), f"threshold: {score_text(threshold.value)}")
-        )
+        value = score_text(threshold.value)
+        entries.append((tag("path", d=f"M0 0h{SWATCH:g}", **cut), f"threshold: {value}"))
         listed += (
-            f" The dashed line is the threshold {score_text(threshold.value)}; "
+            f" The dashed line is the threshold {value}; "
             f"{threshold.direction} scores are guessed to be members."
         )
     rows, bottom = below(entries, lower)

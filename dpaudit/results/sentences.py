@@ -118,10 +118,11 @@ def headline(result: Conclusion) -> str:
         named = _by_probe(result)
         found = f"{named} (empirical {noun} at least {proved}, {level})" if named else empirical
         return f"VIOLATION{HEADLINE_GAP}claimed {noun} {claimed}, {found}"
+    # A bound above the claim was withheld.
+    undisputed = result.proved is not None and not exceeds_claim(result)
     text = {
         Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
-        Verdict.INCONCLUSIVE: f"{about} not decided"
-        f"{f'; {empirical}' if _undisputed(result) else ''}",
+        Verdict.INCONCLUSIVE: f"{about} not decided{f'; {empirical}' if undisputed else ''}",
         Verdict.INVALID: f"{failed_part(result)}; nothing is known about {unknown}",
         Verdict.MEASURED: f"{empirical}; no claim was given",
     }[result.verdict]
@@ -196,15 +197,14 @@ def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
     Args:
         audits: What they found, by name.
     """
-    violations = {
-        name: audit
+    violations = [
+        (name, audit)
         for name, audit in audits.items()
         if audit.verdict is Verdict.VIOLATION and exceeds_claim(audit)
-    }
+    ]
     if not violations:
         return ()
-    name = max(violations, key=lambda one: violations[one].proved or 0.0)
-    worst = violations[name]
+    name, worst = max(violations, key=lambda one: one[1].proved or 0.0)
     _, proved = claim_and_proof(worst.claim, worst.proved)
     return (
         f"{printable(name)}: with {percent(worst.confidence)} confidence the true "
@@ -602,11 +602,6 @@ def _but(result: Conclusion) -> str:
     alarm = f", but {counted(count, 'probe')} raised an alarm" if count else ""
     reached = "" if result.power is None else f"{detects_from(result.power, result.claim)}; "
     return f"{alarm}; {reached}{NOT_EVIDENCE}"
-
-
-def _undisputed(result: Conclusion) -> bool:
-    """Whether there is a bound that the claim allows; one above it was withheld."""
-    return result.proved is not None and not exceeds_claim(result)
 
 
 def _lower(sentence: str) -> str:

@@ -14,7 +14,7 @@ from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
 from dpaudit_attacks.columns import FAR, settled, slot_counts
 from dpaudit_attacks.form.relations import MOST_TRIPLES, joined, places
 from dpaudit_attacks.form.view import Beside, FeatureGroup, labelled, numeric_names, other_names
-from dpaudit_attacks.rules import n_log_n
+from dpaudit_attacks.screening import n_log_n
 
 GROUPS: Final = 4
 """Groups of a column's values; missing and unnamed ones are a further group."""
@@ -127,16 +127,9 @@ def groups_of(view: Beside, parts: int) -> IntArray:
     for part in range(1, parts):
         cut = np.take_along_axis(ordered, (last * part + parts // 2) // parts, axis=-1)
         numbers += view.stack.numbers >= cut
-    sizes = [len(c.categories) for c in view.schema.columns if not c.kind.numeric]
-    named = np.array(sizes, dtype=np.int64).reshape(-1, 1)
-    categories = view.stack.slots * parts // np.maximum(named, parts)
-    return np.concatenate(
-        [
-            np.where(view.missing, parts, numbers),
-            np.where(view.stack.slots >= named, parts, categories),
-        ],
-        axis=1,
-    )
+    slots, named = view.stack.slots, view.categories
+    categories = np.where(slots >= named, parts, slots * parts // np.maximum(named, parts))
+    return np.concatenate([np.where(view.missing, parts, numbers), categories], axis=1)
 
 
 GROUPS_OF_THREE: Final = 3

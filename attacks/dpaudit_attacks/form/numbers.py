@@ -102,11 +102,6 @@ SPACES: Final = (
 )
 
 
-def spacing_names(schema: Schema) -> list[FeatureName]:
-    """Names of the features; see `spacing_values`."""
-    return labelled(numeric_names(schema), SPACES)
-
-
 def spacing_values(view: Beside) -> FloatArray:
     """Facts about the sorted numbers of each column, in widths of its range.
 
@@ -161,7 +156,7 @@ def spacing_values(view: Beside) -> FloatArray:
     )
 
 
-SPACING = FeatureGroup(spacing_names, spacing_values)
+SPACING = FeatureGroup(lambda schema: labelled(numeric_names(schema), SPACES), spacing_values)
 
 
 # Floating-point noise leaves the last bits readable (Mironov 2012, "On significance of the least
@@ -174,11 +169,6 @@ LAST_BITS: Final = (
     *(f"numbers that are no multiples of 2^-{k}" for k in FINE),
     "mean of zero bits",
 )
-
-
-def bits_names(schema: Schema) -> list[FeatureName]:
-    """Names of the features; see `bits_values`."""
-    return labelled(continuous_names(schema), LAST_BITS)
 
 
 def bits_values(view: Beside) -> FloatArray:
@@ -202,7 +192,7 @@ def bits_values(view: Beside) -> FloatArray:
     return flat([*np.moveaxis(finer, -1, 0), mean])
 
 
-BITS = FeatureGroup(bits_names, bits_values)
+BITS = FeatureGroup(lambda schema: labelled(continuous_names(schema), LAST_BITS), bits_values)
 
 
 MOMENT_LABELS: Final = (
@@ -214,11 +204,6 @@ MOMENT_LABELS: Final = (
 )
 _LEAST: Final = 1e-6
 """Added before taking logarithms, in widths of the range."""
-
-
-def moments_names(schema: Schema) -> list[FeatureName]:
-    """Names of the features; see `moments_values`."""
-    return labelled(numeric_names(schema), MOMENT_LABELS)
 
 
 def moments_values(view: Beside) -> FloatArray:
@@ -255,4 +240,6 @@ def moments_values(view: Beside) -> FloatArray:
     return flat([settled(one) for one in found])
 
 
-MOMENTS = FeatureGroup(moments_names, moments_values, of_target=True)
+MOMENTS = FeatureGroup(
+    lambda schema: labelled(numeric_names(schema), MOMENT_LABELS), moments_values, of_target=True
+)

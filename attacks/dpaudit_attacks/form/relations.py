@@ -126,9 +126,7 @@ def _sides(view: Beside) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
     median = np.take_along_axis(view.stack.ordered, last // 2, axis=-1)
     of_numbers = np.where(view.stack.numbers > median, 1, -1)
     of_numbers[view.missing] = 0
-    sizes = [len(c.categories) for c in view.schema.columns if not c.kind.numeric]
-    half = np.array(sizes, dtype=np.int64).reshape(-1, 1) / 2
-    of_others = np.where(view.stack.slots >= half, 1, -1)
+    of_others = np.where(view.stack.slots >= view.categories / 2, 1, -1)
     return np.concatenate([of_numbers, of_others], axis=1).astype(np.int8)
 
 
@@ -200,11 +198,6 @@ MEANS: Final = (
 )
 
 
-def between_names(schema: Schema) -> list[FeatureName]:
-    """Names of the features; see `between_values`."""
-    return labelled(numeric_names(schema), MEANS)
-
-
 def between_values(view: Beside) -> FloatArray:
     """Counts of numbers that are the mean of two different ones, in the rows before and after.
 
@@ -224,4 +217,6 @@ def between_values(view: Beside) -> FloatArray:
     return flat([(apart <= reach).sum(axis=-1) for reach in (exact, unit / 2 + exact)])
 
 
-BETWEEN = FeatureGroup(between_names, between_values, of_target=True)
+BETWEEN = FeatureGroup(
+    lambda schema: labelled(numeric_names(schema), MEANS), between_values, of_target=True
+)

@@ -207,12 +207,10 @@ def absence_values(view: Beside) -> FloatArray:
     Returns:
         Features [M, f].
     """
-    numbers = [c for c in view.schema.columns if c.kind.numeric]
-    others = [c for c in view.schema.columns if not c.kind.numeric]
-    may = [i for i, c in enumerate(numbers) if c.missing]
-    codes = [i for i, c in enumerate(others) if c.missing]
-    absent = np.array([len(others[i].categories) + 1 for i in codes]).reshape(-1, 1)
-    gone = np.concatenate([view.missing[:, may], view.stack.slots[:, codes] == absent], axis=1)
+    numbers = [c.missing for c in view.schema.columns if c.kind.numeric]
+    others = [c.missing for c in view.schema.columns if not c.kind.numeric]
+    slots, absent = view.stack.slots[:, others], view.categories[others] + 1
+    gone = np.concatenate([view.missing[:, numbers], slots == absent], axis=1)
     if not gone.shape[1]:
         return np.empty((view.n_tables, 0))
     count = gone.sum(axis=1)

@@ -64,6 +64,12 @@ class Beside:
         return upper - lower
 
     @cached_property
+    def categories(self) -> IntArray:
+        """Number of categories of each non-numeric column [other columns, 1]."""
+        sizes = [len(c.categories) for c in self.schema.columns if not c.kind.numeric]
+        return np.array(sizes, dtype=np.int64).reshape(-1, 1)
+
+    @cached_property
     def continuous(self) -> FloatArray:
         """Numbers of the continuous columns [M, continuous columns, n]."""
         kinds = [column.kind for column in self.schema.columns if column.kind.numeric]
