@@ -406,8 +406,8 @@ def measure_tables(
             ) from error
     if len(kept) < 2:
         raise TrialError(f"{len(failures)} of {repeats} models failed: {failures[0]}")
-    auroc, auprc = map(np.array, zip(*kept.values(), strict=True))
-    return MeasuredTables(auroc, auprc, len(failures))
+    aurocs, auprcs = map(np.array, zip(*kept.values(), strict=True))
+    return MeasuredTables(aurocs, auprcs, len(failures))
 
 
 def _kept(file: Path, specification: Mapping[str, Any]) -> dict[str, tuple[float, float]]:

@@ -538,7 +538,7 @@ def _data(result: AuditRecord) -> Iterable[Block]:
         ("Source", data.source),
         ("Rows", str(data.rows)),
         ("Columns", str(data.columns)),
-        ("Units", data.units and str(data.units)),
+        ("Units", None if data.units is None else str(data.units)),
         *((f"Rows of {name}", str(rows)) for name, rows in (data.tables or {}).items()),
         ("Schema", "inferred from the table" if inferred else "given"),
         ("Salted SHA-256", data.sha256),
