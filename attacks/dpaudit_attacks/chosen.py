@@ -2,14 +2,13 @@
 
 The best scorer depends on the leak: a rule for one sharp feature, a linear score for one feature
 that shifts or many that shift slightly, and a forest for facts that reveal the target only
-together. Pairs that are more informative than either feature (`pairs.py`) are features too. Each
+together. Pairs that are more informative than either feature (`screening`) are features too. Each
 scorer is evaluated by cross-validation within the fitting trials, and the one that predicts
 membership best gives the scores, as calibrated log-odds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from typing import Final, NamedTuple
@@ -18,9 +17,15 @@ import numpy as np
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
 from dpaudit.seeds import rng_of
-from dpaudit_attacks.logistic import Calibration, LogOdds, calibrate, fit_log_odds
-from dpaudit_attacks.pairs import NO_PAIRS, Pairs, find_pairs
-from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
+from dpaudit_attacks.screening import (
+    NO_PAIRS,
+    FeatureRule,
+    Judged,
+    Pairs,
+    best_rule,
+    find_pairs,
+    judge,
+)
 from dpaudit_attacks.trees import Trees, grow
 
 FOLDS: Final = 3
@@ -43,7 +48,108 @@ ENOUGH: Final = 0.9 * log(2)
 """At this gain, of at most log 2, the search stops."""
 LARGEST: Final = 30.0
 """Standardised features are clipped here."""
+RULE, FOREST = "rule", "forest"
+CANDIDATES: Final[tuple[str | int, ...]] = (RULE, 1, FEW, SCREENED, FOREST)
+"""In order of evaluation, the cheapest first; a number is a line on so many features."""
 _NONE: Final = np.empty(0, dtype=np.int64)
+
+
+# Logistic regression by Newton's method, with an L2 penalty, for few trials and few features.
+# Implemented here because it is fitted hundreds of times per audit: scikit-learn takes several
+# milliseconds for each fit, mostly for checks and for waking BLAS threads.
+STEPS = 12
+CLOSE = 1e-6
+"""Largest last step of a coefficient."""
+LONGEST = 4.0
+"""Largest step of a coefficient, so the first steps do not overshoot."""
+
+
+class LogOdds(NamedTuple):
+    """Log-odds = intercept + weights · features.
+
+    Attributes:
+        intercept: Log-odds when all features are 0.
+        weights: One for each feature [f].
+    """
+
+    intercept: float
+    weights: FloatArray
+
+
+def fit_log_odds(features: FloatArray, target: FloatArray, *, penalty: float) -> LogOdds:
+    """Minimises the log loss plus `penalty` / 2 times the squared weights.
+
+    Args:
+        features: Features [n, f], of about unit scale.
+        target: Probabilities [n] of membership that are fitted: 0 or 1, or smoothed.
+        penalty: Positive; the intercept is not penalised.
+    """
+    n, f = features.shape
+    design = np.column_stack([np.ones(n), features])
+    ridge = np.full(f + 1, penalty)
+    ridge[0] = 1e-6  # none to speak of, but the system stays regular
+    found = np.zeros(f + 1)
+    for _ in range(STEPS):
+        p = 0.5 + 0.5 * np.tanh(design @ found / 2)  # the logistic function
+        slope = design.T @ (p - target) + ridge * found
+        curve = (design * (p * (1 - p))[:, None]).T @ design
+        curve[np.diag_indices(f + 1)] += ridge
+        step = np.linalg.solve(curve, slope)
+        longest = float(np.abs(step).max())
+        found -= step * min(1.0, LONGEST / max(longest, CLOSE))
+        if longest < CLOSE:
+            break
+    return LogOdds(float(found[0]), found[1:])
+
+
+LEAST_SLOPE = 1e-3
+"""Slope for uninformative scores: they keep their order, and their log-odds are about 0."""
+RIDGE = 1e-3
+"""Hardly any penalty: smoothed targets keep the slope finite."""
+
+
+# Scores are calibrated to log-odds by a logistic function of the score, fitted to smoothed targets,
+# so that it stays finite where scores separate the worlds (Platt 1999).
+class Calibration(NamedTuple):
+    """Log-odds = intercept + slope * score.
+
+    Attributes:
+        slope: Positive.
+        intercept: Log-odds at score 0.
+        gain: Mean log-likelihood, in nats for each trial, beyond that of guessing without a score.
+    """
+
+    slope: float
+    intercept: float
+    gain: float
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Log-odds [n] of scores [n]."""
+        return self.intercept + self.slope * scores
+
+
+def calibrate(scores: FloatArray, member: BoolArray) -> Calibration:
+    """Fits log-odds to scores of trials that their scorer was not trained on.
+
+    Args:
+        scores: Scores [n], finite; larger means "in".
+        member: Memberships [n], of both worlds.
+    """
+    n_in, n_out = int(member.sum()), int((~member).sum())
+    target = np.where(member, (n_in + 1) / (n_in + 2), 1 / (n_out + 2))
+    spread = float(scores.std()) or 1.0
+    centre = float(scores.mean())
+    standard = (scores - centre) / spread
+    line = fit_log_odds(standard[:, None], target, penalty=RIDGE)
+    raised = max(float(line.weights[0]), LEAST_SLOPE)
+    odds = line.intercept + raised * standard
+    likelihood = -np.logaddexp(0.0, np.where(member, -odds, odds)).mean()
+    shares = np.array([n_in, n_out]) / len(member)
+    return Calibration(
+        slope=raised / spread,
+        intercept=line.intercept - raised * centre / spread,
+        gain=float(likelihood - (shares * np.log(shares)).sum()),
+    )
 
 
 @dataclass(frozen=True)
@@ -69,18 +175,10 @@ class Standardised:
         return np.clip((chosen - self.mean) / self.scale, -LARGEST, LARGEST)
 
 
-class Prepared(NamedTuple):
-    """How features are standardised, and those of the fitting trials [n, chosen]."""
-
-    prepare: Standardised
-    standard: FloatArray
-
-
-def standardised(chosen: FloatArray, places: IntArray) -> Prepared:
-    """Standardises the chosen features [n, chosen] of the fitting trials."""
+def standardised(chosen: FloatArray, places: IntArray) -> Standardised:
+    """How the chosen features [n, chosen] of the fitting trials are standardised."""
     scale = chosen.std(axis=0)
-    prepare = Standardised(places, chosen.mean(axis=0), np.where(scale > 0, scale, 1.0))
-    return Prepared(prepare, prepare.standard(chosen))
+    return Standardised(places, chosen.mean(axis=0), np.where(scale > 0, scale, 1.0))
 
 
 @dataclass(frozen=True)
@@ -164,7 +262,7 @@ class _Learner:
         best: The features that lines and forests see, in order, [n, chosen].
         places: Their positions.
         member: Memberships [n].
-        rule_found: The best rule.
+        rule: The best rule.
         seed: Seeds the forest.
     """
 
@@ -172,7 +270,7 @@ class _Learner:
     best: FloatArray
     places: IntArray
     member: BoolArray
-    rule_found: FeatureRule
+    rule: FeatureRule
     seed: int
 
     @staticmethod
@@ -188,41 +286,31 @@ class _Learner:
             pairs, features[:, chosen], chosen, member, best_rule(judged, member, varies), seed
         )
 
-    def learned(self, candidate: Callable[..., Scorer], *, tried: bool) -> Scorer:
-        scorer = candidate(self, tried=tried)
+    def learned(self, candidate: str | int, *, trees: int) -> Scorer:
+        """The scorer of a candidate, whose forest has so many trees."""
+        scorer: Scorer = self.rule
+        if isinstance(candidate, int):
+            scorer = self._line(candidate)
+        elif candidate == FOREST:
+            scorer = self._forest(trees)
         return WithPairs(scorer, self.pairs) if len(self.pairs) else scorer
 
-    def rule(self, *, tried: bool) -> Scorer:
-        del tried
-        return self.rule_found
-
-    def line_on_one(self, *, tried: bool) -> Scorer:
-        del tried
-        return self._linear(1)
-
-    def line_on_few(self, *, tried: bool) -> Scorer:
-        del tried
-        return self._linear(FEW)
-
-    def line_on_many(self, *, tried: bool) -> Scorer:
-        del tried
-        return self._linear(SCREENED)
-
-    def _linear(self, most: int) -> Scorer:
-        prepare, standard = standardised(self.best[:, :most], self.places[:most])
+    def _line(self, most: int) -> Scorer:
+        best = self.best[:, :most]
+        prepare = standardised(best, self.places[:most])
         target = self.member.astype(np.float64)
-        return Linear(prepare, fit_log_odds(standard, target, penalty=PENALTY))
+        return Linear(prepare, fit_log_odds(prepare.standard(best), target, penalty=PENALTY))
 
-    def forest(self, *, tried: bool) -> Scorer:
-        prepare, standard = standardised(self.best, self.places)
-        trees = grow(
-            standard,
+    def _forest(self, trees: int) -> Scorer:
+        prepare = standardised(self.best, self.places)
+        grown = grow(
+            prepare.standard(self.best),
             self.member,
-            trees=TRIED_TREES if tried else TREES,
+            trees=trees,
             cuts=len(self.places) * (CUTS if len(self.member) < MANY else 1),
             rng=rng_of(self.seed, "forest"),
         )
-        return Forest(prepare, trees)
+        return Forest(prepare, grown)
 
 
 def _screened(judged: Judged) -> IntArray:
@@ -231,16 +319,6 @@ def _screened(judged: Judged) -> IntArray:
     by_cut = np.argsort(-judged.gains, kind="stable")
     others = by_cut[~np.isin(by_cut, by_auc)][: SCREENED - len(by_auc)]
     return np.concatenate([by_auc, others])
-
-
-CANDIDATES: Final[tuple[Callable[..., Scorer], ...]] = (
-    _Learner.rule,
-    _Learner.line_on_one,
-    _Learner.line_on_few,
-    _Learner.line_on_many,
-    _Learner.forest,
-)
-"""In order of evaluation: the cheapest first."""
 
 
 def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
@@ -267,21 +345,22 @@ def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Score
         return _Learner.of(features[rows], member[rows], varies, own, seed)
 
     learners = [learner_of(folds != fold) for fold in range(n_folds)]
-    found: list[tuple[Callable[..., Scorer], Calibration]] = []
+    found: list[tuple[str | int, Calibration]] = []
     for candidate in CANDIDATES:
         scores = np.empty(len(member))
         for fold, learner in enumerate(learners):
             left_out = folds == fold
-            scores[left_out] = learner.learned(candidate, tried=True)(features[left_out])
+            scorer = learner.learned(candidate, trees=TRIED_TREES)
+            scores[left_out] = scorer(features[left_out])
             unpromising = _area(scores[left_out], member[left_out]) < PROMISING
-            if candidate is _Learner.forest and unpromising:
+            if candidate == FOREST and unpromising:
                 break
         else:
             found.append((candidate, calibrate(scores, member)))
             if found[-1][1].gain >= ENOUGH:
                 break
     best, calibration = max(found, key=lambda one: one[1].gain)
-    scorer = _Learner.of(features, member, varies, pairs, seed).learned(best, tried=False)
+    scorer = _Learner.of(features, member, varies, pairs, seed).learned(best, trees=TREES)
     return Calibrated(scorer, calibration)
 
 

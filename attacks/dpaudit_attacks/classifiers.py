@@ -166,7 +166,31 @@ def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> S
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifierAttack(ABC):
+class LearningAttack(ABC):
+    """An attack whose classifier learns from features, whatever these are of.
+
+    Attributes:
+        classifier: Its name.
+
+    Raises:
+        SettingsError: If the classifier is unknown.
+    """
+
+    classifier: str
+
+    def __post_init__(self) -> None:
+        require_known(self.classifier)
+
+    def check(self, game: GameView) -> None:  # noqa: B027 - a default, not a duty
+        """Accepts any game."""
+
+    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+        """Trains the classifier on features [n, f] and memberships [n]."""
+        return train(self.classifier, features, member, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierAttack(LearningAttack):
     """An attack that computes features for a classifier.
 
     Attributes:
@@ -178,12 +202,6 @@ class ClassifierAttack(ABC):
     """
 
     classifier: str = "random-forest"
-
-    def __post_init__(self) -> None:
-        require_known(self.classifier)
-
-    def check(self, game: GameView) -> None:  # noqa: B027 - a default, not a duty
-        """Accepts any game."""
 
     @abstractmethod
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
@@ -198,10 +216,6 @@ class ClassifierAttack(ABC):
         """Features [f] of one synthetic table in canonical form."""
         (features,) = self.features_many(values_of_table(table, game.schema)[None], game)
         return np.asarray(features, dtype=np.float64)
-
-    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
-        """Trains the classifier on features [n, f] and memberships [n]."""
-        return train(self.classifier, features, member, seed=seed)
 
 
 def require_positive(option: str, value: int) -> None:

@@ -25,7 +25,8 @@ stay finite.
 """
 BLOCK = 2**17
 """Numbers processed at once: 1 MiB for each array, about what the cache of a core holds."""
-
+WORD = 64
+"""Bits of a word: the number of rows of which one word holds a flag."""
 
 GRID = 2.0**-32
 """Sums are rounded to multiples of this, in a unit of their size.
@@ -72,6 +73,13 @@ def in_fixed_order(values: FloatArray) -> FloatArray:
     return found
 
 
+def ranges(schema: Schema) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper bounds of the numeric columns [numeric columns, 1]."""
+    bounds = [column.bounds for column in schema.columns if column.kind.numeric]
+    lower, upper = np.array(bounds, dtype=np.float64).reshape(-1, 2, 1).swapaxes(0, 1)
+    return lower, upper
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnStack:
     """The columns of M tables of n rows; equal only to itself.
@@ -94,8 +102,7 @@ class ColumnStack:
             schema: Their schema.
         """
         numeric = np.array([column.kind.numeric for column in schema.columns])
-        bounds = [column.bounds for column in schema.columns if column.kind.numeric]
-        lower, upper = np.array(bounds, dtype=np.float64).reshape(-1, 2, 1).swapaxes(0, 1)
+        lower, upper = ranges(schema)
         reach = FAR * (upper - lower)
         by_column = np.ascontiguousarray(values.swapaxes(1, 2), dtype=np.float64)
         codes = by_column[:, ~numeric].astype(np.int64)
@@ -141,9 +148,10 @@ class ColumnStack:
 
 def packed(flags: BoolArray) -> npt.NDArray[np.uint64]:
     """Flags [..., n] as bits of words [..., ceil(n / 64)]; bits beyond n are 0."""
-    rest = np.zeros((*flags.shape[:-1], -flags.shape[-1] % 64), dtype=np.bool_)
-    whole = np.concatenate([flags, rest], axis=-1)
-    return np.packbits(whole, axis=-1).view(np.uint64)
+    octets = np.packbits(flags, axis=-1)
+    words = np.zeros((*flags.shape[:-1], -(-flags.shape[-1] // WORD)), dtype=np.uint64)
+    words.view(np.uint8)[..., : octets.shape[-1]] = octets
+    return words
 
 
 def in_blocks(

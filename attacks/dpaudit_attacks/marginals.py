@@ -16,8 +16,8 @@ from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
-from dpaudit_attacks.columns import in_blocks, settled
-from dpaudit_attacks.queries import WORD, alike_in, count_matches
+from dpaudit_attacks.columns import WORD, in_blocks, settled
+from dpaudit_attacks.queries import alike_in, count_matches
 
 ALL = "all marginals"
 MOST = 65_536

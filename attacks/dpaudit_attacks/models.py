@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -10,9 +10,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpaudit.plugins.access import Disclosure
-from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer
+from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit.seeds import rng_of
-from dpaudit_attacks.classifiers import CHOSEN, require_known, train
+from dpaudit_attacks.classifiers import CHOSEN, LearningAttack
 
 SHOWN: Final = 64
 """Number of features for a model's parameters, in addition to their summary."""
@@ -21,7 +21,7 @@ _SUMMARY: Final = ("number", "norm", "mean", "standard deviation", "smallest", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class DisclosureAttack(ABC):
+class DisclosureAttack(LearningAttack):
     """An attack that computes features of a model's disclosure for a classifier.
 
     Attributes:
@@ -34,12 +34,6 @@ class DisclosureAttack(ABC):
     sees: ClassVar[Disclosure]
     classifier: str = CHOSEN
 
-    def __post_init__(self) -> None:
-        require_known(self.classifier)
-
-    def check(self, game: GameView) -> None:  # noqa: B027 - a default, not a duty
-        """Accepts any game."""
-
     @abstractmethod
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `model_features`."""
@@ -47,10 +41,6 @@ class DisclosureAttack(ABC):
     @abstractmethod
     def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
         """Features [f] of the disclosure of one model."""
-
-    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
-        """Trains the classifier on features [n, f] and memberships [n]."""
-        return train(self.classifier, features, member, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)

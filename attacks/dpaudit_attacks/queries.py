@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from math import comb, log10, prod
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,14 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, IntArray
 from dpaudit.seeds import rng_of
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
-from dpaudit_attacks.columns import category_names, in_blocks, limits, slot_counts
-from dpaudit_attacks.units import joint_names, joint_values
-
-WORD = 64
-"""Bits of a word: the number of rows whose equality with the target one word holds."""
+from dpaudit_attacks.columns import (
+    WORD,
+    category_names,
+    in_blocks,
+    limits,
+    packed,
+    slot_counts,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +43,7 @@ class TargetQueries(ClassifierAttack):
     empty subset counts the rows, which a sound game keeps constant.
 
     Of a unit with several rows: the number of rows equal to any of them, how many of them have an
-    equal row, and the number of equal pairs; then joint facts of the unit (`units.joint_values`).
+    equal row, and the number of equal pairs; then joint facts of the unit (`joint_values`).
 
     Attributes:
         max_queries: Largest number of subsets; all 2^d if they fit, see `column_subsets`. Rows of a
@@ -236,10 +239,61 @@ def count_matches_of_any(equal: Sequence[BoolArray], subsets: BoolArray) -> Floa
     return np.concatenate([_counted(any_of), appear, each.sum(axis=0)], axis=1)
 
 
+# Joint facts of a unit with several rows, which no single row of it has.
+_SEQUENCES = "rows that follow each other as in the unit"
+_SUMS = "values near the unit's sum"
+
+
+def joint_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `joint_values`."""
+    numeric = [column.name for column in schema.columns if column.kind.numeric]
+    return [
+        *(FeatureName(name, _SEQUENCES) for name in (*schema.names, " & ".join(schema.names))),
+        *(FeatureName(name, _SUMS) for name in numeric),
+    ]
+
+
+def joint_values(
+    equal: Sequence[BoolArray],
+    values: FloatArray,
+    target: FloatArray,
+    schema: Schema,
+    bins: int,
+) -> FloatArray:
+    """Counts of sequences of the unit's rows and of its sums.
+
+    Args:
+        equal: For each row of the unit, where values of M tables equal its own [M, n, d].
+        values: Values [M, n, d] of the tables.
+        target: Values [k, d] of the unit.
+        schema: Their schema.
+        bins: A value is near a sum within half of one of so many bins of its column.
+
+    Returns:
+        Features [M, f]: how often two neighbouring rows equal two neighbouring rows of the unit, in
+        each column and in all of them; and for each numeric column how many values are near the
+        sum of the unit.
+    """
+    tables, _, columns = values.shape
+    sequences = np.zeros((tables, columns + 1))
+    for one, following in pairwise(equal):
+        both = one[:, :-1] & following[:, 1:]
+        sequences[:, :-1] += both.sum(axis=1)
+        sequences[:, -1] += both.all(axis=2).sum(axis=1)
+    sums = []
+    for place, column in enumerate(schema.columns):
+        if column.kind.numeric:
+            lower, upper = column.bounds
+            total = np.nansum(target[:, place])
+            near = np.abs(values[:, :, place] - total) <= (upper - lower) / (2 * bins)
+            sums.append(near.sum(axis=1))
+    return np.column_stack([sequences, *sums]).astype(np.float64)
+
+
 def _matches(equal: BoolArray, subsets: BoolArray) -> npt.NDArray[np.uint64]:
     """The rows that are equal on all of each subset, as bits of words [q, M, words]."""
-    agreeing = _packed(equal.transpose(2, 0, 1))
-    everywhere = _packed(np.ones(equal.shape[:2], dtype=np.bool_))
+    agreeing = packed(equal.transpose(2, 0, 1))
+    everywhere = packed(np.ones(equal.shape[:2], dtype=np.bool_))
     rows = np.tile(everywhere, (len(subsets), 1, 1))  # [q, M, words]: all rows, then ever fewer
     for asked, those in zip(np.ascontiguousarray(subsets.T), agreeing, strict=True):
         rows[np.flatnonzero(asked)] &= those
@@ -252,35 +306,19 @@ def _counted(rows: npt.NDArray[np.uint64]) -> FloatArray:
     return np.asarray(counts, dtype=np.float64)
 
 
-def _packed(rows: BoolArray) -> npt.NDArray[np.uint64]:
-    """Truth values [..., n] as bits of words [..., words]; the last word is filled with zeros."""
-    octets = np.packbits(rows, axis=-1)
-    words = np.zeros((*rows.shape[:-1], -(-rows.shape[-1] // WORD)), dtype=np.uint64)
-    words.view(np.uint8)[..., : octets.shape[-1]] = octets
-    return words
-
-
-class _Range(NamedTuple):
-    """The values from `lowest` to `highest`, both included; none if they are NaN."""
-
-    lowest: float
-    highest: float
-
-
-def _alike(column: Column, value: float, bins: int) -> _Range:
-    """The values of a column that equal a value of the target; none if that is NaN."""
+def _alike(column: Column, value: float, bins: int) -> tuple[float, float]:
+    """The lowest and the highest value of a column that equal one of the target; NaN if it is."""
     exact = not column.kind.numeric
     if column.kind is Kind.INTEGER:
         lower, upper = column.bounds
         exact = upper - lower < bins
     if exact or np.isnan(value):
-        return _Range(value, value)
+        return value, value
     cuts = limits(column, bins)
     place = int(cuts.searchsorted(value, side="right"))
-    return _Range(
-        lowest=cuts[place - 1] if place > 0 else -np.inf,
-        highest=np.nextafter(cuts[place], -np.inf) if place < len(cuts) else np.inf,
-    )
+    lowest = cuts[place - 1] if place > 0 else -np.inf
+    highest = np.nextafter(cuts[place], -np.inf) if place < len(cuts) else np.inf
+    return lowest, highest
 
 
 def _n_values(column: Column) -> int:

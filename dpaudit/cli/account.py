@@ -24,8 +24,7 @@ from dpaudit.model.claim import Neighbours
 
 if TYPE_CHECKING:
     from dpaudit.account.calibration import Prospect
-    from dpaudit.results.account_check import AccountCheck
-    from dpaudit.results.label_costs import LabelCosts
+    from dpaudit.results.accounts import AccountCheck, LabelCosts
 
 
 class Mechanisms(StrEnum):
@@ -108,7 +107,7 @@ def label_costs(
     """
     from dpaudit.account import calibrate
     from dpaudit.account.calibration import USUAL_CONSENSUS, USUAL_LABELS, priced, prospect
-    from dpaudit.results.label_costs import LabelCosts
+    from dpaudit.results.accounts import LabelCosts
 
     _check_question(labels, accuracy, epsilon, scale, method)
     each = list(Mechanism) if mechanism is Mechanisms.ALL else [Mechanism(mechanism.value)]
@@ -262,7 +261,7 @@ def check(
 
 def _of_list(document: Any, path: Path, epsilon: float | None, delta: float | None) -> AccountCheck:
     from dpaudit.account.accountants import calls_of
-    from dpaudit.results.account_check import check_account
+    from dpaudit.results.accounts import check_account
 
     given = calls_of(document, str(path))
     stated = given.epsilon if epsilon is None else epsilon
@@ -276,7 +275,7 @@ def _of_replay(path: Path, epsilon: float | None, delta: float | None) -> Accoun
     from dpaudit.model.claim import PrivacyClaim
     from dpaudit.replaying.ledger import recorded_calls
     from dpaudit.replaying.record import ReplayRecord
-    from dpaudit.results.account_check import Replayed, check_account
+    from dpaudit.results.accounts import Replayed, check_account
     from dpaudit.results.verdict import Verdict
 
     replay = ReplayRecord.load(path)

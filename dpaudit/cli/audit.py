@@ -89,7 +89,7 @@ def audit(
     from dpaudit.auditing.games import audited_table, build_spec, kind_of
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.reuse import judged_before, judged_in
-    from dpaudit.report.junit import junit_xml
+    from dpaudit.report.render import junit_xml
     from dpaudit.results.sentences import headline
 
     if junit is not None and not junit.parent.is_dir():

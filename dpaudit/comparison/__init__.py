@@ -1,7 +1,225 @@
-"""Several audits side by side: their bounds, and the changes from one to the next."""
+"""Audits side by side, and what differs from one to the next: a pure function of their results."""
 
 from __future__ import annotations
 
-from dpaudit.comparison.compare import ComparedRun, Comparison, Reference, compare
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple
 
-__all__ = ["ComparedRun", "Comparison", "Reference", "compare"]
+from dpaudit.errors import InputError
+from dpaudit.formatting import percent, printable
+from dpaudit.model.choices import Access
+from dpaudit.model.claim import Quantity
+from dpaudit.results.document import OPTIONAL, Document
+from dpaudit.results.record import AuditBrief, AuditedGenerator, AuditRecord
+from dpaudit.results.sentences import claim_text, target
+from dpaudit.results.verdict import Verdict
+
+_GRAVEST: Final = (
+    Verdict.VIOLATION,
+    Verdict.INVALID,
+    Verdict.INCONCLUSIVE,
+    Verdict.MEASURED,
+    Verdict.CONSISTENT,
+)
+_ABSENT: Final = "not given"
+_SOURCE: Final = "source code"
+"""A fact that older results lack: it is compared if both have it."""
+_DIGITS: Final = 12
+"""Characters shown of a digest of source code."""
+_RELEASE: Final = ": "
+"""Separator between an environment and its packages in the versions of a result."""
+
+
+class Reference(StrEnum):
+    """Which run each is compared with."""
+
+    FIRST = "first"
+    PREVIOUS = "previous"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRun:
+    """One of the audits.
+
+    Attributes:
+        name: What it is called here.
+        generator: What was audited.
+        audit: What it found.
+    """
+
+    name: str
+    generator: AuditedGenerator
+    audit: AuditBrief
+
+
+class RunChanges(NamedTuple):
+    """The differences between a run and its reference.
+
+    Attributes:
+        before: Name of the one that it is compared with.
+        after: Its name.
+        changes: The differences.
+    """
+
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Document):
+    """Audits side by side, in the order given.
+
+    Attributes:
+        reference: Which run each is compared with.
+        verdict: The most severe verdict.
+        runs: The audits, two or more.
+        changes: What differs, run by run from the second on.
+        reproduce: The command that puts them side by side again; absent where none was given.
+
+    Raises:
+        InputError: If there are fewer than two, or two have one name.
+    """
+
+    schema_version = 1
+
+    reference: Reference
+    verdict: Verdict
+    runs: tuple[ComparedRun, ...]
+    changes: tuple[RunChanges, ...]
+    reproduce: str | None = field(default=None, metadata=OPTIONAL)
+
+    def __post_init__(self) -> None:
+        if len(self.runs) < 2:
+            raise InputError("one run has nothing to be compared with: give two or more")
+        names = [run.name for run in self.runs]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"two runs are called {twice}: give each once")
+
+    @property
+    def quantity(self) -> Quantity | None:
+        """The quantity that all claims limit; None if it differs."""
+        found = {run.audit.claim.quantity for run in self.runs}
+        return found.pop() if len(found) == 1 else None
+
+
+def gravest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The most severe of several verdicts; invalid if there are none."""
+    return min(verdicts, key=_GRAVEST.index, default=Verdict.INVALID)
+
+
+def compare(
+    runs: Mapping[str, AuditRecord],
+    *,
+    reference: Reference = Reference.FIRST,
+    reproduce: str | None = None,
+) -> Comparison:
+    """Puts audits side by side.
+
+    Args:
+        runs: The results of two or more audits by what they are to be called, in order.
+        reference: Which of them each is compared with.
+        reproduce: The command that compares them, for the report.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        InputError: If there are fewer than two.
+    """
+    named = list(runs.items())
+    before = named[:-1] if reference is Reference.PREVIOUS else named[:1] * len(named[1:])
+    return Comparison(
+        reference=reference,
+        verdict=gravest(record.verdict for record in runs.values()),
+        runs=tuple(
+            ComparedRun(name=name, generator=record.generator, audit=AuditBrief.of(record))
+            for name, record in named
+        ),
+        changes=tuple(
+            RunChanges(old, new, changes(one, other))
+            for (old, one), (new, other) in zip(before, named[1:], strict=True)
+        ),
+        reproduce=reproduce,
+    )
+
+
+class ChangedPart(StrEnum):
+    """The part in which two audits differ.
+
+    A difference of the generator may explain a different bound; one of the audit or of dpaudit
+    means that the bounds come from different experiments.
+    """
+
+    GENERATOR = "generator"
+    AUDIT = "audit"
+    SOFTWARE = "software"
+
+
+class Change(NamedTuple):
+    """One difference.
+
+    Attributes:
+        part: The part of the audit that differs.
+        what: What differs, in a few words.
+        before: Its value in the first audit, as text.
+        after: Its value in the second.
+    """
+
+    part: ChangedPart
+    what: str
+    before: str
+    after: str
+
+
+def changes(before: AuditRecord, after: AuditRecord) -> tuple[Change, ...]:
+    """Everything that differs between two audits, apart from what they found.
+
+    The tables themselves are not compared: their digests are salted, each in its own run folder.
+
+    Args:
+        before: The record of one audit.
+        after: The record of another.
+
+    Returns:
+        The differences: first those of the generator, then of the audit, then of the software.
+    """
+    found = []
+    old, new = _facts(before), _facts(after)
+    for part in ChangedPart:
+        first, second = old[part], new[part]
+        for what in dict.fromkeys([*first, *second]):
+            one, other = first.get(what, _ABSENT), second.get(what, _ABSENT)
+            unknown = what == _SOURCE and _ABSENT in (one, other)
+            if one != other and not unknown:
+                found.append(Change(part, what, one, other))
+    return tuple(found)
+
+
+def _facts(record: AuditRecord) -> Mapping[ChangedPart, Mapping[str, str]]:
+    """What a record says of each part, as text by name."""
+    releases = {name: of for name, of in record.versions.items() if _RELEASE in name}
+    generator = {"generator": record.generator.name, "claim": claim_text(record.claim)}
+    generator |= {f"parameter {name}": str(of) for name, of in record.generator.parameters.items()}
+    if record.generator.source is not None:
+        generator[_SOURCE] = record.generator.source[:_DIGITS]
+    generator |= {name.partition(_RELEASE)[2]: of for name, of in releases.items()}
+    audit = {
+        "table": f"{record.data.source}, {record.data.rows} x {record.data.columns}",
+        "schema": "inferred from the table" if record.schema.inferred else "given",
+        "target": target(record),
+        "access": str(record.access or Access.OUTPUT),
+        "attacks": ", ".join(record.tried_attacks) if record.attacks else "none scored",
+        "shadow models": str(sum(record.shadow_models.values())),
+        "synthetic rows": str(record.rows),
+        "confidence": percent(record.confidence),
+        "seed": str(record.seed),
+    }
+    software = {name: of for name, of in record.versions.items() if name not in releases}
+    return {
+        part: {printable(name): printable(of) for name, of in facts.items()}
+        for part, facts in zip(ChangedPart, (generator, audit, software), strict=True)
+    }

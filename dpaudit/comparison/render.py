@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.comparison.compare import ChangedPart, ComparedRun, Comparison, Reference, RunChanges
+from dpaudit.comparison import ChangedPart, ComparedRun, Comparison, Reference, RunChanges
 from dpaudit.formatting import (
     Row,
     aligned,

@@ -30,7 +30,7 @@ from dpaudit.report.figures import (
 from dpaudit.report.page import Page, Step, again
 from dpaudit.report.standards import FRONTIER
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
-from dpaudit.results.record import AuditBrief, days
+from dpaudit.results.record import days
 from dpaudit.results.sentences import bound_of, gravest_in_odds
 from dpaudit.results.structure import Block, Picture
 from dpaudit.results.verdict import Verdict
@@ -87,7 +87,9 @@ def frontier_page(frontier: Frontier) -> Page:
         findings=(
             Block(title="Points", table=table),
             *failed,
-            Block(title="How to read the numbers", items=notes(frontier)),
+            Block(
+                title="How to read the numbers", items=tuple(row.fact for row in notes(frontier))
+            ),
         ),
         clauses=FRONTIER,
         reproduce=again(frontier.source, frontier.reproduce),
@@ -128,14 +130,9 @@ def draw_frontier(frontier: Frontier) -> str:
     Returns:
         An `<svg>` element; the same bytes for the same frontier.
     """
-    axes = Axes(
-        left=_LEFT,
-        top=8.0,
-        width=WIDTH - _LEFT - 2.0 * MARGIN,
-        height=_HEIGHT,
-        x=_epsilons(frontier),
-        y=_scores(frontier),
-    )
+    width = WIDTH - _LEFT - 2.0 * MARGIN
+    x, y = _epsilons(frontier), _scores(frontier)
+    axes = Axes(left=_LEFT, top=8.0, width=width, height=_HEIGHT, x=x, y=y)
     real: Style = {"stroke": INK, "stroke_width": 1.0, "stroke_dasharray": "6 3"}
     elements = [
         _noise(axes, frontier),
@@ -182,18 +179,12 @@ def _curve(axes: Axes, points: list[FrontierPoint], line: Style) -> list[str]:
         fill = colour if utility.beats_noise else "white"
         drawn.append(tag("path", d=shape, fill=fill, stroke=colour, stroke_width=1.6))
         if audit is not None and audit.proved is not None and not audit.is_withheld:
-            drawn += _proved(axes, x, mean, audit)
+            proved, violated = _scaled(audit.proved), audit.verdict is Verdict.VIOLATION
+            drawn += [
+                axes.path([(x, mean), (proved, mean)], stroke=INK, stroke_width=0.8),
+                bound_mark(axes, proved, mean, size=4, violated=violated),
+            ]
     return drawn
-
-
-def _proved(axes: Axes, claim: float, height: float, audit: AuditBrief) -> list[str]:
-    """A thin line from the claim to the proved bound."""
-    proved = _scaled(audit.proved or 0.0)
-    violated = audit.verdict is Verdict.VIOLATION
-    return [
-        axes.path([(claim, height), (proved, height)], stroke=INK, stroke_width=0.8),
-        bound_mark(axes, proved, height, size=4, violated=violated),
-    ]
 
 
 def _noise(axes: Axes, frontier: Frontier) -> str:
@@ -232,11 +223,8 @@ def _shortened(name: str) -> str:
 
 def _epsilons(frontier: Frontier) -> Range:
     """From 0 to beyond every claim and bound, as `_scaled`."""
-    ends = [0.1]
-    for point in frontier.points:
-        ends.append(point.epsilon)
-        if point.audit is not None:
-            ends.append(point.audit.proved or 0.0)
+    ends = [0.1, *(point.epsilon for point in frontier.points)]
+    ends += [point.audit.proved or 0.0 for point in frontier.points if point.audit]
     return Range(0.0, 1.05 * _scaled(max(end for end in ends if math.isfinite(end))))
 
 
@@ -267,11 +255,7 @@ def _ticks(axes: Axes, frontier: Frontier) -> list[str]:
 
 def _described(point: FrontierPoint) -> str:
     """A point in words."""
-    said = f"{printable(point.asked)} at epsilon {rounded(point.epsilon)}: "
-    if point.audit is None:
-        said += "no audit"
-    else:
-        said += f"bound {bound_of(point.audit)}, {point.audit.verdict}"
-    if point.utility is None:
-        return f"{said}, no AUROC"
-    return f"{said}, AUROC {point.utility.auroc.mean:.3f}"
+    audit, utility = point.audit, point.utility
+    bound = f"bound {bound_of(audit)}, {audit.verdict}" if audit else "no audit"
+    score = f"AUROC {utility.auroc.mean:.3f}" if utility else "no AUROC"
+    return f"{printable(point.asked)} at epsilon {rounded(point.epsilon)}: {bound}, {score}"

@@ -240,7 +240,8 @@ def cost(
     audits = tables = 0.0
     models = 0
     failed = []
-    for dearest in _largest_budgets(points):
+    # For each generator the point with the largest epsilon, usually the most expensive.
+    for dearest in {point.name.asked: point for point in points}.values():
         settings = dearest.settings
         try:
             one = time_one(dearest.audit)
@@ -264,8 +265,3 @@ def cost(
         f"{duration(tables)} (one model of each generator was timed, at its largest epsilon)"
         f"{''.join(failed)}"
     )
-
-
-def _largest_budgets(points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
-    """For each generator the point with the largest epsilon, usually the most expensive."""
-    return list({point.name.asked: point for point in points}.values())

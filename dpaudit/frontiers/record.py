@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from dpaudit.comparison.compare import gravest
+from dpaudit.comparison import gravest
 from dpaudit.formatting import (
     Row,
     aligned,
@@ -156,8 +156,12 @@ class Frontier(Document):
         )
 
     def __str__(self) -> str:
-        """The table for a terminal, at most 80 columns wide."""
-        return "\n".join(frontier_lines(self))
+        """The finding, the points as a table, and what they are: at most 80 columns wide."""
+        table = frontier_table(self)
+        rows = [*notes(self), *(Row("failed", one) for one in self.failures)]
+        lines = [*wrapped(self.headline, rest="  "), ""]
+        lines += [*aligned((table.header, *table.rows), numeric=table.numeric), ""]
+        return "\n".join([*lines, *row_lines(rows)])
 
 
 def frontier_schema() -> dict[str, Any]:
@@ -168,19 +172,6 @@ def frontier_schema() -> dict[str, Any]:
 def frontier_table(frontier: Frontier) -> ReportTable:
     """The points, one a row."""
     return ReportTable(HEADER, tuple(map(_row, frontier.points)), _NUMERIC)
-
-
-def frontier_lines(frontier: Frontier) -> list[str]:
-    """The frontier for a terminal: the finding, the points as a table, and what they are."""
-    table = frontier_table(frontier)
-    rows = [*_note_rows(frontier), *(Row("failed", one) for one in frontier.failures)]
-    return [
-        *wrapped(frontier.headline, rest="  "),
-        "",
-        *aligned((table.header, *table.rows), numeric=table.numeric),
-        "",
-        *row_lines(rows),
-    ]
 
 
 def finding(frontier: Frontier) -> str:
@@ -202,19 +193,14 @@ def finding(frontier: Frontier) -> str:
     return "; ".join([said, *rest])
 
 
-def notes(frontier: Frontier) -> tuple[str, ...]:
-    """Notes on the numbers, one or two sentences each."""
-    return tuple(row.fact for row in _note_rows(frontier))
-
-
-def _note_rows(frontier: Frontier) -> list[Row]:
-    """The notes, each labelled by what it is about."""
+def notes(frontier: Frontier) -> list[Row]:
+    """Notes on the numbers, one or two sentences each, labelled by what they are about."""
     audits = sum(point.audit is not None for point in frontier.points)
     chance = 1.0 - frontier.confidence**audits
     low, high = frontier.noise.low, frontier.noise.high
     test = "a part held out" if frontier.test_source is None else printable(frontier.test_source)
     found = [
-        Row(
+        (
             "AUROC",
             f"Mean AUROC of {counted(len(frontier.classifiers), 'classifier')} trained on "
             f"{frontier.rows} synthetic rows and tested on {frontier.test_rows} real ones ({test}),"
@@ -223,39 +209,33 @@ def _note_rows(frontier: Frontier) -> list[Row]:
         )
     ]
     if any(point.utility and not point.utility.beats_noise for point in frontier.points):
-        found.append(
-            Row("noise", f'"{_AS_NOISE}": an AUROC not significantly above that of noise.')
-        )
-    found.append(
-        Row(
-            "bounds",
-            f"Each bound and interval holds at {percent(frontier.confidence)} confidence, "
-            "separately. Bounds are lower bounds on epsilon; the limit is the bound of an attack "
-            "without errors, so an audit says nothing about a claim beyond it.",
-        )
+        found.append(("noise", f'"{_AS_NOISE}": an AUROC not significantly above that of noise.'))
+    bounds = (
+        f"Each bound and interval holds at {percent(frontier.confidence)} confidence, "
+        "separately. Bounds are lower bounds on epsilon; the limit is the bound of an attack "
+        "without errors, so an audit says nothing about a claim beyond it."
     )
+    found.append(("bounds", bounds))
     if audits > 1:
-        found.append(
-            Row(
-                "several",
-                f"Of {audits} independent audits of generators that satisfy their claims, one or "
-                f"more would be flagged with probability at most {percent(round(chance, 2))}.",
-            )
+        several = (
+            f"Of {audits} independent audits of generators that satisfy their claims, one or "
+            f"more would be flagged with probability at most {percent(round(chance, 2))}."
         )
+        found.append(("several", several))
     covered = "Utility is measured on real rows, which no claim covers: this report is for those"
     held_out = (
         "who may see the table. Generators had the part that is not held out there, and all of the "
         "table in audits."
     )
     whose = "who may see the tables." if frontier.test_source is not None else held_out
-    found.append(Row("readers", f"{covered} {whose}"))
+    found.append(("readers", f"{covered} {whose}"))
     if frontier.schema_inferred:
         inferred = (
             "Bounds and categories were inferred from the table itself, which no claim covers: "
             f"{PUBLIC_SCHEMA}."
         )
-        found.append(Row("warning", inferred))
-    return found
+        found.append(("warning", inferred))
+    return [Row(label, fact) for label, fact in found]
 
 
 def _row(point: FrontierPoint) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,20 +105,18 @@ def frontier(
         audit=audit or audit_settings(),
         utility=utility or UtilitySettings(),
     )
-    run = partial(
-        run_frontier,
-        settings,
-        data,
-        schema=schema,
-        test=test,
-        jobs=jobs,
-        on_step=on_step,
-        on_progress=on_progress,
-    )
-    if out is not None:
-        return run(out=Path(out))
-    with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
-        return run(out=Path(folder))
+    folder = tempfile.TemporaryDirectory(prefix="dpaudit-") if out is None else nullcontext(out)
+    with folder as place:
+        return run_frontier(
+            settings,
+            data,
+            out=Path(place),
+            schema=schema,
+            test=test,
+            jobs=jobs,
+            on_step=on_step,
+            on_progress=on_progress,
+        )
 
 
 def run_frontier(
@@ -221,7 +219,8 @@ class _Parts(NamedTuple):
             raise
         except DpauditError as error:
             failures.append(f"audit: {error}")
-        self.on_step(f"{title}: {_words(audit)}; utility")
+        ended = f"{audit.verdict}, bound {bound_of(audit)}" if audit else "the audit failed"
+        self.on_step(f"{title}: {ended}; utility")
         try:
             utility = self._utility(point, folder / UTILITY_FILE, noise)
         except (InterruptedRunError, RunFolderError):
@@ -252,7 +251,7 @@ class _Parts(NamedTuple):
         positive = experiment.task.examples(experiment.test).positive
         return Frontier(
             points=tuple(points),
-            noise=_mean(noise, "auroc", confidence),
+            noise=_mean(noise.auroc, confidence),
             real=experiment.real.scores[HEADLINE._replace(setting=Setting.REAL)],
             source=self.table.source,
             test_source=test_source,
@@ -282,12 +281,12 @@ class _Parts(NamedTuple):
                 {"generator": generator, "versions": point.audit.software}
             ),
         )
-        p_value = welch_p_value(found.values("auroc"), noise.values("auroc"))
+        p_value = welch_p_value(found.auroc, noise.auroc)
         return PointUtility(
-            tables=len(found.scores),
-            failed=len(found.failures),
-            auroc=_mean(found, "auroc", self.utility.confidence),
-            auprc=_mean(found, "auprc", self.utility.confidence),
+            tables=len(found.auroc),
+            failed=found.failed,
+            auroc=_mean(found.auroc, self.utility.confidence),
+            auprc=_mean(found.auprc, self.utility.confidence),
             p_value=p_value,
             beats_noise=p_value <= 1.0 - self.utility.confidence,
         )
@@ -324,17 +323,9 @@ class _Parts(NamedTuple):
         )
 
 
-def _mean(found: MeasuredTables, name: str, confidence: float) -> MeanScore:
-    values = found.values(name)
+def _mean(values: FloatArray, confidence: float) -> MeanScore:
     low, high = score_interval(values, confidence=confidence)
     return MeanScore(float(values.mean()), low, high)
-
-
-def _words(audit: AuditBrief | None) -> str:
-    """The result of an audit in one line, for progress messages."""
-    if audit is None:
-        return "the audit failed"
-    return f"{audit.verdict}, bound {bound_of(audit)}"
 
 
 def _folder(out: Path, point: PlannedPoint) -> Path:
@@ -351,27 +342,18 @@ def _is_done(folder: Path) -> bool:
     return (folder / AUDIT_FOLDER / RESULT_FILE).exists() and (folder / UTILITY_FILE).exists()
 
 
-class TableScores(NamedTuple):
-    """What was measured of one table: means over classifiers, on real test rows."""
-
-    auroc: float
-    auprc: float
-
-
 class MeasuredTables(NamedTuple):
-    """What was measured of one generator.
+    """What was measured of one generator: means over classifiers, on real test rows.
 
     Attributes:
-        scores: Scores of each table.
-        failures: Why models failed, one line each; no score is of them.
+        auroc: Of each table.
+        auprc: Likewise.
+        failed: How many models failed; no score is of them.
     """
 
-    scores: tuple[TableScores, ...]
-    failures: tuple[str, ...] = ()
-
-    def values(self, name: str) -> FloatArray:
-        """One of the scores of every table."""
-        return np.array([getattr(one, name) for one in self.scores])
+    auroc: FloatArray
+    auprc: FloatArray
+    failed: int
 
 
 def measure_tables(
@@ -413,7 +395,7 @@ def measure_tables(
             failures.append(str(error))
             continue
         auprc = HEADLINE._replace(measure=Measure.AUPRC)
-        kept[str(number)] = TableScores(found[HEADLINE], found[auprc])
+        kept[str(number)] = (found[HEADLINE], found[auprc])
         document = {"specification": specification, "tables": kept}
         try:
             write_whole(file, json.dumps(document, indent=1) + "\n", mode=PRIVATE_FILE)
@@ -424,11 +406,12 @@ def measure_tables(
             ) from error
     if len(kept) < 2:
         raise TrialError(f"{len(failures)} of {repeats} models failed: {failures[0]}")
-    return MeasuredTables(tuple(kept.values()), tuple(failures))
+    aurocs, auprcs = map(np.array, zip(*kept.values(), strict=True))
+    return MeasuredTables(aurocs, auprcs, len(failures))
 
 
-def _kept(file: Path, specification: Mapping[str, Any]) -> dict[str, TableScores]:
-    """The scores that a file has.
+def _kept(file: Path, specification: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """The AUROC and AUPRC of each table that a file has.
 
     Raises:
         RunFolderError: If it is of another specification, or damaged.
@@ -438,7 +421,10 @@ def _kept(file: Path, specification: Mapping[str, Any]) -> dict[str, TableScores
     try:
         document = parse_json(file.read_text(encoding="utf-8"))
         there = document["specification"]
-        kept = {number: TableScores(*map(float, one)) for number, one in document["tables"].items()}
+        kept = {
+            number: (float(auroc), float(auprc))
+            for number, (auroc, auprc) in document["tables"].items()
+        }
         changed = changed_keys(there, json.loads(json.dumps(specification)))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunFolderError(

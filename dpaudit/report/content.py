@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from dpaudit.bounds import Direction, Threshold
 from dpaudit.formatting import (
@@ -56,6 +57,7 @@ from dpaudit.results.sentences import (
     HEADLINE_GAP,
     PROVES_NOTHING,
     as_clearly,
+    capitalised,
     claim_and_proof,
     claim_text,
     compared_bound,
@@ -84,6 +86,7 @@ _WORLDS = {
     Neighbours.ADD_REMOVE: "tables with a record from tables without it",
     Neighbours.REPLACE_ONE: "tables with a record from tables with another in its place",
 }
+_part = partial(Block, level=Level.SUBSECTION)
 
 
 def audit_page(result: AuditRecord) -> Page:
@@ -96,18 +99,19 @@ def audit_page(result: AuditRecord) -> Page:
         The page; sections without content are left out, except where their absence is news.
     """
     word, _, finding = headline(result).partition(HEADLINE_GAP)
+    names_rows = result.target.row is not None or result.game.names_rows
     return Page(
         verdict=result.verdict,
         word=word,
         finding=finding,
         about=f"Audit of {result.generator.name} on {result.data.source}",
         date=result.date,
-        lead=(*lead(result), *_confidential(result)),
+        lead=(*lead(result), *((CONFIDENTIAL,) if names_rows else ())),
         result=_result(result),
         next_step=_next(result),
         findings=_sections(
             result,
-            *(_reasons, _leaks, _game, _attacks, _scores, threat_model),
+            *(_reasons, _leaks, result.game.blocks, _attacks, _scores, _threat_model),
             *(_controls, _checks, _probes, _failures),
         ),
         clauses=AUDIT,
@@ -116,11 +120,6 @@ def audit_page(result: AuditRecord) -> Page:
         origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
         draw=lambda picture: draw(picture, result),
     )
-
-
-def _confidential(result: AuditRecord) -> tuple[str, ...]:
-    """The note that the report is confidential, if it names rows."""
-    return (CONFIDENTIAL,) if result.target.row is not None or result.game.names_rows else ()
 
 
 def _sections(
@@ -133,26 +132,18 @@ def _reasons(result: AuditRecord) -> Iterable[Block]:
     """The reasons for the verdict; folded if the headline states them."""
     if result.reasons:
         unclear = result.verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID)
-        yield Block(
-            title="Reasons",
-            level=Level.SUBSECTION,
-            items=tuple(result.reasons),
-            folded=not unclear,
-        )
+        yield _part(title="Reasons", items=result.reasons, folded=not unclear)
 
 
 def _next(result: AuditRecord) -> Step:
     step = next_step(result)
-    here = step.command.endswith(" .")
-    return Step(
-        (
-            step.why,
-            *([f"It costs {step.cost}."] if step.cost else []),
-            *(f"Then {then}." for then in step.then),
-            *(["Run it in the folder of this report:"] if here else []),
-        ),
-        step.command or None,
-    )
+    said = [step.why]
+    if step.cost:
+        said.append(f"It costs {step.cost}.")
+    said += [f"Then {then}." for then in step.then]
+    if step.command.endswith(" ."):
+        said.append("Run it in the folder of this report:")
+    return Step(tuple(said), step.command or None)
 
 
 def _result(result: AuditRecord) -> Block:
@@ -164,7 +155,7 @@ def _result(result: AuditRecord) -> Block:
                 "features are therefore missing below.",
             ),
         )
-    noun = _capital(result.claim.quantity.noun)
+    noun = capitalised(result.claim.quantity.noun)
     return Block(
         title="Result",
         paragraphs=(PROVES_NOTHING,) if result.verdict is Verdict.INVALID else (),
@@ -198,25 +189,20 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
     claimed, proved = claim_and_proof(result.claim, result.proved)
     quantity = result.claim.quantity
     most, least, gaussian_least = result.power or (None, None, None)
-    others = [one for one in shown_bounds(result) if one.entry is not result.decided_by]
-    same = [one.entry.label for one in others if _alike(one.value, result.proved)]
+    others = [one for one in shown_bounds(result) if one[0] is not result.decided_by]
+    same = [entry.label for entry, value in others if _alike(value, result.proved)]
     at_limit = _alike(most, result.proved)
     if claims:
         yield ("Claim", claimed, f"{result.claim.source}")
-    yield (
-        f"Empirical {quantity.noun}",
-        proved,
-        "; ".join(
-            [
-                _holds(result),
-                *([f"the same by {' and '.join(same)}"] if same else []),
-                *([f"all that this many {sized_by(result)} can prove"] if at_limit else []),
-            ]
-        ),
-    )
-    for _, entry, value in others:
+    meaning = [_holds(result)]
+    if same:
+        meaning.append(f"the same by {' and '.join(same)}")
+    if at_limit:
+        meaning.append(f"all that this many {sized_by(result)} can prove")
+    yield (f"Empirical {quantity.noun}", proved, "; ".join(meaning))
+    for entry, value in others:
         if not _alike(value, result.proved):
-            yield (_capital(entry.label), rounded_down(value), entry.meaning)
+            yield (capitalised(entry.label), rounded_down(value), entry.meaning)
     if claims:
         yield (
             f"Minimum detectable {quantity.noun}",
@@ -254,10 +240,6 @@ def _holds(result: AuditRecord) -> str:
     return f"lower bound at {percent(result.confidence)} confidence{rule}{decides}"
 
 
-def _game(result: AuditRecord) -> Iterable[Block]:
-    return result.game.blocks(result)
-
-
 def _leaks(result: AuditRecord) -> Iterable[Block]:
     leaks = result.leaks
     violation = result.proves_leak
@@ -265,45 +247,34 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
         return
     title = "What leaks" if violation else "What the attack relied on"
     if not leaks:
-        yield Block(title=title, paragraphs=(f"{_capital(NO_FEATURE)}.",))
+        yield Block(title=title, paragraphs=(f"{capitalised(NO_FEATURE)}.",))
         return
     groups = grouped(leaks)[:LEAKS_LISTED]
-    alone = any(group.separation is not None for group in groups)
-    more = len(leaks) - sum(group.features for group in groups)
-    rest = (
-        (f"result.json has {counted(more, 'more feature')}; other columns may leak too.",)
-        if more
-        else ()
-    )
+    said = [_carried(result)]
+    if leaks_elsewhere(result):
+        chosen = listed([one.column for one in result.target.exposures or ()], LEAKS_NAMED)
+        said.append(f"The target was chosen because it stands out in {chosen}; {ELSEWHERE}.")
+    if more := len(leaks) - sum(group.features for group in groups):
+        many = counted(more, "more feature")
+        said.append(f"result.json has {many}; other columns may leak too.")
+    rows = [(group.name, rounded(group.importance), _alone(group.separation)) for group in groups]
+    header = ("Feature", "AUC lost if shuffled", "AUC alone")
+    # Old results lack what each feature shows alone.
+    columns = 3 if any(group.separation is not None for group in groups) else 2
     yield Block(
         title=title,
-        paragraphs=(_carried(result), *_elsewhere(result), *rest, _FEATURES_CHOSEN),
+        paragraphs=(*said, _FEATURES_CHOSEN),
         table=ReportTable(
-            ("Feature", "AUC lost if shuffled", *(("AUC alone",) if alone else ())),
-            tuple(
-                (
-                    group.name,
-                    rounded(group.importance),
-                    *((auc_text(_alone(group.separation)),) if alone else ()),
-                )
-                for group in groups
-            ),
-            frozenset({1, 2} if alone else {1}),
+            header[:columns],
+            tuple(row[:columns] for row in rows),
+            frozenset(range(1, columns)),
         ),
     )
 
 
-def _elsewhere(result: AuditRecord) -> tuple[str, ...]:
-    """Why what leaks is not what the target was chosen for, if it is not."""
-    if not leaks_elsewhere(result):
-        return ()
-    chosen = listed([one.column for one in result.target.exposures or ()], LEAKS_NAMED)
-    return (f"The target was chosen because it stands out in {chosen}; {ELSEWHERE}.",)
-
-
-def _alone(separation: float | None) -> float | None:
+def _alone(separation: float | None) -> str:
     """The AUC of a feature alone, in whichever direction it separates the worlds."""
-    return None if separation is None else 0.5 + separation
+    return auc_text(None if separation is None else 0.5 + separation)
 
 
 def _carried(result: AuditRecord) -> str:
@@ -311,24 +282,26 @@ def _carried(result: AuditRecord) -> str:
     violation = result.proves_leak
     not_proved = "" if violation else "; no leak is proved"
     names = "; ".join(top_leaks(result.leaks))
-    return {
-        Carrier.WHOLE_OUTPUT: f"The leak is in {WHOLE_OUTPUT}."
+    found = {
+        Carrier.WHOLE_OUTPUT: f"{'The leak is in' if violation else 'On'} {WHOLE_OUTPUT}",
+        Carrier.MANY: capitalised(MANY),
+        Carrier.FEATURES: f"Leaking features: {names}"
         if violation
-        else f"On {WHOLE_OUTPUT}{not_proved}.",
-        Carrier.MANY: f"{_capital(MANY)}{not_proved}. Shuffling the values of any one of them "
-        "lowers the AUC little; those with the largest AUC alone come first.",
-        Carrier.FEATURES: f"Leaking features: {names}."
-        if violation
-        else f"The attack relies most on: {names}{not_proved}.",
-        Carrier.NONE: f"{_capital(NO_FEATURE)}{not_proved}.",
-    }[carrier(result.leaks, result.checks)]
+        else f"The attack relies most on: {names}",
+        Carrier.NONE: capitalised(NO_FEATURE),
+    }
+    by = carrier(result.leaks, result.checks)
+    shuffled = (
+        " Shuffling the values of any one of them lowers the AUC little; those with the largest "
+        "AUC alone come first."
+    )
+    return f"{found[by]}{not_proved}.{shuffled if by is Carrier.MANY else ''}"
 
 
 def _attacks(result: AuditRecord) -> Iterable[Block]:
     if not result.attacks:
         return
     labels = attack_bounds(result)
-    shown = tuple(labels)
     rows = tuple(
         (
             attack.name,
@@ -336,16 +309,16 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
             _rule(attack.threshold),
             f"{attack.counts.false_negatives}/{attack.counts.n_in}",
             f"{attack.counts.false_positives}/{attack.counts.n_out}",
-            *(rounded_down(attack.bounds[key]) for key in shown),
+            *(rounded_down(attack.bounds[key]) for key in labels),
         )
         for attack in result.attacks
     )
     header = (
         *("Attack", "AUC", "Threshold", "FNR", "FPR"),
-        *(_capital(labels[key]) for key in shown),
+        *map(capitalised, labels.values()),
     )
     parts = result.game.parts(result)
-    missing = any(attack.bounds[key] is None for attack in result.attacks for key in shown)
+    missing = any(attack.bounds[key] is None for attack in result.attacks for key in labels)
     others = " (none: the attack is scored by another rule)" if missing else ""
     yield Block(
         title="Attacks",
@@ -392,9 +365,10 @@ def _multiplicity(result: AuditRecord) -> str:
             f"bound combines all of these; the other numbers are of {result.attack} alone."
         )
     if any(attack.name == TRIAL_OUTCOMES for attack in result.attacks):
+        outdone = "every attack on tables" if rule == "select" else "the attack that it replaces"
         corrected += (
-            f" {_capital(TRIAL_OUTCOMES)} guesses from how a training ended; on other shadow "
-            f"models it did better than {_outdone(rule)}."
+            f" {capitalised(TRIAL_OUTCOMES)} guesses from how a training ended; on other shadow "
+            f"models it did better than {outdone}."
         )
     for attack in result.attacks:
         if attack.shares:
@@ -406,10 +380,6 @@ def _multiplicity(result: AuditRecord) -> str:
                 f"worlds best, of all attacks: {each}."
             )
     return corrected
-
-
-def _outdone(rule: str) -> str:
-    return "every attack on tables" if rule == "select" else "the attack that it replaces"
 
 
 def _rule(threshold: Threshold) -> str:
@@ -431,13 +401,12 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
         )
         if inside or outside
     )
-    yield Block(
+    yield _part(
         title=words.panels,
-        level=Level.SUBSECTION,
         picture=Picture.SCORES,
         caption=f"Scores of the attack {result.attack}: the less the two overlap, the more leaks.",
         table=ReportTable(
-            ("Score", _capital(words.inside), _capital(words.outside)),
+            ("Score", capitalised(words.inside), capitalised(words.outside)),
             rows,
             frozenset({1, 2}),
         ),
@@ -445,59 +414,42 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
     if result.counts is None:
         return  # canaries share a training, and the claim's region is for independent trials
     point = operating_point(result)
-    of_delta = isinstance(claim, PrivacyClaim)  # TPR is at most exp(epsilon) FPR + delta
-    permitted = (
-        ()
-        if isinstance(claim, NoClaim)
-        else (
-            (
-                "Largest TPR that the claim permits at "
-                + ("FPR 0: its delta" if point.fpr == 0.0 and of_delta else "this FPR"),
-                rounded(largest_tpr(claim, point.fpr)),
-            ),
-        )
-    )
-    yield Block(
+    rates = [
+        ("False positive rate (FPR)", rounded(point.fpr)),
+        ("True positive rate (TPR = 1 - FNR)", rounded(point.tpr)),
+    ]
+    caption = "The farther the curve is from the diagonal, the more leaks."
+    if not isinstance(claim, NoClaim):
+        caption = "Limits that leave the permitted region point to a violation; the bound decides."
+        of_delta = isinstance(claim, PrivacyClaim)  # TPR is at most exp(epsilon) FPR + delta
+        where = "FPR 0: its delta" if point.fpr == 0.0 and of_delta else "this FPR"
+        permitted = rounded(largest_tpr(claim, point.fpr))
+        rates.append((f"Largest TPR that the claim permits at {where}", permitted))
+    rates.append(("AUC (0.5 is chance)", auc_text(result.auc)))
+    yield _part(
         title="ROC curve",
-        level=Level.SUBSECTION,
         picture=Picture.ROC,
-        caption="Limits that leave the permitted region point to a violation; the bound decides."
-        if permitted
-        else "The farther the curve is from the diagonal, the more leaks.",
-        table=ReportTable(
-            ("At the threshold", "Rate"),
-            (
-                ("False positive rate (FPR)", rounded(point.fpr)),
-                ("True positive rate (TPR = 1 - FNR)", rounded(point.tpr)),
-                *permitted,
-                ("AUC (0.5 is chance)", auc_text(result.auc)),
-            ),
-            frozenset({1}),
-        ),
+        caption=caption,
+        table=ReportTable(("At the threshold", "Rate"), tuple(rates), frozenset({1})),
     )
 
 
-def _capital(label: str) -> str:
-    """A label with its first letter capitalised and the others unchanged."""
-    return label[0].upper() + label[1:]
-
-
-def threat_model(result: AuditRecord) -> Iterable[Block]:
+def _threat_model(result: AuditRecord) -> Iterable[Block]:
     """The threat model: what the attacker sees, knows and has to find out."""
     words, level = result.game.words, result.access or Access.OUTPUT
+    differ = _WORLDS[result.claim.neighbours]
+    if result.claim.unit is not None:
+        differ = differ.replace("a record", f"all rows of one {result.claim.unit}")
+    public = "the schema, and the generator with its parameters"
     rows = (
         ("Sees", f"{level.in_words} ({level}); {result.rows} synthetic rows of each model"),
-        (
-            "Knows",
-            f"all other records, {words.attacked}, the schema, and the generator with its "
-            "parameters",
-        ),
+        ("Knows", f"all other records, {words.attacked}, {public}"),
         ("Does not know", f"{words.unknown}, and the random numbers of its training"),
-        *(() if result.target.tables is None else (("Both tables", result.target.tables),)),
+        ("Both tables", result.target.tables),
         ("Attacks", target(result)),
-        *((("Warning", warning),) if (warning := unseen(result)) else ()),
-        ("Distinguishes", _worlds(result)),
-        *((("Unit", one_each),) if (one_each := one_row_each(result)) else ()),
+        ("Warning", unseen(result)),
+        ("Distinguishes", differ),
+        ("Unit", one_row_each(result)),
     )
     yield Block(
         title="Threat model",
@@ -506,15 +458,13 @@ def threat_model(result: AuditRecord) -> Iterable[Block]:
             "a real one would. An attacker who sees less may find less, which was not measured; "
             "the claim must hold all the same.",
         ),
-        table=ReportTable(("The attacker", "In this audit"), rows),
+        table=ReportTable(("The attacker", "In this audit"), _known(rows)),
     )
 
 
-def _worlds(result: AuditRecord) -> str:
-    """What distinguishes the tables of both worlds."""
-    text = _WORLDS[result.claim.neighbours]
-    unit = result.claim.unit
-    return text if unit is None else text.replace("a record", f"all rows of one {unit}")
+def _known(rows: Iterable[tuple[str, str | None]]) -> tuple[tuple[str, str], ...]:
+    """The rows of a table that have a value."""
+    return tuple((name, value) for name, value in rows if value)
 
 
 def _probes(result: AuditRecord) -> Iterable[Block]:
@@ -532,19 +482,20 @@ def _probes(result: AuditRecord) -> Iterable[Block]:
         (probes.left_out, "not run"),
     ):
         rows += [(name, outcome, "", "", "") for name in names]
-    not_run = f"Not all were run: {probes.why_left_out}." if probes.left_out else ""
-    yield Block(
+    said = [
+        "Cheap black-box checks change the table or a setting and test whether the output "
+        f"follows; they trained {probes.fits} separate models. An alarm of severity violation "
+        f"contradicts the claim: probes have {percent(result.multiplicity.probes or 0.0)} of "
+        "the error probability, the bounds have the rest. No alarm is no evidence of privacy."
+    ]
+    if probes.left_out:
+        said.append(f"Not all were run: {probes.why_left_out}.")
+    if probes.reproduce:
+        said.append(f"To see the evidence: {probes.reproduce}")
+    yield _part(
         title="Probes before the audit",
-        level=Level.SUBSECTION,
         folded=not probes.alarms,
-        paragraphs=(
-            "Cheap black-box checks change the table or a setting and test whether the output "
-            f"follows; they trained {probes.fits} separate models. An alarm of severity violation "
-            f"contradicts the claim: probes have {percent(result.multiplicity.probes or 0.0)} of "
-            "the error probability, the bounds have the rest. No alarm is no evidence of privacy.",
-            *([not_run] if not_run else []),
-            *([f"To see the evidence: {probes.reproduce}"] if probes.reproduce else []),
-        ),
+        paragraphs=tuple(said),
         table=ReportTable(
             ("Probe", "Outcome", "Severity", "p-value", "Correct is"), tuple(rows), frozenset({3})
         ),
@@ -559,9 +510,8 @@ def _claim(result: AuditRecord) -> Iterable[Block]:
     claim = result.claim
     if isinstance(claim, NoClaim):
         return
-    yield Block(
+    yield _part(
         title="Claim",
-        level=Level.SUBSECTION,
         folded=True,
         paragraphs=(
             "The audit takes the claim as stated and does not check the accounting behind it: "
@@ -582,26 +532,22 @@ def _data(result: AuditRecord) -> Iterable[Block]:
     data, inferred = result.data, result.schema.inferred
     warning = (
         "Warning: the schema was inferred from the table, so bounds and categories are its "
-        "own. This audit cannot detect a leak through them: "
-        f"{PUBLIC_SCHEMA}."
+        f"own. This audit cannot detect a leak through them: {PUBLIC_SCHEMA}."
     )
-    yield Block(
+    rows = (
+        ("Source", data.source),
+        ("Rows", str(data.rows)),
+        ("Columns", str(data.columns)),
+        ("Units", None if data.units is None else str(data.units)),
+        *((f"Rows of {name}", str(rows)) for name, rows in (data.tables or {}).items()),
+        ("Schema", "inferred from the table" if inferred else "given"),
+        ("Salted SHA-256", data.sha256),
+    )
+    yield _part(
         title="Data",
-        level=Level.SUBSECTION,
         folded=not inferred,
-        paragraphs=(*((warning,) if inferred else ()), _SALT),
-        table=ReportTable(
-            ("Table", "Value"),
-            (
-                ("Source", data.source),
-                ("Rows", str(data.rows)),
-                ("Columns", str(data.columns)),
-                *((("Units", str(data.units)),) if data.units else ()),
-                *((f"Rows of {name}", str(rows)) for name, rows in (data.tables or {}).items()),
-                ("Schema", "inferred from the table" if inferred else "given"),
-                ("Salted SHA-256", data.sha256),
-            ),
-        ),
+        paragraphs=(warning, _SALT) if inferred else (_SALT,),
+        table=ReportTable(("Table", "Value"), _known(rows)),
     )
 
 
@@ -631,32 +577,27 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
             "with their own upper limits, not with the claim.",
         ),
         table=ReportTable(
-            ("Control", "Outcome", "Bound", "Limit", "AUC", "Observed"),
-            rows,
-            frozenset({2, 3, 4}),
+            ("Control", "Outcome", "Bound", "Limit", "AUC", "Observed"), rows, frozenset({2, 3, 4})
         ),
     )
 
 
 def _failures(result: AuditRecord) -> Iterable[Block]:
-    failures, reasons = result.failures, result.failure_reasons
+    failures, reasons, title = result.failures, result.failure_reasons, "Failed trainings"
     if not failures[World.IN] and not failures[World.OUT]:
-        yield Block(
-            title="Failed trainings",
-            level=Level.SUBSECTION,
-            paragraphs=("No training failed.",),
-            folded=True,
-        )
+        yield _part(title=title, paragraphs=("No training failed.",), folded=True)
         return
     trained = result.shadow_models
-    first = clipped(one_line(reasons[0].error), _LONGEST_ERROR) if reasons else ""
-    alone = result.game.failed(first)
+    rows = tuple(
+        (of.world.value, str(of.count), clipped(one_line(of.error), _LONGEST_ERROR))
+        for of in reasons[:MOST_ROWS]
+    )
+    alone = result.game.failed(rows[0][2] if rows else "")
     if alone is not None:
-        yield Block(title="Failed trainings", level=Level.SUBSECTION, paragraphs=(alone,))
+        yield _part(title=title, paragraphs=(alone,))
         return
-    yield Block(
-        title="Failed trainings",
-        level=Level.SUBSECTION,
+    yield _part(
+        title=title,
         paragraphs=(
             f"In: {failures[World.IN]} of {trained[World.IN]} shadow models. "
             f"Out: {failures[World.OUT]} of {trained[World.OUT]}. "
@@ -665,25 +606,15 @@ def _failures(result: AuditRecord) -> Iterable[Block]:
             f"type alone: their text may quote records and is in {LOG_FILE} of the run folder.",
             *left_out(reasons, "reasons"),
         ),
-        table=ReportTable(
-            ("World", "Models", "Failure"),
-            tuple(
-                (of.world.value, str(of.count), clipped(one_line(of.error), _LONGEST_ERROR))
-                for of in reasons[:MOST_ROWS]
-            ),
-            frozenset({1}),
-        )
-        if reasons
-        else None,
+        table=ReportTable(("World", "Models", "Failure"), rows, frozenset({1})) if rows else None,
     )
 
 
 def _checks(result: AuditRecord) -> Iterable[Block]:
     if result.checks:
         rows = tuple((of.name, _passed(of.passed), of.detail) for of in result.checks)
-        yield Block(
+        yield _part(
             title="Checks of the run",
-            level=Level.SUBSECTION,
             folded=all(of.passed for of in result.checks),
             table=ReportTable(("Check", "Outcome", "Observed"), rows),
         )
@@ -699,59 +630,45 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
     rows = (
         ("Generator", generator.name),
         ("Parameters", parameters or "defaults"),
-        *((("Digest of its source", generator.source),) if generator.source else ()),
+        ("Digest of its source", generator.source),
         result.game.models(result),
         ("Confidence", f"{percent(result.confidence)}, one-sided"),
         ("Synthetic rows per training", str(result.rows)),
         ("Seed", str(result.seed)),
-        *((("Date", result.date),) if result.date else ()),
+        ("Date", result.date),
         ("Time", duration(result.seconds)),
     )
-    yield Block(
+    yield _part(
         title="Settings",
-        level=Level.SUBSECTION,
         folded=generator.seedable,
         paragraphs=() if generator.seedable else (unseeded,),
-        table=ReportTable(("Setting", "Value"), rows),
+        table=ReportTable(("Setting", "Value"), _known(rows)),
     )
 
 
 def _versions(result: AuditRecord) -> Iterable[Block]:
-    rows = tuple((name, version) for name, version in result.versions.items())
-    yield Block(
-        title="Versions",
-        level=Level.SUBSECTION,
-        folded=True,
-        table=ReportTable(("Software", "Version"), rows),
-    )
-
-
-def _is_timed(result: AuditRecord) -> bool:
-    return result.access is not None and Access.TIMING in result.access.parts
+    table = ReportTable(("Software", "Version"), tuple(result.versions.items()))
+    yield _part(title="Versions", folded=True, table=table)
 
 
 def _reproduce(result: AuditRecord) -> Step:
-    same: tuple[str, ...] = ()
-    if result.generator.seedable and _is_timed(result):
-        same = (
-            "The same command trains the same models again and measures other seconds and memory.",
+    said: list[str] = []
+    if result.generator.seedable and Access.TIMING in (result.access or Access.OUTPUT).parts:
+        said.append(
+            "The same command trains the same models again and measures other seconds and memory."
         )
     elif result.generator.seedable:
-        same = (
+        said.append(
             "The same command trains the same shadow models (its seed fixes them) and gives the "
-            "same numbers. It confirms this audit; independent evidence needs another --seed.",
+            "same numbers. It confirms this audit; independent evidence needs another --seed."
         )
     choice, row = result.target.choice, result.target.row
-    chosen = row is not None and choice != f"row:{row}"
-    what = "row" if result.target.rows_of_unit is None else "the unit of row"
-    said = (
-        f"--target {choice} chose {target(result)}."
-        if choice in (EXPOSING, FARTHEST, VULNERABLE)
-        else f"The target {choice!r} is {what} {row} of this table."
-    )
-    return Step(
-        (*same, *([said] if chosen else []), *in_memory(result.data.source)), result.reproduce
-    )
+    if choice in (EXPOSING, FARTHEST, VULNERABLE) and row is not None:
+        said.append(f"--target {choice} chose {target(result)}.")
+    elif row is not None and choice != f"row:{row}":
+        what = "row" if result.target.rows_of_unit is None else "the unit of row"
+        said.append(f"The target {choice!r} is {what} {row} of this table.")
+    return Step((*said, *in_memory(result.data.source)), result.reproduce)
 
 
 def _passed(passed: bool) -> str:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from dpaudit.bounds import RocCurve
 from dpaudit.formatting import percent, rounded, score_text
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
@@ -62,13 +63,9 @@ def draw(picture: Picture, result: AuditRecord) -> str:
         An `<svg>` element whose identifiers begin with the picture's name; the same bytes for
         the same result.
     """
+    claimed = "Empirical" if isinstance(result.claim, NoClaim) else "Claimed and empirical"
     paint, title = {
-        Picture.CLAIM: (
-            _claim,
-            f"Empirical {result.claim.quantity.noun}"
-            if isinstance(result.claim, NoClaim)
-            else f"Claimed and empirical {result.claim.quantity.noun}",
-        ),
+        Picture.CLAIM: (_claim, f"{claimed} {result.claim.quantity.noun}"),
         Picture.SCORES: (_scores, "Attack scores of members and non-members"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
     }[picture]
@@ -189,23 +186,16 @@ def below(entries: Sequence[tuple[str, str]], axes: Axes) -> tuple[list[str], fl
 def _claim(result: AuditRecord) -> SvgDrawing:
     """One axis: bars up to the bounds, marks for the claim and for what the audit can reach."""
     shown = claim_axis(result)
-    left = 2.0 * MARGIN
-    axes = Axes(
-        left=left,
-        top=MARGIN,
-        width=WIDTH - 2.0 * left,
-        height=48.0,
-        x=Range(0.0, shown.end),
-        y=Range(0.0, 1.0),
-    )
+    left, x = 2.0 * MARGIN, Range(0.0, shown.end)
+    width = WIDTH - 2.0 * left
+    axes = Axes(left=left, top=MARGIN, width=width, height=48.0, x=x, y=Range(0.0, 1.0))
     drawn: list[tuple[str, str, str]] = []  # on the axis, in the legend, its words
     if shown.limit is not None:
         corners = [(shown.limit.value, 0.0), (shown.end, 0.0), (shown.end, 1.0)]
         area = axes.path([*corners, (shown.limit.value, 1.0)], fill=GREY)
         drawn.append((area, _box(GREY), shown.limit.words))
-    drawn.append(
-        (_bar(axes, shown.proved.value, 0.52, fill=_IN), _box(_IN, 8.0), shown.proved.words)
-    )
+    bar = _bar(axes, shown.proved.value, 0.52, fill=_IN)
+    drawn.append((bar, _box(_IN, 8.0), shown.proved.words))
     if shown.compared is not None:
         thin: Style = {"fill": "white", "stroke": INK, "stroke_width": 0.8}
         bar = _bar(axes, shown.compared.value, 0.16, **thin)
@@ -280,11 +270,10 @@ def _scores(result: AuditRecord) -> SvgDrawing:
         f"({int(bins.inside.sum())}); below, {words.outside}, outlined ({int(bins.outside.sum())})."
     )
     if threshold is not None:
-        entries.append(
-            (tag("path", d=f"M0 0h{SWATCH:g}", **cut), f"threshold: {score_text(threshold.value)}")
-        )
+        value = score_text(threshold.value)
+        entries.append((tag("path", d=f"M0 0h{SWATCH:g}", **cut), f"threshold: {value}"))
         listed += (
-            f" The dashed line is the threshold {score_text(threshold.value)}; "
+            f" The dashed line is the threshold {value}; "
             f"{threshold.direction} scores are guessed to be members."
         )
     rows, bottom = below(entries, lower)
@@ -304,18 +293,20 @@ _ROC_LEFT = 62
 def _roc(result: AuditRecord) -> SvgDrawing:
     """The curve, the point that was counted, chance, and what the claim permits: on two scales."""
     claim, band = result.claim, roc_band(result)
-    linear = _linear_roc(result, band)
-    logarithmic, bottom = _logarithmic_roc(result, band, top=8 + _ROC_SIDE + 48)
-    limit = f"({claim.quantity.noun} {rounded(claim.value)})"
+    # Logarithmic axes begin below what one trial in a world can show.
+    decades = math.floor(-math.log10(max(map(len, result.scores.values()))))
+    linear, logarithmic = (
+        Axes(left=_ROC_LEFT, top=top, width=_ROC_SIDE, height=_ROC_SIDE, x=span, y=span)
+        for top, span in ((8, Range(0.0, 1.0)), (8 + _ROC_SIDE + 48, Range(decades, 0.0)))
+    )
     permits = not isinstance(claim, NoClaim)
     box: Style = {"y": -4.0, "width": SWATCH, "height": 8.0}
     line = f"M0 0h{SWATCH:g}"
-    entries = [
-        *(
-            [(tag("rect", **box, **_PERMITTED), f"permitted by the claim {limit}")]
-            if permits
-            else []
-        ),
+    entries = []
+    if permits:
+        limit = f"({claim.quantity.noun} {rounded(claim.value)})"
+        entries.append((tag("rect", **box, **_PERMITTED), f"permitted by the claim {limit}"))
+    entries += [
         (tag("path", d=line, **_CHANCE), "chance"),
         (tag("path", d=line, **_ATTACK), f"attack {result.attack}"),
         (tag("circle", cx=SWATCH / 2, cy=0, **_CHOSEN), "at the threshold"),
@@ -323,8 +314,12 @@ def _roc(result: AuditRecord) -> SvgDrawing:
     if band is not None:
         limits = f"{percent(result.confidence)} limits of each rate"
         entries.append((tag("rect", **box, **_BAND), limits))
-    top = bottom + 48.0
-    elements = [*linear, *logarithmic, *legend(entries, left=_ROC_LEFT, top=top)]
+    top = logarithmic.bottom + 48.0
+    elements = [
+        *_roc_panel(result, band, linear),
+        *_roc_panel(result, band, logarithmic, low=10.0**decades),
+        *legend(entries, left=_ROC_LEFT, top=top),
+    ]
     point = operating_point(result)
     described = (
         f"At the threshold the false positive rate is {rounded(point.fpr)} and the true positive "
@@ -341,64 +336,50 @@ def _roc(result: AuditRecord) -> SvgDrawing:
     return SvgDrawing(elements, top + LEGEND_ROW * len(entries) - 3.0, described)
 
 
-def _linear_roc(result: AuditRecord, band: RocBand | None) -> list[str]:
-    unit = Range(0.0, 1.0)
-    axes = Axes(left=_ROC_LEFT, top=8, width=_ROC_SIDE, height=_ROC_SIDE, x=unit, y=unit)
-    point = operating_point(result)
-    return [
-        *(
-            []
-            if isinstance(result.claim, NoClaim)
-            else [axes.path(claim_region(result.claim), **_PERMITTED)]
-        ),
-        *([] if band is None else [axes.path(_outline(band), **_BAND)]),
-        axes.path([(0, 0), (1, 1)], **_CHANCE),
-        axes.frame(),
-        axes.x_ticks(),
-        axes.y_ticks(),
-        axes.x_label("false positive rate"),
-        axes.y_label("true positive rate"),
-        axes.path(zip(*roc_of(result), strict=True), **_ATTACK),
-        tag("circle", cx=axes.across(point.fpr), cy=axes.up(point.tpr), **_CHOSEN),
-    ]
+def _roc_panel(
+    result: AuditRecord, band: RocBand | None, axes: Axes, *, low: float | None = None
+) -> list[str]:
+    """The curve, the chosen point, chance, limits and what the claim permits, on some axes.
 
+    Args:
+        result: The record of an audit.
+        band: Limits of the rates.
+        axes: Where they are drawn.
+        low: Where logarithmic axes begin; None for linear ones.
+    """
 
-def _logarithmic_roc(
-    result: AuditRecord, band: RocBand | None, *, top: float
-) -> tuple[list[str], float]:
-    """The panel and where it ends; its axes begin below what one trial in a world can show."""
-    decades = math.floor(-math.log10(max(map(len, result.scores.values()))))
-    low = 10.0**decades
-    span = Range(decades, 0.0)
-    axes = Axes(left=_ROC_LEFT, top=top, width=_ROC_SIDE, height=_ROC_SIDE, x=span, y=span)
+    def placed(rate: float) -> float:
+        return rate if low is None else math.log10(max(rate, low))
 
     def path(points: Iterable[tuple[float, float]], style: Style) -> str:
-        placed = [(math.log10(max(x, low)), math.log10(max(y, low))) for x, y in points]
-        return axes.path(placed, **style)
+        return axes.path([(placed(x), placed(y)) for x, y in points], **style)
 
-    point = operating_point(result)
-    x, y = (math.log10(max(rate, low)) for rate in point)
-    shown = [] if band is None else [RocBand(*(on_logarithmic_axes(one, low=low) for one in band))]
-    ticks = range(decades, 1)
+    def drawn(curve: RocCurve) -> RocCurve:
+        return curve if low is None else on_logarithmic_axes(curve, low=low)
+
+    elements = []
+    if not isinstance(result.claim, NoClaim):
+        region = claim_region(result.claim)
+        elements.append(
+            path(region if low is None else permitted_from(result.claim, low=low), _PERMITTED)
+        )
+    if band is not None:
+        worse, better = (list(zip(*drawn(one), strict=True)) for one in band)
+        elements.append(path([*worse, *reversed(better)], _BAND))
+    start = 0.0 if low is None else low
+    x, y = map(placed, operating_point(result))
+    elements += [path([(start, start), (1, 1)], _CHANCE), axes.frame()]
+    if low is None:
+        elements += [axes.x_ticks(), axes.y_ticks()]
+    else:
+        ticks = range(round(axes.x.low), 1)
+        elements += [axes.x_tick(place, f"{10.0**place:g}") for place in ticks]
+        elements += [axes.y_tick(place, f"{10.0**place:g}") for place in ticks]
+    scale = "" if low is None else ", logarithmic"
     return [
-        *(
-            []
-            if isinstance(result.claim, NoClaim)
-            else [path(permitted_from(result.claim, low=low), _PERMITTED)]
-        ),
-        *(path(_outline(one), _BAND) for one in shown),
-        path([(low, low), (1, 1)], _CHANCE),
-        axes.frame(),
-        *(axes.x_tick(place, f"{10.0**place:g}") for place in ticks),
-        *(axes.y_tick(place, f"{10.0**place:g}") for place in ticks),
-        axes.x_label("false positive rate, logarithmic"),
-        axes.y_label("true positive rate, logarithmic", gap=44.0),
-        path(zip(*on_logarithmic_axes(roc_of(result), low=low), strict=True), _ATTACK),
+        *elements,
+        axes.x_label(f"false positive rate{scale}"),
+        axes.y_label(f"true positive rate{scale}", gap=36.0 if low is None else 44.0),
+        path(zip(*drawn(roc_of(result)), strict=True), _ATTACK),
         tag("circle", cx=axes.across(x), cy=axes.up(y), **_CHOSEN),
-    ], axes.bottom
-
-
-def _outline(band: RocBand) -> list[tuple[float, float]]:
-    """The corners of a band, once around."""
-    worse, better = (list(zip(*curve, strict=True)) for curve in band)
-    return [*worse, *reversed(better)]
+    ]

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from dpaudit.results.structure import Block, ReportTable
 
-
-class Clause(NamedTuple):
-    """A clause of a standard.
-
-    Attributes:
-        clause: The standard, and where in it.
-        asks_for: What it asks for.
-        answer: The sections with the answer, or that it was not tested.
-    """
-
-    clause: str
-    asks_for: str
-    answer: str
-
-
-def _clauses(*rows: tuple[str, str, str]) -> tuple[Clause, ...]:
-    return tuple(Clause(*row) for row in rows)
-
+Clause: TypeAlias = tuple[str, str, str]
+"""The standard and where in it; what it asks for; the sections that answer, or "not tested"."""
 
 _NO_ATTACK = ("ISO/IEC 27559, 8.2.3", "adversarial testing", "not tested: no attack was run")
 _AGAIN = ("ISO/IEC 27559, 8.3.4", "re-evaluation", "Reproduce")
 _FLOATING_POINT = ("NIST SP 800-226", "implementation: floating point", "not tested")
 _NO_INTRUDER = "not tested: this attacker knows more (Threat model)"
 _SIDE_CHANNELS = ("NIST SP 800-226", "side channels", "not tested")
-AUDIT: Final = _clauses(
+AUDIT: Final[tuple[Clause, ...]] = (
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked record, not of all"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "Attacks; Controls and checks"),
@@ -45,7 +29,7 @@ AUDIT: Final = _clauses(
     ("ICO, anonymisation", "singling out, linkability, inference", "not tested"),
 )
 """Clauses for an audit of a generator."""
-REPLAY: Final = _clauses(
+REPLAY: Final[tuple[Clause, ...]] = (
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
     _AGAIN,
     ("NIST SP 800-226", "unit of privacy, meaning of epsilon", "Result"),
@@ -53,14 +37,14 @@ REPLAY: Final = _clauses(
     _SIDE_CHANNELS,
 )
 """Clauses for a replay."""
-COMPARISON: Final = _clauses(
+COMPARISON: Final[tuple[Clause, ...]] = (
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked records"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of each run"),
     ("ISO/IEC 27559, 8.3.4", "re-evaluation", "What changed; Reproduce"),
     ("NIST SP 800-226", "unit of privacy, trust model, implementation", "the report of each run"),
 )
 """Clauses for a comparison of audits."""
-FRONTIER: Final = _clauses(
+FRONTIER: Final[tuple[Clause, ...]] = (
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Points: of the attacked record"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of each point's audit"),
     _AGAIN,
@@ -68,7 +52,7 @@ FRONTIER: Final = _clauses(
     ("NIST SP 800-226", "unit of privacy, trust model, implementation", "the report of each audit"),
 )
 """Clauses for generators at several epsilons."""
-TRACE: Final = _clauses(
+TRACE: Final[tuple[Clause, ...]] = (
     _NO_ATTACK,
     _AGAIN,
     ("NIST SP 800-226", "implementation: noise, sensitivities, accounting", "Result; Findings"),
@@ -77,7 +61,7 @@ TRACE: Final = _clauses(
     _SIDE_CHANNELS,
 )
 """Clauses for a traced training."""
-PROBE: Final = _clauses(
+PROBE: Final[tuple[Clause, ...]] = (
     _NO_ATTACK,
     _AGAIN,
     ("NIST SP 800-226", "unit of privacy", "What was tested"),
@@ -85,7 +69,7 @@ PROBE: Final = _clauses(
     _SIDE_CHANNELS,
 )
 """Clauses for probes."""
-EXPLANATION: Final = _clauses(
+EXPLANATION: Final[tuple[Clause, ...]] = (
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of the audit; Suspects"),
     _AGAIN,
     ("NIST SP 800-226", "implementation", "Suspects"),
@@ -115,7 +99,7 @@ def released(
         if anonymeter == "not tested"
         else ("singling out", anonymeter)
     )
-    return _clauses(
+    return (
         ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
         (
             *("ISO/IEC 27559, 8.2.3", "adversarial testing"),

@@ -29,7 +29,7 @@ class NextStep(NamedTuple):
     """
 
     why: str
-    command: str
+    command: str = ""
     then: tuple[str, ...] = ()
     cost: str = ""
 
@@ -44,29 +44,28 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
     Returns:
         What to do.
     """
+    spent = (_spent(result),)
     if result.verdict is Verdict.MEASURED:
         return NextStep(
             "Give --epsilon to test a claim; --access model or --target may show more.",
-            "",
-            (_spent(result),),
+            then=spent,
         )
     plan = " ".join(["dpaudit plan", *_stated(result.claim)])
     if result.verdict is Verdict.INVALID:
         return NextStep(
             "Repair what failed, then audit again in another run folder with a "
             f"fresh seed (--seed {result.seed + 1}).",
-            "",
         )
     if withheld(result):
         again = result.fresh or ""
         both = f"report both audits: the new one adds {_each(result)} error probability"
-        then = both if again else _spent(result)
-        return NextStep("Run the same audit with a fresh seed.", again, (then,))
+        then = (both,) if again else spent
+        return NextStep("Run the same audit with a fresh seed.", again, then)
     if result.verdict is Verdict.INCONCLUSIVE:
         return NextStep(
             "Plan an audit that can decide, then run it with a fresh seed.",
             plan,
-            (_spent(result),),
+            spent,
         )
     if result.verdict is Verdict.CONSISTENT:
         same = result.target.same_tables
@@ -74,7 +73,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             return NextStep(
                 f"Attack a record that changes the synthetic table: --target row:{same.other}.",
                 "",
-                (_spent(result),),
+                spent,
             )
         detect = _between(result)
         smaller = plan if detect is None else f"{plan} --detect {detect}"
@@ -83,7 +82,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
                 "To detect smaller leaks, audit with more canaries (--canaries), or without "
                 "--one-run: the command says how many shadow models that takes.",
                 smaller,
-                (_spent(result),),
+                spent,
             )
         other = "record (--target), or take a table made to show leaks (--worst-case)"
         if result.claim.unit is not None:
@@ -93,7 +92,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "synthetic rows of each (--rows), let the attacker see more (--access model), attack "
             f"another {other}.",
             smaller,
-            (_spent(result),),
+            spent,
         )
     if not exceeds_claim(result):
         return _by_probe(result)
@@ -107,19 +106,17 @@ def _cause(result: AuditRecord, run: str) -> NextStep:
             "Find out why: what depends on the record is how a training runs (What leaks), not the "
             "table. A replay does not see that; give each training the same work and the same "
             "ending.",
-            "",
         )
     if result.game.unexplained:
         return NextStep(
             "Find out why: an audit of one record can be explained, and dpaudit probe changes one "
             "thing at a time.",
-            "",
         )
     if result.generator.fixes == 0 or result.data.tables:
         return _without_fixes(result)
     if result.data.source == IN_MEMORY:
         return NextStep(
-            "Find out why: audit the table from a file; dpaudit explain can open that run.", ""
+            "Find out why: audit the table from a file; dpaudit explain can open that run."
         )
     return NextStep(
         "Find the cause: which part of the generator, once fixed, removes the leak?",
@@ -132,7 +129,7 @@ def _by_probe(result: AuditRecord) -> NextStep:
     """Advice where a probe proved what no attack did."""
     why = "See what the probe saw, repair it, and audit again with a fresh seed."
     if result.data.source == IN_MEMORY:
-        return NextStep(f"{why} dpaudit.probe.probe(generator, table) shows it.", "")
+        return NextStep(f"{why} dpaudit.probe.probe(generator, table) shows it.")
     return NextStep(why, (result.probes and result.probes.reproduce) or "")
 
 
@@ -142,7 +139,6 @@ def _without_fixes(result: AuditRecord) -> NextStep:
         return NextStep(
             "Find the cause: dpaudit.replay(generator, table) fits the generator about 28 times "
             "and names the lines of Python code where the privacy loss arises.",
-            "",
         )
     return NextStep(
         "Find the cause: a replay fits the generator about 28 times and names the lines of Python "

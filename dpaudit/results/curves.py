@@ -28,14 +28,6 @@ FAR = 3.0
 _LARGEST_EXPONENT = 700.0
 
 
-class ShownBound(NamedTuple):
-    """A bound of a result: its key, its label and its value."""
-
-    key: ValidBound
-    entry: BoundEntry
-    value: float
-
-
 class ScoreHistogram(NamedTuple):
     """Scored trials of both worlds by score.
 
@@ -57,11 +49,11 @@ class Point(NamedTuple):
     tpr: float
 
 
-def shown_bounds(result: AuditRecord) -> list[ShownBound]:
-    """The bounds that a result has, in the table's order."""
+def shown_bounds(result: AuditRecord) -> list[tuple[BoundEntry, float]]:
+    """The bounds that a result has and their values, in the table's order."""
     values = result.bounds or {}
     return [
-        ShownBound(entry.key, entry, value)
+        (entry, value)
         for entry in BOUNDS
         if isinstance(entry.key, ValidBound) and (value := values.get(entry.key)) is not None
     ]
@@ -117,11 +109,8 @@ def sized_by(result: AuditRecord) -> str:
 def claim_axis(result: AuditRecord) -> ClaimAxis:
     """Arranges claim, bounds and power on one axis, for every picture of them."""
     noun, claim = result.claim.quantity.noun, result.claim.value
-    entry, compared, has_claim = (
-        result.decided_by,
-        result.clopper_pearson,
-        not isinstance(result.claim, NoClaim),
-    )
+    entry, compared = result.decided_by, result.clopper_pearson
+    has_claim = not isinstance(result.claim, NoClaim)
     most, least, _ = result.power or (None, None, None)
     least = least if has_claim else None
     proved = result.proved or 0.0
@@ -129,20 +118,19 @@ def claim_axis(result: AuditRecord) -> ClaimAxis:
     off = has_claim and claim > FAR * reach
     rule = "" if entry is None else f", {entry.label}"
     confidence = percent(result.confidence)
+
+    def mark(value: float | None, words: str) -> Mark | None:
+        return None if value is None else Mark(value, words)
+
     return ClaimAxis(
-        claim=Mark(claim, f"claim: {rounded(claim)}{' (off the axis)' if off else ''}")
-        if has_claim
-        else None,
+        claim=mark(
+            claim if has_claim else None,
+            f"claim: {rounded(claim)}{' (off the axis)' if off else ''}",
+        ),
         proved=Mark(proved, f"empirical {noun} ≥ {rounded_down(proved)} ({confidence}{rule})"),
-        compared=None
-        if compared is None
-        else Mark(compared, f"Clopper-Pearson {noun} ≥ {rounded_down(compared)}"),
-        detectable=None
-        if least is None
-        else Mark(least, f"detectable {noun} (80 % power): {rounded_up(least)}"),
-        limit=None
-        if most is None
-        else Mark(most, f"limit for this many {sized_by(result)}: {rounded_down(most)}"),
+        compared=mark(compared, f"Clopper-Pearson {noun} ≥ {rounded_down(compared)}"),
+        detectable=mark(least, f"detectable {noun} (80 % power): {rounded_up(least)}"),
+        limit=mark(most, f"limit for this many {sized_by(result)}: {rounded_down(most)}"),
         end=1.06 * (reach if off or not has_claim else max(reach, claim)),
     )
 

@@ -138,7 +138,7 @@ def to_document(value: object) -> Any:
     if is_record(kind):
         return {
             member.name: to_document(getattr(value, member.name))
-            for member in members(kind)
+            for member in _members(kind)
             if not (member.optional and getattr(value, member.name) is None)
         }
     if isinstance(value, Mapping):
@@ -162,12 +162,11 @@ def from_document(kind: Any, document: Any) -> Any:
         ValueError: If the constructor of a type refuses the values.
         InputError: The same, of a claim.
     """
-    kind, _ = unannotated(kind)
+    kind, _ = _unannotated(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if _may_be_null(kind):
-        [present] = [one for one in arguments if one is not type(None)]
+    if (present := _beside_null(kind)) is not None:
         return None if document is None else from_document(present, document)
-    if is_union(kind):
+    if _is_union(kind):
         return from_document(_alternative(arguments, document), document)
     if origin is typing.Literal:
         return document
@@ -177,7 +176,7 @@ def from_document(kind: Any, document: Any) -> Any:
         key, item = arguments
         return {from_document(key, k): from_document(item, v) for k, v in document.items()}
     if is_record(kind):
-        given = {m.name: from_document(m.type, document.get(m.name)) for m in members(kind)}
+        given = {m.name: from_document(m.type, document.get(m.name)) for m in _members(kind)}
         return kind(**given)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(document)
@@ -194,12 +193,11 @@ def completed(kind: Any, document: Any) -> Any:
     Returns:
         The document with every key that may be null.
     """
-    kind, _ = unannotated(kind)
+    kind, _ = _unannotated(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if _may_be_null(kind):
-        [present] = [one for one in arguments if one is not type(None)]
+    if (present := _beside_null(kind)) is not None:
         return completed(present, document)
-    if is_union(kind):
+    if _is_union(kind):
         fitting = [one for one in arguments if is_record(one) and _is_of(one, document)]
         return completed(fitting[0], document) if fitting else document
     if origin is tuple and isinstance(document, list):
@@ -207,14 +205,14 @@ def completed(kind: Any, document: Any) -> Any:
     if not isinstance(document, dict):
         return document
     if is_record(kind):
-        places = [member.name for member in members(kind)]
-        keys = {member.name: member.type for member in members(kind) if not member.optional}
+        places = [member.name for member in _members(kind)]
+        keys = {member.name: member.type for member in _members(kind) if not member.optional}
     elif origin is Mapping and issubclass(arguments[0], Enum):
         places = [member.value for member in arguments[0]]
         keys = dict.fromkeys(places, arguments[1])
     else:
         return document
-    later = {name: None for name, of in keys.items() if _may_be_null(of)}
+    later = {name: None for name, of in keys.items() if _beside_null(of) is not None}
     found = {
         name: completed(keys[name], item) if name in keys else item
         for name, item in document.items()
@@ -242,14 +240,18 @@ def _of_closest(errors: Sequence[Any]) -> Iterator[Any]:
     yield from min(alternatives.values(), key=strange)
 
 
-def is_union(kind: Any) -> bool:
+def _is_union(kind: Any) -> bool:
     """Whether a type is a union: of something and None, or of records with different keys."""
     return typing.get_origin(kind) in (typing.Union, types.UnionType)
 
 
-def _may_be_null(kind: Any) -> bool:
-    """Whether a type is a union with None."""
-    return is_union(kind) and type(None) in typing.get_args(kind)
+def _beside_null(kind: Any) -> Any:
+    """What a type is if it is not None, of a union with None; None of any other type."""
+    arguments = typing.get_args(kind)
+    if not _is_union(kind) or type(None) not in arguments:
+        return None
+    [present] = [one for one in arguments if one is not type(None)]
+    return present
 
 
 def _alternative(kinds: Sequence[Any], document: Any) -> Any:
@@ -272,13 +274,13 @@ def _is_of(record: Any, document: Any) -> bool:
         return False
     literals = {
         member.name: typing.get_args(member.type)
-        for member in members(record)
+        for member in _members(record)
         if typing.get_origin(member.type) is typing.Literal
     }
     if literals:
         return all(document.get(name) in values for name, values in literals.items())
-    required = {member.name for member in members(record) if not member.optional}
-    return required <= set(document) <= {member.name for member in members(record)}
+    required = {member.name for member in _members(record) if not member.optional}
+    return required <= set(document) <= {member.name for member in _members(record)}
 
 
 def is_record(kind: Any) -> bool:
@@ -289,7 +291,7 @@ def is_record(kind: Any) -> bool:
 
 
 @cache
-def members(kind: type) -> tuple[Member, ...]:
+def _members(kind: type) -> tuple[Member, ...]:
     """The keys of a dataclass's or NamedTuple's object, in order."""
     hints = typing.get_type_hints(kind, include_extras=True)
     if not dataclasses.is_dataclass(kind):
@@ -301,18 +303,12 @@ def members(kind: type) -> tuple[Member, ...]:
     )
 
 
-class Unannotated(NamedTuple):
+def _unannotated(kind: Any) -> tuple[Any, Limits]:
     """A type without its annotation, and the limits in it."""
-
-    kind: Any
-    limits: Limits
-
-
-def unannotated(kind: Any) -> Unannotated:
-    """Takes `Annotated` off a type."""
     if typing.get_origin(kind) is not typing.Annotated:
-        return Unannotated(kind, Limits())
-    return Unannotated(*typing.get_args(kind))
+        return kind, Limits()
+    kind, limits = typing.get_args(kind)
+    return kind, limits
 
 
 def document_schema(kind: type[Document], *, title: str) -> dict[str, Any]:
@@ -341,13 +337,12 @@ def schema_of(kind: Any) -> dict[str, Any]:
     Returns:
         The schema.
     """
-    kind, limits = unannotated(kind)
+    kind, limits = _unannotated(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if is_union(kind) and type(None) not in arguments:
-        return {"anyOf": [schema_of(one) for one in arguments]}  # a whole number is a number, too
-    if is_union(kind):
-        [present] = [one for one in arguments if one is not type(None)]
+    if (present := _beside_null(kind)) is not None:
         return {"oneOf": [{"type": "null"}, schema_of(present)]}
+    if _is_union(kind):
+        return {"anyOf": [schema_of(one) for one in arguments]}  # a whole number is a number, too
     if origin is typing.Literal:
         return {"enum": list(arguments)}
     if origin is tuple:
@@ -373,16 +368,15 @@ def _mapping(key: Any, item: Any) -> dict[str, Any]:
 def _record(kind: type) -> dict[str, Any]:
     described = attributes_of(kind)
     properties = {}
-    for member in members(kind):
+    for member in _members(kind):
         schema = schema_of(member.type)
         if member.optional:  # absent rather than null
             schema = schema["oneOf"][1]
         if member.name in described:
-            schema = {"description": described[member.name]} | {
-                key: value for key, value in schema.items() if key != "description"
-            }
+            schema.pop("description", None)
+            schema = {"description": described[member.name], **schema}
         properties[member.name] = schema
-    required = [member.name for member in members(kind) if not member.optional]
+    required = [member.name for member in _members(kind) if not member.optional]
     return {"description": _summary(kind), **_object(properties, required=required)}
 
 

@@ -53,27 +53,22 @@ class Scored(Protocol):
     @property
     def attack(self) -> str | None:
         """Name of the deciding attack; None if nothing was scored."""
-        ...
 
     @property
     def auc(self) -> float | None:
         """Area under its ROC curve."""
-        ...
 
     @property
     def counts(self) -> Counts | None:
         """Its errors."""
-        ...
 
     @property
     def attacks(self) -> Sequence[AttackOutcome]:
         """Every attack that was scored at a threshold."""
-        ...
 
     @property
     def shadow_models(self) -> Mapping[World, int]:
         """Trials run in each world."""
-        ...
 
 
 def chosen_among(attacks: int, scored: str) -> str:

@@ -70,8 +70,17 @@ class AuditResult(AuditRecord):
         return "\n  ".join(["<AuditResult", *lines]) + ">"
 
     def _repr_html_(self) -> str:
-        report = None if self.folder is None else self.folder / REPORT_FILE
-        return _notebook_html(self, report=report)
+        """Verdict, what it means and why: an HTML element without scripts or style sheet."""
+        word, _, finding = sentences.headline(self).partition(sentences.HEADLINE_GAP)
+        paragraphs = [f"<strong>{_text(word)}</strong>: {_text(finding)}"]
+        paragraphs += [_text(sentence) for sentence in sentences.lead(self)]
+        body = "".join(f"<p>{one}</p>" for one in paragraphs)
+        if reasons := summary.unsaid_reasons(self):
+            body += f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in reasons)}</ul>"
+        if self.folder is not None:
+            body += f"<p>Report: <code>{_text(str(self.folder / REPORT_FILE))}</code></p>"
+        style = f"border-left: 0.5em solid {_EDGES[self.verdict]}; padding-left: 1em"
+        return f'<div style="{style}; max-width: 46em">{body}</div>'
 
     @property
     def scores_frame(self) -> pd.DataFrame:
@@ -234,28 +243,6 @@ def _typed(frame: pd.DataFrame, *, text: list[str]) -> pd.DataFrame:
 def report_row(folder: Path) -> Row:
     """Where the report of a run is."""
     return Row("report", str(folder / REPORT_FILE), whole=True)
-
-
-def _notebook_html(result: AuditRecord, *, report: Path | None) -> str:
-    """Renders verdict, what it means and why.
-
-    Args:
-        result: The record of an audit.
-        report: Its report, which is named; None if there is none.
-
-    Returns:
-        An HTML element without scripts or style sheet.
-    """
-    word, _, finding = sentences.headline(result).partition(sentences.HEADLINE_GAP)
-    paragraphs = [f"<strong>{_text(word)}</strong>: {_text(finding)}"]
-    paragraphs += [_text(sentence) for sentence in sentences.lead(result)]
-    body = "".join(f"<p>{one}</p>" for one in paragraphs)
-    if reasons := summary.unsaid_reasons(result):
-        body += f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in reasons)}</ul>"
-    if report is not None:
-        body += f"<p>Report: <code>{_text(str(report))}</code></p>"
-    edge = f"border-left: 0.5em solid {_EDGES[result.verdict]}; padding-left: 1em; max-width: 46em"
-    return f'<div style="{edge}">{body}</div>'
 
 
 def _text(foreign: str) -> str:

@@ -73,37 +73,30 @@ class Conclusion(Protocol):
     @property
     def verdict(self) -> Verdict:
         """The verdict."""
-        ...
 
     @property
     def claim(self) -> Claim:
         """The claim under audit."""
-        ...
 
     @property
     def proved(self) -> float | None:
         """The bound that decides; None if nothing was scored."""
-        ...
 
     @property
     def confidence(self) -> float:
         """Its one-sided confidence."""
-        ...
 
     @property
     def power(self) -> Power | None:
         """What the audit could have proved; None if nothing was scored."""
-        ...
 
     @property
     def probe_alarms(self) -> Sequence[ProbeAlarm]:
         """What probes before the audit warn of."""
-        ...
 
     @property
     def failed_parts(self) -> Sequence[str]:
         """What made the audit invalid."""
-        ...
 
 
 class ClaimAndProof(NamedTuple):
@@ -125,10 +118,11 @@ def headline(result: Conclusion) -> str:
         named = _by_probe(result)
         found = f"{named} (empirical {noun} at least {proved}, {level})" if named else empirical
         return f"VIOLATION{HEADLINE_GAP}claimed {noun} {claimed}, {found}"
+    # A bound above the claim was withheld.
+    undisputed = result.proved is not None and not exceeds_claim(result)
     text = {
         Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
-        Verdict.INCONCLUSIVE: f"{about} not decided"
-        f"{f'; {empirical}' if _undisputed(result) else ''}",
+        Verdict.INCONCLUSIVE: f"{about} not decided{f'; {empirical}' if undisputed else ''}",
         Verdict.INVALID: f"{failed_part(result)}; nothing is known about {unknown}",
         Verdict.MEASURED: f"{empirical}; no claim was given",
     }[result.verdict]
@@ -203,15 +197,14 @@ def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
     Args:
         audits: What they found, by name.
     """
-    violations = {
-        name: audit
+    violations = [
+        (name, audit)
         for name, audit in audits.items()
         if audit.verdict is Verdict.VIOLATION and exceeds_claim(audit)
-    }
+    ]
     if not violations:
         return ()
-    name = max(violations, key=lambda one: violations[one].proved or 0.0)
-    worst = violations[name]
+    name, worst = max(violations, key=lambda one: one[1].proved or 0.0)
     _, proved = claim_and_proof(worst.claim, worst.proved)
     return (
         f"{printable(name)}: with {percent(worst.confidence)} confidence the true "
@@ -249,7 +242,7 @@ def compared_bound(result: AuditRecord) -> tuple[str, ...]:
     weighed = "" if guessed is None else f" ({guessed})"
     coins = COINS_GUESSED if entry.key is ValidBound.FAIR_COIN else ""
     return (
-        f"{_capital(entry.label)} {entry.short}{weighed}, {CLOPPER_PEARSON.label} "
+        f"{capitalised(entry.label)} {entry.short}{weighed}, {CLOPPER_PEARSON.label} "
         f"{CLOPPER_PEARSON.short}. {coins}The Clopper-Pearson bound is the one that other audits "
         f"report. It is computed from the errors of the deciding attack at its threshold (FNR "
         f"{counts.false_negatives}/{counts.n_in}, FPR {counts.false_positives}/{counts.n_out})"
@@ -325,7 +318,7 @@ def probe_reason(alarm: ProbeAlarm) -> str:
 
 def _proofs(result: AuditRecord) -> str:
     """What probes prove, in a sentence each."""
-    return " ".join(f"{_capital(probe_reason(one))}." for one in result.probe_proofs)
+    return " ".join(f"{capitalised(probe_reason(one))}." for one in result.probe_proofs)
 
 
 def _by_probe(result: Conclusion) -> str:
@@ -367,7 +360,7 @@ def power(result: AuditRecord) -> str:
         return "Nothing was scored, so this audit could not have detected a leak."
     limit = f"no audit of this size proves more than {rounded_down(result.power.max_provable)}"
     if isinstance(result.claim, NoClaim):
-        return f"{_capital(limit)}."
+        return f"{capitalised(limit)}."
     reached = f"This audit {detects_from(result.power, result.claim)}"
     return f"{reached}." if detects_beyond_limit(result.power) else f"{reached}; {limit}."
 
@@ -611,17 +604,12 @@ def _but(result: Conclusion) -> str:
     return f"{alarm}; {reached}{NOT_EVIDENCE}"
 
 
-def _undisputed(result: Conclusion) -> bool:
-    """Whether there is a bound that the claim allows; one above it was withheld."""
-    return result.proved is not None and not exceeds_claim(result)
-
-
 def _lower(sentence: str) -> str:
     """A sentence with its first letter in lower case."""
     return sentence[0].lower() + sentence[1:]
 
 
-def _capital(label: str) -> str:
+def capitalised(label: str) -> str:
     """A label with its first letter capitalised and the others unchanged."""
     return label[0].upper() + label[1:]
 

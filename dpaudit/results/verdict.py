@@ -34,12 +34,10 @@ class ClaimAndBound(Protocol):
     @property
     def claim(self) -> Claim:
         """The claim under audit."""
-        ...
 
     @property
     def proved(self) -> float | None:
         """The lower bound on what it limits; None if nothing was scored."""
-        ...
 
 
 def exceeds_claim(result: ClaimAndBound) -> bool:

@@ -20,7 +20,7 @@ from scipy.stats import binom, norm
 
 from dpaudit.account.accountants import Call, CallLaw, Sampling, figures, lower_limit
 from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.results.account_check import check_account
+from dpaudit.results.accounts import check_account
 from dpaudit.results.verdict import Verdict
 
 DELTA = 1e-5

@@ -12,10 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray
-from dpaudit_attacks.chosen import Forest, Linear, train_chosen
+from dpaudit_attacks.chosen import Forest, Linear, calibrate, fit_log_odds, train_chosen
 from dpaudit_attacks.classifiers import separation, train
-from dpaudit_attacks.logistic import calibrate, fit_log_odds
-from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
+from dpaudit_attacks.screening import FeatureRule, Judged, best_rule, judge
 
 
 def drawn(n: int, f: int, seed: int = 0) -> tuple[FloatArray, BoolArray]:
@@ -43,7 +42,7 @@ def ruled(features: FloatArray, member: BoolArray) -> FeatureRule:
 def test_features_are_judged_alike_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     features, member = drawn(30, 11)
     whole = judged(features, member)
-    monkeypatch.setattr("dpaudit_attacks.rules.BLOCK", 100)
+    monkeypatch.setattr("dpaudit_attacks.screening.BLOCK", 100)
     for one, other in zip(whole, judged(features, member), strict=True):
         np.testing.assert_array_equal(one, other)
 

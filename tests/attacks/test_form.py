@@ -17,9 +17,8 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_attacks.columns import ColumnStack
-from dpaudit_attacks.form import TableForm, dependence
-from dpaudit_attacks.form.attack import FEATURE_GROUPS
-from dpaudit_attacks.form.bits import FINE
+from dpaudit_attacks.form import FEATURE_GROUPS, TableForm, dependence
+from dpaudit_attacks.form.numbers import FINE
 from dpaudit_attacks.form.rows import MOST_PAIRS, WHOLE, order_names
 from dpaudit_attacks.form.view import Beside
 from samples import game_view

@@ -8,7 +8,7 @@ import pytest
 from dpaudit.bounds import auc
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit_attacks.chosen import WithPairs, train_chosen
-from dpaudit_attacks.pairs import FEWEST, NO_PAIRS, SCREENED, find_pairs
+from dpaudit_attacks.screening import FEWEST, NO_PAIRS, PAIRED, find_pairs
 
 FEATURES = 300
 
@@ -101,10 +101,10 @@ def test_few_trials_and_few_features_have_none() -> None:
 
 def test_of_many_features_those_with_the_most_values_are_screened() -> None:
     features, member = noise_used_twice(160, 5)
-    counts = np.random.default_rng(0).integers(0, 3, (160, 2 * SCREENED)).astype(float)
+    counts = np.random.default_rng(0).integers(0, 3, (160, 2 * PAIRED)).astype(float)
     many = np.concatenate([counts, features], axis=1)
     found = find_pairs(many, member, np.arange(many.shape[1]))
-    assert 2 * SCREENED + 5 in found.first
+    assert 2 * PAIRED + 5 in found.first
 
 
 def test_numbers_far_from_the_fitting_ones_stay_finite() -> None:

@@ -15,7 +15,7 @@ from dpaudit.model.currencies import Claim, GaussianClaim
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.results.account_check import AccountCheck
+from dpaudit.results.accounts import AccountCheck
 from dpaudit.results.verdict import Verdict
 
 CASES = Path(__file__).parents[1] / "account" / "cases"

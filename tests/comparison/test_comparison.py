@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from documents import read_document
 from dpaudit.cli.main import app
-from dpaudit.comparison import Comparison, Reference, compare
-from dpaudit.comparison.compare import Change, ChangedPart, changes
+from dpaudit.comparison import Change, ChangedPart, Comparison, Reference, changes, compare
 from dpaudit.comparison.render import (
     comparison_lines,
     comparison_page,

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dpaudit.report.junit import junit_xml
+from dpaudit.report.render import junit_xml
 from dpaudit.results.record import AuditRecord
 
 NOTED = {"consequence": "noted"}

@@ -19,8 +19,7 @@ from dpaudit.cli.main import app
 from dpaudit.comparison import compare
 from dpaudit.comparison.render import comparison_page
 from dpaudit.model.claim import NoClaim
-from dpaudit.report.junit import junit_xml
-from dpaudit.report.render import page_html, page_markdown, render_html, render_markdown
+from dpaudit.report.render import junit_xml, page_html, page_markdown, render_html, render_markdown
 from dpaudit.results.advice import next_step
 from dpaudit.results.decide import decide
 from dpaudit.results.odds import in_odds

@@ -1,10 +1,9 @@
-"""Dependence of every two columns, in a row and across rows, whether or not they correlate."""
+"""Dependence of columns, in a row and across rows, whether or not they correlate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy.typing as npt
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
-from dpaudit_attacks.columns import FAR, settled
-from dpaudit_attacks.form.view import Beside, FeatureGroup, numeric_names, other_names
-from dpaudit_attacks.rules import n_log_n
+from dpaudit_attacks.columns import FAR, settled, slot_counts
+from dpaudit_attacks.form.relations import MOST_TRIPLES, joined, places
+from dpaudit_attacks.form.view import Beside, FeatureGroup, labelled, numeric_names, other_names
+from dpaudit_attacks.screening import n_log_n
 
 GROUPS: Final = 4
 """Groups of a column's values; missing and unnamed ones are a further group."""
@@ -31,22 +31,13 @@ LATER_ROW: Final = (
 )
 Members = npt.NDArray[np.float32]
 """1 where a row is in a group, else 0."""
-Pairs = npt.NDArray[np.intp]
-
-
-@lru_cache(maxsize=8)
-def _pairs(columns: int) -> Pairs:
-    """Pairs of columns [2, pairs], neighbours first; always the same."""
-    return _neighbours_first(combinations(range(columns), 2))
+Pairs = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 
 @lru_cache(maxsize=8)
 def _ordered_pairs(columns: int) -> Pairs:
     """Pairs in both orders, a column with itself first, then neighbours; always the same."""
-    return _neighbours_first(product(range(columns), range(columns)))
-
-
-def _neighbours_first(every: Iterable[tuple[int, int]]) -> Pairs:
+    every = product(range(columns), range(columns))
     nearest = sorted(every, key=lambda pair: abs(pair[1] - pair[0]))[:MOST_PAIRS]
     return np.array(nearest, dtype=np.intp).reshape(-1, 2).T
 
@@ -57,7 +48,7 @@ def dependence_names(schema: Schema) -> list[FeatureName]:
     return [
         FeatureName(f"{columns[a]} & {columns[b]}", label)
         for label, pairs in (
-            (SAME_ROW, _pairs(len(columns))),
+            (SAME_ROW, places(len(columns), 2, MOST_PAIRS)),
             (NEXT_ROW, _ordered_pairs(len(columns))),
             (LATER_ROW, _ordered_pairs(len(columns))[:, :MOST_LATER]),
         )
@@ -89,7 +80,7 @@ def dependence_values(view: Beside) -> FloatArray:
 
     return np.concatenate(
         [
-            _information(member, member, columns, _pairs(columns)),
+            _information(member, member, columns, places(columns, 2, MOST_PAIRS)),
             later(member, 1, ordered),
             np.max([later(coarse, lag, nearest) for lag in LAGS], axis=0),
         ],
@@ -136,13 +127,55 @@ def groups_of(view: Beside, parts: int) -> IntArray:
     for part in range(1, parts):
         cut = np.take_along_axis(ordered, (last * part + parts // 2) // parts, axis=-1)
         numbers += view.stack.numbers >= cut
-    sizes = [len(c.categories) for c in view.schema.columns if not c.kind.numeric]
-    named = np.array(sizes, dtype=np.int64).reshape(-1, 1)
-    categories = view.stack.slots * parts // np.maximum(named, parts)
-    return np.concatenate(
-        [
-            np.where(view.missing, parts, numbers),
-            np.where(view.stack.slots >= named, parts, categories),
-        ],
-        axis=1,
-    )
+    slots, named = view.stack.slots, view.categories
+    categories = np.where(slots >= named, parts, slots * parts // np.maximum(named, parts))
+    return np.concatenate([np.where(view.missing, parts, numbers), categories], axis=1)
+
+
+GROUPS_OF_THREE: Final = 3
+"""Groups of a column's values where three columns are looked at."""
+LABEL: Final = "information beyond pairs"
+
+
+def triples_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `triples_values`."""
+    columns = numeric_names(schema) + other_names(schema)
+    return labelled(joined(columns, 3, MOST_TRIPLES), (LABEL,))
+
+
+def triples_values(view: Beside) -> FloatArray:
+    """Interaction information, in nats, of three columns (McGill 1954).
+
+    The mutual information of two columns given the third, minus their mutual information: positive
+    if two together say more about the third than each alone, negative if what they say is the same.
+    Numbers are in three groups between the tertiles of their own synthetic table; categories in at
+    most three groups of neighbours.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, triples].
+    """
+    groups = groups_of(view, GROUPS_OF_THREE)
+    n_tables, columns, n_rows = groups.shape
+    a, b, c = places(columns, 3, MOST_TRIPLES)
+    size = GROUPS_OF_THREE + 1
+    slots = (groups[:, a] * size + groups[:, b]) * size + groups[:, c]
+    counts = slot_counts(slots.reshape(-1, n_rows), size**3).reshape(-1, size, size, size)
+    table = n_log_n(n_rows)
+
+    def total(away: tuple[int, ...]) -> FloatArray:
+        """Sum of k log k over the groups of the columns that are not summed away."""
+        rest: IntArray = counts.sum(axis=away)
+        found: FloatArray = table[rest].sum(axis=tuple(range(1, rest.ndim)))
+        return found
+
+    triple = total(())
+    pairs = total((1,)) + total((2,)) + total((3,))
+    single = total((1, 2)) + total((1, 3)) + total((2, 3))
+    found = (triple - pairs + single - table[n_rows]) / n_rows
+    return settled(found).reshape(n_tables, -1)
+
+
+TRIPLES = FeatureGroup(triples_names, triples_values)

@@ -13,10 +13,10 @@ import numpy as np
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
-from dpaudit_attacks.columns import ColumnStack
+from dpaudit_attacks.columns import ColumnStack, ranges
 from dpaudit_attacks.form.numbers import MOST_DECIMALS, whole
 from dpaudit_attacks.form.rows import WHOLE
-from dpaudit_attacks.form.view import Beside, FeatureGroup, numeric_names
+from dpaudit_attacks.form.view import Beside, FeatureGroup, labelled, numeric_names
 
 MOST_ROWS: Final = 256
 """Most rows of a table, and known records, that are paired: those with the smallest codes."""
@@ -58,7 +58,7 @@ def mixtures_names(schema: Schema) -> list[FeatureName]:
     """Names of the features; none with fewer than two numeric columns. See `mixtures_values`."""
     columns = len(numeric_names(schema))
     labels = (*HALFWAY, *(IN_LINE if columns > FEWEST else ())) if columns >= FEWEST else ()
-    return [FeatureName(WHOLE, label) for label in labels]
+    return labelled([WHOLE], labels)
 
 
 def mixtures_values(view: Beside) -> FloatArray:
@@ -104,10 +104,10 @@ def _grid(known: ColumnStack, schema: Schema) -> Grid:
     decimals = (~np.all(enough, axis=-1)).cumprod(axis=0).sum(axis=0)
     if not numbers.shape[-1]:
         decimals[:] = MOST_DECIMALS
-    bounds = [column.bounds for column in schema.columns if column.kind.numeric]
+    lower, upper = ranges(schema)
     distinct = [len(np.unique(column)) for column in numbers]
     return Grid(
-        0.1**decimals / [upper - lower for lower, upper in bounds],
+        0.1**decimals / (upper - lower)[:, 0],
         np.argsort(np.negative(distinct), kind="stable")[:2],
     )
 
@@ -121,9 +121,8 @@ def _known_points(known: ColumnStack, schema: Schema) -> FloatArray:
 
 def _points(stack: ColumnStack, schema: Schema) -> list[FloatArray]:
     """The compared rows [n, columns] of each table, in widths of the range."""
-    bounds = [column.bounds for column in schema.columns if column.kind.numeric]
-    widths = [[upper - lower] for lower, upper in bounds]
-    tables = (stack.fewest(MOST_ROWS).numbers / widths).swapaxes(1, 2)
+    lower, upper = ranges(schema)
+    tables = (stack.fewest(MOST_ROWS).numbers / (upper - lower)).swapaxes(1, 2)
     return [table[~np.isnan(table).any(axis=1)] for table in tables]
 
 

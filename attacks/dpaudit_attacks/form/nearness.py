@@ -50,7 +50,7 @@ def nearness_names(schema: Schema) -> list[FeatureName]:
         *(f"rows equal to the target in at least {k} columns" for k in counts),
         *(f"rows nearly equal to the target in at least {k} columns" for k in counts),
     ]
-    return labelled(numeric_names(schema), NUMBER) + [FeatureName(WHOLE, name) for name in whole]
+    return labelled(numeric_names(schema), NUMBER) + labelled([WHOLE], whole)
 
 
 def nearness_values(view: Beside) -> FloatArray:
@@ -115,3 +115,28 @@ def _distances(view: Beside) -> FloatArray:
             apart[:, -1],
         ]
     )
+
+
+def within_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `within_values`."""
+    return [
+        FeatureName(WHOLE, f"distance within which a row agrees with the target in {k} numbers")
+        for k in range(1, len(numeric_names(schema)) + 1)
+    ]
+
+
+def within_values(view: Beside) -> FloatArray:
+    """The smallest distance within which a row equals the target in 1, 2, ... numbers.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f], in widths of the range, at most 1; two missing numbers are equal.
+    """
+    away = np.where(view.both_missing, 0.0, np.minimum(view.away, 1.0))
+    found: FloatArray = np.sort(away.swapaxes(1, 2), axis=-1).min(axis=1)
+    return found
+
+
+WITHIN = FeatureGroup(within_names, within_values, of_target=True)

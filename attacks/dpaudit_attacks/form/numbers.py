@@ -1,6 +1,7 @@
-"""Numbers of single columns: how they are written, which are distinct, and order statistics.
+"""Numbers of single columns: how they are written, which are distinct, order statistics, moments.
 
-Order statistics are those other than the smallest and the largest, which GroundHog has.
+Order statistics are those other than the smallest and the largest, which GroundHog has; moments
+those other than mean and standard deviation.
 """
 
 from __future__ import annotations
@@ -9,12 +10,18 @@ from typing import Final
 
 import numpy as np
 
-from dpaudit.model.column import Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
-from dpaudit_attacks.columns import slot_counts
+from dpaudit_attacks.columns import settled, slot_counts
 from dpaudit_attacks.form.rows import longest_run
-from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled, numeric_names
+from dpaudit_attacks.form.view import (
+    Beside,
+    FeatureGroup,
+    continuous_names,
+    flat,
+    labelled,
+    numeric_names,
+)
 
 DECIMALS: Final = (0, 1, 2, 3, 4, 6)
 MOST_DECIMALS: Final = DECIMALS[-1]
@@ -26,8 +33,7 @@ LAST = (*(f"last digit {digit}" for digit in range(10)), "even last digit")
 
 def digits_names(schema: Schema) -> list[FeatureName]:
     """Names of the features; see `digits_values`."""
-    continuous = [c.name for c in schema.columns if c.kind is Kind.CONTINUOUS]
-    return labelled(continuous, WRITTEN) + labelled(numeric_names(schema), LAST)
+    return labelled(continuous_names(schema), WRITTEN) + labelled(numeric_names(schema), LAST)
 
 
 def digits_values(view: Beside) -> FloatArray:
@@ -43,10 +49,9 @@ def digits_values(view: Beside) -> FloatArray:
         and how many are whole multiples of 1/4; then for each numeric column how often its last
         digit is 0 to 9, and even.
     """
-    continuous = np.array([c.kind is Kind.CONTINUOUS for c in view.schema.columns])
-    numeric = np.array([c.kind.numeric for c in view.schema.columns])
-    written = _written(view.stack.numbers[:, continuous[numeric]])
-    return np.concatenate([written, _last(view)], axis=1)
+    scales = [*(10.0**k for k in DECIMALS), 4.0]
+    written = [whole(view.continuous * scale).sum(axis=-1) for scale in scales]
+    return np.concatenate([flat(written), _last(view)], axis=1)
 
 
 DIGITS = FeatureGroup(digits_names, digits_values, of_target=True)
@@ -56,12 +61,6 @@ def whole(numbers: FloatArray) -> BoolArray:
     """Which numbers are whole, up to `CLOSE`; a missing one never is."""
     found: BoolArray = np.abs(numbers - np.rint(numbers)) <= CLOSE
     return found
-
-
-def _written(numbers: FloatArray) -> FloatArray:
-    scales = [*(10.0**k for k in DECIMALS), 4.0]
-    found = np.stack([whole(numbers * scale).sum(axis=-1) for scale in scales], axis=-1)
-    return found.reshape(len(found), -1).astype(np.float64)
 
 
 def _last(view: Beside) -> FloatArray:
@@ -82,7 +81,7 @@ def decimals(target: FloatArray) -> FloatArray:
 
 
 QUANTILES: Final = (0.05, 0.1, 0.25, 0.75, 0.9, 0.95)
-LABELS = (
+SPACES: Final = (
     "distinct values",
     "values that occur once",
     "most copies of a value",
@@ -101,11 +100,6 @@ LABELS = (
     "values at or below the lower bound",
     "values at or above the upper bound",
 )
-
-
-def spacing_names(schema: Schema) -> list[FeatureName]:
-    """Names of the features; see `spacing_values`."""
-    return labelled(numeric_names(schema), LABELS)
 
 
 def spacing_values(view: Beside) -> FloatArray:
@@ -139,8 +133,6 @@ def spacing_values(view: Beside) -> FloatArray:
     final = np.concatenate([positive, there[..., -1:]], axis=-1)
     final |= np.arange(view.n_rows) == last[..., None]
     repeated = np.where(there[..., 1:], positive, True)
-    lower = np.array([c.bounds.lower for c in view.schema.columns if c.kind.numeric])
-    bottom = lower.reshape(-1, 1)
     return flat(
         [
             new.sum(axis=-1),
@@ -158,10 +150,96 @@ def spacing_values(view: Beside) -> FloatArray:
             next_highest - third_highest,
             highest - next_highest,
             high - low,
-            (view.stack.numbers <= bottom).sum(axis=-1),
-            (view.stack.numbers >= bottom + view.widths).sum(axis=-1),
+            (view.stack.numbers <= view.lower).sum(axis=-1),
+            (view.stack.numbers >= view.lower + view.widths).sum(axis=-1),
         ]
     )
 
 
-SPACING = FeatureGroup(spacing_names, spacing_values)
+SPACING = FeatureGroup(lambda schema: labelled(numeric_names(schema), SPACES), spacing_values)
+
+
+# Floating-point noise leaves the last bits readable (Mironov 2012, "On significance of the least
+# significant bits for differential privacy"): the sum of a value and naive Laplace noise cannot be
+# any float, and which floats it can be depends on the value.
+FINE: Final = (8, 16, 24, 32, 36, *range(40, 65))
+"""Powers k of the counts; a number between 1/2 and 1 is a multiple of 2^-53."""
+_MANTISSA: Final = 53
+LAST_BITS: Final = (
+    *(f"numbers that are no multiples of 2^-{k}" for k in FINE),
+    "mean of zero bits",
+)
+
+
+def bits_values(view: Beside) -> FloatArray:
+    """Counts of numbers by their last bit that is set, of each continuous column.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f]: how many numbers are no multiples of 2^-k, for each k of `FINE`, and how
+        many of the 53 bits of a number are zeros at its end, on average.
+    """
+    fractions, exponents = np.frexp(np.nan_to_num(view.continuous))
+    mantissas = np.ldexp(fractions, _MANTISSA).astype(np.int64)
+    zeros = np.bitwise_count((mantissas & -mantissas) - 1).astype(np.int64)
+    finest = np.clip(_MANTISSA - zeros - exponents, 0, FINE[-1] + 1)
+    finest[mantissas == 0] = 0  # a multiple of every power, as a missing number counts
+    coarser = slot_counts(finest.reshape(-1, view.n_rows), FINE[-1] + 2).cumsum(axis=1)
+    finer = (view.n_rows - coarser[:, FINE]).reshape(*finest.shape[:2], len(FINE))
+    mean = settled(np.where(mantissas == 0, 0, zeros).sum(axis=-1) / view.n_rows)
+    return flat([*np.moveaxis(finer, -1, 0), mean])
+
+
+BITS = FeatureGroup(lambda schema: labelled(continuous_names(schema), LAST_BITS), bits_values)
+
+
+MOMENT_LABELS: Final = (
+    "skewness",
+    "kurtosis",
+    "mean square",
+    "mean logarithm",
+    "mean distance to the target's value",
+)
+_LEAST: Final = 1e-6
+"""Added before taking logarithms, in widths of the range."""
+
+
+def moments_values(view: Beside) -> FloatArray:
+    """Moments of each column's numbers, as distances from the lower bound in widths of the range.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f]: third and fourth standardised moments (0 of a constant), mean square, mean
+        logarithm, and mean distance to the target's value (0 if it is missing).
+    """
+    numbers = (view.stack.ordered - view.lower) / view.widths
+    absent = np.isnan(numbers)
+    present = np.maximum(view.present, 1)
+
+    def mean(values: FloatArray) -> FloatArray:
+        found: FloatArray = np.where(absent, 0.0, values).sum(axis=-1) / present
+        return found
+
+    centred = numbers - mean(numbers)[..., None]
+    spread = np.sqrt(mean(centred**2))
+    unit = centred / np.where(spread > 1e-9, spread, np.inf)[..., None]
+    target = (view.target.numbers - view.lower) / view.widths
+    apart = np.where(np.isnan(target), 0.0, np.abs(numbers - target))
+    cubes = unit * unit * unit
+    found = [
+        mean(cubes),
+        mean(cubes * unit),
+        mean(numbers**2),
+        mean(np.log(np.abs(numbers) + _LEAST)),
+        mean(apart),
+    ]
+    return flat([settled(one) for one in found])
+
+
+MOMENTS = FeatureGroup(
+    lambda schema: labelled(numeric_names(schema), MOMENT_LABELS), moments_values, of_target=True
+)

@@ -11,9 +11,11 @@ import numpy as np
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.columns import category_names
+from dpaudit_attacks.form.numbers import decimals, whole
 from dpaudit_attacks.form.view import (
     Beside,
     FeatureGroup,
+    continuous_names,
     flat,
     labelled,
     numeric_names,
@@ -31,7 +33,6 @@ PAIR: Final = ("rows where both are equal", "rows where the first is smaller")
 WITHIN: Final = ("smallest", "largest")
 
 
-@lru_cache(maxsize=32)
 def _nearby(columns: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
     """Combinations of columns, neighbours first; always the same."""
     every = (
@@ -43,8 +44,9 @@ def _nearby(columns: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
     return tuple(islice(every, most))
 
 
+@lru_cache(maxsize=64)
 def places(columns: int, size: int, most: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
-    """The columns of each combination [size, combinations], neighbours first."""
+    """The columns of each combination [size, combinations], neighbours first; not to be changed."""
     return np.array(_nearby(columns, size, most), dtype=np.intp).reshape(-1, size).T
 
 
@@ -124,9 +126,7 @@ def _sides(view: Beside) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
     median = np.take_along_axis(view.stack.ordered, last // 2, axis=-1)
     of_numbers = np.where(view.stack.numbers > median, 1, -1)
     of_numbers[view.missing] = 0
-    sizes = [len(c.categories) for c in view.schema.columns if not c.kind.numeric]
-    half = np.array(sizes, dtype=np.int64).reshape(-1, 1) / 2
-    of_others = np.where(view.stack.slots >= half, 1, -1)
+    of_others = np.where(view.stack.slots >= view.categories / 2, 1, -1)
     return np.concatenate([of_numbers, of_others], axis=1).astype(np.int8)
 
 
@@ -151,3 +151,72 @@ def _within_categories(view: Beside) -> FloatArray:
         return np.empty((view.n_tables, 0))
     both = np.stack(found, axis=-1).reshape(view.n_tables, numeric, -1, 2)
     return both.swapaxes(1, 2).reshape(view.n_tables, -1)[:, : 2 * MOST_EXTREMES]
+
+
+# Rows that share their noise, or are scaled to a total, have sums and differences of columns that
+# are whole where the numbers themselves are not.
+WHOLE_PAIR: Final = ("rows where only the sum is whole", "rows where only the difference is whole")
+
+
+def sums_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `sums_values`."""
+    columns = continuous_names(schema)
+    pairs, triples = joined(columns, 2, MOST_PAIRS), joined(columns, 3, MOST_SUMS)
+    return labelled(pairs, WHOLE_PAIR) + labelled(triples, WHOLE_PAIR[:1])
+
+
+def sums_values(view: Beside) -> FloatArray:
+    """Counts of rows where continuous columns add to a whole number and none of them is whole.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f]: for every two columns rows where the sum is whole, and the difference; for
+        every three those where the sum is. With a whole number a sum would be whole just where the
+        other one is, so integers are left out.
+    """
+    numbers = view.continuous
+    broken = ~whole(numbers)
+    a, b = places(numbers.shape[1], 2, MOST_PAIRS)
+    both = broken[:, a] & broken[:, b]
+    x, y = numbers[:, a], numbers[:, b]
+    pairs = [(whole(value) & both).sum(axis=-1) for value in (x + y, x - y)]
+    i, j, k = places(numbers.shape[1], 3, MOST_SUMS)
+    every = whole(numbers[:, i] + numbers[:, j] + numbers[:, k])
+    every &= broken[:, i] & broken[:, j] & broken[:, k]
+    return np.concatenate([flat(pairs), every.sum(axis=-1)], axis=1)
+
+
+SUMS = FeatureGroup(sums_names, sums_values)
+
+
+# Exact interpolations.
+MEANS: Final = (
+    "rows at the mean of the rows before and after",
+    "rows at the rounded mean of the rows before and after",
+)
+
+
+def between_values(view: Beside) -> FloatArray:
+    """Counts of numbers that are the mean of two different ones, in the rows before and after.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f]: for each numeric column the exact means, and those that are at most half a
+        unit of the last decimal of the target's value away.
+    """
+    numbers = view.stack.numbers
+    n = view.n_rows
+    before, middle, after = numbers[..., : max(n - 2, 0)], numbers[..., 1 : n - 1], numbers[..., 2:]
+    exact = CLOSE * view.widths
+    apart = np.where(before == after, np.inf, np.abs(middle - (before + after) / 2))
+    unit = 0.1 ** decimals(view.target.numbers[0])
+    return flat([(apart <= reach).sum(axis=-1) for reach in (exact, unit / 2 + exact)])
+
+
+BETWEEN = FeatureGroup(
+    lambda schema: labelled(numeric_names(schema), MEANS), between_values, of_target=True
+)

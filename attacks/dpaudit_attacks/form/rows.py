@@ -127,9 +127,7 @@ REPEATS = ("repeated rows", "rows equal to the row before", "most copies of a ro
 def repetition_names(schema: Schema) -> list[FeatureName]:
     """Names of the features; see `repetition_values`."""
     columns = numeric_names(schema) + other_names(schema)
-    return [FeatureName(WHOLE, row) for row in REPEATS] + [
-        FeatureName(column, "rows repeated but for this column") for column in columns
-    ]
+    return labelled([WHOLE], REPEATS) + labelled(columns, ("rows repeated but for this column",))
 
 
 def repetition_values(view: Beside) -> FloatArray:
@@ -184,23 +182,18 @@ PER_COLUMN = ("drift of missing values over the rows", "missing values in neighb
 GAPS = ("missing values", *(f"rows with {k} missing values" for k in range(4)))
 
 
-def _columns(schema: Schema) -> list[str]:
-    """Names of the columns that may be missing: numeric ones first, as in a stack."""
-    by_kind = sorted(schema.columns, key=lambda column: not column.kind.numeric)
-    return [column.name for column in by_kind if column.missing]
-
-
 def absence_names(schema: Schema) -> list[FeatureName]:
     """Names of the features; none if no value may be missing. See `absence_values`."""
-    columns = _columns(schema)
+    by_kind = sorted(schema.columns, key=lambda column: not column.kind.numeric)  # as in a stack
+    columns = [column.name for column in by_kind if column.missing]
     if not columns:
         return []
-    pairs = islice(combinations(columns, 2), MOST_PAIRS)
-    return [
-        *labelled(columns, PER_COLUMN),
-        *(FeatureName(WHOLE, row) for row in GAPS),
-        *(FeatureName(f"{a} & {b}", "rows where both are missing") for a, b in pairs),
-    ]
+    pairs = [f"{a} & {b}" for a, b in islice(combinations(columns, 2), MOST_PAIRS)]
+    return (
+        labelled(columns, PER_COLUMN)
+        + labelled([WHOLE], GAPS)
+        + labelled(pairs, ("rows where both are missing",))
+    )
 
 
 def absence_values(view: Beside) -> FloatArray:
@@ -214,12 +207,10 @@ def absence_values(view: Beside) -> FloatArray:
     Returns:
         Features [M, f].
     """
-    numbers = [c for c in view.schema.columns if c.kind.numeric]
-    others = [c for c in view.schema.columns if not c.kind.numeric]
-    may = [i for i, c in enumerate(numbers) if c.missing]
-    codes = [i for i, c in enumerate(others) if c.missing]
-    absent = np.array([len(others[i].categories) + 1 for i in codes]).reshape(-1, 1)
-    gone = np.concatenate([view.missing[:, may], view.stack.slots[:, codes] == absent], axis=1)
+    numbers = [c.missing for c in view.schema.columns if c.kind.numeric]
+    others = [c.missing for c in view.schema.columns if not c.kind.numeric]
+    slots, absent = view.stack.slots[:, others], view.categories[others] + 1
+    gone = np.concatenate([view.missing[:, numbers], slots == absent], axis=1)
     if not gone.shape[1]:
         return np.empty((view.n_tables, 0))
     count = gone.sum(axis=1)
@@ -236,3 +227,47 @@ def absence_values(view: Beside) -> FloatArray:
 
 
 ABSENCE = FeatureGroup(absence_names, absence_values)
+
+
+# Who makes a release k-anonymous, or fills the groups of a table, changes the sizes of groups of
+# rows that are equal in all categories, or in all but one column's.
+CROWD: Final = (
+    "rows alone in all categories",
+    "groups equal in all categories",
+    "rows of the largest group equal in all categories",
+)
+WITHOUT: Final = tuple(f"{label} but this column's" for label in CROWD)
+
+
+def crowds_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; none if all columns are numeric. See `crowds_values`."""
+    others = other_names(schema)
+    whole = labelled([WHOLE], CROWD) if others else []
+    return whole + (labelled(others, WITHOUT) if len(others) > 1 else [])
+
+
+def crowds_values(view: Beside) -> FloatArray:
+    """Sizes of the groups of rows that are equal in categories; a missing one is a category.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f]: rows that are alone in all categorical columns, groups, and rows of the
+        largest group; the same without each column, if there are two or more.
+    """
+    codes = view.stack.codes[:, view.stack.numbers.shape[1] :]
+    others = codes.shape[1]
+    if not others:
+        return np.empty((view.n_tables, 0))
+    whole = codes.sum(axis=1, keepdims=True)  # modulo 2^64
+    rows = np.concatenate([whole, whole - codes], axis=1) if others > 1 else whole
+    ordered = np.sort(rows, axis=-1)
+    breaks = ordered[..., 1:] != ordered[..., :-1]
+    edge = np.ones_like(breaks, shape=(*rows.shape[:2], 1))
+    first = np.concatenate([edge, breaks], axis=-1)
+    last = np.concatenate([breaks, edge], axis=-1)
+    return flat([(first & last).sum(axis=-1), first.sum(axis=-1), longest_run(breaks)])
+
+
+CROWDS = FeatureGroup(crowds_names, crowds_values)

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpaudit.model.column import Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
-from dpaudit_attacks.columns import ColumnStack
+from dpaudit_attacks.columns import ColumnStack, ranges
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,27 @@ class Beside:
         return found
 
     @cached_property
+    def lower(self) -> FloatArray:
+        """Lower bound of each numeric column [numeric columns, 1]."""
+        return ranges(self.schema)[0]
+
+    @cached_property
     def widths(self) -> FloatArray:
         """Upper minus lower bound of each numeric column [numeric columns, 1]."""
-        bounds = [column.bounds for column in self.schema.columns if column.kind.numeric]
-        found: FloatArray = np.array([b.upper - b.lower for b in bounds]).reshape(-1, 1)
-        return found
+        lower, upper = ranges(self.schema)
+        return upper - lower
+
+    @cached_property
+    def categories(self) -> IntArray:
+        """Number of categories of each non-numeric column [other columns, 1]."""
+        sizes = [len(c.categories) for c in self.schema.columns if not c.kind.numeric]
+        return np.array(sizes, dtype=np.int64).reshape(-1, 1)
+
+    @cached_property
+    def continuous(self) -> FloatArray:
+        """Numbers of the continuous columns [M, continuous columns, n]."""
+        kinds = [column.kind for column in self.schema.columns if column.kind.numeric]
+        return self.stack.numbers[:, [kind is Kind.CONTINUOUS for kind in kinds]]
 
     @cached_property
     def scaled(self) -> FloatArray:
@@ -101,12 +118,17 @@ def numeric_names(schema: Schema) -> list[str]:
     return [column.name for column in schema.columns if column.kind.numeric]
 
 
+def continuous_names(schema: Schema) -> list[str]:
+    """Names of the continuous columns."""
+    return [column.name for column in schema.columns if column.kind is Kind.CONTINUOUS]
+
+
 def other_names(schema: Schema) -> list[str]:
     """Names of the other columns."""
     return [column.name for column in schema.columns if not column.kind.numeric]
 
 
-def labelled(columns: list[str], labels: tuple[str, ...]) -> list[FeatureName]:
+def labelled(columns: Sequence[str], labels: Sequence[str]) -> list[FeatureName]:
     """The same features of each of some columns, column by column."""
     return [FeatureName(column, label) for column in columns for label in labels]
 

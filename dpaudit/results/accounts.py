@@ -1,4 +1,4 @@
-"""A stated epsilon compared with what recorded mechanism calls cost: `dpaudit account check`."""
+"""The records of `dpaudit account`: what labels cost, what calls cost next to a stated epsilon."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from dpaudit.account.accountants import Call, Figure, figures, lower_limit
+from dpaudit.account.calibration import Prospect
 from dpaudit.errors import ClaimError
 from dpaudit.formatting import (
     Row,
@@ -18,7 +19,9 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
-from dpaudit.results.document import Document, NonNegative, Positive
+from dpaudit.model.choices import Method
+from dpaudit.model.claim import Neighbours
+from dpaudit.results.document import Document, NonNegative, Positive, Probability
 from dpaudit.results.verdict import Verdict
 
 _LOOSE: Final = 1.05
@@ -26,6 +29,31 @@ _LOOSE: Final = 1.05
 
 _LEAST: Final = 1e-3
 """Smaller accounts are mostly rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelCosts(Document):
+    """Plans of labels, as `dpaudit account --json` prints them.
+
+    Attributes:
+        teachers: Number of teachers that vote.
+        budget: Epsilon of all labels together; null if their cost was asked for.
+        delta: The delta at which it holds.
+        neighbours: The neighbouring relation for which it holds.
+        method: The method that was asked for.
+        plans: The plans: noise, number of labels, cost and accuracy.
+        warnings: Warnings about them, one sentence each.
+    """
+
+    schema_version: ClassVar[int] = 1
+    called: ClassVar[str] = "a table of label costs"
+    teachers: Positive
+    budget: NonNegative | None
+    delta: Probability
+    neighbours: Neighbours
+    method: Method
+    plans: tuple[Prospect, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
