@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Final, NamedTuple
@@ -13,9 +14,8 @@ from dpaudit.formatting import listed
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import Reader
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
-from dpaudit.trace.collector import Reading, Trace
-from dpaudit.trace.laws import ERROR, more_than_chance
-from dpaudit.trace.trainings import Trainings
+from dpaudit.trace.noise import ERROR
+from dpaudit.trace.trainings import Reading, Trace, Trainings
 
 _ASSIGNED: Final = (
     "partition-all-rows",
@@ -203,6 +203,26 @@ def _alike(assigned: Assignment, cells: int) -> bool:
     )
 
 
+def more_than_chance(cells: int, draws: int, empty: int) -> bool:
+    """Whether more cells are empty than uniform draws from all of them would leave.
+
+    Each is empty with probability (1 - 1/cells)^draws, or less if draws are without replacement.
+    An empty cell makes other empty cells less likely, so the binomial tail is an upper bound.
+
+    Args:
+        cells: Number of cells.
+        draws: Number of draws.
+        empty: Number of cells that no draw fell into.
+
+    Returns:
+        True if chance would leave so many with a probability below `ERROR`.
+    """
+    if cells < 1 or empty < 1:
+        return False
+    alone = math.exp(draws * math.log1p(-1.0 / cells)) if cells > 1 else float(draws == 0)
+    return bool(stats.binom.sf(empty - 1, cells, alone) < ERROR)
+
+
 def _never_used(assigned: Assignment) -> CheckOutcome:
     """Checks whether records belong to no part: more are unread than chance would leave."""
     n, k = assigned.rows, len(assigned.parts)
@@ -225,7 +245,7 @@ def _never_used(assigned: Assignment) -> CheckOutcome:
 def _by_position(trainings: Trainings, on: Trace, assigned: Assignment) -> CheckOutcome:
     """Checks whether records change teachers when another one is removed."""
     id_ = "partition-by-position"
-    without = trainings.without if on is trainings.table else trainings.more_without
+    without = trainings.without if on is trainings.table else trainings.more_without()
     other = assignment(without)
     if on.constants.get("teachers") != without.constants.get("teachers"):
         return Skipped(id_, "the number of teachers itself changes with one record less")

@@ -25,8 +25,7 @@ from dpaudit.results.record import AuditBrief, AuditRecord
 from dpaudit.results.structure import Picture
 from dpaudit.results.verdict import Verdict
 from dpaudit.trace.catalogue import found
-from dpaudit.trace.page import trace_page
-from dpaudit.trace.run import TraceReport
+from dpaudit.trace.run import TraceReport, trace_page
 from outline import accessibility_faults
 
 Make = Callable[..., AuditRecord]
