@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import pandas as pd
 
@@ -172,20 +172,6 @@ def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     return schema.canonical(pd.DataFrame(table))
 
 
-class _Half(NamedTuple):
-    """One of the two seeds of a fit, varied alone.
-
-    Attributes:
-        fit: The fit that differs from the first in this seed only.
-        seed: Whose seed it is, in words.
-        other: Whose seed stays, in words.
-    """
-
-    fit: Fit
-    seed: str
-    other: str
-
-
 def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Checks whether another seed changes the table, and whether constant parts reveal a record.
 
@@ -198,14 +184,12 @@ def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplica
     one, other = _tables(subject, trainer, [first, second])
     if one.equals(other):
         return _fixed(subject, trainer, one, "fits with different seeds", seeded=True)
-    halves = (
-        _Half(first._replace(seed=second.seed), "the fit", "the sample"),
-        _Half(first._replace(sample_seed=second.sample_seed), "the sample", "the fit"),
-    )
-    tables = _tables(subject, trainer, [half.fit for half in halves])
-    for half, table in zip(halves, tables, strict=True):
-        if one.equals(table):
-            return _hidden(subject, trainer, one, first, half)
+    halves = [first._replace(seed=second.seed), first._replace(sample_seed=second.sample_seed)]
+    by_fit, by_sample = _tables(subject, trainer, halves)
+    if one.equals(by_fit):
+        return _hidden(subject, trainer, one, first, unused="the fit", used="the sample")
+    if one.equals(by_sample):
+        return _hidden(subject, trainer, one, first, unused="the sample", used="the fit")
     words = "the seed of the fit and that of the sample each change the output"
     return Observation(False, words, {}, 1.0)
 
@@ -241,17 +225,17 @@ def _fixed(
 
 
 def _hidden(
-    subject: Subject, trainer: Trainer, one: pd.DataFrame, first: Fit, half: _Half
+    subject: Subject, trainer: Trainer, one: pd.DataFrame, first: Fit, *, unused: str, used: str
 ) -> Observation | NotApplicable:
-    """Guesses coins if one seed changes nothing, so all noise is drawn with the other.
+    """Guesses coins if one seed is unused, so all noise is drawn with the other.
 
     That is not a leak if there is enough noise: the fits of the test have fresh seeds of both
     kinds, which the guesses do not know.
     """
-    unused = f"the seed of {half.seed} alone changes nothing"
+    nothing = f"the seed of {unused} alone changes nothing"
     record = _revealed(subject, trainer, one, lambda _, record: first._replace(dropped=(record,)))
     if record is None:
-        return Observation(False, f"{unused}; no record tried moves the output", {}, 1.0)
+        return Observation(False, f"{nothing}; no record tried moves the output", {}, 1.0)
     found = single_coin(
         subject,
         trainer,
@@ -259,12 +243,12 @@ def _hidden(
         _with_base(subject, record),
         inserted([record], [len(subject.data)], subject.claim)[0],
         lambda table: summary(table, subject),
-        basis=f"{unused}, and record {record} moves the output",
+        basis=f"{nothing}, and record {record} moves the output",
         first=_PILOT,
     )
     if found is None:
         return NotApplicable(
-            f"{unused}, so that all noise is drawn with the seed of {half.other}; record {record} "
+            f"{nothing}, so that all noise is drawn with the seed of {used}; record {record} "
             "moves the output, but in the pilot no more than that noise does: whether it is enough "
             "is for an audit"
         )

@@ -75,13 +75,14 @@ def maker(
     if isinstance(generator, str):
         name = generator
 
-        def named(schema: Schema, data: pd.DataFrame, changes: Mapping[str, Any]) -> Generator:
+        def built(schema: Schema, data: pd.DataFrame, given: Mapping[str, Any]) -> NamedGenerator:
             offered = {SCHEMA: schema, "target": data.iloc[[target]].reset_index(drop=True)}
-            given = {**parameters, **changes}
-            return named_generator(name, given, offered, worker_memory=worker_memory).generator
+            return named_generator(name, given, offered, worker_memory=worker_memory)
 
-        offered = {SCHEMA: schema, "target": data.iloc[[target]].reset_index(drop=True)}
-        asked = named_generator(name, parameters, offered, worker_memory=worker_memory)
+        def named(schema: Schema, data: pd.DataFrame, changes: Mapping[str, Any]) -> Generator:
+            return built(schema, data, {**parameters, **changes}).generator
+
+        asked = built(schema, data, parameters)
         if isinstance(asked.generator, WorkerGenerator):  # its constructor is not visible here
             return Maker(asked, frozenset({SCHEMA, *parameters}), named)
         value = resolve(name, GENERATORS)

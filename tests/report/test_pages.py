@@ -16,8 +16,7 @@ from dpaudit.frontiers.page import frontier_page
 from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUtility
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
-from dpaudit.probe.page import probe_page
-from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus
+from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus, probe_page
 from dpaudit.report.content import audit_page
 from dpaudit.report.page import Page
 from dpaudit.report.render import page_html, page_markdown
