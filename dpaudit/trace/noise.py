@@ -245,9 +245,8 @@ def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
     table = trace.promised
     if accounted is not None and k is not None:
         if draws_per_label(trace) == 1 and accounted.mechanism is Mechanism.NOISY_MAX:
-            accounted = AccountedNoise(
-                Mechanism.LAPLACE, accounted.scale
-            )  # one-noise-charged-as-two
+            # That is a finding of its own, one-noise-charged-as-two.
+            accounted = accounted._replace(mechanism=Mechanism.LAPLACE)
             table = None
         table = table or accounted.table(k)
     if not trace.labels.size:
@@ -345,9 +344,8 @@ def _fitted(table: VoteTable, gamma: float) -> AccountedNoise | None:
     wrong, margins = wrong[telling], margins[telling]
     fitting = []
     for mechanism in Mechanism:
-        scale = _scale(
-            mechanism, float(margins[0]), float(wrong[0])
-        )  # the widest margin is the most informative
+        # The widest margin is the most informative.
+        scale = _scale(mechanism, float(margins[0]), float(wrong[0]))
         if scale and np.all(np.abs(wrong_at(mechanism, margins / scale) - wrong) < _EXACT):
             fitting.append(AccountedNoise(mechanism, scale))
     if len(fitting) == 1:

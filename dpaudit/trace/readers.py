@@ -119,7 +119,7 @@ def assignment(trace: Trace) -> Assignment | None:
         return None
     within, iterations = False, 0
     for iteration in trace.iterations:
-        read = [reading.rows for part, reading in iteration.items() if part.reader is reader]
+        read = [reading.rows for (kind, _), reading in iteration.items() if kind is reader]
         iterations += bool(read)
         joined = np.concatenate([np.empty(0, dtype=np.int64), *read])
         within = within or np.unique(joined).size < joined.size
@@ -165,8 +165,9 @@ def _overlap(assigned: Assignment) -> Finding:
     unused = n - assigned.union.size
     sizes = [reading.rows.size for reading in assigned.parts.values()]
     evidence = (
-        f"{assigned.name}s {_range(assigned.parts)} read {listed(sizes, _SHOWN)} of {n} records in "
-        f"{assigned.iterations} iterations; two of them share {min(shared)} to {max(shared)}"
+        f"{assigned.name}s {min(assigned.parts)} to {max(assigned.parts)} read "
+        f"{listed(sizes, _SHOWN)} of {n} records in {assigned.iterations} iterations; two of them "
+        f"share {min(shared)} to {max(shared)}"
     )
     numbers = {
         "records": n,
@@ -281,7 +282,3 @@ def _owners(assigned: Assignment) -> IntArray:
     for index, reading in assigned.parts.items():
         owners[reading.rows] = index
     return owners
-
-
-def _range(parts: Mapping[int, Reading]) -> str:
-    return f"{min(parts)} to {max(parts)}"

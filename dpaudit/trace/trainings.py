@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -35,16 +35,8 @@ FED_KEPT: Final = 20_000
 """Inputs of the generator network that are kept in each stage: enough to compare distributions."""
 
 
-class ReaderId(NamedTuple):
-    """A reader of private records, and which one of its kind.
-
-    Attributes:
-        reader: Its kind.
-        index: Its number among those of the kind.
-    """
-
-    reader: Reader
-    index: int  # type: ignore[assignment]  # of the field's name, not of tuple.index
+ReaderId: TypeAlias = tuple[Reader, int]
+"""A reader of private records: its kind, and its number among those of the kind."""
 
 
 class Reading(NamedTuple):
@@ -138,10 +130,10 @@ class Trace:
         rows: dict[int, list[IntArray]] = defaultdict(list)
         draws: dict[int, int] = defaultdict(int)
         for iteration in self.iterations:
-            for part, reading in iteration.items():
-                if part.reader is reader:
-                    rows[part.index].append(reading.rows)
-                    draws[part.index] += reading.draws
+            for (kind, index), reading in iteration.items():
+                if kind is reader:
+                    rows[index].append(reading.rows)
+                    draws[index] += reading.draws
         return {
             index: Reading(np.unique(np.concatenate(rows[index])), draws[index])
             for index in sorted(rows)
@@ -199,7 +191,7 @@ class Collector:
         """
         numbers = self._known(rows)
         if numbers.size:
-            self._iterations[-1].setdefault(ReaderId(Reader(reader), index), []).append(numbers)
+            self._iterations[-1].setdefault((Reader(reader), index), []).append(numbers)
 
     def taught(self, index: int, *, before: FloatArray, after: FloatArray) -> None:
         """Records that a teacher was trained in this iteration."""
@@ -403,18 +395,17 @@ def run_trainings(
     removed = most_informative_record(data, schema)
     table = traced("on the table", generator, data)
     repeats = -(-max(3 * len(data), MORE_ROWS) // len(data))
+    more = f"on the table repeated {repeats} times"
     repeated = pd.concat([data] * repeats, ignore_index=True)
-    few = max(FEW_ROWS, round(2 * table.constants.get("teachers", 0)))
-    few = min(len(data) // 2, few)
+    few = min(len(data) // 2, max(FEW_ROWS, round(2 * table.constants.get("teachers", 0))))
     spread = np.linspace(0, len(data) - 1, max(few, 1)).round().astype(np.int64)
+    thinned = f"on {spread.size} of its rows"
     fewer: Trace | str
     try:
-        fewer = traced(
-            f"on {spread.size} of its rows", generator, data.iloc[spread].reset_index(drop=True)
-        )
+        fewer = traced(thinned, generator, data.iloc[spread].reset_index(drop=True))
     except (TrialError, InputError) as error:  # a generator may refuse a small table
         # What the report says of it may be shared, so it has the type of a foreign error alone.
-        fewer = f"trained on {spread.size} of its rows: {reason_of(error.__cause__ or error)}"
+        fewer = f"trained {thinned}: {reason_of(error.__cause__ or error)}"
     offered = getattr(generator, "exercises", None)
     exercises: list[Traceable] = list(offered()) if offered is not None else []
     return Trainings(
@@ -422,7 +413,7 @@ def run_trainings(
         table=table,
         without=traced(f"without record {removed}", generator, without(data, (removed,))),
         removed=removed,
-        more=traced(f"on the table repeated {repeats} times", generator, repeated),
+        more=traced(more, generator, repeated),
         fewer=fewer,
         exercises=tuple(
             traced(f"in exercise {number} of {len(exercises)}", exercise, data)
@@ -435,9 +426,7 @@ def run_trainings(
         ),
         more_without=cache(
             lambda: traced(
-                f"on the table repeated {repeats} times without record {removed}",
-                generator,
-                without(repeated, (removed,)),
+                f"{more} without record {removed}", generator, without(repeated, (removed,))
             )
         ),
     )
