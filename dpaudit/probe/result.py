@@ -180,11 +180,6 @@ class ProbeReport(Document):
         return sum(result.fits for result in self.probes)
 
     @property
-    def error(self) -> str:
-        """Largest probability of any alarm if the generator satisfies its claim, as text."""
-        return percent(round(1.0 - self.confidence, 12))
-
-    @property
     def headline(self) -> str:
         """The finding in one line; if no probe judged the generator, the reason."""
         if not self.ran:
@@ -237,7 +232,7 @@ class ProbeReport(Document):
         if self.target:
             yield Row("target", f"{self.target} was watched")
         yield Row(
-            "chance", f"at most {self.error} for any alarm if the generator satisfies its claim"
+            "chance", f"at most {_error(self)} for any alarm if the generator satisfies its claim"
         )
         if self.schema_inferred:
             yield Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}")
@@ -390,13 +385,18 @@ def _scope(report: ProbeReport) -> Block:
         ("Claim", f"{claim.in_words}, {claim.neighbours}"),
         (
             "False alarms",
-            f"with probability {report.error} at most, over all probes, if the claim holds",
+            f"with probability {_error(report)} at most, over all probes, if the claim holds",
         ),
         ("Records", f"{report.records}{f', {report.target} watched' if report.target else ''}"),
         ("Table and schema", f"{report.source}; schema {inferred}"),
         ("Not tested", "how much leaks, what no probe looks for, and side channels"),
     )
     return Block(title="What was tested", table=ReportTable(("Scope", "In these probes"), rows))
+
+
+def _error(report: ProbeReport) -> str:
+    """Largest probability of any alarm if the generator satisfies its claim."""
+    return percent(round(1.0 - report.confidence, 12))
 
 
 def _next(report: ProbeReport) -> str:

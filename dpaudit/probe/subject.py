@@ -167,17 +167,18 @@ class Trainer:
         probe: Id of the probe, which names the random streams.
 
     Attributes:
+        subject: What is probed.
         fits: Models trained so far.
         variation: What varied in the tables so far.
     """
 
     def __init__(self, subject: Subject, probe: str) -> None:
-        self._subject, self._probe = subject, probe
+        self.subject, self._probe = subject, probe
         self.fits, self.variation = 0, Variation()
 
     def stream(self, role: str, number: int = 0) -> Stream:
         """A random stream of this probe, named by role and number."""
-        return Stream(self._subject.settings.seed, f"probe/{self._probe}", role, number)
+        return Stream(self.subject.settings.seed, f"probe/{self._probe}", role, number)
 
     def fit_of(self, number: int, dropped: Sequence[int] = (), *, seeded: bool = True) -> Fit:
         """The training with a number, with random streams of its own.
@@ -220,8 +221,8 @@ class Trainer:
             TrialError: If a model's output is not a table of that many records.
             Exception: Whatever the generator raises.
         """
-        schema = self._subject.schema if schema is None else schema
-        rows = self._subject.rows if rows is None else rows
+        schema = self.subject.schema if schema is None else schema
+        rows = self.subject.rows if rows is None else rows
         self.fits += len(fits)
         tables = (
             self._together(generator, data, fits, schema, rows)
