@@ -72,7 +72,7 @@ def probe(
     """
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.probe import ProbeResult, ProbeSettings, run_probes
-    from dpaudit.probe.page import probe_page
+    from dpaudit.probe.result import probe_page
 
     def line(result: ProbeResult) -> str:
         return f"{result.id}: {result.status} ({result.fits} fits)"

@@ -41,7 +41,7 @@ def trace(
     exit code; bugs and notes do not.
     """
     from dpaudit.trace import trace as traced
-    from dpaudit.trace.page import trace_page
+    from dpaudit.trace.run import trace_page
 
     require_folders(html=html, markdown=markdown)
     report = traced(

@@ -133,7 +133,8 @@ def needed(claim: PrivacyClaim, alpha: float) -> int | None:
         Their number; None if not even thousands suffice.
     """
     for guesses in range(2, _MOST_GUESSES):
-        if _p_value(guesses - _spare(guesses), guesses, claim) <= alpha:
+        wrong = max(1, int(_SPARE * guesses))
+        if _p_value(guesses - wrong, guesses, claim) <= alpha:
             return guesses
     return None
 
@@ -157,7 +158,6 @@ def unprovable(claim: PrivacyClaim, basis: str, fits: int | None) -> NotApplicab
 
 
 def challenge(
-    subject: Subject,
     trainer: Trainer,
     generator: Generator,
     data: pd.DataFrame,
@@ -176,7 +176,6 @@ def challenge(
     It stops as soon as an alarm is impossible, which can only lower the false-alarm rate.
 
     Args:
-        subject: What is probed.
         trainer: Trains.
         generator: The generator, built for the schema.
         data: A table with every record that a coin may put in.
@@ -192,6 +191,7 @@ def challenge(
     Returns:
         What was observed, or why so few fits cannot test the claim.
     """
+    subject = trainer.subject
     claim = subject.claim if claim is None else claim
     claim = one_coin(claim) if len(coins) == 1 else claim
     guesses = needed(claim, subject.settings.alpha)
@@ -253,10 +253,6 @@ def _most_wrong(total: int, claim: PrivacyClaim, alpha: float) -> int:
     )
 
 
-def _spare(guesses: int) -> int:
-    return max(1, int(_SPARE * guesses))
-
-
 def _p_value(correct: int, guesses: int, claim: PrivacyClaim) -> float:
     return one_run_p_value(correct, guesses, guesses, epsilon=claim.epsilon, delta=claim.delta)
 
@@ -288,7 +284,6 @@ def summary(table: pd.DataFrame, subject: Subject) -> dict[str, float]:
 
 
 def single_coin(
-    subject: Subject,
     trainer: Trainer,
     generator: Generator,
     data: pd.DataFrame,
@@ -303,7 +298,6 @@ def single_coin(
     """Runs the test with one coin in each fit.
 
     Args:
-        subject: What is probed.
         trainer: Trains.
         generator: The generator, built for the subject's schema.
         data: A table with every record that the coin may put in.
@@ -329,7 +323,6 @@ def single_coin(
     name = list(sides[0][0])[found.feature]
     means = [float(side[:, found.feature].mean()) for side in (heads, tails)]
     return challenge(
-        subject,
         trainer,
         generator,
         data,

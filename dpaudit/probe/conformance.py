@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
@@ -47,26 +48,27 @@ def check_worker(generator: WorkerGenerator, table: Table) -> Iterator[Conforman
     data = table.data
     with short_session(generator.start) as session:
         for name, check in (
-            ("it synthesizes the rows that are asked for", _synthesizes),
-            ("the same seed gives the same table, another table in between", _repeats),
-            ("another seed gives another table", _varies),
-            ("a request it does not know is answered with an error", _unknown),
-            ("a table that is not there is answered with an error", _absent),
-            ("it serves as before after errors", _synthesizes),
+            ("it synthesizes the rows that are asked for", partial(_synthesizes, session, data)),
+            (
+                "the same seed gives the same table, another table in between",
+                partial(_repeats, session, data),
+            ),
+            ("another seed gives another table", partial(_varies, session, data)),
+            ("a request it does not know is answered with an error", partial(_unknown, session)),
+            ("a table that is not there is answered with an error", partial(_absent, session)),
+            ("it serves as before after errors", partial(_synthesizes, session, data)),
         ):
-            yield _checked(name, check, session, data)
-    yield _checked("a fresh process gives the same table", _fresh(generator), None, data)
+            yield _checked(name, check)
+    yield _checked("a fresh process gives the same table", partial(_fresh, generator, data))
     with short_session(generator.start) as session:
         ended = session.ends_with_its_input(seconds=END_SECONDS)
         late = f"it still ran after {END_SECONDS:g} s"
         yield Conformance("it ends when its standard input does", ended, "" if ended else late)
 
 
-def _checked(
-    name: str, check: Callable[[Any, pd.DataFrame], str], session: object, data: pd.DataFrame
-) -> Conformance:
+def _checked(name: str, check: Callable[[], str]) -> Conformance:
     try:
-        detail = check(session, data)
+        detail = check()
     except TrialError as error:
         detail = str(error)
     return Conformance(name, not detail, detail)
@@ -96,13 +98,11 @@ def _varies(session: WorkerSession, data: pd.DataFrame) -> str:
     return ""
 
 
-def _unknown(session: WorkerSession, data: pd.DataFrame) -> str:
-    del data
+def _unknown(session: WorkerSession) -> str:
     return _refused(session, {"op": "sing", "id": -1})
 
 
-def _absent(session: WorkerSession, data: pd.DataFrame) -> str:
-    del data
+def _absent(session: WorkerSession) -> str:
     return _refused(session, session.request(rows=ROWS, seed=_SEED))  # its table is not written
 
 
@@ -113,15 +113,11 @@ def _refused(session: WorkerSession, request: dict[str, Any]) -> str:
     return "" if answer.get("id") == request["id"] else "its answer lacks the request's id"
 
 
-def _fresh(generator: WorkerGenerator) -> Callable[[None, pd.DataFrame], str]:
-    def check(session: None, data: pd.DataFrame) -> str:
-        del session
-        with short_session(generator.start) as used:
-            _table(used, data, _OTHER)
-            after = _table(used, data, _SEED)
-        with short_session(generator.start) as fresh:
-            if not fresh.hello.seedable or after.equals(_table(fresh, data, _SEED)):
-                return ""
-        return "the tables differ: something of an earlier training stays behind"
-
-    return check
+def _fresh(generator: WorkerGenerator, data: pd.DataFrame) -> str:
+    with short_session(generator.start) as used:
+        _table(used, data, _OTHER)
+        after = _table(used, data, _SEED)
+    with short_session(generator.start) as fresh:
+        if not fresh.hello.seedable or after.equals(_table(fresh, data, _SEED)):
+            return ""
+    return "the tables differ: something of an earlier training stays behind"

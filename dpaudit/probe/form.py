@@ -49,7 +49,10 @@ def settings_follow_rows(subject: Subject, trainer: Trainer) -> Observation | No
             for size in sizes
             for i in range(2)
         ]
-        models = [_visible(model) for model in trainer.models(generator, repeated, fits)]
+        models = [
+            dict(_walk(model, "model", _DEEPEST, set()))
+            for model in trainer.models(generator, repeated, fits)
+        ]
         paths = set.intersection(*(set(model) for model in models))
         everything = set.union(*(set(model) for model in models))
         seen = max(seen, len(everything))
@@ -112,11 +115,6 @@ def row_order_matters(subject: Subject, trainer: Trainer) -> Observation | NotAp
     )
 
 
-def _visible(model: object) -> Mapping[str, object]:
-    """Shapes of arrays and networks, and whole numbers, by their path in an object."""
-    return dict(_walk(model, "model", _DEEPEST, set()))
-
-
 def _shape(value: Any) -> tuple[int | None, ...] | None:
     """The shape of an array, with None for an open size; None if it is not an array."""
     try:
@@ -129,6 +127,7 @@ def _shape(value: Any) -> tuple[int | None, ...] | None:
 
 
 def _walk(value: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, object]]:
+    """Shapes of arrays and networks, and whole numbers, by their path in an object."""
     if isinstance(value, bool | str | bytes | float | pd.DataFrame | pd.Series) or value is None:
         return
     if isinstance(value, int | np.integer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import pandas as pd
 
@@ -68,7 +68,6 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     at = f"at epsilon {claim.epsilon:.2g}"
     try:
         found = single_coin(
-            subject,
             trainer,
             generator,
             data,
@@ -172,20 +171,6 @@ def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     return schema.canonical(pd.DataFrame(table))
 
 
-class _Half(NamedTuple):
-    """One of the two seeds of a fit, varied alone.
-
-    Attributes:
-        fit: The fit that differs from the first in this seed only.
-        seed: Whose seed it is, in words.
-        other: Whose seed stays, in words.
-    """
-
-    fit: Fit
-    seed: str
-    other: str
-
-
 def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Checks whether another seed changes the table, and whether constant parts reveal a record.
 
@@ -195,17 +180,15 @@ def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplica
     if not is_seedable(subject.build()):
         return NotApplicable("the generator says that it cannot be seeded")
     first, second = trainer.fit_of(0), trainer.fit_of(1)
-    one, other = _tables(subject, trainer, [first, second])
+    one, other = _tables(trainer, [first, second])
     if one.equals(other):
-        return _fixed(subject, trainer, one, "fits with different seeds", seeded=True)
-    halves = (
-        _Half(first._replace(seed=second.seed), "the fit", "the sample"),
-        _Half(first._replace(sample_seed=second.sample_seed), "the sample", "the fit"),
-    )
-    tables = _tables(subject, trainer, [half.fit for half in halves])
-    for half, table in zip(halves, tables, strict=True):
-        if one.equals(table):
-            return _hidden(subject, trainer, one, first, half)
+        return _fixed(trainer, one, "fits with different seeds", seeded=True)
+    halves = [first._replace(seed=second.seed), first._replace(sample_seed=second.sample_seed)]
+    by_fit, by_sample = _tables(trainer, halves)
+    if one.equals(by_fit):
+        return _hidden(trainer, one, first, unused="the fit", used="the sample")
+    if one.equals(by_sample):
+        return _hidden(trainer, one, first, unused="the sample", used="the fit")
     words = "the seed of the fit and that of the sample each change the output"
     return Observation(False, words, {}, 1.0)
 
@@ -213,23 +196,23 @@ def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplica
 def nothing_random(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Checks without seeds, as in production, whether one output reveals a record."""
     what = "fits called with seed=None"
-    one, other = _tables(subject, trainer, [trainer.fit_of(i, seeded=False) for i in range(2)])
+    one, other = _tables(trainer, [trainer.fit_of(i, seeded=False) for i in range(2)])
     if one.equals(other):
-        return _fixed(subject, trainer, one, what, seeded=False)
+        return _fixed(trainer, one, what, seeded=False)
     return Observation(False, f"two {what} give two outputs", {}, 1.0)
 
 
 def _fixed(
-    subject: Subject, trainer: Trainer, one: pd.DataFrame, what: str, *, seeded: bool
+    trainer: Trainer, one: pd.DataFrame, what: str, *, seeded: bool
 ) -> Observation | NotApplicable:
     """Guesses coins from a fixed output; an output that does not depend on the data is private."""
+    subject = trainer.subject
     record = _revealed(
-        subject, trainer, one, lambda i, record: trainer.fit_of(2 + i, [record], seeded=seeded)
+        trainer, one, lambda i, record: trainer.fit_of(2 + i, [record], seeded=seeded)
     )
     if record is None:
         return Observation(False, f"{what} give one output; no record tried moves it", {}, 1.0)
     return challenge(
-        subject,
         trainer,
         subject.build(),
         _with_base(subject, record),
@@ -241,52 +224,50 @@ def _fixed(
 
 
 def _hidden(
-    subject: Subject, trainer: Trainer, one: pd.DataFrame, first: Fit, half: _Half
+    trainer: Trainer, one: pd.DataFrame, first: Fit, *, unused: str, used: str
 ) -> Observation | NotApplicable:
-    """Guesses coins if one seed changes nothing, so all noise is drawn with the other.
+    """Guesses coins if one seed is unused, so all noise is drawn with the other.
 
     That is not a leak if there is enough noise: the fits of the test have fresh seeds of both
     kinds, which the guesses do not know.
     """
-    unused = f"the seed of {half.seed} alone changes nothing"
-    record = _revealed(subject, trainer, one, lambda _, record: first._replace(dropped=(record,)))
+    subject = trainer.subject
+    nothing = f"the seed of {unused} alone changes nothing"
+    record = _revealed(trainer, one, lambda _, record: first._replace(dropped=(record,)))
     if record is None:
-        return Observation(False, f"{unused}; no record tried moves the output", {}, 1.0)
+        return Observation(False, f"{nothing}; no record tried moves the output", {}, 1.0)
     found = single_coin(
-        subject,
         trainer,
         subject.build(),
         _with_base(subject, record),
         inserted([record], [len(subject.data)], subject.claim)[0],
         lambda table: summary(table, subject),
-        basis=f"{unused}, and record {record} moves the output",
+        basis=f"{nothing}, and record {record} moves the output",
         first=_PILOT,
     )
     if found is None:
         return NotApplicable(
-            f"{unused}, so that all noise is drawn with the seed of {half.other}; record {record} "
+            f"{nothing}, so that all noise is drawn with the seed of {used}; record {record} "
             "moves the output, but in the pilot no more than that noise does: whether it is enough "
             "is for an audit"
         )
     return found
 
 
-def _revealed(
-    subject: Subject, trainer: Trainer, one: pd.DataFrame, fit: Callable[[int, int], Fit]
-) -> int | None:
+def _revealed(trainer: Trainer, one: pd.DataFrame, fit: Callable[[int, int], Fit]) -> int | None:
     """A record whose removal changes the table; the target is tried first, if there is one."""
-    n = len(subject.data)
+    n, target = len(trainer.subject.data), trainer.subject.target
     drawn = [int(trainer.stream("record", i).rng().integers(n)) for i in range(_TRIED)]
-    named = [] if subject.target is None else [subject.target]
+    named = [] if target is None else [target]
     for number, record in enumerate([*named, *drawn]):
-        [table] = _tables(subject, trainer, [fit(number, record)])
+        [table] = _tables(trainer, [fit(number, record)])
         if not table.equals(one):
             return record
     return None
 
 
-def _tables(subject: Subject, trainer: Trainer, fits: Sequence[Fit]) -> list[pd.DataFrame]:
-    return trainer.tables(subject.build(), subject.data, fits)
+def _tables(trainer: Trainer, fits: Sequence[Fit]) -> list[pd.DataFrame]:
+    return trainer.tables(trainer.subject.build(), trainer.subject.data, fits)
 
 
 def _with_base(subject: Subject, record: int) -> pd.DataFrame:

@@ -98,7 +98,7 @@ def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | No
             canaries.append(Canary(column, upper if above else lower))
     if not canaries:
         return NotApplicable("the table has no numeric column other than its label")
-    return followed(subject, trainer, schema, subject.data, canaries)
+    return followed(trainer, schema, subject.data, canaries)
 
 
 def category_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -112,7 +112,7 @@ def category_follows_record(subject: Subject, trainer: Trainer) -> Observation |
     ]
     if not canaries:
         return NotApplicable("no column has a category that the schema allows and no record has")
-    return followed(subject, trainer, schema, subject.data, canaries)
+    return followed(trainer, schema, subject.data, canaries)
 
 
 def widened(subject: Subject) -> Schema:
@@ -159,16 +159,11 @@ def _with_new_categories(subject: Subject) -> Schema:
 
 
 def followed(
-    subject: Subject,
-    trainer: Trainer,
-    schema: Schema,
-    base: pd.DataFrame,
-    canaries: Sequence[Canary],
+    trainer: Trainer, schema: Schema, base: pd.DataFrame, canaries: Sequence[Canary]
 ) -> Observation | NotApplicable:
     """Chooses features by pilot fits with all records and with none; then runs the coins.
 
     Args:
-        subject: What is probed.
         trainer: Trains.
         schema: The table's schema.
         base: The table, canonical.
@@ -177,6 +172,7 @@ def followed(
     Returns:
         What was observed, or why so few fits cannot test the claim.
     """
+    subject = trainer.subject
     rng = trainer.stream("canaries").rng()
     if len(canaries) > _MOST_COLUMNS:
         chosen = sorted(rng.choice(len(canaries), _MOST_COLUMNS, replace=False))
@@ -211,22 +207,17 @@ def followed(
     most = needed(subject.claim, subject.settings.alpha) or m
     best = sorted(rules, key=lambda position: -rules[position].score)[:most]
     return challenge(
-        subject,
         trainer,
         generator,
         data,
         [coins[position] for position in best],
-        lambda table: _guesses(table, [(canaries[i], rules[i]) for i in best]),
+        lambda table: [rules[i].guess(np.asarray(canaries[i].features(table))) for i in best],
         schema=schema,
         basis=_basis(canaries, rules, best, sides),
         never=sorted(
             position for i, coin in enumerate(coins) if i not in best for position in coin.tails
         ),
     )
-
-
-def _guesses(table: pd.DataFrame, ruled: Sequence[tuple[Canary, Rule]]) -> list[bool]:
-    return [found.guess(np.asarray(canary.features(table))) for canary, found in ruled]
 
 
 def _basis(
@@ -258,7 +249,7 @@ def constancy_follows_record(subject: Subject, trainer: Trainer) -> Observation 
             canaries.append(Canary(column, other))
     if not canaries:
         return NotApplicable("no column other than the label has two possible values")
-    return followed(subject, trainer, subject.schema, subject.schema.canonical(constant), canaries)
+    return followed(trainer, subject.schema, subject.schema.canonical(constant), canaries)
 
 
 def missing_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -275,7 +266,7 @@ def missing_follows_record(subject: Subject, trainer: Trainer) -> Observation | 
             canaries.append(Canary(column, np.nan))
     if not canaries:
         return NotApplicable("every column that may have missing values has no other")
-    return followed(subject, trainer, subject.schema, filled, canaries)
+    return followed(trainer, subject.schema, filled, canaries)
 
 
 def _other(column: Column, usual: Any) -> Any:
@@ -297,7 +288,6 @@ def target_followed(subject: Subject, trainer: Trainer) -> Observation | NotAppl
         return summary(table, subject) | _likeness(table, wanted, subject.schema)
 
     found = single_coin(
-        subject,
         trainer,
         subject.build(),
         pd.concat([subject.data, subject.data.iloc[[(record + 1) % n]]], ignore_index=True),
@@ -421,7 +411,6 @@ def label_counts_copied(subject: Subject, trainer: Trainer) -> Observation | Not
     arranged = data.iloc[[record, last, *kept]].reset_index(drop=True)
     expected = _counts(data, column)
     return challenge(
-        subject,
         trainer,
         generator,
         arranged,

@@ -75,13 +75,14 @@ def maker(
     if isinstance(generator, str):
         name = generator
 
-        def named(schema: Schema, data: pd.DataFrame, changes: Mapping[str, Any]) -> Generator:
+        def built(schema: Schema, data: pd.DataFrame, given: Mapping[str, Any]) -> NamedGenerator:
             offered = {SCHEMA: schema, "target": data.iloc[[target]].reset_index(drop=True)}
-            given = {**parameters, **changes}
-            return named_generator(name, given, offered, worker_memory=worker_memory).generator
+            return named_generator(name, given, offered, worker_memory=worker_memory)
 
-        offered = {SCHEMA: schema, "target": data.iloc[[target]].reset_index(drop=True)}
-        asked = named_generator(name, parameters, offered, worker_memory=worker_memory)
+        def named(schema: Schema, data: pd.DataFrame, changes: Mapping[str, Any]) -> Generator:
+            return built(schema, data, {**parameters, **changes}).generator
+
+        asked = built(schema, data, parameters)
         if isinstance(asked.generator, WorkerGenerator):  # its constructor is not visible here
             return Maker(asked, frozenset({SCHEMA, *parameters}), named)
         value = resolve(name, GENERATORS)
@@ -166,17 +167,18 @@ class Trainer:
         probe: Id of the probe, which names the random streams.
 
     Attributes:
+        subject: What is probed.
         fits: Models trained so far.
         variation: What varied in the tables so far.
     """
 
     def __init__(self, subject: Subject, probe: str) -> None:
-        self._subject, self._probe = subject, probe
+        self.subject, self._probe = subject, probe
         self.fits, self.variation = 0, Variation()
 
     def stream(self, role: str, number: int = 0) -> Stream:
         """A random stream of this probe, named by role and number."""
-        return Stream(self._subject.settings.seed, f"probe/{self._probe}", role, number)
+        return Stream(self.subject.settings.seed, f"probe/{self._probe}", role, number)
 
     def fit_of(self, number: int, dropped: Sequence[int] = (), *, seeded: bool = True) -> Fit:
         """The training with a number, with random streams of its own.
@@ -219,8 +221,8 @@ class Trainer:
             TrialError: If a model's output is not a table of that many records.
             Exception: Whatever the generator raises.
         """
-        schema = self._subject.schema if schema is None else schema
-        rows = self._subject.rows if rows is None else rows
+        schema = self.subject.schema if schema is None else schema
+        rows = self.subject.rows if rows is None else rows
         self.fits += len(fits)
         tables = (
             self._together(generator, data, fits, schema, rows)

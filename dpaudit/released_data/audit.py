@@ -44,10 +44,16 @@ from dpaudit.released_data.membership import (
     riskiest,
 )
 from dpaudit.released_data.result import ReleasedDataResult
-from dpaudit.released_data.scores import CLOSEST, MembershipScores, membership_scores
+from dpaudit.released_data.scores import (
+    CLOSEST,
+    ComparedUnits,
+    Grouped,
+    MembershipScores,
+    membership_scores,
+    unit_scores,
+)
 from dpaudit.released_data.split import CoinFile
 from dpaudit.released_data.tables import ReleasedTables, load_released
-from dpaudit.released_data.units import ComparedUnits, Grouped, unit_scores
 from dpaudit.seeds import check_seed, rng_of
 from dpaudit.versions import __version__, today
 
@@ -204,10 +210,10 @@ def audit_data(
     found = _audited(
         tables,
         tossed,
-        _claimed(epsilon, delta or 0.0, tables.unit),
+        epsilon,
         delta=delta or 0.0,
         confidence=confidence,
-        secrets=chosen_secrets(secrets, tables.schema),
+        secrets=secrets,
         anonymeter=anonymeter,
         seed=seed,
         report=report,
@@ -230,35 +236,29 @@ def _command(
     for name, of in given.items():
         words += [f"--{name}", str(of)]
     for name, value in options.items():
-        words += [] if value is None else [f"--{name}", _word(value)]
+        words += [] if value is None else [f"--{name}", str(value)]
     for secret in secrets:
         words += ["--secret", secret]
     return shlex.join([*words, *(["--anonymeter"] if anonymeter else [])])
 
 
-def _claimed(epsilon: float | None, delta: float, unit: str | None) -> PrivacyClaim | None:
-    if epsilon is None:
-        return None
-    return PrivacyClaim(epsilon=epsilon, delta=delta, unit=unit)
-
-
-def _word(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value!r}"
-
-
 def _audited(
     tables: ReleasedTables,
     coins: CoinFile | None,
-    claim: PrivacyClaim | None,
+    epsilon: float | None,
     *,
     delta: float,
     confidence: float,
-    secrets: Sequence[str],
+    secrets: Sequence[str] | None,
     anonymeter: bool,
     seed: int,
     report: Callable[[str], None],
 ) -> ReleasedDataResult:
     """Compares train with hold-out rows, then searches for copies, rare values and guesses."""
+    claim = (
+        None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta, unit=tables.unit)
+    )
+    secrets = chosen_secrets(secrets, tables.schema)  # refused before any work
     canaries = None if tables.holdout is None else canaries_of(tables, coins, seed=seed)
     exchangeable = None
     if canaries is not None and coins is None:
@@ -266,7 +266,13 @@ def _audited(
         exchangeable = exchangeability(
             canaries.real, canaries.in_train, tables.schema, rng, compared=canaries.of
         )
-    rows = _counted(tables, coins, canaries)
+    rows = RowCounts(
+        train=len(tables.train),
+        synthetic=len(tables.synthetic),
+        holdout=None if tables.holdout is None else len(tables.holdout),
+        coins=None if coins is None or canaries is None else canaries.number,
+        compared=0 if canaries is None else len(canaries.of),
+    )
     warnings = (*tables.warnings, *oddities(rows, exchangeable))
     for warning in warnings:
         report(f"warning: {warning}")
@@ -361,19 +367,6 @@ def _check_units(tables: ReleasedTables, coins: CoinFile | None) -> None:
         )
 
 
-def _counted(
-    tables: ReleasedTables, coins: CoinFile | None, canaries: Canaries | None
-) -> RowCounts:
-    units = None if canaries is None or canaries.units is None else canaries.number
-    return RowCounts(
-        train=len(tables.train),
-        synthetic=len(tables.synthetic),
-        holdout=None if tables.holdout is None else len(tables.holdout),
-        coins=None if coins is None else len(coins.tossed) if units is None else units,
-        compared=0 if canaries is None else len(canaries.of),
-    )
-
-
 def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) -> Canaries:
     """The rows that are compared, in an order that does not depend on their membership.
 
@@ -450,7 +443,18 @@ def _compared(
             ),
         )
         if bound_at is not None:
-            bound = _bound(found.right, claim, delta=bound_at, confidence=confidence)
+            power = released_power(
+                len(found.right),
+                claim_epsilon=0.0 if claim is None else claim.epsilon,
+                delta=bound_at,
+                confidence=confidence,
+            )
+            bound = ReleasedBound(
+                proved=released_bound(found.right, delta=bound_at, confidence=confidence),
+                delta=bound_at,
+                max_provable=power.max_provable,
+                detectable=power.detectable,
+            )
     return _Compared(
         membership=membership,
         bound=bound,
@@ -459,21 +463,4 @@ def _compared(
         members=canaries.members,
         others=canaries.others,
         units=canaries.compared_units,
-    )
-
-
-def _bound(
-    right: BoolArray, claim: PrivacyClaim | None, *, delta: float, confidence: float
-) -> ReleasedBound:
-    power = released_power(
-        len(right),
-        claim_epsilon=0.0 if claim is None else claim.epsilon,
-        delta=delta,
-        confidence=confidence,
-    )
-    return ReleasedBound(
-        proved=released_bound(right, delta=delta, confidence=confidence),
-        delta=delta,
-        max_provable=power.max_provable,
-        detectable=power.detectable,
     )

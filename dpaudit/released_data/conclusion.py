@@ -190,8 +190,8 @@ def conclude(
     """
     if membership is None:
         why = (
-            f"{_copied(linkage)}; without a hold-out (real rows that the generator never saw) "
-            "nothing shows how many would by chance"
+            f"{linkage.copies.synthetic} synthetic rows equal a training row; without a hold-out "
+            "(real rows that the generator never saw) nothing shows how many would by chance"
             if rows.holdout is None
             else f"only {rows.compared:,} rows of train and hold-out can be compared, too few to "
             "test membership: give more, or more columns if rows repeat"
@@ -275,12 +275,6 @@ def _without_claim(
         f"training {noun} would have been detected with 80 % power; not evidence of privacy"
     )
     return Concluded(ReleasedFinding.NOTHING_FOUND, (why,))
-
-
-def _copied(linkage: Linkage) -> str:
-    """How many synthetic rows are copies: "96 of 598 synthetic rows equal a training row"."""
-    found, of = linkage.copies.synthetic
-    return f"{found:,} of {of:,} synthetic rows equal a training row"
 
 
 def why_no_bound(rows: RowCounts, membership: MembershipOutcome | None) -> str:

@@ -10,6 +10,7 @@ records are subtracted.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -21,7 +22,7 @@ from dpaudit.bounds.multiplicity import bonferroni
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.rows import row_keys
-from dpaudit.released_data.units import ComparedUnits, Grouped
+from dpaudit.released_data.scores import ComparedUnits, Grouped
 
 Distances = npt.NDArray[np.floating]
 _SHARES: Final = (0.001, 0.01, 0.1)
@@ -48,6 +49,10 @@ class Hits(NamedTuple):
     def rate(self) -> float:
         """Their share; 0 if there are no records."""
         return self.found / self.of if self.of else 0.0
+
+    def __str__(self) -> str:
+        """Both numbers: "96 of 598"."""
+        return f"{self.found:,} of {self.of:,}"
 
 
 class Excess(NamedTuple):
@@ -124,15 +129,12 @@ def _excess_limit(train: Hits, holdout: Hits, level: float) -> int:
     hold-out records are, then at least `train.found - m` train records are hits by chance alone.
     Each m for which this is too unlikely is refuted, and the p-value rises with m.
     """
-    low, high = -1, train.found  # `low` is refuted, `high` is not
-    while high - low > 1:
-        middle = (low + high) // 2
-        rest = Hits(train.found - middle, train.of)
-        if excess_p_value(rest, holdout) <= level:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def explained(removed: int) -> bool:
+        rest = Hits(train.found - removed, train.of)
+        return excess_p_value(rest, holdout) > level
+
+    return bisect_left(range(train.found), True, key=explained)
 
 
 def _log_choose(of: int, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -428,7 +430,9 @@ def find_outliers(
     """
     numeric = [place for place, one in enumerate(schema.columns) if one.kind.numeric]
     ends = None
-    lone, lone_holdout = train, holdout
+    none = train[:0]
+    lone, lone_holdout = train, none if holdout is None else holdout
+    elsewhere = none if elsewhere is None else elsewhere
     if holdout is not None and numeric:
         own, theirs = (_Extremes.of(of[:, numeric]) for of in (train, holdout))
         if units is not None:
@@ -440,7 +444,7 @@ def find_outliers(
             np.delete(of, rows, axis=0) for of, rows in zip((train, holdout), drawn, strict=True)
         ]
         lone, lone_holdout = train[drawn[0]], holdout[drawn[1]]
-        elsewhere = np.concatenate([*([] if elsewhere is None else [elsewhere]), *left])
+        elsewhere = np.concatenate([elsewhere, *left])
     tests = 2 * len(schema.columns)  # half of the error for the ends, half for all columns
     columns = [
         RareValues(
@@ -449,8 +453,8 @@ def find_outliers(
             _rare(
                 lone[:, place],
                 synthetic[:, place],
-                None if lone_holdout is None else lone_holdout[:, place],
-                None if elsewhere is None else elsewhere[:, place],
+                lone_holdout[:, place],
+                elsewhere[:, place],
                 confidence=confidence,
                 tests=tests,
             ),
@@ -465,24 +469,20 @@ def find_outliers(
 def _rare(
     train: FloatArray,
     synthetic: FloatArray,
-    holdout: FloatArray | None,
-    elsewhere: FloatArray | None,
+    holdout: FloatArray,
+    elsewhere: FloatArray,
     *,
     confidence: float,
     tests: int,
 ) -> Excess:
     """Values that a single real record has, and how many the synthetic table repeats."""
-    tables = [train, *(table for table in (holdout, elsewhere) if table is not None)]
-    pooled = np.concatenate(tables)
+    pooled = np.concatenate([train, holdout, elsewhere])
     _, first, counts = np.unique(pooled, return_index=True, return_counts=True, equal_nan=True)
-    compared = len(train) + (0 if holdout is None else len(holdout))
-    alone = first[(counts == 1) & (first < compared)]
+    alone = first[(counts == 1) & (first < len(train) + len(holdout))]
     hit = np.isin(pooled[alone], synthetic) | (np.isnan(pooled[alone]) & np.isnan(synthetic).any())
     of_train = alone < len(train)
-    in_train = Hits(int(hit[of_train].sum()), int(of_train.sum()))
-    in_holdout = Hits(int(hit[~of_train].sum()), int((~of_train).sum()))
     return excess_of(
-        in_train, None if holdout is None else in_holdout, confidence=confidence, tests=tests
+        _hits(hit[of_train]), _hits(hit[~of_train]), confidence=confidence, tests=tests
     )
 
 
@@ -552,15 +552,13 @@ def _ends(
     places = places.reshape(len(orders), deep)
     agree = np.stack(agrees)
 
-    def agreeing(trained: BoolArray) -> tuple[int, int]:
+    def agreeing(trained: BoolArray) -> list[int]:
         """Ends of each part at which it has the synthetic table's value."""
         inside = trained[places]
-        line = np.arange(len(places))
-        found = []
-        for part in (inside, ~inside):
-            outermost = part.argmax(axis=1)
-            found.append(int((agree[line, outermost] & part[line, outermost]).sum()))
-        return found[0], found[1]
+        return [
+            int(np.take_along_axis(agree & part, part.argmax(axis=1)[:, None], axis=1).sum())
+            for part in (inside, ~inside)
+        ]
 
     in_train, in_holdout = agreeing(looked < len(train.low))
     excess = in_train - in_holdout

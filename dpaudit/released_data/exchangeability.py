@@ -7,7 +7,6 @@ the rows, and so exact if all rows were equally likely to be in train.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -188,7 +187,10 @@ def extremes_p_value(values: FloatArray, inside: BoolArray, rng: np.random.Gener
         there = trained[place].sum(axis=1).cumsum()
         return [int(there[min(depth, deep) - 1]) for depth in _DEPTHS]
 
-    drawn = _labels(inside, len(looked), rng)
+    drawn = (
+        rng.choice(len(inside), size=len(looked), replace=False) < inside.sum()
+        for _ in range(_PERMUTATIONS)
+    )
     return _distance_p_value([found(inside[looked]), *map(found, drawn)])
 
 
@@ -267,12 +269,6 @@ def classifier_p_value(rows: Encoded, inside: BoolArray, rng: np.random.Generato
     seen = ranks[members].sum()
     drawn = [rng.permutation(ranks)[: members.sum()].sum() for _ in range(_PERMUTATIONS)]
     return float((1 + (np.array(drawn) >= seen - 1e-6).sum()) / (1 + _PERMUTATIONS))
-
-
-def _labels(inside: BoolArray, rows: int, rng: np.random.Generator) -> Iterator[BoolArray]:
-    """Which rows are in train under each permutation of all rows."""
-    for _ in range(_PERMUTATIONS):
-        yield rng.choice(len(inside), size=rows, replace=False) < inside.sum()
 
 
 def _distance_p_value(counts: list[list[int]]) -> float:

@@ -7,9 +7,8 @@ record in the training table: only guesses that are right more often for train r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -119,21 +118,23 @@ def infer_attributes(
     """
     tests = len(secrets) * len(Guesser)
     targets = _some(train, _MOST_TARGETS, rng)
-    others = None if holdout is None else _some(holdout, _MOST_TARGETS, rng)
+    others = _some(train[:0] if holdout is None else holdout, _MOST_TARGETS, rng)
     found = []
     for block in layout(schema):
         if block.column.name not in secrets or len(schema.columns) < 2:
             continue
-        own, basis = _part(targets, block), _part(synthetic, block)
-        other = None if others is None else _part(others, block)
+        own, other, basis = (_part(table, block) for table in (targets, others, synthetic))
+        asked = np.concatenate([own.known, other.known])
         typical = np.full(len(own.secret), _typical(basis.secret, block))
         baseline = _hits(typical, own, block).rate
         for guesser in Guesser:
-            asked = own.known if other is None else np.concatenate([own.known, other.known])
-            guesses = _GUESS[guesser](basis, asked, block, rng)
+            if guesser is Guesser.CLOSEST:
+                guesses = basis.secret[nearest(asked, basis.known, neighbours=1).indices[:, 0]]
+            else:
+                guesses = _modelled(basis, asked, block, rng)
             right = excess_of(
                 _hits(guesses[: len(own.secret)], own, block),
-                None if other is None else _hits(guesses[len(own.secret) :], other, block),
+                _hits(guesses[len(own.secret) :], other, block),
                 confidence=confidence,
                 tests=tests,
             )
@@ -153,12 +154,6 @@ def _part(matrix: Encoded, block: EncodedColumn) -> _Part:
     return _Part(np.delete(matrix, places, axis=1), secret)
 
 
-def _closest(
-    basis: _Part, asked: Encoded, block: EncodedColumn, rng: np.random.Generator
-) -> FloatArray:
-    return basis.secret[nearest(asked, basis.known, neighbours=1).indices[:, 0]]
-
-
 def _modelled(
     basis: _Part, asked: Encoded, block: EncodedColumn, rng: np.random.Generator
 ) -> FloatArray:
@@ -172,11 +167,6 @@ def _modelled(
     with threadpool_limits(limits=1):
         forest.fit(basis.known[learned], basis.secret[learned])
         return np.asarray(forest.predict(asked), dtype=np.float64)
-
-
-_GUESS: Final[Mapping[Guesser, Callable[..., FloatArray]]] = MappingProxyType(
-    {Guesser.CLOSEST: _closest, Guesser.MODEL: _modelled}
-)
 
 
 def _typical(secret: FloatArray, block: EncodedColumn) -> float:

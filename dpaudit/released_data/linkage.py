@@ -31,8 +31,8 @@ from dpaudit.released_data.copies import (
 )
 from dpaudit.released_data.inference import Inference, chosen_secrets, infer_attributes
 from dpaudit.released_data.rows import Encoded, encoded, nearest
+from dpaudit.released_data.scores import ComparedUnits
 from dpaudit.released_data.tables import ReleasedTables
-from dpaudit.released_data.units import ComparedUnits
 from dpaudit.seeds import rng_of
 
 Distances = npt.NDArray[np.floating]
@@ -118,7 +118,9 @@ def find_linkage(
         holdout = holdout.iloc[others]
     level = bonferroni(confidence, _FAMILIES)
     rng = rng_of(seed, "random splits")
-    repeats = _repeats(tables, members, others, units, rng, confidence=level)
+    outliers, copied, synthetic_copied = _repeats(
+        tables, members, others, closest, units, rng, confidence=level
+    )
 
     def some(table: pd.DataFrame, most: int, purpose: str) -> Encoded:
         return encoded(_some(table, most, rng_of(seed, purpose)), schema)
@@ -130,10 +132,10 @@ def find_linkage(
         alone_too = holdout.iloc[units.holdout.drawn(rng)]
     asked = some(alone, _MOST_ASKED, "train records")
     asked_too = None if alone_too is None else some(alone_too, _MOST_ASKED, "hold-out records")
-    lone = _lone_first(train, np.flatnonzero(repeats.train), asked_too, schema)
+    lone = _lone_first(train, np.flatnonzero(copied.train), asked_too, schema)
     copies = find_copies(
-        *_copied(repeats, closest, units),
-        synthetic_copied=repeats.synthetic,
+        *_by_unit(copied, units),
+        synthetic_copied=synthetic_copied,
         riskiest=members[lone].tolist(),
         rng=rng_of(seed, "halves of the hold-out"),
         confidence=level,
@@ -150,37 +152,21 @@ def find_linkage(
             train, synthetic, holdout, schema, secrets=names, rng=rng, confidence=confidence
         )
     panel = _panel(train, searched[:_MOST_ASKED], holdout, schema, seed)
-    proved = tuple(_proved(copies, repeats.outliers, inference))
-    return Linkage(
-        len(members), copies, repeats.outliers, inference, panel, found, proved, confidence
-    )
-
-
-class _Repeats(NamedTuple):
-    """Parts of the real tables that appear verbatim in the synthetic one.
-
-    Attributes:
-        outliers: Values that single records have.
-        train: Whether each train row that is compared does, as a whole.
-        holdout: The same of the hold-out; None if there is none.
-        synthetic: Whether each synthetic record equals a train record.
-    """
-
-    outliers: Outliers
-    train: BoolArray
-    holdout: BoolArray | None
-    synthetic: BoolArray
+    proved = tuple(_proved(copies, outliers, inference))
+    return Linkage(len(members), copies, outliers, inference, panel, found, proved, confidence)
 
 
 def _repeats(
     tables: ReleasedTables,
     members: IntArray,
     others: IntArray | None,
+    closest: ClosestDistances | None,
     units: ComparedUnits | None,
     rng: np.random.Generator,
     *,
     confidence: float,
-) -> _Repeats:
+) -> tuple[Outliers, Copied, BoolArray]:
+    """Values of single records, records with copies, and whether each synthetic record is one."""
     schema = tables.schema
     real, out = values_of_table(tables.train, schema), values_of_table(tables.synthetic, schema)
     own, elsewhere, rest = real[members], [np.delete(real, members, axis=0)], None
@@ -198,24 +184,19 @@ def _repeats(
         rng=rng,
         confidence=confidence,
     )
-    return _Repeats(
-        outliers=outliers,
-        train=equal_rows(own, out),
-        holdout=None if rest is None else equal_rows(rest, out),
-        synthetic=equal_rows(out, real),
-    )
+    copied_too = None if rest is None else equal_rows(rest, out)
+    return outliers, Copied(equal_rows(own, out), copied_too, closest), equal_rows(out, real)
 
 
-def _copied(
-    repeats: _Repeats, closest: ClosestDistances | None, units: ComparedUnits | None
-) -> tuple[Copied, Copied | None]:
+def _by_unit(copied: Copied, units: ComparedUnits | None) -> tuple[Copied, Copied | None]:
     """The records with copies; of units, those with a copied row and those with several."""
-    if units is None or closest is None or repeats.holdout is None:
-        return Copied(repeats.train, repeats.holdout, closest), None
+    closest = copied.closest
+    if units is None or closest is None or copied.holdout is None:
+        return copied, None
     found = [
         Copied(
-            units.train.any(repeats.train, least=rows),
-            units.holdout.any(repeats.holdout, least=rows),
+            units.train.any(copied.train, least=rows),
+            units.holdout.any(copied.holdout, least=rows),
             ClosestDistances(
                 units.train.ranked(closest.train, rows - 1),
                 units.holdout.ranked(closest.holdout, rows - 1),
@@ -231,16 +212,12 @@ def _panel(
 ) -> DistancePanel:
     """The panel of synthetic records and as many records of train and hold-out."""
     most = min(_MOST_SEARCHED, len(train), len(train if holdout is None else holdout))
-    to = [
-        nearest(
-            synthetic,
-            encoded(_some(table, most, rng_of(seed, "records of the panel")), schema),
-            neighbours=2,
-        ).distances
-        for table in (train, holdout)
-        if table is not None
-    ]
-    return distance_panel(to[0], None if holdout is None else to[1])
+
+    def two_nearest(table: pd.DataFrame) -> Distances:
+        some = _some(table, most, rng_of(seed, "records of the panel"))
+        return nearest(synthetic, encoded(some, schema), neighbours=2).distances
+
+    return distance_panel(two_nearest(train), None if holdout is None else two_nearest(holdout))
 
 
 def _lone_first(
@@ -265,9 +242,8 @@ def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFr
 def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) -> Iterator[str]:
     for one in copies.all:
         if one.records.proved:
-            found, of = one.records.train
             yield (
-                f"{found:,} of {of:,} training {copies.noun} have {copies.kind(one)}, at least "
+                f"{one.records.train} training {copies.noun} have {copies.kind(one)}, at least "
                 f"{one.records.at_least:,} of them because they were trained on"
             )
             break

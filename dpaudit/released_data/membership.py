@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -103,23 +104,28 @@ def enough(inside: BoolArray, fitting: BoolArray) -> bool:
 
 
 def choose_attack(
-    scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
+    scores: Mapping[str, FloatArray],
+    inside: BoolArray,
+    fitting: BoolArray | IntArray,
+    rng: np.random.Generator,
 ) -> str:
     """The attack whose calibration best predicts membership on rows that it was not fitted on.
 
     Args:
-        scores: Scores [n] by attack, of the part for choosing.
-        inside: Whether each row is in train; shape (n,), at least twice each.
-        rng: Parts the rows.
+        scores: Scores [n] by attack.
+        inside: Whether each row is in train; shape (n,).
+        fitting: Which rows serve the choice; at least two of each kind.
+        rng: Parts these rows.
 
     Returns:
         Its name; the first of equals.
     """
+    inside = inside[fitting]
     parts = np.zeros(len(inside), dtype=np.bool_)
     for kind in (True, False):
         rows = rng.permutation(np.flatnonzero(inside == kind))
         parts[rows[: len(rows) // 2]] = True
-    return max(scores, key=lambda name: gain(scores[name], inside, parts))
+    return max(scores, key=lambda name: gain(scores[name][fitting], inside, parts))
 
 
 def recognise(
@@ -142,7 +148,7 @@ def recognise(
     Returns:
         What was found.
     """
-    name = choose_attack({of: s[fitting] for of, s in scores.items()}, inside[fitting], rng)
+    name = choose_attack(scores, inside, fitting, rng)
     known, known_inside = scores[name][fitting], inside[fitting]
     asked, asked_inside = scores[name][~fitting], inside[~fitting]
     calibration = fit_calibration(known, known_inside)
@@ -176,17 +182,13 @@ def _rates(
                 members=members,
                 flagged_others=alarms,
                 others=others,
-                true_positive_rate_lower=_lower_limit(hits, members, alpha),
+                true_positive_rate_lower=(
+                    float(betaincinv(hits, members - hits + 1, alpha)) if hits else 0.0
+                ),
                 false_positive_rate_upper=float(upper_limits(others, alpha)[alarms]),
             )
         )
     return tuple(found)
-
-
-def _lower_limit(successes: int, trials: int, alpha: float) -> float:
-    if not successes:
-        return 0.0
-    return float(betaincinv(successes, trials - successes + 1, alpha))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -393,8 +395,7 @@ def riskiest(
     part[rng.permutation(len(inside))[: len(inside) // 5]] = False
     if not enough(inside, part):
         return ()
-    known = {name: of[~part] for name, of in scores.items()}
-    of = scores[choose_attack(known, inside[~part], rng)]
+    of = scores[choose_attack(scores, inside, ~part, rng)]
     rows, others = np.flatnonzero(part & inside), np.sort(of[part & ~inside])
     above = len(others) - np.searchsorted(others, of[rows], side="left")
     p_values: FloatArray = np.asarray((1.0 + above) / (1.0 + len(others)), dtype=np.float64)
@@ -443,8 +444,7 @@ def phantom(
     if not enough(phantoms, fitting):
         return None
     of_others = {name: of[others] for name, of in scores.items()}
-    known = {name: of[fitting] for name, of in of_others.items()}
-    chosen = of_others[choose_attack(known, phantoms[fitting], rng)]
+    chosen = of_others[choose_attack(of_others, phantoms, fitting, rng)]
     calibration = fit_calibration(chosen[fitting], phantoms[fitting])
     return p_value(chosen[~fitting], phantoms[~fitting], calibration, rng)
 
@@ -488,17 +488,11 @@ def detectable_copies(
                 name: np.where(copied, scores.if_copied[name], seen)
                 for name, seen in scores.seen.items()
             }
-            of_known = {name: of[known] for name, of in planted.items()}
-            name = choose_attack(of_known, drawn[known], rng)
-            calibration = fit_calibration(of_known[name], drawn[known])
-            p = p_value(
-                planted[name][asked], drawn[asked], calibration, rng, draws=_SIMULATED_DRAWS
-            )
+            chosen = planted[choose_attack(planted, drawn, known, rng)]
+            calibration = fit_calibration(chosen[known], drawn[known])
+            p = p_value(chosen[asked], drawn[asked], calibration, rng, draws=_SIMULATED_DRAWS)
             found += p <= level
         return found >= _FOUND
 
-    low, high = 0, len(_SHARES)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_found(_SHARES[middle]) else (middle + 1, high)
-    return _SHARES[low] if low < len(_SHARES) else None
+    first = bisect_left(_SHARES, True, key=is_found)
+    return _SHARES[first] if first < len(_SHARES) else None

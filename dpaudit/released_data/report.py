@@ -25,7 +25,7 @@ from dpaudit.released_data.conclusion import (
     linkage_confidence,
     membership_level,
 )
-from dpaudit.released_data.copies import Copies, CopyFinding, Excess, Hits, Outliers
+from dpaudit.released_data.copies import Copies, CopyFinding, Excess, Outliers
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.inference import TOLERANCE, Guesser, Inference
 from dpaudit.released_data.linkage import DistancePanel, DistanceQuantiles, Linkage
@@ -84,30 +84,44 @@ def membership_block(found: MembershipOutcome, *, confidence: float, noun: str) 
     )
 
 
-def _controls(found: MembershipOutcome, noun: str) -> Iterator[str]:
+def _controls(found: MembershipOutcome, noun: str) -> tuple[str, str]:
+    """The null control and the power."""
     if found.phantom_p_value is None:
-        yield "There is no null control: the hold-out is too small to be halved."
-    else:
-        yield (
+        null = "There is no null control: the hold-out is too small to be halved."
+    elif found.phantom_p_value > CONTROL_LEVEL:
+        null = (
             "Null control passed: between two halves of the hold-out, where there is nothing to "
             f"find, the same test finds nothing (p {p_text(found.phantom_p_value)}, above its "
             f"threshold of {CONTROL_LEVEL:g})."
-            if found.phantom_p_value > CONTROL_LEVEL
-            else "Null control FAILED: the same test distinguishes two halves of the hold-out, "
+        )
+    else:
+        null = (
+            "Null control FAILED: the same test distinguishes two halves of the hold-out, "
             f"where there is nothing to find (p {p_text(found.phantom_p_value)})."
         )
     if found.detectable_copies is None:
-        yield f"Power: even copies of half of the training {noun} might have been missed."
-    else:
-        yield (
-            f"Power: copies of {percent(found.detectable_copies)} of the training {noun} are "
-            "detected with 80 % probability."
-        )
+        return null, f"Power: even copies of half of the training {noun} might have been missed."
+    return null, (
+        f"Power: copies of {percent(found.detectable_copies)} of the training {noun} are detected "
+        "with 80 % probability."
+    )
 
 
 def bound_block(bound: ReleasedBound, *, confidence: float, unit: str | None) -> Block:
     """The lower bound on epsilon."""
-    return Block(title="Bound on epsilon", paragraphs=tuple(_proved(bound, confidence, unit)))
+    noun, which = ("rows", "one row") if unit is None else ("units", f"all rows of one {unit}")
+    return Block(
+        title="Bound on epsilon",
+        paragraphs=(
+            f"Epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)} confidence "
+            f"(delta {bound.delta:g}, add or remove {which}): whatever produced the synthetic "
+            "table is not more private than that.",
+            "Assumed: each coin was fair, and the producer of the table saw neither coins nor "
+            f"hold-out. The upper limit for this many {noun} is "
+            f"{rounded_down(bound.max_provable)}. The bound and the membership test each hold at "
+            "their own confidence, not jointly.",
+        ),
+    )
 
 
 def not_tested_block(
@@ -120,24 +134,10 @@ def not_tested_block(
             "a bound on epsilon, and singling out, linkability and inference by anonymeter.",
         )
         return (Block(title="Not tested", paragraphs=said),)
-    items = [] if not_a_bound is None else [_sentence(not_a_bound)]
+    items = [] if not_a_bound is None else [f"{not_a_bound[:1].upper()}{not_a_bound[1:]}."]
     if anonymeter is None:
         items.append(f"{ANONYMETER}: run dpaudit env create anonymeter, then add --anonymeter.")
     return (Block(title="Not tested", items=tuple(items)),) if items else ()
-
-
-def _proved(bound: ReleasedBound, confidence: float, unit: str | None) -> Iterator[str]:
-    noun, which = ("rows", "one row") if unit is None else ("units", f"all rows of one {unit}")
-    yield (
-        f"Epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)} confidence "
-        f"(delta {bound.delta:g}, add or remove {which}): whatever produced the synthetic table "
-        "is not more private than that."
-    )
-    yield (
-        "Assumed: each coin was fair, and the producer of the table saw neither coins nor "
-        f"hold-out. The upper limit for this many {noun} is {rounded_down(bound.max_provable)}. "
-        "The bound and the membership test each hold at their own confidence, not jointly."
-    )
 
 
 def riskiest_block(rows: Sequence[RiskyRow], *, compared: int, noun: str) -> Block:
@@ -182,7 +182,7 @@ def _copies(found: Copies, confidence: str) -> Block:
     )
     these = f"training {noun} that are compared" if exact.holdout else f"training {noun}"
     counted = (
-        f"{_of(found.synthetic)} synthetic rows equal a training row; {_of(exact.train)} {these} "
+        f"{found.synthetic} synthetic rows equal a training row; {exact.train} {these} "
         "have such a copy."
     )
     return Block(
@@ -225,7 +225,7 @@ def _outliers(found: Outliers) -> Block:
     if found.ends is not None:
         ends = found.ends
         paragraphs.append(
-            f"Of the minima and maxima of numeric columns, {_of(ends.train)} equal those of the "
+            f"Of the minima and maxima of numeric columns, {ends.train} equal those of the "
             f"training table and {ends.holdout.found} those of the hold-out (p "
             f"{rounded_up(ends.p_value)})"
             f"{': bounds were read from the training table' if found.ends_proved else ''}."
@@ -269,9 +269,12 @@ def _cut(number: int, what: str) -> str:
 
 def _inference(found: tuple[Inference, ...]) -> Block:
     compared = any(one.right.holdout for one in found)
-    key = _p_value if compared else _loss
-    shown = sorted(found, key=key)[:MOST_ROWS]
     order = "smallest p-values" if compared else "largest gains"
+
+    def rank(one: Inference) -> float:
+        return (one.right.p_value or 0.0) if compared else one.baseline - one.right.train.rate
+
+    shown = sorted(found, key=rank)[:MOST_ROWS]
     more = f" Shown: the {MOST_ROWS} {order} of {len(found)}; the output of --json has all."
     cut = more if len(found) > MOST_ROWS else ""
     rows = [
@@ -308,14 +311,6 @@ def _inference(found: tuple[Inference, ...]) -> Block:
             frozenset({2, 3, 4, 5} if compared else {2, 3}),
         ),
     )
-
-
-def _p_value(one: Inference) -> float:
-    return one.right.p_value or 0.0
-
-
-def _loss(one: Inference) -> float:
-    return one.baseline - one.right.train.rate
 
 
 def _guessed(one: Inference, *, compared: bool) -> tuple[str, ...]:
@@ -390,9 +385,9 @@ def _anonymeter(found: Sequence[AnonymeterFinding]) -> Block:
 
 def _compared(found: Excess, *, compared: bool) -> tuple[str, ...]:
     if not compared:
-        return (_of(found.train),)
-    holdout = "-" if found.holdout is None else _of(found.holdout)
-    return _of(found.train), holdout, "-" if found.at_least is None else f"{found.at_least:,}"
+        return (str(found.train),)
+    holdout = "-" if found.holdout is None else str(found.holdout)
+    return str(found.train), holdout, "-" if found.at_least is None else f"{found.at_least:,}"
 
 
 def _short(name: str, letters: int) -> str:
@@ -409,10 +404,6 @@ def _table(first: str, findings: Sequence[tuple[str, Excess]]) -> ReportTable:
     header = ("train", "hold-out", "at least") if compared else ("train",)
     rows = tuple((name, *_compared(one, compared=compared)) for name, one in findings)
     return ReportTable((first, *header), rows, frozenset(range(1, 1 + len(header))))
-
-
-def _of(hits: Hits) -> str:
-    return f"{hits.found:,} of {hits.of:,}"
 
 
 def _rate(value: float) -> str:
@@ -432,34 +423,21 @@ def tables_block(
     noun: str,
 ) -> Block:
     """The tables compared, their sources and warnings about them."""
-    return Block(
-        title="Tables",
-        folded=not warnings,
-        items=tuple(_tables(rows, sources, tests, warnings, noun)),
-    )
-
-
-def _tables(
-    rows: RowCounts,
-    sources: ReleasedSources,
-    tests: Exchangeability | None,
-    warnings: Sequence[str],
-    noun: str,
-) -> Iterator[str]:
-    yield f"train: {rows.train:,} rows ({sources.train})"
+    items = [f"train: {rows.train:,} rows ({sources.train})"]
     if rows.holdout is not None:
-        yield f"hold-out: {rows.holdout:,} rows ({sources.holdout})"
-    yield f"synthetic: {rows.synthetic:,} rows ({sources.synthetic})"
+        items.append(f"hold-out: {rows.holdout:,} rows ({sources.holdout})")
+    items.append(f"synthetic: {rows.synthetic:,} rows ({sources.synthetic})")
     if rows.coins is not None:
-        yield f"{noun} with a coin: {rows.coins:,}"
+        items.append(f"{noun} with a coin: {rows.coins:,}")
     if tests is not None:
         found = "signs" if tests.repeats_removed or tests.differ else "no sign"
         p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests._asdict().items())
-        yield (
+        items.append(
             f"train and hold-out rows that are compared: {rows.compared:,}; {found} that the "
             f"split was not random (p-values: {p_values})"
         )
-    yield from (f"warning: {warning}" for warning in warnings)
+    items += [f"warning: {warning}" for warning in warnings]
+    return Block(title="Tables", folded=not warnings, items=tuple(items))
 
 
 def text_of(finding: str, reasons: Sequence[str], blocks: Sequence[Block]) -> str:
@@ -486,7 +464,3 @@ def text_of(finding: str, reasons: Sequence[str], blocks: Sequence[Block]) -> st
         if block.command:
             lines += ["", f"{_INDENT}{_INDENT}{block.command}"]  # whole, to be copied
     return "\n".join(lines)
-
-
-def _sentence(clause: str) -> str:
-    return f"{clause[:1].upper()}{clause[1:]}."

@@ -1,4 +1,4 @@
-"""Membership scores of real rows: the higher, the more likely the row is in train.
+"""Membership scores of real rows, or of units: the higher, the more likely the row is in train.
 
 A score uses the synthetic table and all real rows, train and hold-out together, without their
 membership: no score depends on the coin of any row.
@@ -11,11 +11,12 @@ from itertools import combinations
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.rows import Encoded, column_keys, encoded, nearest, nearest_others
 
 CLOSEST: Final = "closest"
@@ -24,6 +25,8 @@ DENSITY: Final = "density-ratio"
 MATCHING: Final = "matching"
 ATTACKS: Final = (CLOSEST, RELATIVE, DENSITY, MATCHING)
 """The attacks, by name."""
+BEST_ROW: Final = ", best row"
+"""After the name of an attack: a unit's score is the largest of its rows, not their mean."""
 
 _NEIGHBOURS: Final = 5
 _NEAR: Final = 1e-3
@@ -159,3 +162,86 @@ def _binned(values: FloatArray, schema: Schema) -> FloatArray:
             if not whole:
                 found[:, place] = np.floor((values[:, place] - lower) / (upper - lower) * _BINS)
     return found
+
+
+class Grouped(NamedTuple):
+    """Rows in groups, one for each unit.
+
+    Attributes:
+        of: The unit of each row, from 0 without gaps; shape (n,).
+    """
+
+    of: IntArray
+
+    @staticmethod
+    def by(owners: IntArray) -> Grouped:
+        """The groups of rows with equal numbers, in the order in which these appear."""
+        return Grouped(pd.factorize(owners)[0])
+
+    @property
+    def first(self) -> IntArray:
+        """The first row of each group; shape (u,)."""
+        return np.unique(self.of, return_index=True)[1]
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of each group; shape (u,)."""
+        return np.bincount(self.of)
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """The mean value of each group's rows; shape (u,)."""
+        means: FloatArray = np.bincount(self.of, values) / self.sizes
+        return means
+
+    def ranked(self, values: npt.NDArray[np.floating], rank: int) -> FloatArray:
+        """The smallest value of each group's rows (rank 0), or the next ones; shape (u,).
+
+        Infinite where a group has too few rows.
+        """
+        order = np.lexsort((values, self.of))
+        place = np.cumsum(self.sizes) - self.sizes + rank
+        has = rank < self.sizes
+        found = np.full(len(self.sizes), np.inf)
+        found[has] = values[order[place[has]]]
+        return found
+
+    def any(self, holds: BoolArray, *, least: int = 1) -> BoolArray:
+        """Which groups have at least so many rows of which something holds; shape (u,)."""
+        enough: BoolArray = np.bincount(self.of, holds) >= least
+        return enough
+
+    def drawn(self, rng: np.random.Generator) -> IntArray:
+        """A random row of each group; shape (u,)."""
+        order = rng.permutation(len(self.of))
+        return np.sort(order[np.unique(self.of[order], return_index=True)[1]])
+
+
+class ComparedUnits(NamedTuple):
+    """The units of the rows that are compared.
+
+    Attributes:
+        train: Those of the compared rows of train.
+        holdout: Those of the compared rows of the hold-out.
+    """
+
+    train: Grouped
+    holdout: Grouped
+
+
+def unit_scores(scores: MembershipScores, rows: Grouped) -> MembershipScores:
+    """Scores of units by each attack: the mean of their rows, and their best row.
+
+    Where each unit has one row these are the scores of the rows.
+
+    Args:
+        scores: Scores of the rows.
+        rows: The rows of each unit.
+    """
+
+    def of_units(by_attack: dict[str, FloatArray]) -> dict[str, FloatArray]:
+        found = {name: rows.mean(of) for name, of in by_attack.items()}
+        if rows.sizes.max() > 1:
+            found |= {name + BEST_ROW: -rows.ranked(-of, 0) for name, of in by_attack.items()}
+        return found
+
+    return MembershipScores(seen=of_units(scores.seen), if_copied=of_units(scores.if_copied))

@@ -138,21 +138,21 @@ def write_split(found: CoinSplit, folder: Path | str) -> tuple[Path, ...]:
         DataError: If one of them exists, or cannot be written.
     """
     place = Path(folder)
-    files = tuple(place / name for name in (TRAIN_FILE, HOLDOUT_FILE, COIN_FILE))
+    contents: dict[str, bytes | str] = {
+        TRAIN_FILE: csv_bytes(found.train),
+        HOLDOUT_FILE: csv_bytes(found.holdout),
+        COIN_FILE: found.coins.to_json(),
+    }
+    files = tuple(place / name for name in contents)
     there = [str(file) for file in files if file.exists()]
     if there:
         raise DataError(
             f"{', '.join(there)} is there already: another split would make it worthless; choose "
             "another folder"
         )
-    contents: tuple[bytes | str, ...] = (
-        csv_bytes(found.train),
-        csv_bytes(found.holdout),
-        found.coins.to_json(),
-    )
     try:
         place.mkdir(parents=True, exist_ok=True)
-        for file, content in zip(files, contents, strict=True):
+        for file, content in zip(files, contents.values(), strict=True):
             write_whole(file, content, mode=0o666 if file.name == TRAIN_FILE else 0o600)
     except OSError as error:
         raise DataError(

@@ -16,8 +16,8 @@ from dpaudit.model.column import OTHER, Column, Kind, Unit
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema, refuse_numbering
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
+from dpaudit.plugins.protocols import IntArray
 from dpaudit.released_data.rows import Keys, row_keys
-from dpaudit.released_data.units import Owners, owners_of
 from dpaudit.results.phrases import PUBLIC_SCHEMA
 
 _LEAST_ROWS = 2
@@ -65,6 +65,57 @@ class ReleasedSources(NamedTuple):
     train: str
     synthetic: str
     holdout: str | None
+
+
+class Owners(NamedTuple):
+    """The unit of each row, numbered over both tables.
+
+    Attributes:
+        column: The column that names it.
+        train: The units of the rows of train; shape (n,).
+        holdout: The units of the rows of the hold-out, none of which is in train; shape (h,).
+    """
+
+    column: str
+    train: IntArray
+    holdout: IntArray
+
+    @property
+    def all(self) -> IntArray:
+        """The units of all rows, those of train first."""
+        return np.concatenate([self.train, self.holdout])
+
+
+def owners_of(unit: Unit, train: pd.DataFrame, holdout: pd.DataFrame) -> Owners:
+    """The units of train and hold-out.
+
+    Args:
+        unit: The unit.
+        train: The train table.
+        holdout: The hold-out.
+
+    Raises:
+        DataError: If the unit's column is missing in a table, or missing in a row, if all rows
+            belong to one unit or a unit has too many, or if a unit is in both tables.
+    """
+    for name, table in (("train", train), ("holdout", holdout)):
+        if unit.column not in table:
+            raise DataError(
+                f"the {name} table lacks the unit's column {unit.column!r}: give the file that "
+                "`dpaudit split` wrote"
+            )
+    both = pd.concat([train[[unit.column]], holdout[[unit.column]]], ignore_index=True)
+    if problems := unit.problems(both):
+        raise DataError(f"train and holdout: {problems[0]}; correct the tables or the unit")
+    codes = unit.codes(both)
+    found = Owners(unit.column, codes[: len(train)], codes[len(train) :])
+    shared = np.intersect1d(found.train, found.holdout)
+    if len(shared):
+        raise DataError(
+            f"{len(shared):,} units of {unit.column!r} have rows in both train and holdout: deal "
+            "units, not rows (`dpaudit split --unit`)"
+        )
+    return found
 
 
 def load_released(
@@ -136,15 +187,9 @@ def load_released(
         holdout=tables.get("holdout"),
         schema=found,
         sources=ReleasedSources(sources["train"], sources["synthetic"], sources.get("holdout")),
-        warnings=(*_warnings(keys, distinct, reordered, found), *_one_row_each(owners)),
+        warnings=tuple(_warnings(keys, distinct, reordered, found, owners)),
         owners=owners,
     )
-
-
-def _one_row_each(owners: Owners | None) -> Iterator[str]:
-    """The warning that units make no difference, where each has one row."""
-    if owners is not None and not (np.diff(np.sort(owners.all)) == 0).any():
-        yield f"every {owners.column} has one row, so this equals an audit of rows"
 
 
 def _taken_out(
@@ -226,7 +271,11 @@ def _widened(column: Column, values: pd.Series[float]) -> Column:
 
 
 def _warnings(
-    keys: dict[str, Keys], distinct: dict[str, float], reordered: list[str], schema: Schema
+    keys: dict[str, Keys],
+    distinct: dict[str, float],
+    reordered: list[str],
+    schema: Schema,
+    owners: Owners | None,
 ) -> Iterator[str]:
     if schema.inferred:
         yield (
@@ -239,11 +288,11 @@ def _warnings(
         if share < _FEW_DISTINCT:
             rows = len(keys[name])
             yield f"only {share * rows:,.0f} of {rows:,} rows of the {name} table are distinct"
-    if "holdout" not in keys:
-        return
-    shared = int(np.isin(keys["holdout"], keys["train"]).sum())
+    shared = int(np.isin(keys["holdout"], keys["train"]).sum()) if "holdout" in keys else 0
     if shared:
         yield (
             f"{shared:,} of {len(keys['holdout']):,} hold-out rows are also in train; keep them "
             "in both tables, as the split made them"
         )
+    if owners is not None and len(np.unique(owners.all)) == len(owners.all):
+        yield f"every {owners.column} has one row, so this equals an audit of rows"

@@ -16,9 +16,8 @@ from dpaudit.formatting import percent
 from dpaudit.model.choices import Severity
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
-from dpaudit.trace.collector import Charge, Trace
 from dpaudit.trace.noise import accounted_noise, draws_per_label, inverse_deltas, teachers_of
-from dpaudit.trace.trainings import Trainings
+from dpaudit.trace.trainings import Charge, Trace, Trainings
 
 _DISAGREES: Final = "accountant-disagrees"
 _ONE_NOISE: Final = "one-noise-charged-as-two"
@@ -87,6 +86,10 @@ class Compared(NamedTuple):
     trace: Trace
     charges: list[Charged]
     costs: dict[str, Cost]
+
+    def recomputed(self, charge: Charged, way: str) -> FloatArray:
+        """What a charge is by one way [L], or exactly if that is not known."""
+        return charge.counts @ self.costs.get(way, self.costs["exact, by votes"]).by_votes
 
 
 def accountant(trainings: Trainings) -> Iterator[CheckOutcome]:
@@ -197,50 +200,36 @@ def _all(k: int, moments: FloatArray) -> FloatArray:
 
 def _wrong(id_: str, compared: list[Compared], way: str) -> Finding:
     """The charge that differs most from another way, with the direction."""
-    apart = max(
-        (_apart(charge, one, way) for one in compared for charge in one.charges),
-        key=lambda apart: abs(apart.log_factor),
+    (log_factor, moment), one, charge = max(
+        (
+            (_largest_factor(charge, one.recomputed(charge, way)), one, charge)
+            for one in compared
+            for charge in one.charges
+        ),
+        key=lambda apart: abs(apart[0][0]),
     )
-    direction = "over" if apart.log_factor > 0 else "under"
+    labels, gamma = float(charge.counts.sum()), one.trace.constants.get("gamma", math.nan)
+    added, right = charge.moments[moment], one.recomputed(charge, way)[moment]
+    direction = "over" if log_factor > 0 else "under"
     return found(
         id_,
-        f"for {apart.labels:.0f} labels at lambda = {apart.gamma:g} the accountant adds "
-        f"{apart.charged:.6g} to log moment {apart.moment}; recomputed from the votes without the "
-        f"mistake it is {apart.recomputed:.6g}: it {direction}-counts by a factor "
-        f"of {np.exp(abs(apart.log_factor)):.4g}",
-        gamma=apart.gamma,
-        moment=apart.moment,
-        charged=apart.charged,
-        recomputed=apart.recomputed,
-        labels=apart.labels,
+        f"for {labels:.0f} labels at lambda = {gamma:g} the accountant adds {added:.6g} to log "
+        f"moment {moment + 1}; recomputed from the votes without the mistake it is {right:.6g}: it "
+        f"{direction}-counts by a factor of {np.exp(abs(log_factor)):.4g}",
+        gamma=gamma,
+        moment=moment + 1,
+        charged=added,
+        recomputed=right,
+        labels=labels,
     )
 
 
-class _Apart(NamedTuple):
-    """A charge compared with the correct one, at the moment where they differ most."""
-
-    log_factor: float
-    gamma: float
-    moment: int
-    charged: float
-    recomputed: float
-    labels: float
-
-
-def _apart(charge: Charged, compared: Compared, way: str) -> _Apart:
-    costs = compared.costs
-    meant = charge.counts @ costs.get(way, costs["exact, by votes"]).by_votes
-    factor = np.log(np.maximum(charge.moments, _TINY) / np.maximum(meant, _TINY))
-    factor[np.abs(charge.moments - meant) <= charge.room] = 0.0
-    place = int(np.argmax(np.abs(factor)))
-    return _Apart(
-        log_factor=float(factor[place]),
-        gamma=compared.trace.constants.get("gamma", float("nan")),
-        moment=place + 1,
-        charged=float(charge.moments[place]),
-        recomputed=float(meant[place]),
-        labels=float(charge.counts.sum()),
-    )
+def _largest_factor(charge: Charged, meant: FloatArray) -> tuple[float, int]:
+    """The logarithm of what was charged over what was meant, and the moment where it is largest."""
+    factors = np.log(np.maximum(charge.moments, _TINY) / np.maximum(meant, _TINY))
+    factors[np.abs(charge.moments - meant) <= charge.room] = 0.0
+    moment = int(np.argmax(np.abs(factors)))
+    return float(factors[moment]), moment
 
 
 def _one_noise(compared: Compared, *, single: bool) -> CheckOutcome:

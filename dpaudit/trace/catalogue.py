@@ -17,7 +17,6 @@ DP_SGD: Final = "Abadi et al. 2016"
 AUDIT: Final = "Ganev, Annamalai and De Cristofaro 2025"
 TABLE_2: Final = f"{AUDIT}, Table 2"
 GAUSSIAN: Final = "Dwork and Roth 2014, Theorem A.1"
-_V, _B, _N = Severity
 _DEAL = "each record belongs to one of k fixed, disjoint parts, and each teacher reads its own only"
 _PUBLIC = "settings are constants, public before the table is seen"
 _DELTA = "delta is the one that is claimed"
@@ -28,187 +27,168 @@ class Entry(NamedTuple):
     """The description of a finding.
 
     Attributes:
-        severity: What follows from it.
         correct: What a correct implementation does.
         reference: Where that is proved or stated.
+        severity: What follows from it.
     """
 
-    severity: Severity
     correct: str
     reference: str
+    severity: Severity = Severity.VIOLATION
 
 
 _READERS: Final = {
     "no-pate": Entry(
-        _V,
         "k teachers read the records; the generator learns from a student that reads only "
         "generated records with noisy labels",
         f"{TABLE_2} (PATE); {PATE_GAN}, lines 2 and 9 to 17",
     ),
-    "partition-all-rows": Entry(_V, _DEAL, f"{TABLE_2} (partition); {PATE}, section 2.1"),
-    "partition-last-only": Entry(_V, _DEAL, f"{TABLE_2} (partition); {PATE}, section 2.1"),
+    "partition-all-rows": Entry(_DEAL, f"{TABLE_2} (partition); {PATE}, section 2.1"),
+    "partition-last-only": Entry(_DEAL, f"{TABLE_2} (partition); {PATE}, section 2.1"),
     "partition-reshuffled": Entry(
-        _V,
         f"{_DEAL}: in all iterations the same",
         f"{TABLE_2} (partition); {PATE}, section 2.1",
     ),
-    "partition-overlapping": Entry(_V, _DEAL, f"{PATE}, section 2.1"),
+    "partition-overlapping": Entry(_DEAL, f"{PATE}, section 2.1"),
     "partition-by-position": Entry(
-        _V,
         "a record's teacher depends on that record alone (a keyed hash), so that removing one "
         "changes one teacher and moves one vote",
         f"{PATE}, Theorem 2: neighbouring tables differ in one teacher's vote",
     ),
-    "rows-never-used": Entry(_N, "every record belongs to a teacher", PATE_GAN + ", line 2"),
-    "student-sees-real-rows": Entry(_V, _POST, f"{PATE_GAN}, lines 22 to 25"),
-    "generator-sees-real-rows": Entry(_V, _POST, f"{PATE_GAN}, lines 26 to 28"),
+    "rows-never-used": Entry(
+        "every record belongs to a teacher", PATE_GAN + ", line 2", Severity.NOTE
+    ),
+    "student-sees-real-rows": Entry(_POST, f"{PATE_GAN}, lines 22 to 25"),
+    "generator-sees-real-rows": Entry(_POST, f"{PATE_GAN}, lines 26 to 28"),
     "conditions-from-data": Entry(
-        _V,
         "the conditions of generated records are drawn from public or noised frequencies",
         f"{PATE_GAN}, lines 26 to 28",
     ),
 }
 _NOISE: Final = {
     "noise-gaussian-on-labels": Entry(
-        _V,
         "Laplace noise of scale 1 / lambda on each count of votes; the label is the larger",
         f"{TABLE_2} (noise); {PATE}, section 2.2",
     ),
     "noise-scale-inverted": Entry(
-        _V,
         "noise of scale 1 / lambda, for the lambda that the accountant takes",
         f"{TABLE_2} (noise); {PATE}, section 2.2",
     ),
     "noise-wrong-scale": Entry(
-        _V, "noise of the scale that is accounted for", f"{PATE}, section 2.2; {GAUSSIAN}"
+        "noise of the scale that is accounted for", f"{PATE}, section 2.2; {GAUSSIAN}"
     ),
     "noise-wrong-law": Entry(
-        _V, "noise of the distribution that is accounted for", f"{PATE}, section 2.2"
+        "noise of the distribution that is accounted for", f"{PATE}, section 2.2"
     ),
     "labels-not-from-votes": Entry(
-        _V,
         "a label is 1 with the probability that the accounted mechanism has at that vote",
         f"{PATE}, Lemma 4 (an equality for two classes)",
     ),
 }
 _ACCOUNTING: Final = {
     "accountant-missing-log": Entry(
-        _V,
         "the smallest of the data-independent terms and the logarithm of Theorem 3's sum",
         f"{TABLE_2} (accountant); {PATE}, Theorem 3",
     ),
     "accountant-exponent-slip": Entry(
-        _V, "q exp(2 lambda l) in Theorem 3's sum", f"{TABLE_2} (accountant); {PATE}, Theorem 3"
+        "q exp(2 lambda l) in Theorem 3's sum", f"{TABLE_2} (accountant); {PATE}, Theorem 3"
     ),
     "accountant-disagrees": Entry(
-        _V,
         "log moments that bound the privacy loss of the votes that were cast, and the epsilon "
         "that follows from them",
         f"{PATE}, Theorems 2 and 3; {MOMENTS}",
     ),
     "one-noise-charged-as-two": Entry(
-        _V,
         "with one Laplace variable on the count of ones a label is wrong with probability "
         "exp(-lambda gap / 2) / 2; q = (2 + lambda gap) / (4 exp(lambda gap)) is that of two",
         f"{PATE}, Lemma 4",
     ),
     "queries-not-accounted": Entry(
-        _V,
         "every label that is released is charged, a discarded one too",
         f"{PATE_GAN}, lines 16 to 21",
     ),
     "budget-exceeded": Entry(
-        _V,
         "the cost of the next labels is added before they are drawn, and training stops if "
         "that is too much",
         "Rogers, Roth, Ullman and Vadhan 2016 (privacy filters)",
     ),
     "delta-xor": Entry(
-        _V,
         "1 / delta is 10 ** 5 for delta 1e-5; 10 ^ 5 is 15, an exclusive or",
         f"{TABLE_2} (delta); {GAUSSIAN}; {MOMENTS}",
     ),
     "delta-multiplied": Entry(
-        _V,
         "delta divides: ln(1.25 / delta), ln(1 / delta); 10 ** delta is about 1",
         f"{TABLE_2} (delta); {GAUSSIAN}; {MOMENTS}",
     ),
-    "delta-ignored": Entry(_V, _DELTA, f"{MOMENTS}; {AUDIT}, Table 3"),
+    "delta-ignored": Entry(_DELTA, f"{MOMENTS}; {AUDIT}, Table 3"),
 }
 _GRADIENTS: Final = {
     "gradients-not-clipped": Entry(
-        _V,
         "each record's gradient is scaled down to the clipping norm",
         f"{DP_SGD}, Algorithm 1",
     ),
     "gradient-part-not-clipped": Entry(
-        _V,
         "all that a record adds to the sum is clipped together, its part of a gradient penalty too",
         f"{DP_SGD}, Algorithm 1",
     ),
     "batches-not-sampled": Entry(
-        _V,
         "each record is in a batch independently, with the accountant's probability",
         f"{DP_SGD}, Algorithm 1 and Theorem 1",
     ),
     "gradient-noise-skipped": Entry(
-        _V,
         "noise is added to the sum of every batch, an empty one too",
         f"{DP_SGD}, Algorithm 1",
     ),
     "gradient-noise-scale": Entry(
-        _V,
         "noise on gradients is normal, of the noise multiplier times the clipping norm",
         f"{DP_SGD}, Algorithm 1",
     ),
     "gradient-steps-not-accounted": Entry(
-        _V, "the claim covers every step that is taken", f"{DP_SGD}, Theorem 1"
+        "the claim covers every step that is taken", f"{DP_SGD}, Theorem 1"
     ),
 }
 _TABLE: Final = {
     "bounds-from-data": Entry(
-        _V,
         "the numbers that scale a column are public, or released with noise",
         f"{TABLE_2} (metadata)",
     ),
     "labels-copied": Entry(
-        _V,
         "labels are generated, or drawn from noised frequencies",
         f"{TABLE_2} (label distribution)",
     ),
     "teachers-from-rows": Entry(
-        _V, f"{_PUBLIC}: one record more must not change every part", f"{AUDIT}, Table 3"
+        f"{_PUBLIC}: one record more must not change every part", f"{AUDIT}, Table 3"
     ),
-    "batch-from-rows": Entry(_V, _PUBLIC, "Dwork and Roth 2014, Definition 2.4"),
-    "constant-from-rows": Entry(_V, _PUBLIC, "Dwork and Roth 2014, Definition 2.4"),
+    "batch-from-rows": Entry(_PUBLIC, "Dwork and Roth 2014, Definition 2.4"),
+    "constant-from-rows": Entry(_PUBLIC, "Dwork and Roth 2014, Definition 2.4"),
 }
 _QUALITY: Final = {
     "penalty-from-teachers": Entry(
-        _B, "the gradient penalty has weight 10", "Gulrajani et al. 2017, Algorithm 1"
+        "the gradient penalty has weight 10", "Gulrajani et al. 2017, Algorithm 1", Severity.BUG
     ),
     "gradient-penalty": Entry(
-        _N, "the gradient penalty has weight 10", "Gulrajani et al. 2017, Algorithm 1"
+        "the gradient penalty has weight 10", "Gulrajani et al. 2017, Algorithm 1", Severity.NOTE
     ),
     "teachers-refitted": Entry(
-        _B,
         "teachers are networks whose training goes on from iteration to iteration",
         f"{TABLE_2} (teachers); {PATE_GAN}, lines 8 to 10",
+        Severity.BUG,
     ),
     "output-not-inverted": Entry(
-        _B, "numbers are on the scale of the table", f"{TABLE_2} (processing)"
+        "numbers are on the scale of the table", f"{TABLE_2} (processing)", Severity.BUG
     ),
     "output-shifted": Entry(
-        _B,
         "numbers are scaled back by the range: lower + u (upper - lower)",
         "the inverse of (x - lower) / (upper - lower)",
+        Severity.BUG,
     ),
     "integers-truncated": Entry(
-        _B, "whole numbers are rounded to the nearest", f"{TABLE_2} (processing)"
+        "whole numbers are rounded to the nearest", f"{TABLE_2} (processing)", Severity.BUG
     ),
     "sampling-noise-differs": Entry(
-        _B,
         "the generator is sampled with inputs from the distribution it was trained with",
         PATE_GAN + ", lines 11 and 26",
+        Severity.BUG,
     ),
 }
 PARTS: Final[Mapping[str, Mapping[str, Entry]]] = MappingProxyType(

@@ -12,9 +12,8 @@ from scipy import stats
 from dpaudit.account import dp_sgd_claim
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.catalogue import CheckOutcome, Passed, Skipped, found
-from dpaudit.trace.collector import Trace
-from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
-from dpaudit.trace.trainings import Trainings
+from dpaudit.trace.noise import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
+from dpaudit.trace.trainings import Trace, Trainings
 
 _PART: Final = "gradient-part-not-clipped"
 _WHOLE: Final = "gradients-not-clipped"

@@ -1,9 +1,13 @@
-"""Checks that noise has the accounted distribution and scale, and labels follow from the votes."""
+"""Checks that noise has the accounted distribution and scale, and labels follow from the votes.
+
+Each test of a distribution errs with probability 1e-6.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,10 +20,12 @@ from dpaudit.formatting import percent
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import NoiseOn
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
-from dpaudit.trace.collector import Trace
-from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
-from dpaudit.trace.trainings import Trainings
+from dpaudit.trace.trainings import Trace, Trainings
 
+ERROR: Final = 1e-6
+"""Probability of a false alarm of one test."""
+FEWEST: Final = 1200
+"""Fewest draws by which normal and Laplace noise are distinguished with both errors at `ERROR`."""
 _EXACT: Final = 1e-9
 _CLIPPED: Final = 2e-6
 """Probabilities nearer to 0 or 1 may have been clipped (`VoteTable.quantised`)."""
@@ -32,6 +38,82 @@ _LABELS: Final = "labels-not-from-votes"
 _ON_LABELS: Final = "noise-gaussian-on-labels"
 _FEWEST_FOR_SCALE: Final = 30
 _SCALES: Final = ("noise-scale-inverted", "noise-wrong-scale")
+
+
+class Law(StrEnum):
+    """Distributions of noise with mean 0."""
+
+    NORMAL = "normal"
+    LAPLACE = "Laplace"
+
+
+class _Shape(NamedTuple):
+    """Mean absolute value over root mean square, and sqrt(n) times its standard error."""
+
+    ratio: float
+    error: float
+
+
+# The error is that of the delta method: of log(mean |x|) - log(mean x^2) / 2.
+_SHAPES: Final = {
+    Law.NORMAL: _Shape(math.sqrt(2 / math.pi), math.sqrt(1 - 3 / math.pi)),
+    Law.LAPLACE: _Shape(math.sqrt(1 / 2), math.sqrt(1 / 2) / 2),
+}
+_BEYOND: Final = float(stats.norm.isf(ERROR / 20))
+"""Standard errors; the spare factor of 20 covers that the ratio is only roughly normal."""
+
+
+def laws_of(draws: FloatArray) -> tuple[Law, ...]:
+    """The distributions that draws [n] may come from, whatever their scale.
+
+    The ratio of mean absolute value and root mean square is the likelihood ratio of the two, each
+    at its likeliest scale.
+
+    Args:
+        draws: At least `FEWEST`.
+
+    Returns:
+        Those that are not rejected: none, one, or both if there are too few draws.
+    """
+    root = math.sqrt(float(np.mean(draws**2)))
+    if not 0.0 < root < math.inf:
+        return ()
+    ratio = float(np.mean(np.abs(draws))) / root
+    room = _BEYOND / math.sqrt(draws.size)
+    return tuple(
+        law for law, shape in _SHAPES.items() if abs(ratio - shape.ratio) < room * shape.error
+    )
+
+
+def scale_of(draws: FloatArray, law: Law) -> float:
+    """The likeliest scale: standard deviation of normal draws, scale of Laplace draws."""
+    if law is Law.NORMAL:
+        return math.sqrt(float(np.mean(draws**2)))
+    return float(np.mean(np.abs(draws)))
+
+
+def may_have_scale(draws: FloatArray, law: Law, scale: float) -> bool:
+    """Whether draws may have a scale: an exact two-sided test at `ERROR`.
+
+    The sum of squares over the variance is chi-square with n degrees of freedom; the sum of
+    absolute values over the Laplace scale is Gamma(n).
+
+    Args:
+        draws: Noise with mean 0; shape [n].
+        law: Its distribution.
+        scale: The scale in question: standard deviation or Laplace scale.
+
+    Returns:
+        False if the test rejects it.
+    """
+    n = draws.size
+    if law is Law.NORMAL:
+        found = float(np.sum((draws / scale) ** 2))
+        tails = stats.chi2.cdf(found, n), stats.chi2.sf(found, n)
+    else:
+        found = float(np.sum(np.abs(draws / scale)))
+        tails = stats.gamma.cdf(found, n), stats.gamma.sf(found, n)
+    return bool(min(tails) > ERROR / 2)
 
 
 def noise(trainings: Trainings) -> Iterator[CheckOutcome]:
@@ -163,9 +245,8 @@ def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
     table = trace.promised
     if accounted is not None and k is not None:
         if draws_per_label(trace) == 1 and accounted.mechanism is Mechanism.NOISY_MAX:
-            accounted = AccountedNoise(
-                Mechanism.LAPLACE, accounted.scale
-            )  # one-noise-charged-as-two
+            # That is a finding of its own, one-noise-charged-as-two.
+            accounted = accounted._replace(mechanism=Mechanism.LAPLACE)
             table = None
         table = table or accounted.table(k)
     if not trace.labels.size:
@@ -263,9 +344,8 @@ def _fitted(table: VoteTable, gamma: float) -> AccountedNoise | None:
     wrong, margins = wrong[telling], margins[telling]
     fitting = []
     for mechanism in Mechanism:
-        scale = _scale(
-            mechanism, float(margins[0]), float(wrong[0])
-        )  # the widest margin is the most informative
+        # The widest margin is the most informative.
+        scale = _scale(mechanism, float(margins[0]), float(wrong[0]))
         if scale and np.all(np.abs(wrong_at(mechanism, margins / scale) - wrong) < _EXACT):
             fitting.append(AccountedNoise(mechanism, scale))
     if len(fitting) == 1:

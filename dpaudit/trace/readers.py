@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Final, NamedTuple
@@ -13,9 +14,8 @@ from dpaudit.formatting import listed
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import Reader
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
-from dpaudit.trace.collector import Reading, Trace
-from dpaudit.trace.laws import ERROR, more_than_chance
-from dpaudit.trace.trainings import Trainings
+from dpaudit.trace.noise import ERROR
+from dpaudit.trace.trainings import Reading, Trace, Trainings
 
 _ASSIGNED: Final = (
     "partition-all-rows",
@@ -119,7 +119,7 @@ def assignment(trace: Trace) -> Assignment | None:
         return None
     within, iterations = False, 0
     for iteration in trace.iterations:
-        read = [reading.rows for part, reading in iteration.items() if part.reader is reader]
+        read = [reading.rows for (kind, _), reading in iteration.items() if kind is reader]
         iterations += bool(read)
         joined = np.concatenate([np.empty(0, dtype=np.int64), *read])
         within = within or np.unique(joined).size < joined.size
@@ -165,8 +165,9 @@ def _overlap(assigned: Assignment) -> Finding:
     unused = n - assigned.union.size
     sizes = [reading.rows.size for reading in assigned.parts.values()]
     evidence = (
-        f"{assigned.name}s {_range(assigned.parts)} read {listed(sizes, _SHOWN)} of {n} records in "
-        f"{assigned.iterations} iterations; two of them share {min(shared)} to {max(shared)}"
+        f"{assigned.name}s {min(assigned.parts)} to {max(assigned.parts)} read "
+        f"{listed(sizes, _SHOWN)} of {n} records in {assigned.iterations} iterations; two of them "
+        f"share {min(shared)} to {max(shared)}"
     )
     numbers = {
         "records": n,
@@ -203,6 +204,26 @@ def _alike(assigned: Assignment, cells: int) -> bool:
     )
 
 
+def more_than_chance(cells: int, draws: int, empty: int) -> bool:
+    """Whether more cells are empty than uniform draws from all of them would leave.
+
+    Each is empty with probability (1 - 1/cells)^draws, or less if draws are without replacement.
+    An empty cell makes other empty cells less likely, so the binomial tail is an upper bound.
+
+    Args:
+        cells: Number of cells.
+        draws: Number of draws.
+        empty: Number of cells that no draw fell into.
+
+    Returns:
+        True if chance would leave so many with a probability below `ERROR`.
+    """
+    if cells < 1 or empty < 1:
+        return False
+    alone = math.exp(draws * math.log1p(-1.0 / cells)) if cells > 1 else float(draws == 0)
+    return bool(stats.binom.sf(empty - 1, cells, alone) < ERROR)
+
+
 def _never_used(assigned: Assignment) -> CheckOutcome:
     """Checks whether records belong to no part: more are unread than chance would leave."""
     n, k = assigned.rows, len(assigned.parts)
@@ -225,7 +246,7 @@ def _never_used(assigned: Assignment) -> CheckOutcome:
 def _by_position(trainings: Trainings, on: Trace, assigned: Assignment) -> CheckOutcome:
     """Checks whether records change teachers when another one is removed."""
     id_ = "partition-by-position"
-    without = trainings.without if on is trainings.table else trainings.more_without
+    without = trainings.without if on is trainings.table else trainings.more_without()
     other = assignment(without)
     if on.constants.get("teachers") != without.constants.get("teachers"):
         return Skipped(id_, "the number of teachers itself changes with one record less")
@@ -261,7 +282,3 @@ def _owners(assigned: Assignment) -> IntArray:
     for index, reading in assigned.parts.items():
         owners[reading.rows] = index
     return owners
-
-
-def _range(parts: Mapping[int, Reading]) -> str:
-    return f"{min(parts)} to {max(parts)}"

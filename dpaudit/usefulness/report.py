@@ -107,38 +107,29 @@ def summarise(
             "cannot be compared: measure them again where the same are installed"
         )
     names = [name for name in repeats[0].scores if all(name in one.scores for one in both)]
-    return tuple(
-        _summary(name, repeats, noise, constant, real, confidence=confidence) for name in names
-    )
-
-
-def _summary(
-    name: ScoreName,
-    repeats: Sequence[Repeat],
-    noise: Sequence[Repeat],
-    constant: Repeat,
-    real: Repeat,
-    *,
-    confidence: float,
-) -> UtilityScore:
-    values, of_noise = _values(repeats, name), _values(noise, name)
-    p_value = welch_p_value(values, of_noise)
-    setting = None if name.setting is None else Setting.REAL
-    return UtilityScore(
-        measure=name.measure,
-        setting=name.setting,
-        classifier=name.classifier,
-        mean=float(values.mean()),
-        standard_error=_standard_error(values),
-        interval=score_interval(values, confidence=confidence),
-        best=_best(repeats, name),
-        noise_mean=float(of_noise.mean()),
-        noise_best=_best(noise, name),
-        constant=constant.scores.get(name),
-        real=real.scores.get(name._replace(setting=setting)),
-        p_value=p_value,
-        beats_noise=p_value <= 1.0 - confidence,
-    )
+    scores = []
+    for name in names:
+        values, of_noise = _values(repeats, name), _values(noise, name)
+        p_value = welch_p_value(values, of_noise)
+        setting = None if name.setting is None else Setting.REAL
+        scores.append(
+            UtilityScore(
+                measure=name.measure,
+                setting=name.setting,
+                classifier=name.classifier,
+                mean=float(values.mean()),
+                standard_error=_standard_error(values),
+                interval=score_interval(values, confidence=confidence),
+                best=_best(repeats, name),
+                noise_mean=float(of_noise.mean()),
+                noise_best=_best(noise, name),
+                constant=constant.scores.get(name),
+                real=real.scores.get(name._replace(setting=setting)),
+                p_value=p_value,
+                beats_noise=p_value <= 1.0 - confidence,
+            )
+        )
+    return tuple(scores)
 
 
 def mean_interval(values: FloatArray, *, confidence: float) -> MeanInterval:

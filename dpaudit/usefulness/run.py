@@ -198,10 +198,12 @@ def run_utility(
     check_table(named.generator, experiment.train)
 
     # The generator comes first, so its errors show before anything else is trained.
-    found, failures = _repeated(named, experiment, settings.repeats, report)
+    repeats = settings.repeats
+    found, failures = _repeated(named.name, named.generator, experiment, GENERATOR, repeats, report)
     real = experiment.real
     report("real", 1, 1)
-    noise = measure(UniformRows(table.schema), experiment, NOISE, settings.repeats, report)
+    uniform = UniformRows(table.schema)
+    noise, _ = _repeated(NOISE, uniform, experiment, NOISE, repeats, report)
     constant = experiment.repeat(EqualRows(table.schema), source=CONSTANT, number=0)
     report(CONSTANT, 1, 1)
     positive = experiment.task.examples(experiment.test).positive
@@ -276,38 +278,11 @@ def prepare(
     return experiment
 
 
-def measure(
+def _repeated(
+    name: str,
     generator: Generator,
     experiment: Experiment,
     source: str,
-    repeats: int,
-    report: Callable[[str, int, int], None],
-) -> list[Repeat]:
-    """Measures one table of each of several models.
-
-    Args:
-        generator: The generator.
-        experiment: The experiment.
-        source: Names its random streams.
-        repeats: How many models.
-        report: Called with the source, how many are done and how many there will be.
-
-    Returns:
-        What was measured.
-
-    Raises:
-        DpauditError: If the generator fails.
-    """
-    found = []
-    for number in range(repeats):
-        found.append(experiment.repeat(generator, source=source, number=number))
-        report(source, number + 1, repeats)
-    return found
-
-
-def _repeated(
-    named: NamedGenerator,
-    experiment: Experiment,
     repeats: int,
     report: Callable[[str, int, int], None],
 ) -> tuple[list[Repeat], list[str]]:
@@ -316,16 +291,16 @@ def _repeated(
     failures: list[str] = []
     for number in range(repeats):
         try:
-            repeat = experiment.repeat(named.generator, source=GENERATOR, number=number)
+            repeat = experiment.repeat(generator, source=source, number=number)
         except DpauditError as error:
             if number == 0:
-                raise RegistryError(f"{named.name} fails on this table: {error}") from error
+                raise RegistryError(f"{name} fails on this table: {error}") from error
             failures.append(str(error))
         else:
             found.append(repeat)
-        report(GENERATOR, number + 1, repeats)
+        report(source, number + 1, repeats)
     if len(found) < 2:
-        raise TrialError(f"{named.name} failed {len(failures)} of {repeats} times: {failures[0]}")
+        raise TrialError(f"{name} failed {len(failures)} of {repeats} times: {failures[0]}")
     return found, failures
 
 

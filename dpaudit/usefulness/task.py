@@ -10,9 +10,10 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -164,14 +165,10 @@ def _positive(column: Column, positive: str | None) -> Category:
         lower, upper = map(int, column.bounds)
         if positive is None and upper - lower == 1:
             return upper
-        values: tuple[Category, ...] = ()
         if positive is not None:
-            try:
-                value = int(positive)
-            except ValueError:
-                value = lower - 1
-            if lower <= value <= upper:
-                return value
+            with suppress(ValueError):
+                if lower <= int(positive) <= upper:
+                    return int(positive)
         shown = f"a whole number in [{lower}, {upper}]"
     else:
         values = column.categories
@@ -189,30 +186,23 @@ def _positive(column: Column, positive: str | None) -> Category:
     raise SettingsError(f"`positive` is {positive!r}; label {column.name!r} takes {shown}")
 
 
-class _Home(NamedTuple):
-    """Where a classifier is found."""
-
-    module: str
-    attribute: str
-
-
-CLASSIFIERS: Final[Mapping[str, _Home]] = MappingProxyType(
+CLASSIFIERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "logistic-regression": _Home("sklearn.linear_model", "LogisticRegression"),
-        "random-forest": _Home("sklearn.ensemble", "RandomForestClassifier"),
-        "gaussian-naive-bayes": _Home("sklearn.naive_bayes", "GaussianNB"),
-        "bernoulli-naive-bayes": _Home("sklearn.naive_bayes", "BernoulliNB"),
-        "linear-svm": _Home("sklearn.svm", "LinearSVC"),
-        "decision-tree": _Home("sklearn.tree", "DecisionTreeClassifier"),
-        "lda": _Home("sklearn.discriminant_analysis", "LinearDiscriminantAnalysis"),
-        "adaboost": _Home("sklearn.ensemble", "AdaBoostClassifier"),
-        "bagging": _Home("sklearn.ensemble", "BaggingClassifier"),
-        "gbm": _Home("sklearn.ensemble", "GradientBoostingClassifier"),
-        "mlp": _Home("sklearn.neural_network", "MLPClassifier"),
-        "xgboost": _Home("xgboost", "XGBRegressor"),  # of 0 and 1, as in the papers
+        "logistic-regression": "sklearn.linear_model:LogisticRegression",
+        "random-forest": "sklearn.ensemble:RandomForestClassifier",
+        "gaussian-naive-bayes": "sklearn.naive_bayes:GaussianNB",
+        "bernoulli-naive-bayes": "sklearn.naive_bayes:BernoulliNB",
+        "linear-svm": "sklearn.svm:LinearSVC",
+        "decision-tree": "sklearn.tree:DecisionTreeClassifier",
+        "lda": "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
+        "adaboost": "sklearn.ensemble:AdaBoostClassifier",
+        "bagging": "sklearn.ensemble:BaggingClassifier",
+        "gbm": "sklearn.ensemble:GradientBoostingClassifier",
+        "mlp": "sklearn.neural_network:MLPClassifier",
+        "xgboost": "xgboost:XGBRegressor",  # of 0 and 1, as in the papers
     }
 )
-"""Every classifier by name, in the order of the papers' tables."""
+"""Where each classifier is found, by name, in the order of the papers' tables."""
 
 
 def chosen(names: Sequence[str] | None) -> tuple[str, ...]:
@@ -256,8 +246,7 @@ def make(name: str, *, seed: int) -> Any:
     Returns:
         An estimator with the defaults of its library.
     """
-    home = CLASSIFIERS[name]
-    estimator = getattr(import_module(home.module), home.attribute)()
+    estimator = resolve_name(CLASSIFIERS[name])()
     known = estimator.get_params()
     if "random_state" in known:
         estimator.set_params(random_state=seed)
@@ -267,8 +256,7 @@ def make(name: str, *, seed: int) -> Any:
 
 
 def _installed(name: str) -> bool:
-    home = CLASSIFIERS[name]
-    return home.module != _PACKAGE or importlib.util.find_spec(_PACKAGE) is not None
+    return name != _PACKAGE or importlib.util.find_spec(_PACKAGE) is not None
 
 
 class Examples(NamedTuple):
@@ -281,11 +269,6 @@ class Examples(NamedTuple):
 
     features: FloatArray
     positive: BoolArray
-
-    @property
-    def has_both_classes(self) -> bool:
-        """Whether both classes are present."""
-        return bool(self.positive.any() and not self.positive.all())
 
 
 class Areas(NamedTuple):
@@ -330,7 +313,7 @@ def predict(
     Returns:
         The scores.
     """
-    if not examples.has_both_classes:
+    if examples.positive.all() or not examples.positive.any():
         return _guess(tables)
     estimator = make(name, seed=seed)
     with warnings.catch_warnings(), threadpool_limits(1), np.errstate(all="ignore"):

@@ -23,10 +23,15 @@ from dpaudit.released_data.conclusion import ReleasedFinding
 from dpaudit.released_data.copies import find_outliers
 from dpaudit.released_data.membership import parted, recognise, released_bound
 from dpaudit.released_data.result import released_schema
-from dpaudit.released_data.scores import membership_scores
+from dpaudit.released_data.scores import (
+    BEST_ROW,
+    ComparedUnits,
+    Grouped,
+    membership_scores,
+    unit_scores,
+)
 from dpaudit.released_data.split import CoinFile, CoinSplit
 from dpaudit.released_data.tables import load_released
-from dpaudit.released_data.units import BEST_ROW, ComparedUnits, Grouped, unit_scores
 from reports.units.towns import Towns
 
 PATIENTS, ROWS = 300, 10

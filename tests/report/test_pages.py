@@ -22,8 +22,7 @@ from dpaudit.frontiers.page import frontier_page
 from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUtility
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.probe.page import probe_page
-from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus
+from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus, probe_page
 from dpaudit.report.content import audit_page
 from dpaudit.report.page import Page
 from dpaudit.report.render import page_html, page_markdown
@@ -31,8 +30,7 @@ from dpaudit.results.record import AuditBrief, AuditRecord
 from dpaudit.results.structure import Picture
 from dpaudit.results.verdict import Verdict
 from dpaudit.trace.catalogue import found
-from dpaudit.trace.page import trace_page
-from dpaudit.trace.run import TraceReport
+from dpaudit.trace.run import TraceReport, trace_page
 from outline import accessibility_faults
 
 Make = Callable[..., AuditRecord]

@@ -24,10 +24,17 @@ from dpaudit.errors import RegistryError, SettingsError, TargetError, TrialError
 from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.trace import Severity, TraceReport, noise
 from dpaudit.trace.catalogue import CATALOGUE, Finding, Passed
-from dpaudit.trace.collector import Collector
-from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, more_than_chance
-from dpaudit.trace.noise import AccountedNoise, accounted_noise
-from dpaudit.trace.trainings import most_informative_record, run_trainings
+from dpaudit.trace.noise import (
+    ERROR,
+    FEWEST,
+    AccountedNoise,
+    Law,
+    accounted_noise,
+    laws_of,
+    may_have_scale,
+)
+from dpaudit.trace.readers import more_than_chance
+from dpaudit.trace.trainings import Collector, most_informative_record, run_trainings
 from scripted_pate_gan import (
     GAUSSIAN,
     SCHEMA,
@@ -189,7 +196,7 @@ def test_laws_and_scales_are_told_apart_at_the_fewest_draws() -> None:
 
 
 def test_scale_tests_err_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.trace.laws.ERROR", 0.05)
+    monkeypatch.setattr("dpaudit.trace.noise.ERROR", 0.05)
     rng = np.random.default_rng(6)
     for draw, law in ((rng.standard_normal, Law.NORMAL), (rng.laplace, Law.LAPLACE)):
         alarms = sum(not may_have_scale(np.asarray(draw(size=200)), law, 1.0) for _ in range(2000))

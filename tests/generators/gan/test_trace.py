@@ -11,7 +11,7 @@ import pytest
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.trace import TraceReport, trace
-from dpaudit.trace.collector import Collector
+from dpaudit.trace.trainings import Collector
 from dpaudit_generators.gan import DpGan, GradientFlaw
 
 SCHEMA = Schema(

@@ -12,7 +12,7 @@ from dpaudit.account import LabelBudget, VoteTable
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.trace import Severity, TraceReport, trace
-from dpaudit.trace.collector import Collector
+from dpaudit.trace.trainings import Collector
 from dpaudit_generators.pate import ensemble
 from dpaudit_generators.pate.release import IndexArray
 from dpaudit_generators.pate_g import PateG

@@ -9,7 +9,7 @@ import torch
 
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.trace.collector import Collector
+from dpaudit.trace.trainings import Collector
 from dpaudit_generators.published import SwitchedPateGan
 from dpaudit_generators.published.recipes import Span
 from dpaudit_generators.published.scaling import fit_scaling
