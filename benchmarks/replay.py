@@ -99,7 +99,7 @@ def measured(method: str, rounds: int) -> dict[str, Any]:
     """Medians of a plain fit and of a replay, seconds."""
     spec = spec_of(method)
     tables = {world: spec.game.table(world, 0) for world in World}
-    place = next(row for row in spec.game.missing.values() if row is not None)
+    places = max(spec.game.missing.values(), key=len)
     times: dict[str, list[float]] = {}
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -114,7 +114,7 @@ def measured(method: str, rounds: int) -> dict[str, Any]:
             before, begun = cpu_of_children(), time.monotonic()
             session.synthesize(tables[World.IN], rows=ROWS, seed=number)
             middle, then, own = cpu_of_children(), time.monotonic(), time.process_time()
-            played = worlds.play(tables, rows=ROWS, order=Order(number), place=place)
+            played = worlds.play(tables, rows=ROWS, order=Order(number), places=places)
             after, end = cpu_of_children(), time.monotonic()
             if played.transcript.parting is not None or played.failure is not None:
                 raise SystemExit(f"{method}: {played.failure or played.transcript.parting}")

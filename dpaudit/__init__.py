@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpaudit.errors import DpauditError, InputError
     from dpaudit.frontiers.record import Frontier
     from dpaudit.frontiers.run import frontier
-    from dpaudit.model.claim import Neighbours, PrivacyClaim
+    from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
     from dpaudit.model.column import Column, Kind, Unit
     from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
     from dpaudit.model.linked_tables import LinkedTables

@@ -102,8 +102,10 @@ class ConsoleProgress:
             )
             return
         part = named, event.total
-        begun = self._begun.setdefault(event.role, _Begun(monotonic(), event.done))
         tenth = 10 * event.done // event.total
+        if tenth < self._tenths.get(part, 0):  # the next of several audits
+            del self._tenths[part], self._begun[event.role]
+        begun = self._begun.setdefault(event.role, _Begun(monotonic(), event.done))
         if tenth > self._tenths.get(part, 0):
             self._tenths[part] = tenth
             self._console.print(f"{title}: {event.done} of {event.total}{begun.left(event)}")

@@ -79,6 +79,15 @@ def test_a_line_says_what_is_left_at_the_pace_of_this_run(monkeypatch: pytest.Mo
     ]
 
 
+def test_each_of_several_audits_has_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, now = io.StringIO(), iter([0.0, 6.0, 100.0, 101.0])
+    monkeypatch.setattr(progress_bar, "monotonic", lambda: next(now))
+    with progress_bar.ConsoleProgress(Console(file=stream), quiet=False) as progress:
+        for done in (1, 2, 1, 2):
+            progress(TrialProgress(Role.AUDIT, done, 2, 0))
+    assert stream.getvalue().splitlines() == ["shadow models: 1 of 2", "shadow models: 2 of 2"] * 2
+
+
 def test_a_notebook_without_widgets_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(progress_bar, "find_spec", lambda name: None)
