@@ -213,9 +213,9 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     Returns a function that takes a generator, a table, `schema` and further settings as plain
     keywords (`dpaudit.auditing.games.audit_settings`). The number of shadow models depends on
     `--dpaudit-scale` unless the test or its marker sets it; the result has `assert_no_violation()`.
-    At the scales ci and full, Python code is replayed first (`dpaudit.replay`): in a few fits a
-    replay detects too little noise, which this few models cannot. A violation fails the test before
-    any shadow model is trained; `replay=False` turns this off. The report of each audit stays in
+    At the scales ci and full, Python code is replayed first (`dpaudit.replay`). A violation, also
+    of a proof that the generator states, fails the test before any shadow model is trained;
+    `replay=False` turns this off. The report of each audit stays in
     the test's temporary folder. An audit is not run again if nothing relevant has changed
     (`dpaudit.auditing.recall`).
     """
@@ -273,8 +273,9 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 def dp_replay(request: pytest.FixtureRequest) -> Callable[..., ReplayRecord]:
     """Replays a generator in a test: `dpaudit.replay`; its record has `assert_no_violation()`.
 
-    About 28 fits of unmodified code detect leaks that an audit of that size cannot. If the call
-    names no `samplers`, those of the project's file are used (`dpaudit.auditing.configuration`).
+    It says what the code spends, line by line, and detects leaks that an audit of as many fits
+    cannot. If the call names no `samplers`, those of the project's file are used
+    (`dpaudit.auditing.configuration`).
     """
 
     def replayed(*given: Any, **settings: Any) -> ReplayRecord:
@@ -298,22 +299,26 @@ def _replay_first(
 ) -> None:
     """Fails a test whose generator violates its claim in a replay; records every other verdict.
 
-    Code that cannot be replayed, for example in other languages, is left to the audit.
+    Its attacker sees the fitted model only where that of the audit sees one. Code that cannot be
+    replayed, for example in other languages, is left to the audit.
     """
     __tracebackhide__ = True
     from dpaudit.auditing.recall import OF_THE_RUN
     from dpaudit.auditing.settings import AuditSettings
-    from dpaudit.errors import ReplayError
+    from dpaudit.errors import RegistryError, ReplayError
+    from dpaudit.model.choices import Access
     from dpaudit.replaying.run import replay
     from dpaudit.results.verdict import Verdict
 
     settings = {name: of for name, of in given.items() if name not in {*OF_THE_RUN, "on_progress"}}
     error = 1.0 - settings.get("confidence", AuditSettings.confidence)
     settings["confidence"] = 1.0 - error / REPLAY_SHARE
+    named = getattr(settings.get("game"), "access", settings.get("access", Access.OUTPUT))
+    settings["access"] = Access(named).of_replay
     samplers = _samplers(node.config)
     try:
         record = replay(generator, data, samplers=samplers, **settings)  # type: ignore[arg-type]
-    except ReplayError as failure:
+    except (RegistryError, ReplayError) as failure:
         node.user_properties.append((REPLAYED, f"not possible: {error_text(failure)}"))
         return
     node.user_properties.append((REPLAYED, record.headline))

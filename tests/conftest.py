@@ -37,6 +37,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if TYPE_CHECKING:
     from dpaudit.results.record import AuditRecord
     from program import Program
+    from shared_worlds import KeptWorlds
 
 pytest_plugins = ["pytester"]
 
@@ -145,12 +146,21 @@ def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         monkeypatch.setattr(LocalEngine, "renewed", lambda engine, trials: engine)
 
 
+@pytest.fixture(scope="session")
+def kept_worlds() -> Iterator[KeptWorlds]:
+    """The processes of `worlds`."""
+    from shared_worlds import KeptWorlds
+
+    with KeptWorlds() as kept:
+        yield kept
+
+
 @pytest.fixture(scope="module")
-def worlds() -> Iterator[None]:
+def worlds(kept_worlds: KeptWorlds) -> Iterator[None]:
     """Replays of a file share the processes of both worlds: starting those takes the longest."""
     from shared_worlds import shared_worlds
 
-    with shared_worlds():
+    with shared_worlds(kept_worlds):
         yield
 
 

@@ -17,9 +17,12 @@ _ROW: Final = 17.0
 _LEFT: Final = 226.0
 _FARTHEST: Final = 2.0
 """Where the picture's axis ends, in multiples of the claim."""
-_COLOURS: Final = {"violation": "#c1272d", "consistent": "#0a7d32", "inconclusive": "#8a8a8a"}
+_COLOURS: Final = {
+    **{"violation": "#c1272d", "overspent": "#c77c02"},
+    **{"consistent": "#0a7d32", "inconclusive": "#8a8a8a"},
+}
 _HEADS: Final = (
-    *("library", "method", "defaults", "claimed ε", "verdict", "replay", "ledger", "black box"),
+    *("library", "method", "defaults", "claimed ε", "verdict", "spent", "release", "black box"),
     *("what was found", "measured"),
 )
 
@@ -107,25 +110,31 @@ def _line(one: Method) -> Sequence[object]:
     known = {**result.get("versions", {}), **audit.get("versions", {})}
     release = next((of for name, of in known.items() if name == f"{library}: {library}"), "")
     claim = result["claim"]["epsilon"] if result else audit.get("epsilon")
-    proved = "no limit" if _is_unlimited(result) else f"≥ {_number(result.get('proved'))}"
+    spent = "no limit" if result.get("spent_unlimited") else _number(result.get("spent"))
     most, models = audit.get("provable"), audit.get("models")
     return (
         f"{library} {release}".strip(),
         method,
         one.defaults,
         f"{claim:.3g}" if claim else "–",
-        f"**{one.verdict}**" if one.verdict == "violation" else one.verdict,
-        f"{proved} ({result['fits']} fits)" if result else "–",
-        _number(result.get("computed")),
+        _verdict(one, of_proof=bool(result.get("of_proof"))),
+        spent,
+        f"{_shown(result['proved'])} ({result['fits']} fits)" if result else "–",
         f"≥ {_number(audit['proved'])} of {_number(most)} ({models} models)" if audit else "–",
         _found(replay, result, audit),
         max(str(of["date"]) for of in (replay, audit) if of),
     )
 
 
-def _is_unlimited(result: Mapping[str, Any]) -> bool:
-    """Whether a replay found a violation that no epsilon limits."""
-    return result.get("verdict") == "violation" and result["proved"] is None
+def _verdict(one: Method, *, of_proof: bool) -> str:
+    """The verdict; it says where only the stated proof is refuted."""
+    if one.verdict != "violation":
+        return one.verdict
+    return f"**violation**{' of the proof' if of_proof and one.verdicts[1] != 'violation' else ''}"
+
+
+def _shown(proved: float | None) -> str:
+    return "no limit" if proved is None else f"≥ {_number(proved)}"
 
 
 def _number(value: float | None) -> str:
@@ -137,15 +146,17 @@ def _found(replay: Mapping[str, Any], result: Mapping[str, Any], audit: Mapping[
     said = []
     if audit and audit["verdict"] == "violation":
         said.append(f"rows: {audit['leak'] or audit['attack']}")
-    if "error" in replay:
-        said.append("fails on this table, without a replay too")
+    error = replay.get("error", "")
+    if error:
+        stopped = error.startswith("stopped")
+        said.append(error if stopped else "fails on this table, without a replay too")
     elif result and result["verdict"] != "consistent":
         said.append(result["reasons"][0].partition(", and what that costs")[0])
     return "; ".join(said).replace("|", "\\|") or "–"
 
 
 def methods_picture() -> str:
-    """What a replay and a black-box audit prove of each method, in multiples of its claim."""
+    """What a replay says is spent and an audit proves, in multiples of each method's claim."""
     found = [one for one in methods() if any(one.verdicts)]
     axes = Axes(
         left=_LEFT,
@@ -166,19 +177,21 @@ def methods_picture() -> str:
         elements += _drawn(axes, place, one)
     middle = 9.0
     entries = [
-        (_mark(middle, 0.0, "violation", "replay"), "proved by a replay (of the noisy answers)"),
+        (_mark(middle, 0.0, "violation", "replay"), "spent by the steps that a replay saw"),
         (_mark(middle, 0.0, "violation", "audit"), "proved from outside (of the rows)"),
-        (tag("path", d="M4 -5V5", stroke=INK), "cost of the steps that the replay saw"),
         (tag("path", d=f"M{middle:g} -6V6", stroke=INK, stroke_width=2), "the claim"),
     ]
     top = axes.bottom + 48.0
     height = top + LEGEND_ROW * len(entries) + 12.0
-    words = "red: violation; green: consistent; grey: inconclusive; an arrow: beyond the axis"
+    words = (
+        "red: violation; orange: overspent; green: consistent; grey: inconclusive; an arrow: "
+        "beyond the axis"
+    )
     described = "; ".join(f"{one.name}, {one.defaults}: {one.verdict}" for one in found)
     return standalone(
         tag(
             "svg",
-            tag("title", "What is proved of released software", id="released-title"),
+            tag("title", "What released software spends and leaks", id="released-title"),
             tag("desc", f"{described}.", id="released-desc"),
             *elements,
             *legend(entries, left=_LEFT, top=top),
@@ -194,17 +207,15 @@ def methods_picture() -> str:
 
 
 def _drawn(axes: Axes, place: int, one: Method) -> list[str]:
-    """A name and up to three marks."""
+    """A name and up to two marks."""
     y = axes.up(float(place))
     drawn = [text(f"{one.name}, {one.defaults}", axes.left - 9, y, text_anchor="end")]
     result, audit = (one.replay or {}).get("result"), one.audit
     if result:
-        claim = result["claim"]["epsilon"]
-        if result["computed"] is not None and result["computed"] <= _FARTHEST * claim:
-            x = axes.across(result["computed"] / claim)
-            drawn.append(tag("path", d=f"M{x:.1f} {y - 5:.1f}v10", stroke=INK))
-        bound = float("inf") if _is_unlimited(result) else (result["proved"] or 0.0) / claim
-        drawn.append(_placed(axes, bound, y, result["verdict"], "replay"))
+        spent = float("inf") if result.get("spent_unlimited") else result.get("spent")
+        if spent is not None:
+            ratio = spent / result["claim"]["epsilon"]
+            drawn.append(_placed(axes, ratio, y, result["verdict"], "replay"))
     if audit and audit["proved"] is not None:
         drawn.append(
             _placed(axes, audit["proved"] / audit["epsilon"], y, audit["verdict"], "audit")

@@ -194,7 +194,7 @@ def gravest_verdict(releases: Sequence[ReleaseOutcome]) -> Verdict:
     """
     verdicts = [one.verdict or Verdict.INCONCLUSIVE for one in releases]
     order = (
-        *(Verdict.VIOLATION, Verdict.INVALID, Verdict.INCONCLUSIVE),
+        *(Verdict.VIOLATION, Verdict.INVALID, Verdict.OVERSPENT, Verdict.INCONCLUSIVE),
         *(Verdict.MEASURED, Verdict.CONSISTENT),
     )
     return min(verdicts, key=order.index)

@@ -23,7 +23,7 @@ from dpaudit.external.environments import create_environment
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.libraries import Library
 from dpaudit.files import io_reason, write_whole
-from dpaudit.formatting import error_text, rounded_down
+from dpaudit.formatting import error_text, rounded, rounded_down
 from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.model.currencies import Claim
 from dpaudit.model.tables import load
@@ -35,8 +35,6 @@ from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import today, versions
 
-REPLAYS: Final = 5
-"""Counted replays of a side, two fits each."""
 _OF_REPLAY: Final = frozenset({"epsilon", "delta", "neighbours", "rows", "mu", "rho"})
 """Settings of an audit that a replay has, too."""
 _PLACES: Final = 6
@@ -48,8 +46,10 @@ class ReplayEvidence(NamedTuple):
 
     Attributes:
         verdict: Its verdict; null if the code cannot be replayed.
-        proved: The lower bound on epsilon; null if it has no limit, or there is no verdict.
-        computed: What the observed steps cost; null if that is not known.
+        of_proof: Whether a violation rests on the stated proof alone.
+        proved: The lower bound on epsilon that the release shows; null if it has no limit, or there
+            is no verdict.
+        spent: What a proof by composition charges; null if that is not known or has no limit.
         reasons: Why, or why it cannot be replayed.
         places: The lines that cost or differ most.
         fits: Fits of the generator.
@@ -57,8 +57,9 @@ class ReplayEvidence(NamedTuple):
     """
 
     verdict: Verdict | None
+    of_proof: bool
     proved: float | None
-    computed: float | None
+    spent: float | None
     reasons: tuple[str, ...]
     places: tuple[str, ...]
     fits: Whole
@@ -71,8 +72,9 @@ class ReplayEvidence(NamedTuple):
         places = [*record.fixed_seeds, parting, *(line.place for line in record.ledger)]
         return cls(
             verdict=record.verdict,
+            of_proof=record.of_proof,
             proved=record.proved,
-            computed=record.computed,
+            spent=record.spent,
             reasons=record.reasons,
             places=tuple(dict.fromkeys(one for one in places if one))[:_PLACES],
             fits=record.fits,
@@ -85,13 +87,15 @@ class ReplayEvidence(NamedTuple):
         if self.verdict is None:
             return f"not possible: {self.reasons[0]}"
         bound = "no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
+        spent = "" if self.spent is None else f"spends {rounded(self.spent)}, "
+        word = f"{self.verdict}{' of the proof' if self.of_proof else ''}"
         why = "" if self.verdict is Verdict.CONSISTENT else f"; {self.reasons[0]}"
-        return f"{self.verdict}, epsilon {bound} ({self.fits} fits){why}"
+        return f"{word}, {spent}epsilon {bound} ({self.fits} fits){why}"
 
     @classmethod
     def none(cls, reason: str, seconds: float) -> Self:
         """The evidence of code that cannot be replayed."""
-        return cls(None, None, None, (reason,), (), 0, round(seconds, 1))
+        return cls(None, False, None, None, (reason,), (), 0, round(seconds, 1))
 
 
 class AuditEvidence(NamedTuple):
@@ -181,7 +185,7 @@ class BugOutcome(Document):
         date: The day, in UTC.
     """
 
-    schema_version: ClassVar[int] = 1
+    schema_version: ClassVar[int] = 2
     called: ClassVar[str] = "an outcome of `dpaudit bugs run`"
     kept_in: ClassVar[str] = "an ID.json that `dpaudit bugs run` wrote"
 
@@ -196,11 +200,9 @@ class BugOutcome(Document):
     @property
     def is_decided(self) -> bool:
         """Whether replays alone prove the bug and clear its twin."""
-        twin = self.twin.replay.verdict
-        return self.broken.replay.verdict is Verdict.VIOLATION and twin not in (
-            None,
-            Verdict.VIOLATION,
-        )
+        undecided = (None, Verdict.VIOLATION, Verdict.OVERSPENT)
+        found = self.broken.replay.verdict is Verdict.VIOLATION
+        return found and self.twin.replay.verdict not in undecided
 
     @property
     def is_whole(self) -> bool:
@@ -380,7 +382,7 @@ def _replayed(bug: Bug, case: Case, release: Release, run: BugRun) -> tuple[Side
             case.table,
             schema=case.schema,
             neighbours_file=case.neighbour,
-            replays=REPLAYS,
+            access="rows",
             seed=run.seed,
             **settings,
         )

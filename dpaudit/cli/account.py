@@ -276,7 +276,6 @@ def _of_replay(path: Path, epsilon: float | None, delta: float | None) -> Accoun
     from dpaudit.replaying.ledger import recorded_calls
     from dpaudit.replaying.record import ReplayRecord
     from dpaudit.results.accounts import Replayed, check_account
-    from dpaudit.results.verdict import Verdict
 
     replay = ReplayRecord.load(path)
     claim = replay.claim if isinstance(replay.claim, PrivacyClaim) else None
@@ -286,17 +285,15 @@ def _of_replay(path: Path, epsilon: float | None, delta: float | None) -> Accoun
         raise InputError(
             f"{path} claims {replay.claim.in_words}: state `epsilon` and `delta` to compare"
         )
-    proved, computed = 0.0, None  # of an inconclusive replay, or at another delta
+    proved, spent = 0.0, None  # at another delta
     if claim is not None and at == claim.delta:
-        computed = replay.computed
-        if replay.verdict is not Verdict.INCONCLUSIVE:
-            proved = math.inf if replay.proved is None else replay.proved
-    recorded = recorded_calls(replay.ledger)
-    unknown = "the worlds diverge" if replay.parting is not None else recorded.unknown
+        proved, spent = math.inf if replay.proved is None else replay.proved, replay.spent
+    recorded = recorded_calls([one for one in replay.ledger if not one.internal])
+    unknown = "the worlds part" if replay.parting is not None else recorded.unknown
     return check_account(
         recorded.calls,
         epsilon=stated,
         delta=at,
         source=str(path),
-        replay=Replayed(proved, computed, unknown),
+        replay=Replayed(proved, spent, unknown),
     )

@@ -41,7 +41,7 @@ ReplayOption = Annotated[
     bool,
     option(
         "--replay",
-        help="Replay releases, a few dozen fits each, in place of audits: both ends of the range, "
+        help="Replay releases, some hundred fits each, in place of audits: both ends of the range, "
         "then halves of it until two neighbours differ.",
         panel=Panel.MORE_AUDITS,
     ),

@@ -59,7 +59,7 @@ EXIT_CODES: Final = {
     ExitCode.PASS: "passed",
     ExitCode.VIOLATION: "violation or leak",
     ExitCode.USAGE: "wrong usage or input",
-    ExitCode.INCONCLUSIVE: "inconclusive or invalid",
+    ExitCode.INCONCLUSIVE: "inconclusive, overspent or invalid",
     ExitCode.INTERNAL: "internal error",
     ExitCode.INTERRUPTED: "interrupted; the same command resumes an audit",
 }
@@ -72,7 +72,7 @@ def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
         return ExitCode.PASS
     if verdict is Verdict.VIOLATION:
         return ExitCode.VIOLATION
-    if verdict is Verdict.INCONCLUSIVE and fail_on is FailOn.VIOLATION:
+    if verdict in (Verdict.INCONCLUSIVE, Verdict.OVERSPENT) and fail_on is FailOn.VIOLATION:
         return ExitCode.PASS
     return ExitCode.INCONCLUSIVE
 

@@ -35,8 +35,8 @@ _PLAN: Final = (
 )
 _REPLAY: Final = (
     *_COMMON,
-    *("generator", "parameters", "target", "targets", "replays", "public_coins", "samplers"),
-    *("hand_over", "rows", "seed", "html", "quiet"),
+    *("generator", "parameters", "target", "targets", "fits", "proof", "internal"),
+    *("access", "public_coins", "samplers", "seed", "html", "quiet"),
 )
 _FRONTIER: Final = (
     *_COMMON,
@@ -68,7 +68,9 @@ class Commands(LazyGroup):
                 brief=_AUDIT,
             ),
             "replay": Command(
-                "Exact privacy loss of Python code, line by line.", configured=True, brief=_REPLAY
+                "What Python code spends, line by line, and what its release shows.",
+                configured=True,
+                brief=_REPLAY,
             ),
             "probe": Command("Cheap black-box checks, a handful of fits each."),
             "trace": Command("Checks of training by PATE or DP-SGD."),

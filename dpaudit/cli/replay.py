@@ -8,15 +8,56 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import HelpAll, option
-from dpaudit.cli.console import ExitCode, guarded, messages, require_folders, show, write_pages
-from dpaudit.model.choices import CHOICES_OF_TARGET
+from dpaudit.cli.console import (
+    FailOn,
+    exit_code,
+    guarded,
+    messages,
+    require_folders,
+    show,
+    write_pages,
+)
+from dpaudit.model.choices import CHOICES_OF_TARGET, Access
+
+Fits = Annotated[
+    int | None,
+    option(
+        metavar="N",
+        help="Fits to read answers off the release, and for guesses. Default: 400, fewer if they "
+        "take over two minutes, but at least 60.",
+    ),
+]
+Proof = Annotated[
+    str | None,
+    option(
+        metavar="composition",
+        help="How the claim is proved: by composition of its noise steps. Steps that spend more "
+        "then violate that proof. Default: what the generator states, if anything.",
+    ),
+]
+Internal = Annotated[
+    list[str] | None,
+    option(
+        metavar="FILE:LINE",
+        help="Line whose noisy answers are not released, so that what it spends is left out; "
+        "`FILE:LINE: why` says why in the report; repeatable.",
+    ),
+]
+AccessOption = Annotated[
+    str,
+    option(
+        metavar="LEVEL",
+        help="What the attacker sees: model (default; the fitted model and synthetic rows), or "
+        "rows.",
+    ),
+]
 
 PublicCoins = Annotated[
     bool,
     option(
         "--public-coins",
-        help="Treat all randomness but the noise as public, for claims that rest on noise alone "
-        "(PATE, DP-SGD without sampling).",
+        help="Treat secret sub-samples as public, so that sampling does not lower what is spent: "
+        "for claims that rest on noise alone.",
     ),
 ]
 Target = Annotated[
@@ -29,7 +70,9 @@ Target = Annotated[
 ]
 Targets = Annotated[
     int,
-    option(metavar="N", help="Records to try, two fits each; the worst is replayed.", shown=True),
+    option(
+        metavar="N", help="Records to try, two fits each; the costliest is replayed.", shown=True
+    ),
 ]
 Samplers = Annotated[
     list[str] | None,
@@ -45,7 +88,7 @@ HandOver = Annotated[
     bool,
     option(
         "--hand-over",
-        help="Unless the verdict is consistent, find in 32 more fits which features of synthetic "
+        help="Unless the verdict is consistent, find in 16 more fits which features of synthetic "
         "rows the record moves, for `dpaudit audit --after-replay`.",
     ),
 ]
@@ -64,9 +107,10 @@ def replay(
     settings: dict[str, Any],
     target: Target = "exposing",
     targets: Targets = 1,
-    replays: Annotated[
-        int, option(metavar="N", help="Replays for the bound, two fits each.", shown=True)
-    ] = 10,
+    fits: Fits = None,
+    proof: Proof = None,
+    internal: Internal = None,
+    access: AccessOption = Access.MODEL.value,
     public_coins: PublicCoins = False,
     samplers: Samplers = None,
     hand_over: HandOver = False,
@@ -79,26 +123,29 @@ def replay(
     quiet: options.Quiet = False,
     help_all: HelpAll = False,
 ) -> None:
-    """Computes the exact privacy loss of unmodified Python code, line by line.
+    """Shows what unmodified Python code spends, line by line, and what its release shows.
 
-    Fits the generator with and without one record, about 28 times in all, and gives both fits the
-    same noisy answers.
+    Fits the generator with and without one record and gives both fits the same noisy answers. The
+    ledger says what a proof by composition charges for them. A violation needs more: some hundred
+    further fits show whether the release itself leaks more than the claim.
     """
     del help_all  # its callback has answered
     from dpaudit.model.choices import sampler_of
     from dpaudit.replaying.report import replay_page
     from dpaudit.replaying.run import replay as replayed
-    from dpaudit.results.verdict import Verdict
 
     require_folders(html=html, markdown=markdown)
     record = replayed(
         generator,
         data,
         schema=schema,
-        replays=replays,
+        fits=fits,
         targets=targets,
         samplers=[sampler_of(one) for one in samplers or ()],
         public_coins=public_coins,
+        proof=proof,
+        internal=internal or (),
+        access=Access(access).of_replay if access in list(Access) else access,
         hand_over=hand_over,
         target=target,
         rows=rows,
@@ -109,5 +156,4 @@ def replay(
     )
     write_pages(replay_page(record), html=html, markdown=markdown)
     show(record, json=json, quiet=quiet)
-    codes = {Verdict.VIOLATION: ExitCode.VIOLATION, Verdict.CONSISTENT: ExitCode.PASS}
-    raise typer.Exit(codes.get(record.verdict, ExitCode.INCONCLUSIVE))
+    raise typer.Exit(exit_code(record.verdict, FailOn.INCONCLUSIVE))

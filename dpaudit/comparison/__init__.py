@@ -19,6 +19,7 @@ from dpaudit.results.verdict import Verdict
 _GRAVEST: Final = (
     Verdict.VIOLATION,
     Verdict.INVALID,
+    Verdict.OVERSPENT,
     Verdict.INCONCLUSIVE,
     Verdict.MEASURED,
     Verdict.CONSISTENT,

@@ -102,6 +102,11 @@ class WorkerGenerator:
         return self.hello.claim
 
     @property
+    def proof(self) -> str | None:
+        """How the claim is proved, according to the worker."""
+        return self.hello.proof
+
+    @property
     def seedable(self) -> bool:
         """Whether the worker says that the same seed gives the same bytes."""
         return self.hello.seedable

@@ -42,6 +42,8 @@ PROTOCOL: Final = "dpaudit-worker/1"
 CSV: Final = "csv"
 ARROW: Final = "arrow"
 FORMATS: Final = (CSV, ARROW)
+COMPOSITION: Final = "composition"
+"""The proof of a claim that charges every noisy answer."""
 FILE: Final = "dpaudit: the file as it was written"
 """The attribute of a table that was read from a file: its bytes."""
 MOST_LINE: Final = 2**20
@@ -96,12 +98,14 @@ class Hello(NamedTuple):
         claim: What the generator promises; None if nothing.
         seedable: Whether the same seed gives the same bytes.
         formats: Formats of tables that it reads and writes, CSV among them.
+        proof: How the claim is proved: "composition"; None if it does not say.
     """
 
     name: str
     claim: PrivacyClaim | None
     seedable: bool
     formats: tuple[str, ...]
+    proof: str | None
 
 
 def line_of(message: Mapping[str, Any]) -> bytes:
@@ -145,8 +149,13 @@ def hello_of(answer: Mapping[str, Any]) -> Hello:
         raise WorkerError("the worker's hello needs a text `name` and a true or false `seedable`")
     if not isinstance(formats, list) or CSV not in formats:
         raise WorkerError(f"the worker's hello must list {CSV!r} among its `formats`")
+    proof = answer.get("proof")
+    if proof not in (None, COMPOSITION):
+        raise WorkerError(f"the worker's hello must have {COMPOSITION!r} as `proof`, or none")
     known = tuple(one for one in FORMATS if one in formats)
-    return Hello(one_line(name), _claim(answer.get("claim"), one_line(name)), seedable, known)
+    return Hello(
+        one_line(name), _claim(answer.get("claim"), one_line(name)), seedable, known, proof
+    )
 
 
 def check_answer(answer: Mapping[str, Any], request: int) -> None:
@@ -443,23 +452,44 @@ class WorkerSession(WorkerProcess):
             SynthesisError: If it says that it failed.
             WorkerError: If it does not answer as the protocol says, or ends.
         """
-        if isinstance(data, dict):
-            return self._synthesized(data, self.request(rows=rows, seed=seed))
-        return self._synthesized({"": data}, self.request(rows=rows, seed=seed))[""]
+        made = self.exchange(data, self.request(rows=rows, seed=seed))
+        assert made is not None
+        return made
 
-    def _synthesized(
-        self, tables: Mapping[str, pd.DataFrame], request: dict[str, Any]
-    ) -> dict[str, pd.DataFrame]:
-        """Sends tables by name, one without a name, and reads those that come back."""
-        given, output = self._paths(request["data"]), self._paths(request["output"])
+    def exchange(
+        self, data: AnyTables, request: dict[str, Any], *, wants_rows: bool = True
+    ) -> AnyTables | None:
+        """Sends tables with a request, and reads those that come back.
+
+        Args:
+            data: The table, canonical, or the tables by name.
+            request: As `request` makes it.
+            wants_rows: Whether the worker writes the rows; only the reference worker can do
+                without.
+
+        Returns:
+            The table that it wrote, or the tables; None if it was to write none.
+
+        Raises:
+            SynthesisError: As `synthesize`.
+            WorkerError: As `synthesize`.
+        """
+        tables: Mapping[str, pd.DataFrame] = data if isinstance(data, dict) else {"": data}
+        given: dict[str, Path] = self._paths(request["data"])
+        output: dict[str, Path] = self._paths(request["output"])
         text = self.start.schema.text_columns_of
         try:
             for name, table in tables.items():
                 write_table(table, given[name], form=self._form)
+            if not wants_rows:
+                request = {**request, "output": None}
             check_answer(self.ask(request), request["id"])
-            return {
+            if not wants_rows:
+                return None
+            made = {
                 name: read_table(path, text[name], form=self._form) for name, path in output.items()
             }
+            return made if isinstance(data, dict) else made[""]
         finally:
             for path in (*given.values(), *output.values()):
                 with suppress(OSError):  # a folder of that name goes with the rest

@@ -6,13 +6,15 @@ NAME is a class (built with the parameters that it is sent, and with the schema'
 a parameter `schema`), an instance, or a function f(data, n_rows, seed). A class or an instance has
 `fit(data, *, seed)`, which returns a model or itself, and that has `sample(n, *, seed)`. Tables are
 pandas DataFrames where pandas can be imported, else lists of dicts; several are a dict by name.
-`claim`, if there is one, is a dict or an object with epsilon and delta. This file needs Python 3.7
+`claim`, if there is one, is a dict or an object with epsilon and delta; `proof` may say how it is
+proved: "composition". This file needs Python 3.7
 and its standard library alone: it may be copied.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib
 import inspect
 import json
 import os
@@ -74,6 +76,7 @@ class _Worker:
             "protocol": PROTOCOL,
             "name": self.place.rpartition(":")[2],
             "claim": claim,
+            "proof": getattr(self.generator, "proof", None),
             "seedable": bool(getattr(self.generator, "seedable", True)),
             "formats": ["csv", "arrow"] if _has("pandas") and _has("pyarrow") else ["csv"],
         }
@@ -86,11 +89,21 @@ class _Worker:
         else:
             data = _read(files, form, self.schema["columns"])
         rows, seed = request["rows"], request["seed"]
+        model, observer = None, None
+        if "dpaudit_listening" in sys.modules:  # a replay: what the fit releases is compared
+            observer = importlib.import_module("dpaudit_listening.observe")
         if hasattr(self.generator, "fit"):
             model = self.generator.fit(data, seed=seed)
-            table = (self.generator if model is None else model).sample(rows, seed=seed)
+            model = self.generator if model is None else model
+            if observer is not None:
+                observer.end_fit()
+            table = model.sample(rows, seed=request.get("sample_seed", seed))
         else:
             table = self.generator(data, rows, seed)
+        if observer is not None:
+            observer.observe(model, table)
+        if outputs is None:
+            return
         if not isinstance(outputs, dict):
             table, outputs = {"": table}, {"": outputs}
         if not isinstance(table, dict) or set(table) != set(outputs):

@@ -103,6 +103,11 @@ class Access(StrEnum):
             "of every training",
         }[self]
 
+    @property
+    def of_replay(self) -> str:
+        """What the attacker of a replay sees: the fitted model, or rows alone."""
+        return "model" if self.includes(Access.MODEL) else "rows"
+
     def includes(self, other: Access) -> bool:
         """Whether an attacker of this level sees all that one of another sees."""
         if Access.EVERYTHING in (self, other):

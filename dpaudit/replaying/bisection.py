@@ -17,6 +17,7 @@ from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import RegistryError, ReplayError, SettingsError
 from dpaudit.external.environments import create_environment
 from dpaudit.formatting import error_text
+from dpaudit.replaying.findings import ReplayAccess
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.run import replay_of
 from dpaudit.results.verdict import Verdict
@@ -83,7 +84,8 @@ def replay_release(
         if not isinstance(spec, TwoWorldSpec):
             raise SettingsError("a replay is of two worlds: leave out `one_run` and `records`")
         on_step(f"replaying {subject.package} {version}")
-        return ReplayedRelease(version, replay_of(spec))
+        access = ReplayAccess.of(spec.settings.game.access.of_replay)
+        return ReplayedRelease(version, replay_of(spec, access=access))
     except (RegistryError, ReplayError) as error:
         return ReplayedRelease(version, None, error_text(error))
 

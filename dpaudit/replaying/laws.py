@@ -1,4 +1,4 @@
-"""Laws of additive noise: densities, distribution functions, and tilted draws.
+"""Laws of additive noise: densities, tails, and the largest privacy loss of a shift.
 
 A step adds a linear combination of independent draws to every element. `law_of` identifies its law
 (sums of Gaussians, a difference of exponentials, shares that add up to Laplace noise) or returns
@@ -9,63 +9,31 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_REACH: Final = 60.0
-"""A discrete law is tabulated up to this many scales; exp(-60) lies beyond."""
-_WIDEST_TABLE: Final = 200_000
 _NEAR: Final = 1e-12
 """Below this, in units of the scale, the density of a sum equals that at 0."""
+_EQUAL: Final = 1e-12
+"""Scales equal up to this relative error, and shifts up to this share of a scale, are equal."""
+_WHOLE: Final = 1e-9
+"""A number this near to an integer is one."""
 _MOST_SHARES: Final = 64
 """The law of a sum of Laplace draws of one scale is known up to this many draws."""
 _MOST_SHAPE: Final = 5.0
 """For gamma draws of a fractional shape it is known up to this shape: Bessel functions overflow."""
-_ROUNDED: Final = 1e-12
-"""Rounding error of bounded noise beyond an end, in units of its range."""
-_CELLS: Final = 401
-_RARE: Final = 3.0
-"""In a tilt, noise that is impossible in the other world counts with a loss larger by this much."""
-_WIDEST_TAILS: Final = 2.0
-"""A tilt makes the tails of Laplace noise this many times as wide at most."""
 _LOST: Final = 1e-10
 """The largest relative rounding error allowed in the density of a sum."""
-
-
-class Drawn(NamedTuple):
-    """Drawn noise.
-
-    Attributes:
-        value: The noise.
-        log_weights: log p(value) - log q(value) of each element, where q is the density it was
-            drawn from.
-    """
-
-    value: FloatArray
-    log_weights: FloatArray
-
-
-class Tilt(NamedTuple):
-    """How far drawn noise is moved towards outcomes where the worlds differ most.
-
-    Attributes:
-        shift: The value before noise in the world that is drawn from, minus that in the other.
-        power: How far; 0 draws from the law itself.
-        wider: How many times as wide the noise is in the other world; only laws whose tilt is one
-            of the loss need it.
-    """
-
-    shift: FloatArray
-    power: float
-    wider: FloatArray | float = 1.0
+_TAIL: Final = 14.0
+"""A tail of the discrete Gaussian is summed over this many scales; exp(-98) lies beyond."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +48,7 @@ class NoiseLaw(ABC):
     whole: ClassVar[bool] = False
     """Whether it has integer values only."""
     symmetric: ClassVar[bool] = False
-    """Whether the law is continuous and symmetric about 0."""
-    even_tails: ClassVar[bool] = False
-    """Whether a number beyond a limit shows as much as the number itself: exponential tails."""
+    """Whether the law is symmetric about 0."""
 
     scale: FloatArray
 
@@ -91,42 +57,20 @@ class NoiseLaw(ABC):
         """Log density (or probability) of each element's noise."""
 
     @abstractmethod
+    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
+        """Log probability that the noise is at least this (above), or at most this."""
+
     def cdf(self, noise: FloatArray) -> FloatArray:
         """Probability that the noise is at most this, element by element."""
+        return np.asarray(np.exp(self.log_tail(noise, above=False)))
 
-    @abstractmethod
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        """Draws of the noise."""
+    @property
+    def has_cdf(self) -> bool:
+        """Whether `log_tail` and `cdf` are known, so that selections have a probability."""
+        return True
 
-    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
-        """Noise moved along its tilt.
-
-        Args:
-            tilt: How far.
-            rng: Draws.
-
-        Returns:
-            The noise, and the log weight that corrects for the tilt. Weight that moved noise cannot
-            reach is lost, which only makes a bound smaller.
-        """
-        moved = tilt.power * tilt.shift
-        if self.whole:
-            moved = np.rint(moved)
-        value = self.sample(rng, moved.shape) + moved
-        with np.errstate(invalid="ignore"):
-            ratio = self.log_density(value) - self.log_density(value - moved)
-        ratio = np.where(
-            np.isnan(ratio), -np.inf, ratio
-        )  # such as a gamma draw that is 0 by rounding
-        return Drawn(value, np.asarray(np.broadcast_to(ratio, value.shape)))
-
-    def widened(self, times: float, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        """Noise that is this many times as wide, where the law allows it."""
-        value = self.sample(rng, shape)
-        return np.where(np.isfinite(self.log_density(times * value)), times * value, value)
-
-    def element(self, place: int, size: int) -> NoiseLaw:
-        """The law of one element."""
+    def element(self, place: Any, size: int) -> NoiseLaw:
+        """The law of one element of so many, or of those at an array of places."""
         fields = {
             name: np.asarray(np.broadcast_to(value, (size,))[place])
             if isinstance(value, np.ndarray)
@@ -135,80 +79,98 @@ class NoiseLaw(ABC):
         }
         return type(self)(**fields)
 
-    @property
-    def width(self) -> float:
-        """The largest scale."""
-        return float(np.max(self.scale)) if self.scale.size else 0.0
+    def largest_loss(self, other: NoiseLaw, shift: FloatArray) -> FloatArray:
+        """The largest |log P(answer | in) - log P(answer | out)| over all answers.
 
-    @property
-    def has_cdf(self) -> bool:
-        """Whether `cdf` is known, so that selections have a probability."""
-        return True
+        Args:
+            other: The law in world "out", of the same class.
+            shift: The value before noise in world "in" minus that in world "out".
+
+        Returns:
+            One for each element; infinite if there is no limit, as if scales differ.
+        """
+        small = np.abs(shift) <= _EQUAL * self.scale
+        same = self.equals(other)
+        found = np.where(small, 0.0, self._largest_loss(np.where(small, 0.0, shift)))
+        return np.asarray(np.where(same, found, np.inf))
+
+    def _largest_loss(self, shift: FloatArray) -> FloatArray:
+        """The same for one law in both worlds; without limit by default."""
+        return np.full(np.shape(shift), np.inf)
+
+    def equals(self, other: NoiseLaw) -> NDArray[np.bool_]:
+        """Whether the parameters of each element agree."""
+        pairs = zip(_parameters(self), _parameters(other), strict=True)
+        same = [np.isclose(own, its, rtol=_EQUAL, atol=0.0) for own, its in pairs]
+        return np.asarray(np.all(np.broadcast_arrays(*same), axis=0))
+
+
+def _parameters(law: NoiseLaw) -> list[FloatArray]:
+    values = [one if isinstance(one, tuple) else (one,) for one in vars(law).values()]
+    return [np.asarray(one, dtype=float) for own in values for one in own]
+
+
+class _Symmetric(NoiseLaw):
+    """A law that is symmetric about 0."""
+
+    symmetric = True
+
+    @abstractmethod
+    def _log_above(self, noise: FloatArray) -> FloatArray:
+        """Log probability that the noise is at least this, which is at least 0."""
+
+    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
+        side = np.asarray(noise if above else np.negative(noise), dtype=float)
+        own = self._log_above(np.abs(side))
+        return np.asarray(np.where(side >= 0, own, _log_rest(own)))
+
+
+class _Concave(_Symmetric):
+    """A symmetric law whose log density is concave, with slope 1 / scale in the tails.
+
+    Towards the tails the loss of a shift grows to |shift| / scale.
+    """
+
+    def _largest_loss(self, shift: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(shift) / self.scale)
+
+
+def _log_rest(log_chance: FloatArray) -> FloatArray:
+    """log(1 - exp(x))."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log1p(-np.exp(np.minimum(log_chance, 0.0))))
+
+
+def _whole_only(noise: FloatArray, log_chance: FloatArray) -> FloatArray:
+    return np.where(np.abs(noise - np.rint(noise)) < _WHOLE, log_chance, -np.inf)
 
 
 @dataclass(frozen=True)
-class Gaussian(NoiseLaw):
-    """N(0, scale²). Its exponential tilt is a shift."""
+class Gaussian(_Symmetric):
+    """N(0, scale²)."""
 
     name = "gaussian"
-    symmetric = True
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         return np.asarray(
             -0.5 * (noise / self.scale) ** 2 - np.log(self.scale) - 0.5 * math.log(2 * math.pi)
         )
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        return np.asarray(special.ndtr(noise / self.scale))
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(rng.standard_normal(shape) * self.scale)
+    def _log_above(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(special.log_ndtr(-noise / self.scale))
 
 
 @dataclass(frozen=True)
-class Laplace(NoiseLaw):
-    """exp(-|z| / scale) / (2 scale). Its exponential tilt has three exponential pieces."""
+class Laplace(_Concave):
+    """exp(-|z| / scale) / (2 scale)."""
 
     name = "laplace"
-    symmetric = True
-    even_tails = True
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         return np.asarray(-np.abs(noise) / self.scale - np.log(2 * self.scale))
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        below = 0.5 * np.exp(-np.abs(noise) / self.scale)
-        return np.where(noise < 0, below, 1.0 - below)
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(rng.laplace(size=shape) * self.scale)
-
-    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
-        """q(z) in proportion to p(z) (p(z) / p'(z + shift))^tilt: the exponential tilt of the loss.
-
-        In units of the scale, with d = |shift|, z towards the side where the loss is large and r
-        for 1 / wider, the loss is r |z + d| - |z| and a constant. Its slope is r + 1 between -d and
-        0, and r - 1 beyond. If that is positive, the loss has no limit, and neither has its tilt:
-        then the tails are at most `_WIDEST_TAILS` times as wide.
-        """
-        shift = tilt.shift
-        gap, ratio = np.abs(shift) / self.scale, 1.0 / np.asarray(tilt.wider)
-        strength = np.minimum(min(tilt.power, 50.0), _strongest(tilt.wider))
-        # weights of z < -d, -d <= z < 0 and z >= 0 under exp(-|z| + strength * (loss - r d))
-        slope = 1.0 + strength * (1.0 - ratio)  # beyond: exp(-|z| slope)
-        rate = 1.0 + strength * (1.0 + ratio)  # between: exp(z rate)
-        low, high = np.exp(-rate * gap) / slope, 1.0 / slope
-        middle = -np.expm1(-rate * gap) / rate
-        total = low + middle + high
-        pick = rng.random(shift.shape) * total
-        tail = rng.exponential(size=shift.shape) / slope
-        uniform = rng.random(shift.shape)
-        between = np.log(np.exp(-rate * gap) + uniform * -np.expm1(-rate * gap)) / rate
-        noise = np.where(pick < low, -gap - tail, np.where(pick < low + middle, between, tail))
-        loss = ratio * np.abs(noise + gap) - np.abs(noise)
-        side = np.where(shift < 0, -1.0, 1.0)
-        weights = np.log(total / 2.0) - strength * (loss - ratio * gap)
-        return Drawn(np.asarray(side * noise * self.scale), weights)
+    def _log_above(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(-noise / self.scale - math.log(2))
 
 
 @dataclass(frozen=True)
@@ -220,18 +182,19 @@ class Gumbel(NoiseLaw):
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         z = self.sign * noise / self.scale
-        return np.asarray(-z - np.exp(-z) - np.log(self.scale))
+        with np.errstate(over="ignore"):
+            return np.asarray(-z - np.exp(-z) - np.log(self.scale))
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        below = np.exp(-np.exp(-self.sign * noise / self.scale))
-        return np.asarray(below if self.sign > 0 else 1.0 - below)
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(self.sign * rng.gumbel(size=shape) * self.scale)
+    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
+        with np.errstate(over="ignore", divide="ignore"):
+            log_below = -np.exp(-self.sign * noise / self.scale)
+            if above == (self.sign < 0):
+                return np.asarray(log_below)
+            return np.asarray(np.log(-np.expm1(log_below)))
 
 
 @dataclass(frozen=True)
-class GammaDifference(NoiseLaw):
+class GammaDifference(_Symmetric):
     """The difference of two gamma draws of one shape: the sum of `shape` Laplace draws of a scale.
 
     In units of the scale the density is |z|^(a - 1/2) K_(a - 1/2)(|z|) / (sqrt(pi) Gamma(a)
@@ -240,7 +203,6 @@ class GammaDifference(NoiseLaw):
     """
 
     name = "sum of laplace"
-    symmetric = True
     shape: FloatArray
 
     def log_density(self, noise: FloatArray) -> FloatArray:
@@ -253,22 +215,24 @@ class GammaDifference(NoiseLaw):
 
     @property
     def has_cdf(self) -> bool:
+        """Whether all shapes are whole."""
         return bool(np.all(self.shape == np.rint(self.shape)))
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        """As for every law; for whole shapes only."""
-        z, shapes = np.broadcast_arrays(np.abs(noise) / self.scale, self.shape)
-        above = np.zeros(z.shape)
+    def _log_above(self, noise: FloatArray) -> FloatArray:
+        """The integral of z^k exp(-z) from z on is k! exp(-z) (1 + z + ... + z^k / k!)."""
+        z, shapes = np.broadcast_arrays(noise / self.scale, self.shape)
+        found = np.empty(z.shape)
         for shape in np.unique(shapes):
-            at = shapes == shape
-            for power, log_factor in enumerate(_polynomial(int(shape))):
-                tail = special.gammaincc(power + 1, z[at])
-                above[at] += np.exp(log_factor + special.gammaln(power + 1)) * tail
-        return np.where(noise < 0, above, 1.0 - above)
+            at, powers = shapes == shape, np.arange(int(shape))
+            whole = _polynomial(int(shape)) + special.gammaln(powers + 1)
+            tails = np.logaddexp.accumulate(whole[::-1])[::-1] - special.gammaln(powers + 1)
+            found[at] = _log_polynomial(z[at], tails)
+        return found
 
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        own = np.broadcast_to(self.shape, shape)
-        return np.asarray((rng.gamma(own) - rng.gamma(own)) * self.scale)
+    def _largest_loss(self, shift: FloatArray) -> FloatArray:
+        """Below shape 1 the log density is convex on each side: the loss is largest at 0."""
+        peak = self.log_density(np.zeros(np.shape(shift))) - self.log_density(shift)
+        return np.asarray(np.where(self.shape >= 1, np.abs(shift) / self.scale, peak))
 
 
 def _polynomial(count: int) -> FloatArray:
@@ -283,12 +247,17 @@ def _polynomial(count: int) -> FloatArray:
     )
 
 
+def _log_polynomial(z: FloatArray, log_factors: FloatArray) -> FloatArray:
+    """log(exp(-z) (c0 + c1 z + c2 z² + ...))."""
+    powers = special.xlogy(np.arange(len(log_factors))[:, None], z.ravel())
+    terms = log_factors[:, None] + powers
+    return np.asarray(special.logsumexp(terms, axis=0).reshape(z.shape) - z)
+
+
 def _log_gamma_difference(z: FloatArray, shape: float) -> FloatArray:
     """Log density at z >= 0 of the difference of two gamma draws of scale 1."""
     if shape == np.rint(shape):
-        powers = special.xlogy(np.arange(shape)[:, None], z.ravel())
-        terms = _polynomial(int(shape))[:, None] + powers
-        return np.asarray(special.logsumexp(terms, axis=0).reshape(z.shape) - z)
+        return _log_polynomial(z, _polynomial(int(shape)))
     order = shape - 0.5
     near = z < (_NEAR if shape > 1 else np.finfo(float).tiny)
     away = np.where(near, 1.0, z)
@@ -299,7 +268,7 @@ def _log_gamma_difference(z: FloatArray, shape: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class LaplaceSum(NoiseLaw):
+class LaplaceSum(_Concave):
     """The sum of Laplace draws of different scales: a sum of Laplace densities (partial fractions).
 
     Attributes:
@@ -308,25 +277,22 @@ class LaplaceSum(NoiseLaw):
     """
 
     name = "sum of laplace"
-    symmetric = True
     others: tuple[FloatArray, ...]
 
-    @property
-    def _scales(self) -> list[FloatArray]:
-        return [self.scale, *self.others]
-
-    def _terms(self) -> list[FloatArray]:
-        """The factor of each Laplace density."""
-        squares = [one**2 for one in self._scales]
-        return [
+    def _each(self) -> list[tuple[FloatArray, FloatArray]]:
+        """The factor of each Laplace density, and its scale."""
+        scales = [self.scale, *self.others]
+        squares = [one**2 for one in scales]
+        factors = (
             np.prod([own / (own - other) for other in squares if other is not own], axis=0)
             for own in squares
-        ]
+        )
+        return list(zip(factors, scales, strict=True))
 
     @property
     def lost(self) -> float:
         """The relative rounding error of the density at 0, where it is largest."""
-        parts = [term / scale for term, scale in zip(self._terms(), self._scales, strict=True)]
+        parts = [factor / scale for factor, scale in self._each()]
         sizes = np.sum(np.abs(parts), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = 8.0 * len(parts) * np.finfo(float).eps * sizes / np.abs(np.sum(parts, axis=0))
@@ -335,83 +301,46 @@ class LaplaceSum(NoiseLaw):
     def log_density(self, noise: FloatArray) -> FloatArray:
         far = np.abs(noise)
         found = sum(
-            term / (2 * scale) * np.exp(-far * (1 / scale - 1 / self.scale))
-            for term, scale in zip(self._terms(), self._scales, strict=True)
+            factor / (2 * scale) * np.exp(-far * (1 / scale - 1 / self.scale))
+            for factor, scale in self._each()
         )
         return np.asarray(np.log(found) - far / self.scale)
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        far = np.abs(noise)
-        above = sum(
-            term / 2 * np.exp(-far / scale)
-            for term, scale in zip(self._terms(), self._scales, strict=True)
+    def _log_above(self, noise: FloatArray) -> FloatArray:
+        found = sum(
+            factor / 2 * np.exp(-noise * (1 / scale - 1 / self.scale))
+            for factor, scale in self._each()
         )
-        return np.where(noise < 0, above, 1.0 - above)
+        return np.asarray(np.log(found) - noise / self.scale)
 
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(sum(rng.laplace(size=shape) * scale for scale in self._scales))
-
-    def element(self, place: int, size: int) -> LaplaceSum:
-        scale, *others = (np.asarray(np.broadcast_to(one, (size,))[place]) for one in self._scales)
+    def element(self, place: Any, size: int) -> LaplaceSum:
+        scale, *others = (
+            np.asarray(np.broadcast_to(one, (size,))[place]) for one in (self.scale, *self.others)
+        )
         return LaplaceSum(scale, tuple(others))
 
 
 @dataclass(frozen=True)
-class Logistic(NoiseLaw):
+class Logistic(_Concave):
     """The logistic law."""
 
     name = "logistic"
-    symmetric = True
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        return np.asarray(stats.logistic.logpdf(noise, scale=self.scale))
+        z = np.abs(noise) / self.scale
+        return np.asarray(-z - 2 * np.log1p(np.exp(-z)) - np.log(self.scale))
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        return np.asarray(special.expit(noise / self.scale))
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(rng.logistic(size=shape) * self.scale)
-
-
-class _OneSided(NoiseLaw):
-    """A law on one side of 0: of two values before noise, one has answers that the other has not.
-
-    Attributes:
-        sign: -1 if the noise lies below 0.
-    """
-
-    sign: float
-
-    @abstractmethod
-    def _below(self, reach: FloatArray, rng: np.random.Generator) -> Drawn:
-        """Sizes of noise that the other world lacks, up to this one, and their log probability."""
-
-    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
-        """Draws what is impossible in the other world, where there is such noise."""
-        made = super().drawn(tilt, rng)
-        reach = np.maximum(-self.sign * tilt.shift, 0.0)
-        if tilt.power == 0 or not np.any(reach):
-            return made
-        alone = self._below(reach, rng)
-        return Drawn(
-            np.where(reach > 0, self.sign * alone.value, made.value),
-            np.where(reach > 0, alone.log_weights, made.log_weights),
-        )
+    def _log_above(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(special.log_expit(-noise / self.scale))
 
 
 @dataclass(frozen=True)
-class Gamma(_OneSided):
+class Gamma(NoiseLaw):
     """The gamma law, on one side of 0; shape 1 is the exponential law."""
 
     name = "gamma"
     shape: FloatArray
     sign: float = 1.0
-
-    def _below(self, reach: FloatArray, rng: np.random.Generator) -> Drawn:
-        share = special.gammainc(self.shape, reach / self.scale)
-        sizes = special.gammaincinv(self.shape, rng.random(reach.shape) * share) * self.scale
-        with np.errstate(divide="ignore"):
-            return Drawn(np.asarray(sizes), np.log(share))
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         z = self.sign * noise / self.scale
@@ -421,168 +350,121 @@ class Gamma(_OneSided):
             )
         return np.where(z > 0, inside, -np.inf)
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
+    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
         z = np.maximum(self.sign * noise / self.scale, 0.0)
-        below = special.gammainc(self.shape, z)
-        return np.asarray(below if self.sign > 0 else 1.0 - below)
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(self.sign * rng.gamma(np.broadcast_to(self.shape, shape)) * self.scale)
+        part = special.gammaincc if above == (self.sign > 0) else special.gammainc
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(part(self.shape, z)))
 
 
-class _Tabulated(NoiseLaw):
-    """A law of whole numbers, tilted by a table of its probabilities."""
+class _Whole(_Symmetric):
+    """A symmetric law of whole numbers; a shift by less than one has no common answers."""
 
     whole = True
 
-    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
-        reach = math.ceil(_REACH * self.width + float(np.max(np.abs(tilt.shift), initial=0.0)))
-        if 2 * reach + 1 > _WIDEST_TABLE or tilt.shift.size > 10_000:
-            return super().drawn(tilt, rng)
-        grid = np.arange(-reach, reach + 1, dtype=float)
-
-        def alike(count: int, moved: float, scale: float, ratio: float) -> Drawn:
-            law, other = type(self)(np.asarray(scale)), type(self)(np.asarray(scale * ratio))
-            log_p = law.log_density(grid)
-            strength = min(tilt.power, _strongest(ratio**2))  # the square: also for Gaussian tails
-            log_q = log_p + strength * (log_p - other.log_density(grid + moved))
-            weights = np.exp(log_q - np.max(log_q))
-            weights /= weights.sum()
-            found = rng.choice(len(grid), size=count, p=weights)
-            return Drawn(grid[found], log_p[found] - np.log(weights[found]))
-
-        return _each_kind(alike, np.rint(tilt.shift), self.scale, tilt.wider)
+    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
+        least = np.ceil((noise if above else np.negative(noise)) - _WHOLE)
+        own = self._log_above(np.where(least > 0, least, 1 - least))
+        return np.asarray(np.where(least > 0, own, _log_rest(own)))
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(_Tabulated):
+class DiscreteLaplace(_Whole):
     """P(k) in proportion to exp(-|k| / scale): the two-sided geometric law."""
 
     name = "discrete laplace"
-    even_tails = True
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        value = -np.abs(noise) / self.scale + np.log(np.tanh(0.5 / self.scale))
-        return np.where(np.abs(noise - np.rint(noise)) < 1e-9, value, -np.inf)
+        return _whole_only(noise, -np.abs(noise) / self.scale + np.log(np.tanh(0.5 / self.scale)))
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        k, ratio = np.floor(noise + 1e-9), np.exp(-1.0 / self.scale)
-        low = ratio ** -np.minimum(k, 0.0) / (1 + ratio)
-        high = 1.0 - ratio ** (np.maximum(k, 0.0) + 1) / (1 + ratio)
-        return np.asarray(np.where(k < 0, low, high))
+    def _log_above(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(-noise / self.scale - np.log1p(np.exp(-1.0 / self.scale)))
 
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        p = np.broadcast_to(-np.expm1(-1.0 / self.scale), shape)
-        return np.asarray(rng.geometric(p) - rng.geometric(p), dtype=float)
+    def _largest_loss(self, shift: FloatArray) -> FloatArray:
+        apart = np.abs(shift - np.rint(shift)) > _WHOLE
+        return np.asarray(np.where(apart, np.inf, np.abs(shift) / self.scale))
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(_Tabulated):
+class DiscreteGaussian(_Whole):
     """P(k) in proportion to exp(-k² / (2 scale²)) (Canonne, Kamath and Steinke 2020)."""
 
     name = "discrete gaussian"
 
     def _log_total(self) -> FloatArray:
         scales, back = np.unique(np.ravel(self.scale), return_inverse=True)
-        totals = [
-            math.log(float(np.sum(np.exp(-0.5 * (_whole(scale) / scale) ** 2)))) for scale in scales
-        ]
+        totals = [np.logaddexp(0.0, math.log(2) + _log_sum(1.0, one)) for one in scales]
         return np.asarray(np.asarray(totals)[back].reshape(np.shape(self.scale)))
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        value = -0.5 * (noise / self.scale) ** 2 - self._log_total()
-        return np.where(np.abs(noise - np.rint(noise)) < 1e-9, value, -np.inf)
+        return _whole_only(noise, -0.5 * (noise / self.scale) ** 2 - self._log_total())
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        grid = _whole(self.width)
-        found = np.empty(np.shape(noise))
-        scales = np.broadcast_to(self.scale, np.shape(noise))
-        for place in np.ndindex(*np.shape(noise)):
-            mass = np.exp(-0.5 * (grid / scales[place]) ** 2)
-            found[place] = mass[grid <= noise[place] + 1e-9].sum() / mass.sum()
-        return found
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        scales, found = np.broadcast_to(self.scale, shape), np.empty(shape)
-        for scale in np.unique(scales):
-            mass = np.exp(-0.5 * (_whole(scale) / scale) ** 2)
-            at = scales == scale
-            found[at] = rng.choice(_whole(scale), size=int(at.sum()), p=mass / mass.sum())
-        return found
+    def _log_above(self, noise: FloatArray) -> FloatArray:
+        pairs = np.stack([one.ravel() for one in np.broadcast_arrays(noise, self.scale)])
+        kinds, back = np.unique(pairs, axis=1, return_inverse=True)
+        sums = np.asarray([_log_sum(least, scale) for least, scale in kinds.T])
+        shape = np.broadcast_shapes(np.shape(noise), np.shape(self.scale))
+        return np.asarray(sums[back].reshape(shape) - self._log_total())
 
 
-def _whole(scale: float) -> FloatArray:
-    reach = math.ceil(12.0 * float(scale)) + 1
-    return np.arange(-reach, reach + 1, dtype=float)
+def _log_sum(least: float, scale: float) -> float:
+    """Log of the sum of exp(-k² / (2 scale²)) over all k from `least`, at least 0, on."""
+    grid = least + np.arange(math.ceil(_TAIL * scale) + 1)
+    return float(special.logsumexp(-0.5 * (grid / scale) ** 2))
 
 
 @dataclass(frozen=True)
-class Geometric(_OneSided):
+class Geometric(NoiseLaw):
     """The geometric law on 1, 2, ... with success probability `shape`, on one side of 0."""
 
     name = "geometric"
     whole = True
-    even_tails = True
     shape: FloatArray
     sign: float = 1.0
-
-    def _below(self, reach: FloatArray, rng: np.random.Generator) -> Drawn:
-        fails = np.log1p(-self.shape)
-        share = -np.expm1(np.floor(reach) * fails)
-        sizes = np.ceil(np.log1p(-rng.random(reach.shape) * share) / fails)
-        with np.errstate(divide="ignore"):
-            return Drawn(np.maximum(sizes, 1.0), np.log(share))
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         k = self.sign * noise
         with np.errstate(divide="ignore"):
             value = (k - 1) * np.log1p(-self.shape) + np.log(self.shape)
-        return np.where((k >= 1) & (np.abs(k - np.rint(k)) < 1e-9), value, -np.inf)
+        return _whole_only(noise, np.where(k > 0.5, value, -np.inf))
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        k = np.floor(self.sign * noise + 1e-9)
-        below = 1.0 - (1.0 - self.shape) ** np.maximum(k, 0.0)
-        return np.asarray(below if self.sign > 0 else 1.0 - below)
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(
-            self.sign * rng.geometric(np.broadcast_to(self.shape, shape)), dtype=float
-        )
+    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
+        k = self.sign * noise
+        fails = np.log1p(-self.shape)
+        if above == (self.sign > 0):
+            return np.asarray(np.maximum(np.ceil(k - _WHOLE) - 1, 0.0) * fails)
+        return _log_rest(np.maximum(np.floor(k + _WHOLE), 0.0) * fails)
 
 
 @dataclass(frozen=True)
-class Staircase(NoiseLaw):
+class Staircase(_Symmetric):
     """The staircase law (Geng and Viswanath 2014); `scale` is its sensitivity."""
 
     name = "staircase"
     epsilon: float = 1.0
     gamma: float = 0.5
 
+    @property
+    def _whole(self) -> float:
+        """The mass of a level, in units of its first step."""
+        return self.gamma + math.exp(-self.epsilon) * (1 - self.gamma)
+
     def log_density(self, noise: FloatArray) -> FloatArray:
-        b = math.exp(-self.epsilon)
-        top = (1 - b) / (2 * self.scale * (self.gamma + b * (1 - self.gamma)))
+        top = -math.expm1(-self.epsilon) / (2 * self.scale * self._whole)
         z = np.abs(noise) / self.scale
         step = np.floor(z) + (z - np.floor(z) >= self.gamma)
         return np.asarray(np.log(top) - self.epsilon * step)
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        z = np.abs(noise) / self.scale
+    def _log_above(self, noise: FloatArray) -> FloatArray:
+        z = noise / self.scale
         b, level = math.exp(-self.epsilon), np.floor(z)
-        whole = self.gamma + b * (1 - self.gamma)  # of a level's mass, in units of its first step
         inner = np.minimum(z - level, self.gamma) + b * np.maximum(z - level - self.gamma, 0.0)
-        inside = 1.0 - b**level + (1 - b) * b**level * inner / whole  # chance of |noise| below z
-        return np.asarray(np.where(noise < 0, 0.5 - inside / 2, 0.5 + inside / 2))
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        b = math.exp(-self.epsilon)
-        sign = rng.integers(0, 2, size=shape) * 2 - 1
-        level = rng.geometric(1 - b, size=shape) - 1
-        inner = rng.random(shape) < self.gamma / (self.gamma + (1 - self.gamma) * b)
-        place = rng.random(shape)
-        z = np.where(
-            inner, level + self.gamma * place, level + self.gamma + (1 - self.gamma) * place
+        return np.asarray(
+            np.log1p(-(1 - b) * inner / self._whole) - self.epsilon * level - math.log(2)
         )
-        return np.asarray(sign * z * self.scale)
+
+    def _largest_loss(self, shift: FloatArray) -> FloatArray:
+        return np.asarray(self.epsilon * np.ceil(np.abs(shift) / self.scale - _WHOLE))
 
 
 class Bounded(NoiseLaw):
@@ -596,35 +478,22 @@ class Bounded(NoiseLaw):
     def is_inside(self, noise: FloatArray) -> NDArray[np.bool_]:
         """Whether this noise can occur, up to rounding."""
         low, high = self.ends
-        slack = _ROUNDED * (high - low)
+        slack = _EQUAL * (high - low)
         return np.asarray((noise >= low - slack) & (noise <= high + slack))
 
-    def drawn(self, tilt: Tilt, rng: np.random.Generator) -> Drawn:
-        """Draws from p (p / p')^power on cells; noise impossible in the other world is rare."""
-        if tilt.power == 0:
-            return super().drawn(tilt, rng)
-
-        def alike(count: int, moved: float, *fields: float) -> Drawn:
-            law = type(self)(*(np.asarray(one) for one in fields))
-            return law._drawn_alike(count, moved, tilt.power, rng)
-
-        return _each_kind(alike, tilt.shift, *vars(self).values())
-
-    def _drawn_alike(
-        self, count: int, moved: float, power: float, rng: np.random.Generator
-    ) -> Drawn:
-        low, high = (float(end) for end in self.ends)
-        kinks = np.array([0.0, -moved, low - moved, high - moved])
-        edges = np.unique(np.clip([*np.linspace(low, high, _CELLS), *kinks], low, high))
-        middles, widths = 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
-        log_p = self.log_density(middles)
-        most = abs(moved) / float(self.scale) + _RARE
-        gain = np.minimum(log_p - self.log_density(middles + moved), most)
-        heights = np.exp(log_p + power * gain - np.max(log_p + power * gain))
-        chances = heights * widths / np.sum(heights * widths)
-        cells = rng.choice(len(widths), size=count, p=chances)
-        found = edges[cells] + rng.random(count) * widths[cells]
-        return Drawn(found, self.log_density(found) - np.log(chances[cells] / widths[cells]))
+    def largest_loss(self, other: NoiseLaw, shift: FloatArray) -> FloatArray:
+        """As for every law: at a kink or at an end; infinite if the ends differ."""
+        assert isinstance(other, Bounded)
+        none = np.zeros(np.shape(shift))
+        largest, moved = none, none + shift
+        for point in (none, -moved, *self.ends, *(end - moved for end in other.ends)):
+            inside, outside = self.log_density(point), other.log_density(point + moved)
+            possible = np.isfinite(inside) | np.isfinite(outside)
+            with np.errstate(invalid="ignore"):
+                largest = np.maximum(largest, np.where(possible, np.abs(inside - outside), 0.0))
+        if np.all(self.equals(other)):
+            return np.asarray(np.where(np.abs(moved) <= _EQUAL * self.scale, 0.0, largest))
+        return largest
 
 
 @dataclass(frozen=True)
@@ -641,11 +510,10 @@ class Uniform(Bounded):
     def log_density(self, noise: FloatArray) -> FloatArray:
         return np.where(self.is_inside(noise), -np.log(2 * self.scale), -np.inf)
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        return np.asarray(np.clip(0.5 + 0.5 * noise / self.scale, 0.0, 1.0))
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(rng.uniform(-1.0, 1.0, size=shape) * self.scale)
+    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
+        z = (noise if above else np.negative(noise)) / self.scale
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.clip(0.5 - 0.5 * z, 0.0, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -661,21 +529,23 @@ class BoundedLaplace(Bounded):
         return self.low, self.high
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        mass = -np.expm1(self.low / self.scale) - np.expm1(-self.high / self.scale)
-        inside = -np.abs(noise) / self.scale - np.log(mass * self.scale)
+        inside = -np.abs(noise) / self.scale - np.log(self._mass * self.scale)
         return np.where(self.is_inside(noise), inside, -np.inf)
 
-    def cdf(self, noise: FloatArray) -> FloatArray:
-        plain = Laplace(self.scale)
-        below = plain.cdf(self.low)
-        share = (plain.cdf(noise) - below) / (plain.cdf(self.high) - below)
-        return np.asarray(np.clip(share, 0.0, 1.0))
+    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
+        z = (noise if above else np.negative(noise)) / self.scale
+        end, start = self.high / self.scale, self.low / self.scale
+        if not above:
+            end, start = -start, -end
+        z = np.clip(z, start, end)
+        beyond = np.exp(-np.maximum(z, 0.0)) * -np.expm1(np.maximum(z, 0.0) - end)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(beyond - np.expm1(np.minimum(z, 0.0))) - np.log(self._mass))
 
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        below, above = -np.expm1(self.low / self.scale), -np.expm1(-self.high / self.scale)
-        positive = rng.random(shape) * (below + above) < above
-        far = -np.log1p(-rng.random(shape) * np.where(positive, above, below))
-        return np.asarray(np.where(positive, far, -far) * self.scale)
+    @property
+    def _mass(self) -> FloatArray:
+        """The mass of exp(-|z|) between both ends."""
+        return np.asarray(-np.expm1(self.low / self.scale) - np.expm1(-self.high / self.scale))
 
 
 class Share(NamedTuple):
@@ -696,30 +566,6 @@ class Share(NamedTuple):
     other: FloatArray = np.ones(())
 
 
-def _each_kind(
-    alike: Callable[..., Drawn], shift: FloatArray, *others: FloatArray | float
-) -> Drawn:
-    """Noise of many elements; those that move alike, by a law of the same fields, in one draw.
-
-    Args:
-        alike: Draws so many of one kind, given its move and its fields.
-        shift: How far each element moves.
-        others: The fields, broadcast to the elements.
-    """
-    fields = [np.broadcast_to(one, shift.shape).ravel() for one in (shift, *others)]
-    kinds, back = np.unique(np.stack(fields), axis=1, return_inverse=True)
-    values, log_weights = np.empty(shift.size), np.empty(shift.size)
-    for kind, given in enumerate(kinds.T):
-        at = np.flatnonzero(back.ravel() == kind)
-        values[at], log_weights[at] = alike(len(at), *given)
-    return Drawn(values.reshape(shift.shape), log_weights.reshape(shift.shape))
-
-
-def _strongest(wider: FloatArray | float) -> Any:
-    """The tilt that makes tails `_WIDEST_TAILS` times as wide, where they are wider than others."""
-    return (1.0 - 1.0 / _WIDEST_TAILS) / np.maximum(1.0 / np.asarray(wider) - 1.0, 1e-9)
-
-
 def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     """The law of a sum of independent draws.
 
@@ -731,7 +577,8 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     """
     kinds = {share.law for share in shares}
     if kinds == {"gaussian"}:
-        return Gaussian(np.sqrt(sum((one.factor * one.scale) ** 2 for one in shares)))
+        scale = np.sqrt(sum((one.factor * one.scale) ** 2 for one in shares))
+        return Gaussian(np.asarray(scale)) if np.all(scale > 0) else None
     if kinds <= {"gamma", "exponential", "laplace"}:
         return _of_gammas(shares)
     if kinds == {"geometric"} and len(shares) == 2:
@@ -748,8 +595,9 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     if one.law == "uniform":
         return Uniform(size)
     if one.law == "bounded_laplace":
-        ends = np.sort([one.factor * one.shape, one.factor * one.other], axis=0)
-        return BoundedLaplace(size, ends[0], ends[1]) if np.all(ends[0] < ends[1]) else None
+        low, high = np.sort([one.factor * one.shape, one.factor * one.other], axis=0)
+        known = np.all((low <= 0) & (high >= 0) & (low < high))
+        return BoundedLaplace(size, low, high) if known else None
     if one.law == "gumbel" and sign is not None:
         return Gumbel(size, sign)
     if not np.all(np.abs(one.factor) == 1):

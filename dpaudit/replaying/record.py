@@ -13,10 +13,10 @@ from dpaudit.formatting import (
     aligned,
     duration,
     headed,
+    listed,
     percent,
     rounded,
     rounded_down,
-    rounded_up,
     row_lines,
     wrapped,
 )
@@ -24,23 +24,63 @@ from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import Attack
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.ledger import LedgerLine
-from dpaudit.replaying.rows import MovedFeature
+from dpaudit.replaying.moved_features import MovedFeature
 from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, claim_and_relation
 from dpaudit.results.verdict import Verdict
 
 
-class PartingFound(NamedTuple):
-    """Where the worlds diverge although all answers are equal.
+class ReadingFound(NamedTuple):
+    """A noisy answer that is read off the release.
 
     Attributes:
-        kind: How: "rows", "steps", "shapes", "operands", "draws", "noise reused" or "failure".
+        line: File and line of its noise.
+        law: The law of its noise.
+        released_at: The released number that follows it, such as "model.tables['age'][3]".
+        threshold: Where the released number is cut.
+        event: What was tested in each fit, in words.
+        fits: Fits of their own noise, in both worlds; none contradicted it.
+        bound: The lower bound, in the quantity of the claim.
+    """
+
+    line: str
+    law: str
+    released_at: str
+    threshold: float
+    event: str
+    fits: int
+    bound: float
+
+
+class GuessesFound(NamedTuple):
+    """A game in which a score of the release guesses the world of each fit.
+
+    Attributes:
+        fits: Fits, those from which the score was learnt included.
+        guesses: Guesses; in the other fits it abstained.
+        right: Right ones.
+        score: What it looks at, in words.
+        decided: Whether they refute the claim.
+    """
+
+    fits: int
+    guesses: int
+    right: int
+    score: str
+    decided: bool
+
+
+class PartingFound(NamedTuple):
+    """Where the worlds part although all answers are equal.
+
+    Attributes:
+        kind: How: "steps", "shapes", "operands", "draws", "seeds", "rows" or "failure".
         place: File and line in world "in"; null if there is none.
         other_place: The same in world "out", where it differs.
         inside: What world "in" does there.
         outside: What world "out" does there; empty if `inside` says how both differ.
         meaning: What this means, in one sentence.
-        replays: Number of counted replays in which the worlds diverge.
+        replays: Number of replays in which the worlds part.
     """
 
     kind: str
@@ -50,6 +90,18 @@ class PartingFound(NamedTuple):
     outside: str
     meaning: str
     replays: int
+
+
+class StoredFound(NamedTuple):
+    """State of the fitted model that differs between the worlds under equal answers.
+
+    Attributes:
+        place: Where, such as "model.data".
+        meaning: What this means, in words.
+    """
+
+    place: str
+    meaning: str
 
 
 class NotFollowed(NamedTuple):
@@ -64,12 +116,26 @@ class NotFollowed(NamedTuple):
     why: str
 
 
+class InternalLine(NamedTuple):
+    """A line whose answers are declared not to be released.
+
+    Attributes:
+        place: File and line.
+        why: Why they are not, in the user's words; may be empty.
+    """
+
+    place: str
+    why: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReplayRecord(Document):
     """All that a replay found.
 
     Attributes:
-        verdict: "violation", "consistent" or "inconclusive".
+        verdict: "violation", "overspent", "consistent" or "inconclusive".
+        of_proof: Whether a violation rests on the stated proof alone: the steps spend more than the
+            claim, and the release was not shown to leak more.
         reasons: Why, the most important first.
         generator: The generator's name.
         parameters: Its parameters.
@@ -77,39 +143,46 @@ class ReplayRecord(Document):
         schema_inferred: Whether bounds and categories were inferred from the table.
         target: The record by which the worlds differ: "row:N" where it was searched for.
         claim: The claim under replay.
-        proved: The lower limit on the quantity of the claim that the counted replays prove; null if
-            it is unlimited, because a loss is infinite.
-        computed: Cost of the observed steps in the quantity of the claim, at the observed
-            distances; null if the cost of a step is unknown.
-        computed_note: Why it is null, or below what is proved; else null. Absent from results
-            written before it was recorded.
-        confidence: One-sided confidence of the bound.
-        replays: Replays that were counted.
-        fits: Total number of fits, including the control and the pilot.
-        detectable: The minimum detectable epsilon (80 % power) of a Gaussian leak; null for claims
-            in other quantities.
+        spent: What a proof by composition charges for the observed steps, in the quantity of the
+            claim; null if it is not known or has no limit.
+        spent_unlimited: Whether it has no limit.
+        spent_note: Why it is null, or what it rests on; null if there is nothing to say.
+        spent_is_exact: Whether shifts and scales were the same in every replay.
+        proved: The lower bound that the release shows, in the quantity of the claim; 0 if nothing
+            was shown, null if it has no limit.
+        reading: The noisy answer that was read off the release; null if none was.
+        guesses: The game of guesses; null if it was not played.
+        confidence: One-sided confidence of `proved`.
+        fits: Total number of fits.
         ledger: The cost of each line, most expensive first.
-        parting: Where the worlds diverge, if they do.
+        parting: Where the worlds part, if they do.
+        stored: State of the model that the record changes although all answers are equal.
         not_followed: Draws that could not be followed.
         fixed_seeds: Lines whose noise has the same seed in every fit.
-        rows_differ: Whether the synthetic rows differ as well.
-        guesses: Further fits whose world the rows identified, without an error; the bound is then
-            that of the rows. Null if no such game was won.
+        few_seeds: Lines whose noise has the same seed in some fits that got different seeds.
+        fresh_noise: Lines at which `sample` draws noise again at every call.
+        not_compared: Places of the release that could not be compared.
+        internal: Lines declared internal, which `spent` leaves out.
+        proof: How the claim is proved, as stated: "composition"; null if it was not stated.
+        access: What the attacker sees: "model" (the fitted model and rows) or "rows".
         public_coins: Whether coins other than noise count as public.
         features: Features of synthetic tables that the record moves, for an audit after this
             replay; null if there was no search: it is consistent, or `hand_over` was off.
+        replays: Pairs of fits with equal answers.
         seed: Root of every random stream.
         seconds: Time, in seconds.
         seconds_a_fit: Median time of a fit in both worlds, in seconds.
         versions: Versions of dpaudit and its libraries, and of the release under replay.
         reproduce: The command that reproduces this.
-        date: Day on which the replay ended, in UTC; absent from results written before it was
-            recorded.
+        date: Day on which the replay ended, in UTC.
     """
 
-    schema_version = 1
+    schema_version = 2
+    called = "a record of a replay"
+    kept_in = "the JSON of `dpaudit replay --json`"
 
     verdict: Verdict
+    of_proof: bool
     reasons: tuple[str, ...]
     generator: str
     parameters: Mapping[str, Any]
@@ -117,21 +190,29 @@ class ReplayRecord(Document):
     schema_inferred: bool
     target: str
     claim: Claim
+    spent: float | None
+    spent_unlimited: bool
+    spent_note: str | None
+    spent_is_exact: bool
     proved: float | None
-    computed: float | None
-    computed_note: str | None = field(default=None, metadata=OPTIONAL)
+    reading: ReadingFound | None
+    guesses: GuessesFound | None
     confidence: float
-    replays: int
     fits: int
-    detectable: float | None
     ledger: tuple[LedgerLine, ...]
     parting: PartingFound | None
+    stored: tuple[StoredFound, ...]
     not_followed: tuple[NotFollowed, ...]
     fixed_seeds: tuple[str, ...]
-    rows_differ: bool
-    guesses: int | None
+    few_seeds: tuple[str, ...]
+    fresh_noise: tuple[str, ...]
+    not_compared: tuple[str, ...]
+    internal: tuple[InternalLine, ...]
+    proof: str | None
+    access: str
     public_coins: bool
     features: tuple[MovedFeature, ...] | None
+    replays: int
     seed: int
     seconds: float
     seconds_a_fit: float
@@ -143,8 +224,7 @@ class ReplayRecord(Document):
         """Raises unless the replay is consistent with the claim.
 
         Raises:
-            AssertionError: If a violation was found, or the replay was inconclusive; the message is
-                the report.
+            AssertionError: On every other verdict; the message is the report.
         """
         __tracebackhide__ = True
         if self.verdict is not Verdict.CONSISTENT:
@@ -167,45 +247,55 @@ class ReplayRecord(Document):
     @property
     def headline(self) -> str:
         """The verdict in one sentence."""
-        claimed = f"claimed {self.claim.quantity} {rounded(self.claim.value)}"
-        if self.verdict is Verdict.INCONCLUSIVE:
-            return f"INCONCLUSIVE  {claimed}; {self.reasons[0]}"
-        proved = "has no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
-        sure = "exact" if self.is_exact else f"{percent(self.confidence)} confidence"
-        return f"{self.verdict.upper()}  {claimed}, {self.quantity_noun} {proved} ({sure})"
+        noun, value, cost = self.claim.quantity.noun, rounded(self.claim.value), self._cost
+        least, sure = self._at_least, percent(self.confidence)
+        word, said = self.verdict.upper(), f"; {self.reasons[0]}" if self.reasons else ""
+        if self.verdict is Verdict.CONSISTENT:
+            said = f", the code spends {cost}"
+        elif self.verdict is Verdict.OVERSPENT:
+            said = f", the code spends {cost}; the release was not shown to leak more than {value}"
+        elif self.of_proof:
+            word, said = f"{word} OF THE PROOF", f", its noise steps spend {cost}"
+        elif self.verdict is Verdict.VIOLATION:
+            said = f", empirical {noun} {least} ({sure} confidence), {self._shown_by}"
+        return f"{word}  claimed {noun} {value}{said}"
 
     @property
-    def is_exact(self) -> bool:
-        """Whether the bound needs no statistics: a claim without delta."""
-        return getattr(self.claim, "delta", None) == 0 and self.guesses is None
+    def _cost(self) -> str:
+        """What the steps spend; with more digits where a few would read as the claim."""
+        if self.spent is None:
+            return "without limit" if self.spent_unlimited else "an unknown amount"
+        alike = rounded(self.spent) == rounded(self.claim.value) and self.spent > self.claim.value
+        but = " without internal lines" if any(one.internal for one in self.ledger) else ""
+        return f"{rounded(self.spent, digits=6 if alike else 3)}{but}"
 
     @property
-    def quantity_noun(self) -> str:
-        """What is bounded."""
-        of_what = "transcript" if self.guesses is None else "synthetic rows"
-        return f"{self.claim.quantity} of the {of_what}"
+    def _at_least(self) -> str:
+        return "has no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
+
+    @property
+    def _shown_by(self) -> str:
+        """What the bound was shown by."""
+        won = self.guesses if self.guesses is not None and self.guesses.decided else None
+        place = "rows" if self.reading is None else self.reading.released_at
+        if won is None:
+            in_model = place.startswith("model")
+            return f"read off the {'fitted model' if in_model else 'synthetic rows'}"
+        where = "release" if self.access == "model" else "synthetic rows"
+        return f"from the {where} by {won.right} of {won.guesses} guesses"
 
     def __str__(self) -> str:
         """The verdict, the ledger and the draws that could not be followed; 80 columns."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield from headed(self.headline, self._rows())
+        rows = [*self.rows, *(Row("why", one) for one in self.unsaid_reasons)]
+        yield from headed(self.headline, [*rows, Row("next", self.next_step)])
         if self.parting is not None:
             yield ""
-            yield from wrapped(
-                f"The worlds diverge at {self.parting.place or 'the synthetic rows'}: "
-                f"{self.parting.meaning}."
-            )
-            yield from row_lines(_parted(self.parting))
-        if self.features:
-            moved = ", ".join(map(str, self.features[:3]))
-            yield from row_lines(
-                [
-                    Row("rows", f"the record moves {moved}"),
-                    Row("then", "prove it from rows: `dpaudit audit --after-replay FILE`"),
-                ]
-            )
+            where = self.parting.place or "the release"
+            yield from wrapped(f"The worlds part at {where}: {self.parting.meaning}.")
+            yield from row_lines(self.parted)
         if self.ledger:
             yield ""
             yield from ledger_lines(self.ledger)
@@ -215,88 +305,118 @@ class ReplayRecord(Document):
             for one in self.not_followed[:10]:
                 yield from wrapped(f"{one.place}: {one.why}", first="  ", rest="    ")
 
-    def _rows(self) -> Iterator[Row]:
-        yield Row("claim", claim_and_relation(self.claim))
-        yield Row("bound", self.bound_text)
-        if self.computed is not None or self.computed_note is not None:
-            yield Row("computed", self.computed_text)
-        yield Row("target", self.target)
-        if self.detectable is not None:
-            yield Row("power", self.power_text)
-        pair = f"{rounded(self.seconds_a_fit)} s for a pair"
-        yield Row("fits", f"{self.fits} in {duration(self.seconds)}, {pair}")
-        for reason in self.unsaid_reasons:
-            yield Row("why", reason)
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All facts but the reasons, with their labels."""
+        found = [
+            Row("claim", claim_and_relation(self.claim)),
+            Row("spent", self._spent),
+            Row("release", self._release),
+            Row("attacker", f"sees {self.seen}"),
+            Row("target", self.target),
+            Row(
+                "fits",
+                f"{self.fits} in {duration(self.seconds)}, {rounded(self.seconds_a_fit)} s a pair",
+            ),
+        ]
+        for meaning in dict.fromkeys(one.meaning for one in self.stored):
+            stored = [one.place for one in self.stored if one.meaning == meaning]
+            found.append(Row("stored", f"{listed(stored)}: {meaning}"))
+        for label, places, meaning in (
+            ("seeds", self.fixed_seeds, "has the same seed in every fit"),
+            ("seeds", self.few_seeds, "has the same seed in fits that got different seeds"),
+            ("sample", self.fresh_noise, "is drawn again, and spent again, at each call of sample"),
+        ):
+            if places:
+                found.append(Row(label, f"noise of {listed(places)} {meaning}"))
+        for place, why in self.internal:
+            said = f"{place} is declared internal{f' ({why})' if why else ''}"
+            is_there = any(one.internal and one.place == place for one in self.ledger)
+            left_out = "what it spends is left out" if is_there else "no such line spends anything"
+            found.append(Row("internal", f"{said}: {left_out}"))
+        if self.not_compared:
+            found.append(Row("skipped", f"not compared: {listed(self.not_compared)}"))
+        if self.features:
+            moved = f"the record moves {listed(self.features)}"
+            found.append(Row("rows", f"{moved}: prove it by `dpaudit audit --after-replay FILE`"))
         if self.schema_inferred:
-            yield Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}")
-        yield Row("next", self.next_step)
+            found.append(Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}"))
+        return tuple(found)
 
     @property
     def unsaid_reasons(self) -> tuple[str, ...]:
-        """The reasons of the verdict that the headline does not give."""
-        return self.reasons[self.verdict is Verdict.INCONCLUSIVE :]
+        """The reasons of the verdict that neither the headline nor the rows give."""
+        return self.reasons[1:]
+
+    @property
+    def seen(self) -> str:
+        """What the attacker sees, in words."""
+        return "synthetic rows" if self.access == "rows" else "the fitted model and synthetic rows"
+
+    @property
+    def _spent(self) -> str:
+        """What the steps spend together, and what that rests on."""
+        note = f"; {self.spent_note}" if self.spent_note else ""
+        if self.spent is None:
+            return f"{'without limit' if self.spent_unlimited else 'not known'}{note}"
+        delta = getattr(self.claim, "delta", None)
+        at = f" at delta {delta:g}" if delta else ""
+        scores = any(one.counts_as == "selected" for one in self.ledger)
+        seen = f"the distances{' and scores' if scores else ''} seen"
+        same = " (the same in every replay)" if self.spent_is_exact else ""
+        return f"{self.claim.quantity.noun} {self._cost}{at}, at {seen}{same}{note}"
+
+    @property
+    def _release(self) -> str:
+        """What the release shows, or how hard it was tried."""
+        said, noun = [], self.claim.quantity.noun
+        if self.reading is not None:
+            event, fits, bound = self.reading[-3:]
+            said.append(f"{noun} at least {rounded_down(bound)}: {event}; all {fits} fits agree")
+        if self.guesses is not None:
+            fits, guesses, right, score, decided = self.guesses
+            shown = f"{noun} {self._at_least}" if decided else "not shown to exceed the claim"
+            by = f" by {score}" if score else ""
+            said.append(f"{shown}: {right} of {guesses} guesses right{by} ({fits} fits)")
+        if self.verdict is Verdict.CONSISTENT:
+            said += [one.removeprefix("the release was ") for one in self.reasons[:1]]
+        return "; ".join(said) or "not tested"
+
+    @property
+    def parted(self) -> tuple[Row, ...]:
+        """What each world does where they part."""
+        if self.parting is None:
+            return ()
+        inside, outside = Row("in", self.parting.inside), Row("out", self.parting.outside)
+        return (inside, outside) if outside.fact else (inside._replace(label="both"),)
 
     @property
     def next_step(self) -> str:
         """What to do next."""
-        if self.verdict is Verdict.INCONCLUSIVE:
-            coins = ", or take coins as public (--public-coins) if the proof does,"
-            return (
-                f"repair what the verdict names{'' if self.public_coins else coins} and replay "
-                "again; what a replay cannot follow, a black-box audit tests (dpaudit audit)"
-            )
         if self.verdict is not Verdict.VIOLATION:
-            return (
-                "replay other records (--target) and tables; audit what replay does not follow "
-                "(dpaudit audit)"
+            return {
+                Verdict.CONSISTENT: "replay other records (--target) and tables; audit what replay "
+                "does not follow (dpaudit audit)",
+                Verdict.OVERSPENT: "say that the claim is proved by composition (--proof "
+                "composition), declare a line internal if its answers are not released (--internal "
+                "FILE:LINE), or audit (dpaudit audit)",
+            }.get(
+                self.verdict,
+                "repair what the verdict names and replay again; what a replay cannot follow, a "
+                "black-box audit tests (dpaudit audit)",
             )
-        if self.parting is not None and self.parting.place is not None:
-            return "repair the line at which the two fits diverge, then replay again"
-        if self.parting is not None:
-            return "find what reaches the synthetic rows without noise, repair it, replay again"
-        return (
-            "compare noise scale and distances of the first line of the ledger with the proof, "
-            "repair the code, then replay again"
-        )
-
-    @property
-    def bound_text(self) -> str:
-        """The lower limit, in words."""
-        proved = "no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
-        if self.guesses is not None:
-            return f"{proved} (from {self.guesses} fits whose world the rows identified)"
-        how = (
-            "exact, from the transcripts"
-            if self.is_exact
-            else f"from {self.replays} counted replays"
-        )
-        rows = "the rows differ as well" if self.rows_differ else "the rows may show less"
-        return f"{proved} for the noisy answers ({how}); {rows}"
-
-    @property
-    def power_text(self) -> str:
-        """What would have been detected, in words."""
-        if self.is_exact:
-            return "detects every loss above the claim in the transcripts that were drawn"
-        return f"detects epsilon {rounded_up(self.detectable)} with 80 % power (Gaussian leak)"
-
-    @property
-    def computed_text(self) -> str:
-        """What the steps cost together, in words."""
-        if self.computed is None:
-            return f"not known: {self.computed_note}"
-        delta = getattr(self.claim, "delta", None)
-        at = f" at delta {delta:g}" if delta else ""
-        cost = f"{self.claim.quantity} {rounded(self.computed)}{at}"
-        note = "" if self.computed_note is None else f"; {self.computed_note}"
-        return f"{cost}: all steps at the observed distances{note}"
-
-
-def _parted(found: PartingFound) -> list[Row]:
-    """What each world does where they diverge."""
-    if found.outside:
-        return [Row("in", found.inside), Row("out", found.outside)]
-    return [Row("rows", found.inside)]
+        if self.parting is not None and not self.of_proof:
+            line = self.parting.place or "what reaches the release without noise"
+            return f"repair {line}, then replay again"
+        if self.stored and self.reading is None and not self.of_proof:
+            return (
+                f"take {self.stored[0].place} out of the fitted model, or hand out rows alone "
+                "(--access rows replays that)"
+            )
+        line = self.ledger[0].place if self.ledger else "the noise"
+        if self.reading is not None and not self.of_proof:
+            line = self.reading.line
+        return f"compare {line} with the proof, repair the code or the claim, then replay again"
 
 
 def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
@@ -305,8 +425,8 @@ def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
     for one in lines[:20]:
         scale = "" if one.scale is None else rounded(one.scale)
         moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)
-        numbers = (str(one.times), scale, moved, cost(one), percent(round(one.share, 2)))
-        rows.append((one.place, one.law, *numbers))
+        share = "internal" if one.internal else percent(round(one.share, 2))
+        rows.append((one.place, one.law, str(one.times), scale, moved, cost(one), share))
     yield from aligned(rows, numeric=range(2, 7))
     for one in lines[:20]:
         if one.other_scale is not None:

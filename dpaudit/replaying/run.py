@@ -1,17 +1,12 @@
-"""Replays a generator: the control, the pilot, the counted replays, and the verdict."""
+"""Replays a generator: control, pilots, edges, ledger, reading, coins, verdict."""
 
 from __future__ import annotations
 
 import json
-import os
-import pickle
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,59 +15,51 @@ import numpy as np
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.auditing.two_worlds.worst_case_search import candidate_audits
-from dpaudit.errors import ReplayError, SchemaError, SettingsError
-from dpaudit.external import worker
-from dpaudit.external.generator import WorkerGenerator
-from dpaudit.external.session import WorkerStart
+from dpaudit.errors import ReplayError, SettingsError
 from dpaudit.game.target import exposing_first
-from dpaudit.game.worker import search_path
 from dpaudit.model.choices import WorstCase, check_sampler
+from dpaudit.model.currencies import require_claim
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
-from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import FloatArray, World
-from dpaudit.replaying import local_world
-from dpaudit.replaying.checks import (
-    limited_lines,
-    look_for_excuses,
-    piloted,
-    redraws_of_coins,
-    retried,
-    used_lines,
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying.coins import run_game
+from dpaudit.replaying.findings import (
+    Options,
+    ProofKind,
+    ReplayAccess,
+    ReplayFindings,
+    internal_line,
 )
-from dpaudit.replaying.conclusion import MEANING, concluded, decide, parting_found
-from dpaudit.replaying.guarantee import EpsilonReplays, replay_guarantee
-from dpaudit.replaying.judge import (
-    DrawPlan,
-    ProvedByReplays,
-    draw_plan,
-    proved_by,
-    questions_of,
-)
-from dpaudit.replaying.ledger import LedgerLine, ledger
-from dpaudit.replaying.lockstep import WORLDS, Order, Played, Worlds, opened_worlds, same
-from dpaudit.replaying.loss import How, ShownAnswers, losses
+from dpaudit.replaying.fits import Fits
+from dpaudit.replaying.moved_features import moved_features
+from dpaudit.replaying.processes import WORLDS, Processes, opened_processes, started_as
+from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.replaying.resting import resting
-from dpaudit.replaying.rows import (
-    MovedFeature,
-    WorldsIdentified,
-    features,
-    moved_features,
-    worlds_identified,
-)
-from dpaudit.replaying.setting import FIRST, FURTHER, ReplayFindings, ReplaySetting, streams
-from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import Site, Transcript
-from dpaudit.results.verdict import Verdict
+from dpaudit.replaying.release import are_rows, differing_places
+from dpaudit.replaying.spending import spend
+from dpaudit.replaying.transcript import NoisyStep, Transcript
+from dpaudit.replaying.verdict import conclude, is_consistent, is_overspent
 
-REPLAYS: Final = 10
-"""Counted replays, two fits each."""
-_HANDED: Final = 8
+PILOTS: Final = 4
+"""Replays with noise as drawn,"""
+MOST_PILOTS: Final = 40
+"""and as many as this of a fast generator: what is rare shows in many, few seeds in all of them."""
+_MOMENT: Final = 1.0
+"""Seconds for those beyond the first ones."""
+FITS: Final = 400
+"""Fits for reading and for the coin game."""
+_SLOW: Final = 2.0
+"""Seconds of a pair of fits beyond which fewer are made."""
+_COIN_EDGES: Final = (1e-9, 1.0 - 1e-9)
+_SHARED: Final = 400_000
+"""Numbers of the natural fits in which noise is compared begin here."""
+_MOST_UNITS: Final = 500
+_ANSWER_EDGES: Final = (6.0, -6.0, 30.0, -30.0, 100.0, -100.0)
+_PATIENCE: Final = 120.0
+"""Seconds for the coin game."""
+_HANDED_OVER: Final = 8
 """Pairs of synthetic tables used to find features that the record moves."""
-_CHECKED: Final = 2
-"""Replays with the largest losses are run again to look for excuses for a violation."""
 
 
 def replay(
@@ -80,28 +67,35 @@ def replay(
     data: Given | None = None,
     *,
     schema: Schema | str | Path | None = None,
-    replays: int = REPLAYS,
+    fits: int | None = None,
     targets: int = 1,
     samplers: Sequence[Mapping[str, Any]] = (),
     public_coins: bool = False,
+    proof: str | None = None,
+    internal: Sequence[str] = (),
+    access: str = "model",
     hand_over: bool = False,
     on_progress: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> ReplayRecord:
-    """Runs unmodified code in both worlds with the same noisy answers, and bounds its privacy loss.
+    """Says what unmodified code spends, where data goes around its noise, and what is released.
 
     Args:
         generator: As for `dpaudit.audit`; it must run in Python.
         data: As for `dpaudit.audit`.
         schema: As for `dpaudit.audit`.
-        replays: Counted replays, two fits each; three more come before them.
-        targets: Records to try with two fits each; the replays of the worst are counted.
+        fits: Fits that may be made to prove a leak from the release; 400 by default, fewer of a
+            slow generator.
+        targets: Records to try with two fits each; the replay is of the one that spends most.
         samplers: The user's own samplers: mappings with `function` ("module:name"), `law`, and the
             names of its parameters for `scale` and, if it has them, `loc` and `shape`.
-        public_coins: Whether the claim's proof relies on noise alone, as for PATE and for DP-SGD
-            without sampling: protection by other coins is then no excuse.
+        public_coins: Whether secret sub-samples count as public: they then spend less nothing.
+        proof: "composition" if the claim is proved by composing the noise steps: overspending then
+            refutes that proof.
+        internal: Lines whose answers are not released, as "FILE:LINE" or "FILE:LINE: why".
+        access: "model" if the attacker sees the fitted model and rows, "rows" for rows alone.
         hand_over: Whether a replay that is not consistent searches for the features of synthetic
-            rows that the record moves, for a later audit: 32 more fits.
+            rows that the record moves, for a later audit: 16 more fits.
         on_progress: Called with a line before each replay.
         settings: Claim, target, parameters, rows, confidence and seed, as for `dpaudit.audit`.
 
@@ -112,15 +106,19 @@ def replay(
         InputError: If anything is unusable, before any training.
         ReplayError: If the generator's draws cannot be intercepted, or its process ends.
     """
+    seed = int(settings.pop("seed", 0))
     records = replays_of(
         generator,
         data,
-        [int(settings.pop("seed", 0))],
+        [seed],
         schema=schema,
-        replays=replays,
+        fits=fits,
         targets=targets,
         samplers=samplers,
         public_coins=public_coins,
+        proof=proof,
+        internal=internal,
+        access=access,
         hand_over=hand_over,
         on_progress=on_progress,
         **settings,
@@ -134,12 +132,15 @@ def replays_of(
     seeds: Sequence[int],
     *,
     schema: Schema | str | Path | None = None,
-    replays: int = REPLAYS,
     targets: int = 1,
     samplers: Sequence[Mapping[str, Any]] = (),
-    public_coins: bool = False,
-    hand_over: bool = False,
     on_progress: Callable[[str], None] | None = None,
+    fits: int | None = None,
+    public_coins: bool = False,
+    proof: str | None = None,
+    internal: Sequence[str] = (),
+    access: str = "model",
+    hand_over: bool = False,
     **settings: Any,
 ) -> Iterator[ReplayRecord]:
     """As `replay`, once for each seed, in the same two processes.
@@ -149,12 +150,15 @@ def replays_of(
         data: As for `replay`.
         seeds: Roots of the random streams.
         schema: As for `replay`.
-        replays: As for `replay`.
         targets: As for `replay`.
         samplers: As for `replay`.
-        public_coins: As for `replay`.
-        hand_over: As for `replay`.
         on_progress: As for `replay`.
+        fits: As for `replay`.
+        public_coins: As for `replay`.
+        proof: As for `replay`.
+        internal: As for `replay`.
+        access: As for `replay`.
+        hand_over: As for `replay`.
         settings: As for `replay`.
 
     Yields:
@@ -164,29 +168,33 @@ def replays_of(
         InputError: As `replay`.
         ReplayError: As `replay`.
     """
-    for name, value in (("replays", replays), ("targets", targets)):
+    for name, value in (("fits", 1 if fits is None else fits), ("targets", targets)):
         if not isinstance(value, int) or value < 1:
             raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
-    for one in samplers:
-        check_sampler(one)
+    for sampler in samplers:
+        check_sampler(sampler)
     if hand_over and are_several(data):
         raise SettingsError("`hand_over` is for replays of one table: audit several without it")
+    options = Options(
+        fits=fits,
+        public_coins=public_coins,
+        proof=ProofKind.of(proof),
+        internal=tuple(map(internal_line, internal)),
+        access=ReplayAccess.of(access),
+        hand_over=hand_over,
+        samplers=tuple(samplers),
+    )
     table = audited_table(data, schema, audit_settings(**settings))
     specs = list(_candidates(generator, table, settings, targets))
-
-    def setting(worlds: Worlds, spec: TwoWorldSpec) -> ReplaySetting:
-        say = on_progress or (lambda line: None)
-        return ReplaySetting(worlds, spec, public_coins, samplers, hand_over, say)
-
-    yield from _records(specs, seeds, setting, replays=replays, samplers=samplers)
+    yield from _records(specs, seeds, options, say=on_progress or (lambda line: None))
 
 
-def replay_of(spec: TwoWorldSpec, *, replays: int = REPLAYS) -> ReplayRecord:
+def replay_of(spec: TwoWorldSpec, **options: Any) -> ReplayRecord:
     """As `replay`, of an audit that is complete and validated.
 
     Args:
         spec: The audit.
-        replays: As for `replay`.
+        options: Fields of `findings.Options`.
 
     Returns:
         What was found.
@@ -195,28 +203,39 @@ def replay_of(spec: TwoWorldSpec, *, replays: int = REPLAYS) -> ReplayRecord:
         InputError: If the claim cannot be replayed.
         ReplayError: As `replay`.
     """
-    return next(_records([spec], [spec.settings.seed], ReplaySetting, replays=replays, samplers=()))
+    return next(_records([spec], [spec.settings.seed], Options(**options), say=lambda line: None))
 
 
 def _records(
     specs: Sequence[TwoWorldSpec],
     seeds: Sequence[int],
-    setting: Callable[[Worlds, TwoWorldSpec], ReplaySetting],
+    options: Options,
     *,
-    replays: int,
-    samplers: Sequence[Mapping[str, Any]],
+    say: Callable[[str], None],
 ) -> Iterator[ReplayRecord]:
     """One record for each seed, of the worst of some records."""
-    replay_guarantee(specs[0].claim)  # refused before a process starts
-    listed = json.dumps([dict(one) for one in samplers])
-    with started_as(specs[0]) as start, opened_worlds(start, samplers=listed) as worlds:
-        for seed in seeds:
-            started = time.monotonic()
-            worlds.rng = streams(seed)
-            seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
-            say = setting(worlds, seeded[0]).say
-            spec = seeded[0] if len(seeded) == 1 else _worst(worlds, seeded, say)
-            yield _replayed(setting(worlds, spec), replays, started)
+    require_claim(specs[0].claim, method="a replay")  # refused before a process starts
+    options = options.with_proof_of(specs[0].generator.generator)
+    samplers = json.dumps([dict(one) for one in options.samplers])
+    with started_as(specs[0]) as start:
+
+        def open_processes() -> AbstractContextManager[Processes]:
+            return opened_processes(start, samplers=samplers)
+
+        with open_processes() as processes:
+            for seed in seeds:
+                started = time.monotonic()
+                each = [
+                    Fits.of(
+                        processes,
+                        replace(spec, settings=replace(spec.settings, seed=seed)),
+                        watches_state=options.access is ReplayAccess.MODEL,
+                        say=say,
+                    )
+                    for spec in specs
+                ]
+                fits = each[0] if len(each) == 1 else _worst(each, options)
+                yield _replay_record(fits, options, open_processes, started)
 
 
 def _candidates(
@@ -234,293 +253,238 @@ def _candidates(
         raise SettingsError(f"`{pair}` names the record itself: leave out `targets`")
     if table.schema.unit is not None:
         raise SettingsError("`targets` tries single records, not units: leave out `targets`")
-    for row in exposing_first(table.data, table.schema)[:targets]:
+    rows = exposing_first(table.data, table.schema)[:targets]
+    if not len(rows):
+        raise SettingsError("every record has a copy, so none is exposed: leave out `targets`")
+    for row in rows:
         given = {**settings, "target": f"row:{int(row)}"}
         yield build_two_worlds(generator, table, audit_settings(**given))
 
 
-@contextmanager
-def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
-    """Prepares the start of a process that fits the generator of an audit.
-
-    Args:
-        spec: The audit.
-
-    Yields:
-        The start; a generator of this environment lies in a file until the context ends.
-    """
-    named = spec.generator.generator
-    if isinstance(named, WorkerGenerator):
-        yield named.start
-        return
-    with tempfile.TemporaryDirectory(prefix="dpaudit-replay-") as folder:
-        path = Path(folder) / "generator.pickle"
-        blob = pickled((spec.table.schema, named), name="the generator")
-        path.touch(mode=0o600)
-        places = [os.path.abspath(place) for place in (*search_path(), os.curdir)]
-        path.write_bytes(pickle.dumps((places, blob)))
-        yield WorkerStart(
-            (
-                sys.executable,
-                worker.__file__,
-                f"{local_world.__file__}:{local_world.Unpickled.__name__}",
-            ),
-            spec.table.schema,
-            json.dumps({"path": str(path)}),
-            None,
-        )
+def _worst(each: Sequence[Fits], options: Options) -> Fits:
+    """The candidate that spends most in one replay; one at which the worlds part comes first."""
+    found: list[tuple[float, int]] = []
+    for number, fits in enumerate(each):
+        fits.say(f"candidate {number + 1} of {len(each)}: {fits.spec.target.choice}")
+        transcript = fits.pair(1).transcript
+        cost = spend([transcript], fits.spec.claim, public_coins=options.public_coins)
+        parted = transcript.parting is not None or cost.is_unlimited
+        found.append((float("inf") if parted else cost.value or 0.0, -number))
+    fits = each[-max(found)[1]]
+    fits.count += 2 * (len(each) - 1)
+    return fits
 
 
-def _worst(
-    worlds: Worlds, specs: Sequence[TwoWorldSpec], say: Callable[[str], None]
-) -> TwoWorldSpec:
-    """The candidate with the largest difference between the worlds."""
-    best: tuple[float, int] | None = None
-    for number, spec in enumerate(specs):
-        say(f"candidate {number + 1} of {len(specs)}: {spec.target.choice}")
-        played = ReplaySetting(worlds, spec).play(Order(1000 + number))
-        found = losses(played.transcript)
-        lines = ledger(played.transcript, found)
-        size = sum(map(_size, lines))
-        if played.transcript.parting is not None and played.transcript.parting.is_difference:
-            size = float("inf")
-        if best is None or size > best[0]:
-            best = size, number
-    assert best is not None
-    return specs[best[1]]
-
-
-def _size(line: LedgerLine) -> float:
-    """How much a line of one replay costs, to compare records.
-
-    The loss of a selection is that of the outcome drawn, and another outcome may cost more: what
-    its answers moved, in scales of the noise, is comparable.
-    """
-    cost = (line.mu or 0.0) ** 2 + (line.epsilon or 0.0)
-    if line.counts_as == How.SELECTED and line.scale:
-        return max(cost, line.linf / line.scale)
-    return cost
-
-
-def _replayed(
-    setting: ReplaySetting, replays: int, started: float, *, fits: int = 0
+def _replay_record(
+    fits: Fits,
+    options: Options,
+    open_processes: Callable[[], AbstractContextManager[Processes]],
+    started: float,
 ) -> ReplayRecord:
-    spec = setting.spec
-    guarantee = setting.guarantee
-    setting.say("control: the same table in both worlds")
-    control = setting.play(Order(0), alike=World.IN)
-    if control.failure is not None:
-        raise ReplayError(f"the generator fails: {control.failure}")
-    setting.say("pilot")
-    found = piloted(setting)
-    found.control = _control_said(control)
-    again = setting.play(Order(2, kept=found.kept, draws_record=True))
-    found.fits += fits + 4
-    found.seconds.append(again.transcript.seconds)
-    fixed = _fixed(found.pilot, settled(again.transcript))
-    if fixed:
-        public = setting._replace(public_seeds=setting.public_seeds | {seed for _, seed in fixed})
-        if _has_other_noise(public.play(Order(2, kept=found.kept)).transcript):
-            return _replayed(public, replays, started, fits=found.fits + 2)
-        found.fits += 2
-    found.fixed = tuple(dict.fromkeys(site for site, _ in fixed))
-    found.once_drawn = _once_drawn(found.pilot, again.transcript)
-    found.used = used_lines(setting, found.pilot, found)
-    plan = draw_plan(
-        found.pilot,
-        guarantee,
-        used=found.used,
-        replays=replays,
-        confidence=setting.confidence.counted,
-        rng=setting.worlds.rng("plan", 0),
-    )
-    counted = _counted(setting, found, plan, replays)
-    found.retried = retried(setting, found, counted)
-    judge = partial(proved_by, setting, found, plan)
-    judged = judge()
-    if not judged.above:
-        found.redrawn = (
-            bool(found.retried) and judge(shown=ShownAnswers(questions_of(found.counted))).above
+    """The whole of a replay, from the control to the record."""
+    found = ReplayFindings()
+    run_control(fits, found)
+    if found.control is None:
+        run_pilots(fits, found)
+        check_selections(fits, found)
+        find_shared_noise(fits, found)
+        run_edges(fits, found)
+        found.spent, found.spent_by_noise = (
+            spend(
+                transcripts,
+                fits.spec.claim,
+                public_coins=options.public_coins or not found.has_subsamples,
+                internal=options.internal_lines,
+            )
+            for transcripts in (found.pilots, list(map(_without_late_choices, found.pilots)))
         )
-        found.open_use = not found.redrawn and judge(all_released=True).above
-    if found.open_use:
-        found.used |= limited_lines(setting, found.pilot, found)
-        judged = judge()
-        found.open_use = not judged.above
-    found.heard = any(one.noisy or one.choices for one in found.transcripts)
-    if judged.proved > 0 and found.control is None and (found.heard or setting.public_coins):
-        redraws = redraws_of_coins(guarantee, spec.settings.confidence)
-        largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
-        for place in largest[: _CHECKED if judged.above else 1]:
-            if found.coins_matter is None and found.loose is None and not found.unheard:
-                more = {"redraws": redraws} if judged.above and place == largest[0] else {}
-                look_for_excuses(setting, counted[place][0], found.counted[place], found, **more)
-    found.above, found.parted = judged.above, parting_found(found.transcripts)
-    decide(setting, found)
-    if found.verdict is Verdict.VIOLATION and not found.fixed:
-        judged = resting(setting, found, plan, counted, judged)
-        if found.shown.places and not judged.above and found.pilot.parting is None:
-            judged = _counted_in_part(setting, found, replays)
-        decide(setting, found)
-    is_parted = found.parted is not None
-    if found.verdict is Verdict.INCONCLUSIVE and found.control is None and is_parted:
-        found.identified = _identified(setting, found)
-    unproved = found.doubts or found.control is not None or (judged.above and is_parted)
-    if found.verdict is not Verdict.VIOLATION and unproved:
-        judged = judged._replace(proved=0.0)
-    differ = parting_found(found.transcripts) is not None
-    if setting.hand_over and found.control is None and (found.above or differ):
-        found.features = _moved(setting, found)
-    return concluded(setting, found, judged, time.monotonic() - started)
+        found.take_seeds(fits.seeds)
+        if not is_consistent(fits.spec.claim, found):
+            prove_from_release(fits, options, found)
+            if found.is_shown and not fits_agree(fits, found, open_processes):
+                found.are_dependent = True
+            if options.hand_over:
+                hand_over(fits, found)
+    return conclude(fits, options, found, seconds=time.monotonic() - started)
 
 
-def _counted(
-    setting: ReplaySetting,
-    found: ReplayFindings,
-    plan: DrawPlan,
-    replays: int,
-    *,
-    first: int = FIRST,
-) -> list[tuple[Order, Played]]:
-    """The counted replays."""
-    orders = [
-        Order(
-            first + number,
-            plan.base_of(number),
-            plan.tilt,
-            plan.widened_in(number),
-            steering=plan.steering,
-            kept=found.kept,
-            along=plan.along,
+def _without_late_choices(transcript: Transcript) -> Transcript:
+    return replace(transcript, choices=[one for one in transcript.choices if not one.is_late])
+
+
+def run_control(fits: Fits, found: ReplayFindings) -> None:
+    """The same table in both worlds: nothing may move, and the release must be equal.
+
+    Raises:
+        ReplayError: If the generator fails.
+    """
+    fits.say("control: the same table in both worlds")
+    transcript = fits.pair(0, alike=World.IN).transcript
+    failures = [one for one in transcript.failures if one is not None and one != "ended"]
+    if failures and transcript.parting is None:
+        raise ReplayError(f"the generator fails: {failures[0]}")
+    first, second = (fits.release_of(transcript, world) for world in WORLDS)
+    if first is not None and second is not None:
+        found.without = frozenset(differing_places(first, second))
+    moved = [step.site for step in transcript.noisy if step.moved.any()]
+    moved += [choice.site for choice in transcript.choices]
+    thread = next((one for one in transcript.unfollowed if "thread" in one.why), None)
+    if thread is not None:
+        found.control = f"{thread.why} ({thread.site})"
+    elif transcript.parting is not None:
+        found.parting = transcript.parting
+        found.control = "two fits of the same table differ"
+    elif moved:
+        found.control = f"two fits of the same table differ at {moved[0]}"
+    elif any(map(are_rows, found.without)):
+        found.control = "two fits of the same table give different rows"
+    elif first is None or second is None:
+        found.control = "what a fit releases was not seen"
+
+
+def run_pilots(fits: Fits, found: ReplayFindings) -> None:
+    """Replays with noise as drawn, from either world in turn; the first one samples again."""
+    records = max(map(len, fits.tables.values()))
+    samples = ((fits.rows, 1), (2 * max(records, fits.rows) + 7, 2))
+    started = time.monotonic()
+    for number in range(MOST_PILOTS):
+        is_late = time.monotonic() - started > _MOMENT
+        if (number >= PILOTS and is_late) or (number >= 2 and fits.pace > _SLOW):
+            break
+        fits.say(f"replay {number + 1}")
+        base = WORLDS[number % 2]
+        given = samples if number == 0 else ()
+        transcript = fits.pair(1 + number, base=base, samples=given).transcript
+        found.pilots.append(transcript)
+        found.add_differences(fits, transcript)
+    if any(one.tosses for one in found.pilots):
+        fits.say("replay without the record in its sub-samples")
+        transcript = fits.pair(1 + MOST_PILOTS, in_subsample=False).transcript
+        left = any(step.moved.any() for step in transcript.noisy) or transcript.choices
+        found.has_subsamples = not left and transcript.parting is None
+        found.add_differences(fits, transcript)
+
+
+def check_selections(fits: Fits, found: ReplayFindings) -> None:
+    """Counts scores as released if the release follows a change too small for any selection."""
+    selected = {
+        (step.key, number)
+        for one in found.pilots
+        for step in one.noisy
+        for number in set(step.numbers.tolist()) - one.released
+        if any(number in selection.numbers for selection in one.selections)
+    }
+    if not selected or found.parting is not None:
+        return
+    fits.say("the same replay, with scores changed by a little")
+    again = fits.pair(2, base=WORLDS[1], nudged={key for key, _ in selected}).transcript
+    releases = [fits.release_of(one, World.IN) for one in (found.pilots[1], again)]
+    if None not in releases:
+        first, second = releases
+        assert first is not None
+        assert second is not None
+        if not set(differing_places(first, second)) - found.without:
+            return
+    for one in found.pilots:
+        one.released |= {number for step in one.noisy for number in step.numbers.tolist()}
+
+
+def find_shared_noise(fits: Fits, found: ReplayFindings) -> None:
+    """Finds lines whose noise is the same, as that of two generators with one seed."""
+    fits.say("natural fits")
+    for played in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
+        known: dict[float, NoisyStep] = {}
+        for step in played.transcript.noisy:
+            if len(known) > _MOST_UNITS:
+                break
+            if step.laws is None or step.laws[0].whole or step.draws:
+                continue
+            units = (step.answer - step.before.inside) / step.scales.inside
+            for unit in np.abs(units[:_MOST_UNITS]).round(10).tolist():
+                first = known.setdefault(unit, step)
+                if unit and first.key != step.key:
+                    found.shared_noise |= dict.fromkeys([(first.site, step.site)])
+
+
+def run_edges(fits: Fits, found: ReplayFindings) -> None:
+    """Replays at the edges, where rare branches are: uniform draws, and answers that move."""
+    if any(one.parting is not None for one in found.pilots):
+        return
+    is_slow = fits.pace > _SLOW
+    edges: list[dict[str, Any]] = [{"edge": one} for one in _COIN_EDGES]
+    if any(step.moved.any() for one in found.pilots for step in one.noisy):
+        edges += [{"apart": one} for one in (_ANSWER_EDGES[2:4] if is_slow else _ANSWER_EDGES)]
+    most = 1000 + 50 * max(sum(one.draws.values()) for one in found.pilots)
+    for number, edge in enumerate(edges):
+        fits.say(f"edge replay {number + 1} of {len(edges)}")
+        transcript = fits.pair(100 + number, most_draws=most, **edge).transcript
+        if None in transcript.failures or transcript.parting is not None:
+            found.edges.append(transcript)
+            found.add_differences(fits, transcript)
+
+
+def prove_from_release(fits: Fits, options: Options, found: ReplayFindings) -> None:
+    """Tries to prove a bound above the claim from what is released: by reading, then by coins."""
+    alpha = 1.0 - fits.spec.settings.confidence
+    first, budget = fits.count, options.fits or _budget(fits.pace)
+    without = found.unseen
+    may_read = is_overspent(fits.spec.claim, found.spent) or found.spent.value is None
+    if may_read and all(one.parting is None for one in found.pilots):
+        readings = find_readings(fits, found.pilots, without)
+        found.readings = len(readings)
+        if readings:
+            found.proof, found.reading_note = prove(
+                fits,
+                readings,
+                found.pilots[-1].draws,
+                alpha=alpha / 2,
+                budget=budget - (fits.count - first),
+            )
+    left = budget - (fits.count - first)
+    if found.proof is None and left > 2 * len(WORLDS):
+        found.game = run_game(
+            fits, alpha=alpha / 2, budget=left, seconds=_PATIENCE, without=without
         )
-        for number in range(replays)
-    ]
-    plays = []
-    for order in orders:
-        setting.say(f"replay {order.number - first + 1} of {replays}")
-        played = setting.play(order)
-        found.seconds.append(played.transcript.seconds)
-        found.fits += 2
-        found.rows_differ |= _differ(played)
-        plays.append((order, played))
-    found.counted = [played.transcript for _, played in plays]
-    return plays
 
 
-def _counted_in_part(
-    setting: ReplaySetting, found: ReplayFindings, replays: int
-) -> ProvedByReplays:
-    """What further replays prove, which are drawn for the numbers that count and no others.
-
-    The first ones were drawn for all numbers of an answer, and prove little of some of them. Which
-    ones count was chosen on those, so the further ones are judged by themselves.
-    """
-    confidence = setting.confidence.later
-    plan = draw_plan(
-        found.pilot,
-        setting.guarantee,
-        used=found.used,
-        replays=replays,
-        confidence=confidence,
-        rng=setting.worlds.rng("plan", 1),
-        places=found.shown.places,
-    )
-    _counted(setting, found, plan, replays, first=FURTHER)
-    judged = proved_by(setting, found, plan, shown=found.shown, confidence=confidence)
-    if judged.above:
-        found.idle = found.coarse = ()
-    return judged
+def _budget(pace: float) -> int:
+    return FITS if pace * FITS < _PATIENCE else max(60, int(_PATIENCE / pace))
 
 
-def _identified(setting: ReplaySetting, found: ReplayFindings) -> WorldsIdentified | None:
-    """Whether the rows identify the world, if nothing else decides."""
-    guarantee = setting.guarantee
-    if not isinstance(guarantee, EpsilonReplays):
-        return None
-    game, first = setting.spec.game, found.fits
-
-    def fitted(world: World) -> FloatArray | None:
-        setting.say(f"rows of separate fit {found.fits - first + 1}")
-        found.fits += 1
-        data = game.table(world, 0)
-        table = setting.worlds.fitted(data, rows=setting.rows, number=found.fits)
-        return None if table is None else features(table, game.view)
-
-    return worlds_identified(
-        fitted,
-        setting.worlds.rng("told", 0),
-        epsilon=guarantee.claimed,
-        delta=guarantee.delta,
-        confidence=setting.confidence.later,
-    )
-
-
-def _moved(
-    setting: ReplaySetting,
+def fits_agree(
+    fits: Fits,
     found: ReplayFindings,
-) -> tuple[MovedFeature, ...]:
-    """The features that the record moves, in pairs of tables made with the same random numbers.
+    open_processes: Callable[[], AbstractContextManager[Processes]],
+) -> bool:
+    """Whether fits in new processes are those of the same seeds in these.
 
-    Each world is fitted separately, to its end: after a divergence neither would have a table.
+    Noise that is drawn at import, kept in the process or cached by the table is one draw for all
+    fits of a process, so that counting these would prove nothing.
     """
-    pairs, schema = [], setting.spec.table.schema
-    for number in range(_HANDED):
-        setting.say(f"synthetic tables with and without the record: {number + 1} of {_HANDED}")
-        plays = [setting.play(Order(3000 + number), alike=world) for world in WORLDS]
-        found.fits += 4
-        made = [table for played in plays if (table := played.tables[0]) is not None]
-        if len(made) == 2:
-            with suppress(SchemaError):  # words among numbers: audits attack those separately
-                pairs.append((schema.canonical(made[0]), schema.canonical(made[1])))
-    return moved_features(pairs, setting.spec.game.view)
+    with open_processes() as processes:
+        fresh = fits.in_processes(processes)
+        for number in (700, 701):
+            fits.say("the same fits in new processes")
+            for world in WORLDS:
+                pair = [one.alone(world, number).transcript for one in (fits, fresh)]
+                first, second = (one.releases[WORLDS.index(world)] for one in pair)
+                if first is None or second is None:
+                    return False
+                if set(differing_places(first, second)) - found.without:
+                    return False
+    return True
 
 
-def _control_said(control: Played) -> str | None:
-    """Why the control failed; None if both runs of the same world agree."""
-    transcript = control.transcript
-    if transcript.parting is not None and transcript.parting.is_difference:
-        return f"two fits of the same table differ: {MEANING[transcript.parting.kind]}"
-    moved = [
-        step.site for step in transcript.noisy if not same(step.before.inside, step.before.outside)
-    ]
-    if moved or transcript.choices:
-        where = moved[0] if moved else transcript.choices[0].site
-        return f"two fits of the same table differ at {where}"
-    return "two fits of the same table give different rows" if _differ(control) else None
-
-
-def _once_drawn(pilot: Transcript, drawn: Transcript) -> str | None:
-    """What differs only if the record is among those that coins draw, without noise."""
-    parting = parting_found([drawn]) if pilot.parting is None else None
-    if parting is None:
-        return None
-    return f"if coins draw this record, {parting.meaning}; what that costs is not known"
-
-
-def _differ(played: Played) -> bool:
-    first, second = played.tables
-    return first is not None and second is not None and not first.equals(second)
-
-
-def _fixed(first: Transcript, second: Transcript) -> list[tuple[Site, str]]:
-    """Lines whose noise has the same seed in two fits that got different seeds, and that seed."""
-    seeds = [
-        {
-            (step.site, step.seed)
-            for step in one.noisy
-            if step.seed is not None and np.any(step.before.shift != 0)
-        }
-        for one in (first, second)
-    ]
-    return sorted(seeds[0] & seeds[1])
-
-
-def _has_other_noise(bare: Transcript) -> bool:
-    """Whether noise covers the record in a replay in which draws of fixed seeds are no noise.
-
-    Public numbers may come from a fixed seed: weights to start from, a projection, an offset.
-    A single choice may cover it, but rows that are drawn with the record's probabilities do not.
-    """
-    draws = [np.size(one.log_probability.inside) for one in bare.choices]
-    moved = any(np.any(one.before.shift != 0) for one in bare.noisy) or 1 in draws
-    return moved and bare.parting is None and max(draws, default=1) == 1
+def hand_over(fits: Fits, found: ReplayFindings) -> None:
+    """Finds the features of synthetic tables that the record moves."""
+    pairs = []
+    canonical = fits.spec.table.schema.canonical
+    for number in range(_HANDED_OVER):
+        fits.say(f"synthetic tables with and without the record: {number + 1} of {_HANDED_OVER}")
+        made = [
+            fits.alone(world, 800 + number, keeps_tables=True).tables[side]
+            for side, world in enumerate(WORLDS)
+        ]
+        if made[0] is not None and made[1] is not None:
+            pairs.append((canonical(made[0]), canonical(made[1])))
+    found.features = moved_features(pairs, fits.spec.game.view)

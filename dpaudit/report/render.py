@@ -29,6 +29,7 @@ from dpaudit.results.verdict import Verdict
 # Distinct by shape as well as colour; a tick for "consistent" would say more than was found.
 _SYMBOLS = {
     Verdict.VIOLATION: "✕",
+    Verdict.OVERSPENT: "▲",
     Verdict.CONSISTENT: "○",
     Verdict.INCONCLUSIVE: "?",
     Verdict.INVALID: "!",
@@ -280,6 +281,7 @@ def _claim(result: AuditRecord, *, fails: bool) -> _Case:
         Verdict.CONSISTENT: None,
         Verdict.MEASURED: None,
         Verdict.VIOLATION: "failure",
+        Verdict.OVERSPENT: "failure",
         Verdict.INCONCLUSIVE: "failure",
         Verdict.INVALID: "error",
     }[result.verdict]

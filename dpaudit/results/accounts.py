@@ -132,16 +132,16 @@ class AccountCheck(Document):
 
 
 class Replayed(NamedTuple):
-    """What a replay found of its calls, which prove nothing themselves: they are of one transcript.
+    """What a replay found of its calls, which do not say what the release shows.
 
     Attributes:
-        proved: The lower limit at the delta of the check; infinite if no epsilon holds.
-        computed: Its own total at that delta; None if it has none.
+        proved: What the release shows at the delta of the check; infinite if no epsilon holds.
+        spent: What the calls spend together at that delta; None if it is not known or has no limit.
         unknown: Why the calls alone do not give their total; None if they do.
     """
 
     proved: float
-    computed: float | None
+    spent: float | None
     unknown: str | None
 
 
@@ -180,8 +180,8 @@ def check_account(
         covers = "two tables that move every answer by its sensitivity"
     else:
         lower = replay.proved
-        lower_from = "proved by the replay" if lower else "as the replay proves nothing here"
-        covers = "the two tables of the replay, at the distances of one transcript"
+        lower_from = "shown by the release" if lower else "as the replay shows nothing here"
+        covers = "the two tables of the replay, at the distances that it saw"
     verdict = Verdict.INCONCLUSIVE
     if lower > epsilon * (1 + 1e-9):
         verdict = Verdict.VIOLATION
@@ -206,5 +206,5 @@ def _accounts(calls: Sequence[Call], delta: float, replay: Replayed) -> tuple[Fi
     found: tuple[Figure, ...] = (Figure("all", None, replay.unknown),)
     if replay.unknown is None:
         found = figures(calls, delta=delta) if calls else (Figure("exact (dpaudit)", 0.0),)
-    own = () if replay.computed is None else (Figure("the replay's total", replay.computed),)
+    own = () if replay.spent is None else (Figure("spent in the replay", replay.spent),)
     return (*found, *own)

@@ -137,12 +137,12 @@ def _without_fixes(result: AuditRecord) -> NextStep:
     """Advice for a generator without fixes: explain could try only the order of rows."""
     if result.data.source == IN_MEMORY:
         return NextStep(
-            "Find the cause: dpaudit.replay(generator, table) fits the generator about 28 times "
-            "and names the lines of Python code where the privacy loss arises.",
+            "Find the cause: dpaudit.replay(generator, table) says what each line of Python code "
+            "spends, and where data goes around the noise.",
         )
     return NextStep(
-        "Find the cause: a replay fits the generator about 28 times and names the lines of Python "
-        "code where the privacy loss arises.",
+        "Find the cause: a replay says what each line of Python code spends, and where data goes "
+        "around the noise.",
         result.replay or "",
     )
 

@@ -28,6 +28,7 @@ RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
 _EDGES: Final = {
     Verdict.VIOLATION: "#c4372c",
+    Verdict.OVERSPENT: "#9a6700",
     Verdict.CONSISTENT: "#2f6ea8",
     Verdict.INCONCLUSIVE: "#9a6700",
     Verdict.INVALID: "#7d4bb3",

@@ -21,6 +21,8 @@ class Verdict(StrEnum):
     """What an audit concludes."""
 
     VIOLATION = "violation"
+    OVERSPENT = "overspent"
+    """Of a replay: the noise steps spend more than the claim; the release was not shown to."""
     CONSISTENT = "consistent"
     INCONCLUSIVE = "inconclusive"
     INVALID = "invalid"

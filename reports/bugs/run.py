@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpaudit.bugs.bug import Bug, Status, known_bugs
-from dpaudit.bugs.run import BugOutcome, BugRun, SideFound, run_bugs
-from dpaudit.results.verdict import Verdict
+from dpaudit.bugs.run import BugOutcome, BugRun, ReplayEvidence, SideFound, run_bugs
 from reports import markdown
 from reports.command import StudyParser, start
 
-HEADS = ("bug", "what ran", "claim", "replay", "proved", "fits", "rows", "proved of", "seconds")
+HEADS = (
+    *("bug", "what ran", "claim", "replay", "spent", "shown", "fits"),
+    *("rows", "proved of", "seconds"),
+)
 QUICK_MODELS = 20
 
 
@@ -58,8 +60,9 @@ def _found(side: SideFound) -> tuple[str, ...]:
     replay, audit = side.replay, side.audit
     assert audit is not None
     return (
-        replay.verdict or "–",
-        _replayed(replay.verdict, replay.proved),
+        "–" if replay.verdict is None else f"{replay.verdict}{' of the proof' * replay.of_proof}",
+        markdown.number(replay.spent),
+        _shown(replay),
         str(replay.fits),
         audit.verdict,
         f"{markdown.number(audit.proved)} of {markdown.number(audit.provable)}",
@@ -67,10 +70,11 @@ def _found(side: SideFound) -> tuple[str, ...]:
     )
 
 
-def _replayed(verdict: Verdict | None, proved: float | None) -> str:
-    if verdict is None:
+def _shown(replay: ReplayEvidence) -> str:
+    """The lower bound that the release shows."""
+    if replay.verdict is None:
         return "–"
-    return "no limit" if proved is None else markdown.number(proved)
+    return "no limit" if replay.proved is None else markdown.number(replay.proved)
 
 
 def _quick(bug: Bug) -> Bug:

@@ -5,20 +5,19 @@ Records are such that the worst case of a generator is met, as far as there is o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
-from dpaudit.formatting import percent
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
 from dpaudit.replaying.run import replay
 from dpaudit_generators.pate_g import PateG
-from reports import markdown
-from reports.replay.released import kept
+from reports.replay.kept import kept
 
-COUNTED: Final = 10
+QUICK: Final = 20
+"""Fits of a quick version."""
 
 
 class Own(NamedTuple):
@@ -70,34 +69,8 @@ def own_case(own: Own, *, quick: bool) -> dict[str, Any]:
         data,
         schema=table.schema,
         parameters=own.parameters,
-        replays=1 if quick else COUNTED,
+        fits=QUICK if quick else None,
         public_coins=own.public_coins,
         **({"targets": own.targets} if own.targets > 1 else {"target": own.target}),
     )
     return {"generator": own.name, "result": kept(record)}
-
-
-def own_table(cases: Sequence[dict[str, Any]]) -> str:
-    """What is proved of each, what its steps cost, and what it claims."""
-    return markdown.table(
-        ("generator", "verdict", "claim", "proved", "computed", "costliest line", "fits"),
-        [_row(one["generator"], one["result"]) for one in cases],
-    )
-
-
-def _row(name: str, found: Mapping[str, Any]) -> tuple[object, ...]:
-    claim = found["claim"]
-    said = f"μ {claim['mu']:.4g}" if "mu" in claim else f"ε {claim['epsilon']:.4f}"
-    lines = [
-        f"{line['place']} ({line['law']}, {percent(round(line['share'], 2))})"
-        for line in found["ledger"]
-    ]
-    return (
-        name,
-        found["verdict"],
-        said,
-        "–" if found["proved"] is None else f"{found['proved']:.3g}",
-        "–" if found["computed"] is None else f"{found['computed']:.4f}",
-        (lines or ["–"])[0],
-        f"{found['fits']} in {found['seconds']:.0f} s",
-    )

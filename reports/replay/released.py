@@ -1,13 +1,12 @@
 """Methods of released libraries, replayed at their defaults and with everything public.
 
 Table, schema and the number of records are those of the study from outside, reports/third_party.
+The adapters of libraries state how their claims are proved.
 """
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,62 +15,51 @@ import pandas as pd
 from dpaudit.errors import DpauditError
 from dpaudit.formatting import clipped
 from dpaudit.model.schema import Schema
-from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.run import replay
 from dpaudit.versions import today
 from reports.data import table_file
+from reports.replay.kept import ReplayStoppedError, kept, stopped_after
 from reports.third_party.run import CASES, SCHEMA, Case
 
 MOST_OF_AN_ERROR: Final = 200
 """Characters of an error that the results keep."""
-COUNTED: Final = {
-    "datasynthesizer:independent": 20,
-    "datasynthesizer:correlated": 20,
-    "dpmm:mst": 10,
-    "dpmm:priv-bayes": 3,
-    "smartnoise-synth:mst": 3,
-    "smartnoise-synth:patectgan": 3,
-    "smartnoise-synth:dpgan": 10,
-    "smartnoise-synth:dpctgan": 3,
-    "smartnoise-synth:pategan": 3,
-    "smartnoise-synth:aim": 3,
-    "diffprivlib:histogram": 10,
-    "diffprivlib:histogramdd": 3,
-    "diffprivlib:gaussian-nb": 10,
-    "diffprivlib:linear-regression": 10,
-    "privsyn-core:privsyn": 10,
-    "synthpriv:dp-copula": 10,
-    "synthpriv:dp-gan": 3,
-    "dpart:independent": 10,
-    "dpart:priv-bayes": 10,
-    "dpart:synthpop": 10,
-    "pac-synth:aggregate-seeded": 3,
-    "dp-cgans:dp-cgan": 3,
-    "opacus:autoregressive": 3,
-    "dpmm:aim": 3,
-    "opendp:fixed": 1,
-    "opendp:mst": 1,
-    "opendp:aim": 1,
-    "smartnoise-synth:mwem": 3,
-}
-"""Counted replays of each method: fewer of slow ones, which come last."""
+METHODS: Final = (
+    "datasynthesizer:independent",
+    "datasynthesizer:correlated",
+    "dpmm:mst",
+    "dpmm:priv-bayes",
+    "smartnoise-synth:mst",
+    "smartnoise-synth:patectgan",
+    "smartnoise-synth:dpgan",
+    "smartnoise-synth:dpctgan",
+    "smartnoise-synth:pategan",
+    "smartnoise-synth:aim",
+    "diffprivlib:histogram",
+    "diffprivlib:histogramdd",
+    "diffprivlib:gaussian-nb",
+    "diffprivlib:linear-regression",
+    "privsyn-core:privsyn",
+    "synthpriv:dp-copula",
+    "synthpriv:dp-gan",
+    "dpart:independent",
+    "dpart:priv-bayes",
+    "dpart:synthpop",
+    "pac-synth:aggregate-seeded",
+    "dp-cgans:dp-cgan",
+    "opacus:autoregressive",
+    "dpmm:aim",
+    "opendp:fixed",
+    "opendp:mst",
+    "opendp:aim",
+    "smartnoise-synth:mwem",
+)
+"""The methods, slow ones last."""
 COLUMNS: Final = {"smartnoise-synth:mwem": ("sex", "capital_gain")}
 """The only columns of a slow method: its queries are many where cells are."""
-MINUTES: Final = 25
+MINUTES: Final = 15
 """Minutes after which a replay is stopped: its row then says so."""
-
-
-KEPT: Final = (
-    *("verdict", "reasons", "claim", "proved", "computed", "replays", "fits", "seconds"),
-    *("ledger", "parting", "not_followed", "fixed_seeds", "rows_differ", "guesses", "versions"),
-)
-"""Of a record, what the results keep: no paths of the machine that made it."""
-
-
-def kept(record: ReplayRecord) -> dict[str, Any]:
-    """What the results keep of a record."""
-    document = record.to_document()
-    return {name: document[name] for name in KEPT}
+QUICK: Final = 20
+"""Fits of a quick version."""
 
 
 class Setting(NamedTuple):
@@ -92,33 +80,9 @@ class Setting(NamedTuple):
 
 SETTINGS: Final = tuple(
     Setting(method, defaults)
-    for method in COUNTED
+    for method in METHODS
     for defaults in CASES.get(method, Case()).defaults
 )
-
-
-class ReplayStoppedError(Exception):
-    """A replay took more than its minutes; no error of dpaudit, which a replay would handle."""
-
-
-@contextmanager
-def stopped_after(minutes: float) -> Iterator[None]:
-    """Ends what it encloses after some minutes.
-
-    Raises:
-        ReplayStoppedError: When they are over.
-    """
-
-    def stop(*_: object) -> None:
-        raise ReplayStoppedError(f"stopped after {minutes:g} minutes")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def released_case(
@@ -129,7 +93,7 @@ def released_case(
     Args:
         setting: The method.
         folder: The folder of public tables.
-        quick: Whether to count one replay only.
+        quick: Whether to make few fits.
         release: The library's release; the pinned one if empty.
     """
     case = CASES.get(setting.method, Case())
@@ -145,7 +109,7 @@ def released_case(
                 f"{library}@{release}:{method}" if release else setting.method,
                 table.head(case.records),
                 schema=schema,
-                replays=1 if quick else COUNTED[setting.method],
+                fits=QUICK if quick else None,
                 parameters={"defaults": setting.defaults},
                 **claim,
             )

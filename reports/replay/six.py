@@ -8,17 +8,16 @@ noise alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import dpaudit
 from dpaudit.model.column import Kind
-from reports import markdown
 from reports.pate_gan_audit.access_settings import WORST, Worst
 from reports.pate_gan_audit.published import DELTA, EPSILON
+from reports.replay.kept import kept
 
-COUNTED: Final = 3
 _BOUNDS: Final = {"without": "bounds-from-data"}
 
 
@@ -76,36 +75,6 @@ def replayed(case: Case) -> dict[str, Any]:
         epsilon=EPSILON,
         delta=DELTA,
         rows=worst.rows,
-        replays=COUNTED,
         public_coins=case.public_coins,
     )
-    return {
-        "generator": case.name,
-        "records": worst.records,
-        "public_coins": case.public_coins,
-        "verdict": str(record.verdict),
-        "proved": None if record.proved is None else round(record.proved, 3),
-        "guesses": record.guesses,
-        "fits": record.fits,
-        "reason": record.reasons[0],
-        "parting": None if record.parting is None else record.parting.meaning,
-        "costliest": record.ledger[0].place if record.ledger else None,
-    }
-
-
-def six_table(found: Sequence[dict[str, Any]]) -> str:
-    """What is said of each."""
-    rows = [
-        (
-            one["generator"],
-            one["verdict"],
-            "no limit" if one["proved"] is None else one["proved"],
-            one["fits"],
-            "public" if one["public_coins"] else "secret",
-            one["reason"],
-        )
-        for one in found
-    ]
-    return markdown.table(
-        ("published PATE-GAN", "verdict", "ε at least", "fits", "coins", "why"), rows
-    )
+    return {"generator": case.name, "records": worst.records, "result": kept(record)}

@@ -58,7 +58,7 @@ def replayed(number: int, **settings: Any) -> dict[str, Any]:
         parameters={"contributions": contributions},
         **settings,
     )
-    return _row(contributions, record, began)
+    return _row(contributions, record, began) | {"spent": record.spent}
 
 
 def opendp() -> str:

@@ -130,7 +130,7 @@ RELEASED: Final = {
         {"shadow_models": 20, "attacks": QUICK},
     ),
     "opendp_replays": Released(
-        "opendp 0.16.0, replays by patient", 30, released.replayed, {}, {"replays": 1}
+        "opendp 0.16.0, replays by patient", 30, released.replayed, {}, {"fits": 20}
     ),
 }
 

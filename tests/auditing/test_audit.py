@@ -195,7 +195,7 @@ def test_models_that_claim_are_held_to_it(table: pd.DataFrame) -> None:
 def test_what_stops_at_a_claim_needs_one(table: pd.DataFrame) -> None:
     with pytest.raises(ClaimError, match="`sequential` needs a claim, and none was given"):
         audit_by_keywords(bootstrap, table, sequential=True, **FAST)
-    with pytest.raises(ClaimError, match="a replay holds a generator to a claim"):
+    with pytest.raises(ClaimError, match="a replay needs a claim, and none was given"):
         dpaudit.replay(bootstrap, table)
 
 

@@ -14,9 +14,9 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, GaussianClaim
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.replaying.ledger import LedgerLine
-from dpaudit.replaying.record import ReplayRecord
 from dpaudit.results.accounts import AccountCheck
 from dpaudit.results.verdict import Verdict
+from replay_records import ledger_line, replay_record
 
 CASES = Path(__file__).parents[1] / "account" / "cases"
 
@@ -113,81 +113,45 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 
 def line(**other: Any) -> LedgerLine:
-    given: dict[str, Any] = {
-        "place": "gan.py:7",
-        "function": "fit",
-        "law": "gaussian",
-        "times": 3,
-        "scale": 2.0,
-        "other_scale": None,
-        "l1": 1.0,
-        "l2": 1.0,
-        "linf": 1.0,
-        "counts_as": "released",
-        "epsilon": None,
-        "mu": 0.5,
-        "share": 1.0,
-    }
-    return LedgerLine(**{**given, **other})
+    gaussian = {"law": "gaussian", "scale": 2.0, "epsilon": None, "mu": 0.5}
+    return ledger_line(**{**gaussian, "place": "gan.py:7", **other})
 
 
 PURE = {"law": "laplace", "mu": None, "epsilon": 0.3}
 
 
 def replay(folder: Path, *lines: LedgerLine, **other: Any) -> Path:
-    given: dict[str, Any] = {
-        "verdict": Verdict.CONSISTENT,
-        "reasons": (),
-        "generator": "gan",
-        "parameters": {},
-        "source": "t.csv",
-        "schema_inferred": False,
-        "target": "row:1",
-        "claim": PrivacyClaim(epsilon=2.0, delta=1e-5),
-        "proved": 1.7,
-        "computed": 1.99,
-        "confidence": 0.95,
-        "replays": 20,
-        "fits": 28,
-        "detectable": 2.5,
-        "ledger": lines,
-        "parting": None,
-        "not_followed": (),
-        "fixed_seeds": (),
-        "rows_differ": False,
-        "guesses": None,
-        "public_coins": False,
-        "features": None,
-        "seed": 0,
-        "seconds": 1.0,
-        "seconds_a_fit": 0.1,
-        "versions": {},
-        "reproduce": "dpaudit replay gan",
-    }
+    given = {"claim": PrivacyClaim(epsilon=2.0, delta=1e-5), "proved": 1.7, "spent": 1.99}
     path = folder / "replay.json"
-    path.write_text(ReplayRecord(**{**given, **other}).to_json())
+    path.write_text(replay_record(**{**given, "ledger": lines, **other}).to_json())
     return path
 
 
 def test_a_replay_is_checked_against_its_own_claim(tmp_path: Path) -> None:
     done = check(replay(tmp_path, line()))
     assert done.exit_code == ExitCode.PASS
-    assert "bound     at least 1.7, proved by the replay" in done.stdout
+    assert "bound     at least 1.7, shown by the release" in done.stdout
     assert "exact (dpaudit)        1.994" in done.stdout
-    assert "the replay's total      1.99" in done.stdout
+    assert "spent in the replay     1.99" in done.stdout
 
 
-def test_only_what_a_replay_proved_makes_a_violation(tmp_path: Path) -> None:
+def test_only_what_the_release_shows_makes_a_violation(tmp_path: Path) -> None:
     path = replay(tmp_path, line())
     assert check(path, "--epsilon", 1.6).exit_code == ExitCode.VIOLATION
     assert check(path, "--epsilon", 1.8).exit_code == ExitCode.INCONCLUSIVE
     assert check(path, "--epsilon", 1.6, "--delta", 1e-6).exit_code == ExitCode.INCONCLUSIVE
     unlimited = replay(tmp_path, line(), proved=None)
     assert check(unlimited).stdout.startswith("VIOLATION  stated epsilon 2, the calls cost no li")
-    failed = replay(tmp_path, line(), verdict=Verdict.INCONCLUSIVE)
-    done = check(failed, "--epsilon", 1.6)
+    overspent = replay(tmp_path, line(), verdict=Verdict.OVERSPENT, proved=0.0)
+    done = check(overspent, "--epsilon", 1.6)
     assert done.exit_code == ExitCode.INCONCLUSIVE
-    assert "at least 0, as the replay proves nothing here" in done.stdout
+    assert "at least 0, as the replay shows nothing here" in done.stdout
+
+
+def test_lines_declared_internal_are_left_out(tmp_path: Path) -> None:
+    done = check(replay(tmp_path, line(), line(mu=3.0, internal=True)))
+    assert done.exit_code == ExitCode.PASS
+    assert "exact (dpaudit)        1.994" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -201,17 +165,17 @@ def test_only_what_a_replay_proved_makes_a_violation(tmp_path: Path) -> None:
 def test_what_a_ledger_does_not_hold_is_said(
     tmp_path: Path, other: dict[str, Any], why: str
 ) -> None:
-    done = check(replay(tmp_path, line(**other), computed=None))
+    done = check(replay(tmp_path, line(**other), proved=0.0, spent=None))
     assert done.exit_code == ExitCode.INCONCLUSIVE
     assert why in done.stdout
 
 
 def test_pure_lines_add_up_without_delta(tmp_path: Path) -> None:
     claim: Claim = PrivacyClaim(epsilon=0.6, delta=0.0)
-    other = {"claim": claim, "proved": 0.6, "computed": 0.6}
+    other = {"claim": claim, "proved": 0.6, "spent": 0.6}
     done = check(replay(tmp_path, line(**PURE), line(**PURE), **other))
     assert done.exit_code == ExitCode.PASS
-    assert "exact (dpaudit)         0.6" in done.stdout
+    assert "exact (dpaudit)          0.6" in done.stdout
 
 
 def test_a_claim_in_mu_needs_an_epsilon(tmp_path: Path) -> None:

@@ -209,6 +209,11 @@ def test_replay_hears_the_samplers_of_the_file_and_repeats_them(
     assert found["parameters"] == {"hidden": 64}
     check_sampler(expected)
     assert sampler_of(sampler_text(expected)) == expected
+    assert (found["access"], found["fits"], found["internal"]) == ("model", None, ())
+    file = project / "dpaudit.toml"
+    file.write_text(f'access = "output"\n{file.read_text()}')
+    dpaudit("replay", "--fits", "9", "--internal", "a.py:1: a log")
+    assert (found["access"], found["fits"], found["internal"]) == ("rows", 9, ["a.py:1: a log"])
     dpaudit("replay", "--sampler", "my:noise,law=laplace,scale=b")
     assert found["samplers"] == [{"function": "my:noise", "law": "laplace", "scale": "b"}]
-    assert "from ../dpaudit.toml: data, epsilon, generator, parameters" in dpaudit("plan").stderr
+    assert "from ../dpaudit.toml: access, data, epsilon, generator" in dpaudit("plan").stderr

@@ -47,7 +47,7 @@ def test_tables_and_links_are_given_as_often_as_there_are_any() -> None:
 
 
 def test_a_replay_takes_tables_and_links() -> None:
-    done = invoke("replay", *AUDIT[1:6], *LINK, "--replays", "1", "--json")
+    done = invoke("replay", *AUDIT[1:6], *LINK, "--fits", "60", "--json")
     assert done.exit_code == ExitCode.VIOLATION, done.output
     document = json.loads(done.stdout)
     assert document["claim"]["unit"] == "patients.id"

@@ -62,3 +62,11 @@ def test_a_unit_that_is_no_name_is_refused() -> None:
     }
     with pytest.raises(WorkerError, match="a column name as `unit`"):
         hello_of(answer)
+
+
+def test_a_worker_may_say_how_its_claim_is_proved() -> None:
+    answer = {"protocol": "dpaudit-worker/1", "name": "x"}
+    assert hello_of(answer).proof is None
+    assert hello_of({**answer, "proof": "composition"}).proof == "composition"
+    with pytest.raises(WorkerError, match="must have 'composition' as `proof`, or none"):
+        hello_of({**answer, "proof": "none"})

@@ -39,6 +39,7 @@ class Rows:
     """Draws rows of the table with replacement."""
 
     claim = {"epsilon": 2.0, "delta": 1e-5}
+    proof = "composition"
 
     def __init__(self, keep=1.0, schema=None):
         self.keep, self.names = keep, [c["name"] for c in schema["columns"]]
@@ -108,6 +109,7 @@ def test_seeds_claims_and_parameters_are_handed_over(file: Path) -> None:
     generator = WorkerGenerator(command=command(file), schema=SCHEMA, parameters={"keep": 0.5})
     assert generator.claim is not None
     assert (generator.claim.epsilon, generator.claim.delta) == (2.0, 1e-5)
+    assert generator.proof == "composition"
     data = table()
     one = generator.fit(data, seed=1).sample(20, seed=2)
     assert one.equals(generator.fit(data, seed=1).sample(20, seed=2))

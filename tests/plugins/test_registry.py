@@ -232,7 +232,7 @@ def test_a_file_named_like_a_library_module_hides_nothing(tmp_path: Path) -> Non
         ("import no_such_library", "no_such_library"),
         ("def broken(:", "SyntaxError"),
         ("import sys; sys.exit('usage: ...')", "SystemExit"),
-        ("raise ValueError('two\\nlines')", "two lines"),
+        ("raise ValueError('two\\nlines')", r"ValueError at mine\.py:1 in <module>: two lines"),
     ],
 )
 def test_a_file_that_does_not_import_says_why_and_leaves_no_trace(

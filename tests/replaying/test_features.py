@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from dpaudit.replaying.rows import MOST_FEATURES, moved_features
 from typer.testing import CliRunner
 
 import dpaudit
@@ -19,7 +20,6 @@ from dpaudit.auditing.games import audit_settings, kind_of
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.replaying.rows import MOST_FEATURES, moved_features
 from dpaudit.results.verdict import Verdict
 from samples import game_view
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpaudit.replaying.checks import follows_coins, leaves_no_trace, other_orders
+from dpaudit.replaying.setting import with_other_rows
 
 import dpaudit
 import listened
 import listened_samples
 from dpaudit.replaying import laws
-from dpaudit.replaying.checks import follows_coins, leaves_no_trace, other_orders
 from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.lockstep import Order
 from dpaudit.replaying.record import ReplayRecord
-from dpaudit.replaying.setting import with_other_rows
 from dpaudit.replaying.transcript import NoisyStep, Pair, Site, Toss, Transcript
 from dpaudit.results.verdict import Verdict
 from listened import table

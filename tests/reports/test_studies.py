@@ -23,6 +23,7 @@ from reports.marginals import run as marginals
 from reports.power import run as power
 from reports.probes import run as probes
 from reports.released_data import run as released_data
+from reports.replay import run as replay
 from reports.six import run as six
 from reports.units import run as units
 
@@ -161,6 +162,7 @@ def test_tables_of_pages_follow_from_the_results() -> None:
         ("detection", detection.page(found)),
         ("marginals", marginals.page(REPORTS / "marginals" / "results")),
         ("released_data", released_data.page(REPORTS / "released_data" / "results")),
+        ("replay", replay.page(REPORTS / "replay" / "results")),
         ("six", six.page(six.compared(REPORTS / "six" / "results"))),
         ("units", units.page(REPORTS / "units" / "results")),
     ):

@@ -1,4 +1,4 @@
-"""Replays of one test file take turns in the same two processes."""
+"""Replays of tests take turns in the same processes of two worlds."""
 
 from __future__ import annotations
 
@@ -9,50 +9,58 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from dpaudit.external.session import PROTOCOL, WorkerStart, hello_of
-from dpaudit.replaying import local_world, lockstep, run
-from dpaudit.replaying.lockstep import Worlds
+from dpaudit.replaying import local_world, processes, run
+from dpaudit.replaying.processes import Processes
+
+
+class KeptWorlds(ExitStack):
+    """Processes of worlds that end with the session, and those of them that are free."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free: list[Processes] = []
 
 
 @contextmanager
-def shared_worlds() -> Iterator[None]:
+def shared_worlds(kept: KeptWorlds) -> Iterator[None]:
     """Keeps the processes of worlds for the next replay: starting both takes longer than most.
 
     Each is greeted again and unpickles the next generator; what its modules hold stays. After a
-    replay that raises an error, or where samplers are named, the next one has new processes.
+    replay that raises an error, or where samplers are named, the next one has new processes. Fits
+    that must agree with those of new processes are made in other ones.
     """
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        kept: list[Worlds] = []
 
-        @contextmanager
-        def opened(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Worlds]:
-            if samplers != "[]" or local_world.__file__ not in start.arguments[-1]:
-                with lockstep.opened_worlds(start, samplers=samplers) as worlds:
-                    yield worlds
-                return
-            if kept:
-                worlds = _greeted_again(kept.pop(), start)
-            else:
-                worlds = stack.enter_context(lockstep.opened_worlds(start))
-            try:
-                yield worlds
-            except GeneratorExit:  # `replay` takes the first record and asks for no other
-                kept.append(worlds)
-                raise
-            kept.append(worlds)
+    @contextmanager
+    def opened(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Processes]:
+        if samplers != "[]" or local_world.__file__ not in start.arguments[-1]:
+            with processes.opened_processes(start, samplers=samplers) as found:
+                yield found
+            return
+        if kept.free:
+            found = _greeted_again(kept.free.pop(), start)
+        else:
+            found = kept.enter_context(processes.opened_processes(start))
+        try:
+            yield found
+        except GeneratorExit:  # `replay` takes the first record and asks for no other
+            kept.free.append(found)
+            raise
+        kept.free.append(found)
 
-        patch.setattr(run, "opened_worlds", opened)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "opened_processes", opened)
         yield
 
 
-def _greeted_again(worlds: Worlds, start: WorkerStart) -> Worlds:
-    for side in worlds._sides.values():
+def _greeted_again(found: Processes, start: WorkerStart) -> Processes:
+    for world in found.worlds.values():
         greeting = {
             "op": "hello",
             "protocol": PROTOCOL,
             "schema": start.schema.to_document(),
             "parameters": json.loads(start.parameters),
         }
-        side.session.start = start
-        side.session.hello = hello_of(side.session.ask(greeting))
-    worlds._children.clear()
-    return Worlds(worlds._sides, worlds._children)
+        world.session.start = start
+        world.session.hello = hello_of(world.session.ask(greeting))
+    found.children.clear()
+    return found

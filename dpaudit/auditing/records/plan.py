@@ -231,7 +231,7 @@ def what_decides_instead(
                 )
             )
             break
-    found.append(Row("instead", "`dpaudit replay` computes the exact privacy loss of Python code"))
+    found.append(Row("instead", "`dpaudit replay` says what each line of Python code spends"))
     if of_one.also_records:
         stronger = "it makes attacks stronger but leaves the limit as it is"
         found.append(Row("not", f'`access="released"`: {stronger}'))

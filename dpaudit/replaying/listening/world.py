@@ -4,20 +4,21 @@ A step whose answer must be equal in both worlds is a question, and both worlds 
 A value that is equal as long as the worlds are (a coin, a sampler's probabilities, an operand) is
 noted with a digest. The coordinator compares the notes of both worlds at the next question; if they
 differ, it restarts the fit, and that line becomes a question.
+
+A natural fit asks nothing: the code's own generators draw, and noise that is added is noted.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import operator
 import os
 import pickle
 import struct
 import threading
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from contextlib import contextmanager
-from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -27,30 +28,39 @@ PlainGenerator = np.random.Generator
 PlainState = np.random.RandomState
 PlainBits = np.random.PCG64
 
-_RECENT = 64
-"""Number of noise arrays, the latest, that are recognised when copied into plain ones."""
+_LONGEST_LOG = 20_000
+_NATURAL_NOTES = ("answer", "tell", "seed")
+_DEFAULTS: Dict[str, Any] = {
+    "mode": "lockstep",
+    "seed": 0,
+    "record_seed": 0,
+    "asked": (),
+    "located": (),
+    "loops": (),
+    "bent": (),
+    "rows": (0, 0),
+    "own_rows": (),
+    "kept": None,
+    "in_subsample": True,
+    "edge": None,
+    "most_draws": None,
+    "wide": 1.0,
+    "public_seeds": (),
+    "samples": (),
+    "watch_state": False,
+}
+"""The message that begins a fit."""
+_MET, _LOST = 1, 2
+"""How a draw of noise was used: added to data, or otherwise."""
+_UNSEEN = "its use was not seen"
 
 
 class WorldsPart(SystemExit):
     """The coordinator has ended this fit; no library catches this among errors of its own."""
 
 
-class SeededStream:
-    """Where a stream of random numbers begins.
-
-    Attributes:
-        fit: Number of the fit in which its seed was set.
-        seed: What the seed was, as text; None if it is not known.
-        name: The same for all streams with the same numbers; None if others may share its state.
-        drawn: A digest of what was drawn since.
-    """
-
-    def __init__(self, fit: int, seed: Optional[str], name: Optional[str]) -> None:
-        self.fit, self.seed, self.name, self.drawn = fit, seed, name, 0
-
-    def seed_in(self, fit: int) -> Optional[str]:
-        """The seed, if it was set in this fit."""
-        return self.seed if self.fit == fit else None
+_NEVER = 2**62
+"""A number that no draw and no answer has."""
 
 
 class ListeningWorld:
@@ -59,70 +69,82 @@ class ListeningWorld:
     Attributes:
         name: "in" or "out".
         active: Whether a fit is running; draws outside fits are ignored.
+        natural: Whether the code's own generators draw, and nothing is asked.
         seed: Root of the streams that both worlds have in common.
-        opposite: Whether every coin is reversed.
         fit: Number of the fit: a generator's seed counts only in the fit that set it.
         asked: Lines whose notes are questions.
+        located: Lines whose samplers add noise to data, which may be 0.
         public_seeds: Draws of generators with these seeds are known numbers, and no noise.
         counted: Number of records of this world's table, and of the other's.
         own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
         kept: The outcome of comparing the target's own coin that puts the target into a
             sub-sample; None if its coins are treated like any others.
+        edge: What every uniform draw is; None if they are drawn.
+        wide: What noise is multiplied by.
+        samples: Numbers of rows and seeds of further samples.
+        watch_state: Whether the fitted model is observed.
         next_answer: Number of the next answer.
-        beginnings: Functions that are called when a fit begins.
-        recent: The latest noise arrays.
+        draws: How often each line has drawn, be it one value or an array.
+        bent: Lines whose uniform draws were made into noise by a formula, in any fit.
         curved: How uniform draws are used that noise is made of, by where they lie; and their
             state, so that no later draws lie there.
         curve_ids: Numbers of the draws of that noise, by how it is made.
+        release_seen: What the fit released, once it has ended.
+        compared: How often answers were compared with plain limits.
+        beginnings: Functions that are called when a fit begins.
     """
 
     def __init__(self, name: str, events: Any) -> None:
         self.name, self.events = name, events
-        self.process = os.getpid()
-        self.thread = threading.get_ident()
+        self.process, self.thread = os.getpid(), threading.get_ident()
+        self.active = False
         self.fit = 0
         self.beginnings: List[Callable[[], None]] = []
-        self.active = False
-        self.seed = 0
-        self.opposite = False
-        self.asked: Set[Tuple[str, int]] = set()
-        self._mixing: Set[Tuple[str, int, str]] = set()
-        self.draws_record = False
-        self._redrawn: Set[Tuple[str, int]] = set()
-        self.public_seeds: Set[str] = set()
-        self.counted: Tuple[int, int] = (0, 0)
-        self.kept: Optional[bool] = None
-        self._record_seed = 0
-        self.own_rows: List[int] = []
-        self._falls: List[bool] = [True]
-        self._loops: Set[Tuple[str, int]] = set()
+        self.bent: Set[Tuple[str, int]] = set()
         self._lock = threading.RLock()
         self._sites: Dict[Site, int] = {}
         self._new_sites: List[Site] = []
-        self.quiet = threading.local()
-        self._forget()
+        self._quiet = threading.local()
+        self._set(_DEFAULTS)
 
-    def _forget(self) -> None:
-        """Empties what belongs to one fit."""
+    def _set(self, message: Dict[str, Any]) -> None:
+        """Takes the settings of a fit, and empties what belongs to one."""
+        self.natural = message["mode"] == "natural"
+        self.seed, self._record_seed = message["seed"], message["record_seed"]
+        self.asked = {(file, line) for file, line in message["asked"]}
+        self.located = {(file, line) for file, line in message["located"]}
+        self._loops = {(file, line) for file, line in message["loops"]}
+        self.bent |= {(file, line) for file, line in message["bent"]}
+        self.counted: Tuple[int, int] = tuple(message["rows"])
+        self.own_rows: List[int] = list(message["own_rows"])
+        self.kept: Optional[bool] = message["kept"]
+        self._in_subsample = bool(message["in_subsample"])
+        self.edge: Optional[float] = message["edge"]
+        self.wide = float(message["wide"])
+        self._most_draws: Optional[int] = message["most_draws"]
+        self.public_seeds = set(message["public_seeds"])
+        self.samples, self.watch_state = message["samples"], message["watch_state"]
+        self._ended = False
+        self._calls = 0
+        self.draws: Counter[Site] = Counter()
+        self.seeds: Set[Tuple[Site, str]] = set()
         self._turns: Counter[Site] = Counter()
         self._tosses: List[List[Any]] = []
-        self._fallen = 0
         self._log: List[List[Any]] = []
         self._streams: Dict[Any, Any] = {}
         self._counts: Counter[Any] = Counter()
         self._noise = self.next_answer = 0
-        self._settled = np.zeros(0, dtype=bool)
+        self._fit_noise = self._fit_answers = _NEVER
         self._uses = np.zeros(0, dtype=np.uint8)
         self._drawn_at: List[Tuple[int, int, Site]] = []
+        self._lost: Dict[Site, str] = {}
+        self._whys: Dict[Site, str] = {}
         self._told: Set[str] = set()
-        self.released = np.zeros(0, dtype=bool)
-        self.reduced: Set[int] = set()
-        self._mixed: Dict[Site, Dict[int, float]] = {}
-        self.recent: Deque[Any] = deque(maxlen=_RECENT)
+        self._released = np.zeros(0, dtype=bool)
+        self.compared: Counter[int] = Counter()
         self.curved: Dict[Any, Any] = {}
         self.curve_ids: Dict[Any, Any] = {}
-        self._starts: Dict[Any, SeededStream] = {}
-        self._saved: Dict[int, Tuple[Any, SeededStream]] = {}
+        self.release_seen: Optional[Dict[str, Any]] = None
 
     # -- the fit ---------------------------------------------------------------------------------
 
@@ -130,57 +152,88 @@ class ListeningWorld:
         """Starts a fit."""
         with self._lock:
             self.fit += 1
-            self.seed, self.opposite = message["seed"], message["opposite"]
-            self.asked = {(file, line) for file, line in message["asked"]}
-            self._mixing = {(file, line, use) for file, line, use in message["mixing"]}
-            self.counted = tuple(message["rows"])
-            self.draws_record = message["draws_record"]
-            self._redrawn = {(file, line) for file, line in message["redrawn"]}
-            self.public_seeds = set(message["public_seeds"])
-            self.kept, self._falls = message["kept"], message["falls"]
-            self._record_seed, self.own_rows = message["record_seed"], message["own_rows"]
-            self._loops = {(file, line) for file, line in message["loops"]}
-            self._forget()
+            self._set({**_DEFAULTS, **message})
             for beginning in self.beginnings:
                 beginning()
             self.active = True
 
     def end(self) -> Dict[str, Any]:
-        """Ends the fit: the notes since the last question, and noise without an observed use."""
+        """Ends the fit: what it released, and its notes since the last question."""
         with self._lock:
             self.active = False
-            unseen: Counter[Site] = Counter()
+            bare: Dict[Site, str] = {}
             for start, stop, where in self._drawn_at:
-                known = self._settled[start:stop]
-                left = (stop - start) - int(known.sum())
-                if left:
-                    unseen[where] += left
+                if stop > start and not self._uses[start:stop].any():
+                    self._lost.setdefault(where, _UNSEEN)
+                if start < self._fit_noise and np.any(self._uses[start:stop] == _LOST):
+                    bare.setdefault(where, self._whys.get(where, _UNSEEN))
             return {
                 **self._notes(),
-                "unseen": [[*where, left] for where, left in unseen.items()],
-                "protected": [list(where) for where in self._protected()],
+                "released": np.flatnonzero(self._released),
+                "draws": [[*where, count] for where, count in self.draws.items()],
+                "lost": [[*where, why] for where, why in self._lost.items()],
+                "bare": [[*where, why] for where, why in bare.items()],
+                "sampled_from": self._fit_answers,
+                "seeds": [[*where, seed] for where, seed in self.seeds],
+                "bent": sorted(self.bent),
+                "release": self.release_seen,
             }
+
+    def end_fit(self) -> None:
+        """Marks that the model is fitted: noise and answers that follow are of its samples."""
+        self._fit_noise, self._fit_answers = self._noise, self.next_answer
 
     @property
     def hears(self) -> bool:
-        """Whether a draw made now belongs to a fit and is not part of an intercepted draw."""
-        if not self.active or getattr(self.quiet, "depth", 0):
+        """Whether marks are followed here: in the thread of a fit, outside intercepted draws."""
+        return (
+            self.active
+            and not getattr(self._quiet, "depth", 0)
+            and threading.get_ident() == self.thread
+            and os.getpid() == self.process
+        )
+
+    @property
+    def hears_draw(self) -> bool:
+        """Whether a draw made now is intercepted.
+
+        Raises:
+            WorldsPart: If another thread has drawn: the order of their draws is not repeatable.
+        """
+        if not self.active or getattr(self._quiet, "depth", 0):
             return False
         if os.getpid() != self.process:
             self._report_child()
             return False
         if threading.get_ident() != self.thread:
             self.tell("thread", site(), "drawn in a thread, whose order is not repeatable")
-        return True
+            self._ended = not self.natural
+        elif not self._ended:
+            return True
+        if self._ended:
+            raise WorldsPart("dpaudit has ended this fit")
+        return False
 
     @contextmanager
     def hushed(self) -> Iterator[None]:
         """A context in which draws are not intercepted, because they are part of one that is."""
-        self.quiet.depth = getattr(self.quiet, "depth", 0) + 1
+        self._quiet.depth = getattr(self._quiet, "depth", 0) + 1
         try:
             yield
         finally:
-            self.quiet.depth -= 1
+            self._quiet.depth -= 1
+
+    def drawn(self, where: Site) -> None:
+        """Counts how often a line draws, be it one value or an array.
+
+        Raises:
+            WorldsPart: If this fit has drawn more often than it may.
+        """
+        self.draws[where] += 1
+        self._calls += 1
+        if self._most_draws is not None and self._calls > self._most_draws:
+            self._ended = True
+            raise WorldsPart("dpaudit has ended this fit: it draws without end")
 
     # -- talking ---------------------------------------------------------------------------------
 
@@ -191,7 +244,7 @@ class ListeningWorld:
             WorldsPart: If it has ended this fit.
         """
         with self._lock:
-            fields.update(self._notes())
+            fields.update(self._notes(), late=self._fit_noise != _NEVER)
             self.events.send({"kind": kind, "site": list(where), **fields})
             reply = self.events.receive()
         if reply.get("part"):
@@ -199,50 +252,23 @@ class ListeningWorld:
             raise WorldsPart("dpaudit has ended this fit")
         return reply
 
-    @property
-    def fit_of_seeds(self) -> int:
-        """Number of the fit to which a seed that is set now belongs; 0 outside of one."""
-        return self.fit if self.active else 0
-
-    def saved(self, start: SeededStream, state: Any) -> Any:
-        """Remembers where a stream is when the state of its generator is saved; returns it."""
-        self._saved[id(state)] = (state, copy.copy(start))  # held, so that its place stays its own
-        return state
-
-    def restored(self, state: Any) -> SeededStream:
-        """The stream that goes on from a state: where that was saved, if it was."""
-        if id(state) in self._saved:
-            return copy.copy(self._saved[id(state)][1])
-        return SeededStream(self.fit_of_seeds, None, f"the state {digest((state,))}")
-
-    def drew(self, start: SeededStream, law: str, size: Any, where: Site) -> None:
-        """Reports noise that was drawn before, from the same seed or state.
-
-        Args:
-            start: What the generator was seeded with, and has drawn since.
-            law: The law of what it draws now.
-            size: Its size, as numpy takes it.
-            where: The line that draws.
-        """
-        if start.name is None or start.fit != self.fit:
-            return
-        shape = tuple(np.atleast_1d(1 if size is None else size).tolist())
-        start.drawn = hash((start.drawn, law, shape))
-        if self._starts.setdefault((start.name, start.drawn), start) is not start:
-            self.tell("reused", where, "noise that was drawn before from the same seed or state")
-
     def note(self, kind: str, where: Site, *values: Any, **more: Any) -> None:
         """Notes a value that is equal as long as the worlds are; `more` is passed on unchanged."""
-        if not self.active:
+        if not self.active or (self.natural and kind not in _NATURAL_NOTES):
             return
         with self._lock:
             self._log.append([kind, self._number(where), digest(values), more or None])
-            if len(self._log) >= 20_000:
+            if len(self._log) >= _LONGEST_LOG and not self.natural:
                 self.ask("notes", where)
+
+    def seeded(self, seed: str) -> None:
+        """Notes the seed of a generator: one from the data differs between the worlds."""
+        if self.hears:
+            self.note("seed", site(), seed)
 
     def equal(self, kind: str, where: Site, value: Any) -> bool:
         """Whether a value is equal in both worlds; assumed where it is only noted."""
-        if where[:2] in self.asked:
+        if where[:2] in self.asked and not self.natural:
             sent = np.asarray(value)
             if sent.dtype.kind not in "fiub":
                 sent = np.frombuffer(bytes.fromhex(digest((value,))), dtype=np.uint8)
@@ -265,8 +291,8 @@ class ListeningWorld:
         return not nothing
 
     def is_nothing(self, where: Site, loc: Any) -> bool:
-        """Whether a sampler adds its noise to 0 in both worlds: it is noise alone."""
-        return self.are_zero(where, loc) if where[:2] in self.asked else not np.any(loc)
+        """Whether a sampler makes noise alone: around 0, at a line that is never around data."""
+        return where[:2] not in self.located and not np.any(loc)
 
     def are_zero(self, where: Site, value: Any) -> bool:
         """Whether a value is 0 in both worlds."""
@@ -319,22 +345,14 @@ class ListeningWorld:
         key = (where, count, make, records)
         found = self._streams.get(key)
         if found is None:
-            seed = self._record_seed if records else self.seed + (where[:2] in self._redrawn)
-            name = repr((seed, os.path.basename(where[0]), where[1], where[2], count, size is None))
+            seed = self._record_seed if records else self.seed
+            place = (os.path.basename(where[0]), where[1], where[2])
+            name = repr((seed, *place, count, size is None, make.__name__))
             entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
             found = make(PlainBits(np.random.SeedSequence(entropy)))
             if size is None:
                 self._streams[key] = found
         return found
-
-    def other_way(self, draw: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """A draw that involves no data; another one if coins are reversed."""
-        drawn = draw(*args, **kwargs)
-        for _ in range(20 if self.opposite else 0):
-            other = draw(*args, **kwargs)
-            if not np.array_equal(other, drawn):
-                return other
-        return drawn
 
     def rows_shared(self, where: Site, size: Any) -> Optional[int]:
         """The place of the record that one world lacks, for a draw of one number per record.
@@ -375,116 +393,57 @@ class ListeningWorld:
             where: The line that compares the coin.
             chance: Probability that the target is in.
         """
-        inside = bool(self._falls[self._fallen % len(self._falls)])
-        self._fallen += 1
-        self._tosses.append([list(where), chance, inside])
-        return inside
+        self._tosses.append([list(where), chance, self._in_subsample])
+        return self._in_subsample
 
     def noise_ids(self, shape: Tuple[int, ...], where: Site) -> Any:
         """New numbers for draws of noise."""
-        size = int(np.prod(shape, dtype=int))
-        start, self._noise = self._noise, self._noise + size
-        self._settled = _with_room(self._settled, self._noise)
+        start, self._noise = self._noise, self._noise + int(np.prod(shape, dtype=int))
+        self._uses = _with_room(self._uses, self._noise)
         self._drawn_at.append((start, self._noise, where))
         return np.arange(start, self._noise).reshape(shape)
 
-    def are_settled(self, ids: Any) -> Any:
-        """Whether the use of each draw of noise was observed."""
-        return self._settled[np.asarray(ids)]
+    def meet(self, ids: Any, where: Site) -> bool:
+        """Records that data meets draws of noise of a line; returns whether some were lost."""
+        self._uses[ids] |= _MET
+        return self._check(ids, where)
 
-    def settle(self, ids: Any) -> None:
-        """Marks some noise as used."""
-        self._settled[np.asarray(ids).ravel()] = True
+    def lose(self, ids: Any, where: Site, why: str) -> None:
+        """Records that draws of noise of a line are used otherwise than in sums with data."""
+        self._uses[ids] |= _LOST
+        self._whys.setdefault(where, why)
+        self._check(ids, where)
 
-    def use_noise(self, ids: Any, where: Site, use: str) -> None:
-        """Marks some noise as used, and reports noise that is used in two ways.
+    def _check(self, ids: Any, where: Site) -> bool:
+        """Whether some draws are lost; noted if data meets them: nothing is known of the sum."""
+        both = bool(np.any(self._uses[ids] == _MET | _LOST))
+        if both:
+            self._lost.setdefault(where, self._whys.get(where, _UNSEEN))
+        return both
 
-        As a number, noise has the value that this world drew. An answer contains another draw, so
-        nothing made of both can be followed.
-
-        Args:
-            ids: The draws.
-            where: The line that uses them.
-            use: "answer" if added to a value, "sum" if added to an answer, else "number".
-        """
-        self.settle(ids)
-        flat = np.asarray(ids).ravel()
-        if self._uses.size < self._settled.size:
-            self._uses = np.pad(self._uses, (0, self._settled.size - self._uses.size))
-        before, now = self._uses[flat], _USES.index(use)
-        if np.any((before != 0) & ((before != now) | (use == "sum"))):
-            self.tell("reused", where, "noise that is used more than once")
-        self._uses[flat] = now
-
-    def are_coins(self, ids: Any) -> bool:
-        """Whether all of this noise was used as numbers, and for nothing else."""
-        flat = np.asarray(ids).ravel()
-        known = flat < self._uses.size
-        return bool(np.all(known) and np.all(self._uses[flat[known]] == _USES.index("number")))
+    def are_lost(self, ids: Any) -> bool:
+        """Whether all of these draws of noise are used otherwise than in sums with data."""
+        return bool(np.all(self._uses[ids] & _LOST))
 
     def answer_ids(self, shape: Tuple[int, ...]) -> Any:
         """New numbers for answers."""
-        size = int(np.prod(shape, dtype=int))
-        start, self.next_answer = self.next_answer, self.next_answer + size
-        self.released = _with_room(self.released, self.next_answer)
+        start, self.next_answer = (
+            self.next_answer,
+            self.next_answer + int(np.prod(shape, dtype=int)),
+        )
+        self._released = _with_room(self._released, self.next_answer)
         return np.arange(start, self.next_answer).reshape(shape)
 
     def are_released(self, ids: Any) -> bool:
-        """Whether all of these answers are used as numbers already."""
-        if ids.size == 1:
-            first = ids.item()
-            return first < 0 or bool(self.released[first])
-        return bool(np.all(self.released[ids] | (ids < 0)))
+        """Whether all of these answers are used as numbers already; -1 is no answer."""
+        return bool(np.all(self._released[ids] | (ids < 0)))
 
-    def release(self, ids: Any, where: Site) -> None:
-        """Records that these answers are used as numbers."""
-        flat = np.asarray(ids).ravel()
-        if flat.size == 1 and (flat[0] < 0 or self.released[flat[0]]):
-            return
-        flat = flat[flat >= 0]  # a plain number among answers has no answer number
-        fresh = np.unique(flat[~self.released[flat]])  # an answer may be repeated for each row
-        if len(fresh):
-            self.released[fresh] = True
-            self.note("release", where, fresh, ids=fresh)
-
-    def mixes(self, where: Site, use: str) -> bool:
-        """Whether a line combines answers with data in a way that makes no new answers."""
-        return (where[0], where[1], use) in self._mixing
-
-    def mix(self, ids: Any, where: Site, *, numbers: int) -> None:
-        """Releases answers that a mixing line combines with data.
-
-        `numbers` values result from it: 0 if this batch of the data is empty.
-        """
-        counts = self._mixed.setdefault(where, defaultdict(float))
-        flat = np.asarray(ids).ravel()
-        for one in flat[flat >= 0].tolist():
-            counts[one] += numbers / len(flat)
-        self.release(flat, where)
-
-    def _protected(self) -> Set[Site]:
-        """Lines where the noise of an answer may protect the data that it is combined with.
-
-        It cannot protect several values at once: there answers count as numbers.
-        """
-        return {
-            where
-            for where, counts in self._mixed.items()
-            if sum(counts.values()) < SEVERAL * len(counts)
-        }
-
-    def reduce(self, ids: Any, where: Site) -> None:
-        """Records that a function that is not followed made fewer numbers of these answers."""
-        flat = np.asarray(ids).ravel()
-        fresh = [one for one in flat[flat >= 0].tolist() if one not in self.reduced]
-        if fresh:
-            self.reduced.update(fresh)
-            self.note("reduce", where, tuple(fresh), ids=np.array(fresh))
+    def release(self, ids: Any) -> None:
+        """Records that answers are used otherwise than in selections; -1 is no answer."""
+        ids = np.asarray(ids)
+        self._released[ids[ids >= 0]] = True
 
 
-_USES = ("", "answer", "sum", "number")
-SEVERAL = 3
-"""Values (such as rows) that a line combines with each answer if noise cannot protect them."""
 _FLOATS = (float, np.float64)
 _FLOAT = struct.Struct("=d")
 

@@ -1,8 +1,9 @@
 """The hooks, one module per library, each installed when that library is first imported.
 
 A hook is a module here with `install(library)`. It replaces functions that draw with versions that
-mark their result: `marks.noise` (a law and its scale), `marks.answer` (a value and its noise at
-once), `marks.coin` (uniform), `sampled` (probabilities), or a plain draw equal in both worlds.
+mark their result: `noise.noise` (a law and its scale), `noise.answer` (a value and its noise at
+once), `coins.coin` (uniform), `coins.weighted` (probabilities), or a plain draw equal in both
+worlds. In natural fits the library's own generator draws.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ import os
 import sys
 from typing import Any
 
-from .. import marks
+from .. import coins, marks  # noqa: F401 - all kinds of marks are known from here on
 from ..world import ListeningWorld
 
 HOOKED: dict[str, str] = {
+    "bisect": "python_hook",
+    "json": "python_hook",
     "math": "python_hook",
     "numpy": "numpy_hook",
-    "pandas": "numpy_hook",
+    "pandas": "arrays_hook",
     "random": "python_hook",
     "secrets": "python_hook",
+    "statistics": "python_hook",
     "scipy.stats": "scipy_hook",
     "torch": "torch_hook",
     "opacus.optimizers": "torch_hook",
@@ -45,7 +49,7 @@ def install(world: ListeningWorld) -> None:
         later.setdefault(one["function"].partition(":")[0], []).append("named_hook")
     finder = _Finder(later)
     for name in list(later):
-        if name in sys.modules or name in ("math", "numpy", "random"):
+        if name in sys.modules or name in ("bisect", "math", "numpy", "random"):
             module = importlib.import_module(name)
             finder.apply(name, module)
     sys.meta_path.insert(0, finder)

@@ -6,6 +6,7 @@ answer, which is followed as usual. Mechanisms without a known law are reported.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
@@ -16,22 +17,26 @@ from . import steps
 
 def install(library: Any) -> None:
     """Replaces `randomise` of every mechanism."""
-    for name in (*_MECHANISMS, *_UNFOLLOWED):
+    for name in (*_NOISE, *_CHOICES, *_UNFOLLOWED):
         kind = getattr(library, name, None)
         if kind is not None and "randomise" in vars(kind):
-            known = _MECHANISMS.get(name)
-            plain = kind.randomise
-            kind.randomise = _told(plain, name) if known is None else _heard(plain, known)
+            make = _told if name in _UNFOLLOWED else _heard
+            kind.randomise = make(kind.randomise, name)
 
 
-def _heard(
-    randomise: Callable[..., Any], replacement: Callable[[Any, Any], Any]
-) -> Callable[..., Any]:
+def _heard(randomise: Callable[..., Any], name: str) -> Callable[..., Any]:
     def checked(self: Any, value: Any = None) -> Any:
+        library = functools.partial(randomise, self)
+        if name in _CHOICES:
+            value = marks.unmarked(value, name)
+            if marks.world.natural:
+                with marks.world.hushed():
+                    return library(value)
         with marks.world.hushed():
-            given = marks.plain(value)[()] if isinstance(value, marks.MarkedNumber) else value
-            self._check_all(given)  # it refuses what the library refuses
-        return replacement(self, value)
+            self._check_all(marks.bare(value))  # it refuses what the library refuses
+        if name in _CHOICES:
+            return _CHOICES[name](self, value)
+        return _NOISE[name](self, value, library)
 
     return steps.heard(randomise, checked)
 
@@ -45,36 +50,42 @@ def _told(randomise: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _noisy(
-    self: Any, value: Any, law: str, scale: float, shape: float = 1.0, other: float = 1.0
+    self: Any,
+    value: Any,
+    library: Any,
+    law: str,
+    scale: float,
+    shape: float = 1.0,
+    other: float = 1.0,
 ) -> Any:
     if not scale > 0:
         return value  # with sensitivity 0 or an infinite epsilon it adds nothing
     seed = getattr(self._rng, "dpaudit_seed", None)
-    return steps.added(value, law, scale=scale, shape=shape, other=other, seed=seed)
+    return steps.added(
+        value, law, library=library, scale=scale, shape=shape, other=other, seed=seed
+    )
 
 
 def _of_law(law: str, parameters: Callable[[Any], Tuple[float, ...]]) -> Callable[..., Any]:
     """The noise of a law, whose parameters are those of the mechanism."""
-    return lambda mechanism, value: _noisy(mechanism, value, law, *parameters(mechanism))
+    return lambda self, value, library: _noisy(self, value, library, law, *parameters(self))
 
 
-def _laplace_bounded_noise(self: Any, value: Any) -> Any:
+def _laplace_bounded_noise(self: Any, value: Any, library: Any) -> Any:
     scale = self.sensitivity / self.epsilon
     end = scale * np.log1p(np.expm1(self.epsilon) / 2 / self.delta)
-    return _noisy(self, value, "bounded_laplace", scale, -end, end)
+    return _noisy(self, value, library, "bounded_laplace", scale, -end, end)
 
 
-def _laplace_bounded_domain(self: Any, value: Any) -> Any:
+def _laplace_bounded_domain(self: Any, value: Any, library: Any) -> Any:
     """The answer's density is that of Laplace noise divided by its mass inside the domain."""
-    if isinstance(value, marks.MarkedNumber):
-        steps.unfollowed("a noisy answer as the value of diffprivlib's LaplaceBoundedDomain")
     if self._scale is None:
         self._scale = self._find_scale()
-    value = max(min(float(value), self.upper), self.lower)
+    value = max(min(float(marks.unmarked(value, "a mechanism")), self.upper), self.lower)
     if np.isnan(value):
         return value
     ends = self.lower - value, self.upper - value
-    return _noisy(self, value, "bounded_laplace", self._scale, *ends)
+    return _noisy(self, value, library, "bounded_laplace", self._scale, *ends)
 
 
 def _exponential(self: Any, _: Any) -> Any:
@@ -104,7 +115,7 @@ def _binary(self: Any, value: Any) -> Any:
     return self.value1 if place else self.value0
 
 
-_MECHANISMS: Dict[str, Callable[[Any, Any], Any]] = {
+_NOISE: Dict[str, Callable[[Any, Any, Any], Any]] = {
     "Laplace": _of_law(
         "laplace", lambda of: (of.sensitivity / (of.epsilon - np.log(1 - of.delta)),)
     ),
@@ -116,6 +127,8 @@ _MECHANISMS: Dict[str, Callable[[Any, Any], Any]] = {
     "Uniform": _of_law("uniform", lambda of: (of.sensitivity / of.delta / 2,)),
     "LaplaceBoundedNoise": _laplace_bounded_noise,
     "LaplaceBoundedDomain": _laplace_bounded_domain,
+}
+_CHOICES: Dict[str, Callable[[Any, Any], Any]] = {
     "Exponential": _exponential,
     "PermuteAndFlip": _permute_and_flip,
     "ExponentialCategorical": _exponential_categorical,

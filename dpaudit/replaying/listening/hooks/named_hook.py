@@ -16,7 +16,6 @@ from typing import Any, Callable, Dict, List
 import numpy as np
 
 from .. import marks
-from ..channel import site
 from . import steps
 
 
@@ -50,16 +49,14 @@ def _sampler(plain: Callable[..., Any], one: Dict[str, Any]) -> Callable[..., An
     signature = inspect.signature(plain)
 
     def sampled(*args: Any, **kwargs: Any) -> Any:
-        where = site()
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         fields = {
             name: _value(one.get(name, default), bound.arguments) for name, default in _DEFAULTS
         }
         for name, given in bound.arguments.items():
-            bound.arguments[name] = (
-                marks.plain(given)[()] if name == one.get("loc") else marks.unmarked(given, where)
-            )
+            is_loc = name == one.get("loc")
+            bound.arguments[name] = marks.bare(given) if is_loc else marks.unmarked(given, name)
         with marks.world.hushed():
             drawn = plain(*bound.args, **bound.kwargs)
         if one["law"] not in steps.LAWS:
@@ -67,7 +64,7 @@ def _sampler(plain: Callable[..., Any], one: Dict[str, Any]) -> Callable[..., An
             return drawn
         size = np.shape(drawn) if np.ndim(drawn) else None
         loc = fields.pop("loc")
-        noisy = steps.added(loc, one["law"], size=size, **fields)
+        noisy = steps.added(loc, one["law"], library=lambda _: drawn, size=size, **fields)
         return noisy.tolist() if isinstance(drawn, list) else noisy
 
     return steps.heard(plain, sampled)

@@ -1,27 +1,20 @@
-"""numpy's random numbers: `Generator`, `RandomState`, and the functions of `numpy.random`.
-
-Where numpy and pandas ask how many, a noisy integer may answer.
-"""
+"""numpy's random numbers: `Generator`, `RandomState`, and the functions of `numpy.random`."""
 
 from __future__ import annotations
 
-import copy
 import functools
-import sys
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from .. import marks
+from .. import choices, coins, marks, noise
 from ..channel import Site, site
-from ..world import PlainGenerator, PlainState, SeededStream
+from ..world import PlainGenerator, PlainState
+from . import arrays_hook
 
 
 def install(library: Any) -> None:
     """Replaces numpy's two classes, their factories, and the functions of the module."""
-    if library.__name__ == "pandas":
-        _install_in_pandas(library)
-        return
     random, legacy = library.random, library.random.mtrand
     everywhere = HeardState()
     random.Generator = random._generator.Generator = HeardGenerator
@@ -40,59 +33,37 @@ def install(library: Any) -> None:
                 setattr(legacy, name, getattr(everywhere, name))
     for name in ("ranf", "sample"):
         setattr(random, name, everywhere.random_sample)
-    for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
-        setattr(library, name, _keeping(getattr(library, name)))
-    for name in ("zeros", "empty", "zeros_like", "empty_like"):
-        setattr(library, name, _blank(getattr(library, name)))
-    for name in ("arange", "full", "linspace"):
-        setattr(library, name, marks.counting(getattr(library, name)))
-    for name in ("sum", "mean", "max", "min", "amax", "amin", "argmax", "argmin", "argsort"):
-        setattr(library, name, _taking_lists(getattr(library, name)))
-
-
-def _install_in_pandas(library: Any) -> None:
-    """Replaces the methods that ask how many rows, or which, and make a column of a list."""
-    for owner, names in (
-        (library.DataFrame, ("__init__", "head", "tail", "sample", "nlargest", "nsmallest")),
-        (library.Series, ("__init__", "head", "tail", "sample", "repeat")),
-        (library.Index, ("repeat",)),
-        (library.core.indexing._iLocIndexer, ("__getitem__",)),
-    ):
-        for name in names:
-            setattr(owner, name, marks.counting(getattr(owner, name)))
+    arrays_hook.install(library)
 
 
 def _heard_bits(plain: Any) -> Any:
-    """A bit generator whose raw words are coins."""
+    """A bit generator whose raw words are coins, and that knows its seed."""
     bits = 32 if plain.__name__ == "MT19937" else 64
+
+    def __init__(self: Any, seed: Any = None) -> None:  # noqa: N807 - a method of the class
+        plain.__init__(self, seed)
+        self.dpaudit_seed = _seed_text(seed)
 
     def random_raw(self: Any, size: Any = None, output: bool = True) -> Any:
         world = marks.world
-        if not world.hears or not output:
+        if not world.hears_draw or not output:
             return plain.random_raw(self, size, output)
         where = site()
+        world.drawn(where)
+        if world.natural:
+            return plain.random_raw(self, size, output)
         drawn = world.stream(where, size).bit_generator.random_raw(size)
         words = np.asarray(drawn, dtype=np.uint64) >> np.uint64(64 - bits)
-        return marks.whole_coin(words if size is not None else int(words), 2**bits, where)
-
-    def state(self: Any) -> Any:
-        found, owner = plain.state.__get__(self), self.dpaudit_owner
-        return found if owner is None else marks.world.saved(owner.dpaudit_start, found)
-
-    def set_state(self: Any, value: Any) -> None:
-        plain.state.__set__(self, value)
-        if self.dpaudit_owner is not None:
-            self.dpaudit_owner.dpaudit_restored(value)
+        return coins.whole_coin(words if size is not None else int(words), 2**bits, where)
 
     def reduced(self: Any) -> Any:
         make, _, *state = plain.__reduce__(self)
         return (make, (plain.__name__,), *state)  # a name, because the class is not numpy's
 
     names = {
+        "__init__": __init__,
         "random_raw": random_raw,
         "__reduce__": reduced,
-        "state": property(state, set_state),
-        "dpaudit_owner": None,
         "__module__": plain.__module__,
         "__doc__": plain.__doc__,
     }
@@ -101,102 +72,27 @@ def _heard_bits(plain: Any) -> Any:
 
 def default_rng(seed: Any = None) -> Any:
     """As numpy's, for intercepted generators."""
-    if isinstance(seed, np.random.BitGenerator):
-        return HeardGenerator(seed)
     if isinstance(seed, PlainGenerator):
         return seed
     if isinstance(seed, PlainState):
-        return HeardGenerator(seed._bit_generator)
-    made = HeardGenerator(np.random.PCG64(seed))
-    made.dpaudit_seeded(_seed_text(seed))
-    return made
+        seed = seed._bit_generator
+    return HeardGenerator(
+        seed if isinstance(seed, np.random.BitGenerator) else np.random.PCG64(seed)
+    )
+
+
+_LONGEST_SEED = 2**96
+"""Larger entropy comes from the system."""
 
 
 def _seed_text(seed: Any) -> Optional[str]:
     """The seed of a generator as text; None for system entropy."""
-    if seed is None:
-        return None
     if isinstance(seed, np.random.SeedSequence):
-        return None if seed.entropy is None else repr((seed.entropy, seed.spawn_key))
-    return repr(seed)[:200]
-
-
-def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
-    """A function like `np.array` that keeps a mark."""
-
-    def kept(value: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(value) in _BARE:
-            return convert(value, *args, **kwargs)
-        if isinstance(value, (list, tuple)):
-            value = marks.combined(value)
-        if isinstance(value, marks.MarkedNumber):
-            value = value.array
-        if isinstance(value, marks.Marked) and value.is_marked and _goes_away(sys._getframe(1)):
-            value = marks.unmarked(value, site())
-        if isinstance(value, marks.Marked) and value.is_marked:
-            wanted = kwargs.get("dtype", args[0] if args else None)
-            found = value if wanted is None else value.astype(wanted)
-            copies = convert.__name__ == "array" and kwargs.get("copy", True) is True
-            more = (1,) * (kwargs.get("ndmin", 0) - np.ndim(found))
-            found = found.reshape(more + np.shape(found)) if more else found
-            return found.copy() if copies else found
-        return convert(value, *args, **kwargs)
-
-    kept.__name__ = convert.__name__
-    kept.__doc__ = convert.__doc__
-    return kept
-
-
-def _blank(make: Callable[..., Any]) -> Callable[..., Any]:
-    """A function like `np.zeros` whose arrays keep the marks of what fills them.
-
-    Libraries make arrays for purposes of their own, which stay as they are.
-    """
-
-    @functools.wraps(make)
-    def made(*args: Any, **kwargs: Any) -> Any:
-        found = make(*args, **kwargs)
-        is_small = type(found) is np.ndarray and 0 < found.size <= marks.MOST_BLANK and found.ndim
-        if not is_small or found.dtype != np.float64 or not marks.world.hears:
-            return found
-        if str(sys._getframe(1).f_globals.get("__name__", "")).partition(".")[0] in _LIBRARIES:
-            return found
-        blank = marks.Blank(found.shape)
-        blank.view(np.ndarray)[...] = 0.0
-        return blank
-
-    return made
-
-
-_LIBRARIES = frozenset(
-    (
-        *("dpaudit", "jax", "joblib", "matplotlib", "numba", "numpy", "opacus", "pandas", "scipy"),
-        *("sklearn", "statsmodels", "tensorflow", "torch"),
-    )
-)
-
-
-_BARE = frozenset({np.ndarray, np.float64, np.int64, np.bool_, float, int, bool})
-"""Types that carry no mark and have no marked parts; the most frequent arguments."""
-
-
-def _goes_away(caller: Any) -> bool:
-    """Whether a library whose own arrays carry no marks makes the conversion."""
-    return str(caller.f_globals.get("__name__", "")).partition(".")[0] in (
-        "jax",
-        "tensorflow",
-        "sklearn",
-    )
-
-
-def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of an array that keeps marks when it is given a list."""
-
-    def taken(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(marks.combined(a) if isinstance(a, (list, tuple)) else a, *args, **kwargs)
-
-    taken.__name__, taken.__doc__ = function.__name__, function.__doc__
-    return taken
+        entropy = seed.entropy
+        if entropy is None or (isinstance(entropy, int) and entropy >= _LONGEST_SEED):
+            return None
+        return repr((entropy, seed.spawn_key))
+    return None if seed is None else repr(seed)
 
 
 _MOST_PICKED = 1_000_000
@@ -209,41 +105,87 @@ class Seeded:
     """A generator of random numbers that knows its seed, and the class that it replaces."""
 
     dpaudit_plain: Any = None
-    dpaudit_start = SeededStream(0, None, None)
+    _dpaudit_seed: Optional[str] = None
+    _dpaudit_fit = 0
 
-    def dpaudit_seeded(self, seed: Optional[str], *, is_new: bool = True) -> None:
-        """Remembers the seed and the fit in which it was set; `is_new` if a stream begins here."""
-        fit = marks.world.fit_of_seeds
-        name = f"{type(self).__name__} {seed}" if is_new and seed else None
-        self.dpaudit_start = SeededStream(fit, seed, name)
-
-    def dpaudit_restored(self, state: Any) -> None:
-        """Goes on from a state that was saved, or that the code has made."""
-        self.dpaudit_start = marks.world.restored(state)
+    def dpaudit_seeded(self, seed: Optional[str]) -> None:
+        """Remembers the seed, and the fit in which it was set."""
+        world = marks.world
+        self._dpaudit_seed = None if seed is None else seed[:200]
+        self._dpaudit_fit = world.fit if world.active else 0
+        if seed is not None:
+            world.seeded(seed)
 
     @property
     def dpaudit_seed(self) -> Optional[str]:
         """The seed that was set in this fit; None if it was set in another one."""
-        return self.dpaudit_start.seed_in(marks.world.fit)
+        return self._dpaudit_seed if self._dpaudit_fit == marks.world.fit else None
 
     @property
     def dpaudit_hears(self) -> bool:
         """Whether a draw made now is intercepted; those of a public seed are not."""
         world = marks.world
-        return bool(world.hears) and self.dpaudit_seed not in world.public_seeds
+        return world.hears_draw and self.dpaudit_seed not in world.public_seeds
+
+    def dpaudit_draw(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What the plain class draws, which is not intercepted once more."""
+        args = tuple(marks.unmarked(one, name) for one in args)
+        kwargs = {key: marks.unmarked(one, name) for key, one in kwargs.items()}
+        with marks.world.hushed():
+            return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
 
 
 def intercepted(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method for draws that are intercepted; the plain class makes the others."""
+    """A method for draws of a lockstep fit; the plain class makes the others."""
     name = method.__name__
 
     @functools.wraps(method)
     def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.dpaudit_hears:
-            return method(self, *args, **kwargs)
-        return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
+        if not self.dpaudit_hears:
+            return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
+        marks.world.drawn(site())
+        if marks.world.natural:
+            return self.dpaudit_draw(name, *args, **kwargs)
+        return method(self, *args, **kwargs)
 
     return drawn
+
+
+_REQUIRED = object()
+_NOISE: Dict[str, Tuple[str, Dict[str, Any]]] = {
+    "normal": ("gaussian", {"loc": 0.0, "scale": 1.0}),
+    "laplace": ("laplace", {"loc": 0.0, "scale": 1.0}),
+    "gumbel": ("gumbel", {"loc": 0.0, "scale": 1.0}),
+    "logistic": ("logistic", {"loc": 0.0, "scale": 1.0}),
+    "exponential": ("exponential", {"scale": 1.0}),
+    "gamma": ("gamma", {"shape": _REQUIRED, "scale": 1.0}),
+    "geometric": ("geometric", {"p": _REQUIRED}),
+    "standard_normal": ("gaussian", {}),
+    "standard_exponential": ("exponential", {}),
+    "standard_gamma": ("gamma", {"shape": _REQUIRED}),
+}
+"""Methods that draw noise: its law, and their parameters before the size."""
+
+
+def _noisy(name: str, law: str, defaults: Dict[str, Any]) -> Callable[..., Any]:
+    """A method that draws noise of a law."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self.dpaudit_hears:
+            return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
+        given = {**defaults, **dict(zip((*defaults, "size", "dtype"), args)), **kwargs}
+        if any(one is _REQUIRED for one in given.values()):
+            raise TypeError(f"{name}() takes more arguments")  # as numpy
+        size, dtype, out = (given.pop(key, None) for key in ("size", "dtype", "out"))
+        given.pop("method", None)
+        found = self._noise(name, law, given, size if out is None else np.shape(out))
+        if out is not None:
+            out[...] = marks.unmarked(found, "out")
+            return out
+        return found if dtype is None or size is None else found.astype(dtype)
+
+    method.__name__ = name
+    return method
 
 
 class _Heard(Seeded):
@@ -252,98 +194,94 @@ class _Heard(Seeded):
     def _stream(self, where: Site, size: Any) -> Any:
         return marks.world.stream(where, size, self.dpaudit_plain)
 
-    def _noise(
-        self, law: str, loc: Any, scale: Any, size: Any, shape: Any, draw: Callable[[Any, Any], Any]
-    ) -> Any:
+    def _noise(self, name: str, law: str, given: Dict[str, Any], size: Any) -> Any:
+        """Draws noise of a law around a value.
+
+        Args:
+            name: The method.
+            law: The law.
+            given: Its parameters.
+            size: As numpy takes it.
+        """
         where, world = site(), marks.world
-        loc, scale, shape = (_bare(marks.unmarked(one, where)) for one in (loc, scale, shape))
-        size = _size(size, loc, scale, shape)
-        world.drew(self.dpaudit_start, law, size, where)
-        if world.is_located(where, loc, scale):
-            value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
-            return value if size is not None else float(value)
-        place = world.rows_shared(where, size)
-        drawn = of_records(functools.partial(draw, self._stream(where, size)), size, place)
-        content = drawn * scale if size is not None else float(drawn * scale)
-        made = marks.noise(content, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
+        world.drawn(where)
+        given = {key: _bare(marks.unmarked(one, name)) for key, one in given.items()}
+        loc, scale = given.get("loc", 0), given.get("scale", 1)
+        shapes = {key: one for key, one in given.items() if key in ("shape", "p")}
+        size = _size(size, *given.values())
+        located = world.is_located(where, loc, scale)
+        if world.natural:
+            drawn = self.dpaudit_draw(name, **given, size=size)
+            drawn = drawn if located or not np.any(loc) else drawn - loc
+        else:
+            draw = functools.partial(getattr(self._stream(where, size), name), **shapes)
+            place = world.rows_shared(where, size)
+            drawn = of_records(lambda n: draw(size=n), size, place) * scale
+            drawn = drawn + loc if located else drawn
+        if located:
+            return drawn
+        made = noise.noise(
+            np.asarray(drawn)[()] if size is None else np.asarray(drawn),
+            law,
+            where,
+            scale=scale,
+            shape=next(iter(shapes.values()), 1.0),
+            seed=self.dpaudit_seed,
+        )
         if world.is_nothing(where, loc):
             return made
-        return marks.answer(loc, (made if size is not None else made.array).parts, where)
+        return noise.answer(loc, marks.array_of(made), where)
 
-    @intercepted
-    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        if out is not None:
-            return PlainGenerator.standard_normal(self, size, dtype, out)
-        found = self._noise("gaussian", 0.0, 1.0, size, 1.0, lambda rng, n: rng.normal(size=n))
-        return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
-
-    @intercepted
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._noise(
-            "exponential", 0.0, scale, size, 1.0, lambda rng, n: rng.exponential(size=n)
-        )
-
-    @intercepted
-    def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
-        return self.exponential(1.0, size)
-
-    @intercepted
-    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._noise(
-            "gamma", 0.0, scale, size, shape, lambda rng, n: rng.gamma(shape, size=n)
-        )
-
-    @intercepted
-    def standard_gamma(self, shape: Any, size: Any = None, *_: Any, **__: Any) -> Any:
-        return self.gamma(shape, 1.0, size)
-
-    @intercepted
-    def geometric(self, p: Any, size: Any = None) -> Any:
-        where = site()
-        p = marks.unmarked(p, where)
-        size = _size(size, p)
-        marks.world.drew(self.dpaudit_start, "geometric", size, where)
-        drawn = self._stream(where, size).geometric(p, size=size)
-        return marks.noise(drawn, "geometric", where, shape=p, seed=self.dpaudit_seed)
-
-    @intercepted
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        """Coins, scaled."""
+        if not self.dpaudit_hears:
+            return self.dpaudit_plain.uniform(self, low, high, size)
         where = site()
         size = _size(size, low, high)
-        low, high = (_bare(marks.unmarked(one, where)) for one in (low, high))
+        if marks.world.natural and where[:2] not in marks.world.bent:
+            marks.world.drawn(where)
+            return self.dpaudit_draw("uniform", low, high, size)
+        low, high = (_bare(marks.unmarked(one, "uniform")) for one in (low, high))
         found = self._coin(where, size)
         if np.ndim(low) == 0 and np.ndim(high) == 0 and low == 0 and high == 1:
             return found
         return found * np.subtract(high, low) + low
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """Coins."""
         if not self.dpaudit_hears or out is not None:
             if self.dpaudit_plain is PlainState:  # whose `random` calls `random_sample`
                 return PlainState.random_sample(self, size)
-            return super().random(size, dtype=dtype, out=out)  # type: ignore[misc]
+            return PlainGenerator.random(self, size, dtype=dtype, out=out)
         found = self._coin(site(), size)
         return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
 
-    def _coin(self, where: Site, size: Any) -> Any:
+    def _coin(self, where: Site, size: Any, *, is_counted: bool = True) -> Any:
+        world = marks.world
+        if is_counted:
+            world.drawn(where)
         name = "random_sample" if self.dpaudit_plain is PlainState else "random"
+        if world.natural:
+            drawn = self.dpaudit_draw(name, size)
+            return coins.coin(drawn, where) if where[:2] in world.bent else drawn
         if size is None:
             return single_coin(where, lambda stream: getattr(stream, name)(), self.dpaudit_plain)
-        place = marks.world.of_records(where, size)
+        place = world.of_records(where, size)
         if place is None:
-            return marks.coin(np.asarray(getattr(self._stream(where, size), name)(size)), where)
-        stream = marks.world.stream(where, size, self.dpaudit_plain, records=True)
+            return coins.coin(np.asarray(getattr(self._stream(where, size), name)(size)), where)
+        stream = world.stream(where, size, self.dpaudit_plain, records=True)
         return coins_of_records(getattr(stream, name), where, size, place)
 
     @intercepted
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         """As numpy's; with one trial, a coin."""
         where = site()
-        n, p = marks.unmarked(n, where), marks.unmarked(p, where)
+        n, p = marks.unmarked(n, "binomial"), marks.unmarked(p, "binomial")
         if not np.all(np.asarray(n) == 1):
             marks.world.note("draw", where, "binomial", n, p, size)
-            return marks.world.other_way(self._stream(where, size).binomial, n, p, size)
+            return self._stream(where, size).binomial(n, p, size)
         size = _size(size, n, p)
-        found = self._coin(where, size) < p
+        found = self._coin(where, size, is_counted=False) < p
         return np.asarray(found).astype(np.int64) if size is not None else int(found)
 
     @intercepted
@@ -356,26 +294,26 @@ class _Heard(Seeded):
         axis: int = 0,
         shuffle: bool = True,
     ) -> Any:
-        world = marks.world
+        """As numpy's; with probabilities, a choice that may depend on the data."""
+        world, where = marks.world, site()
         extra = {} if self.dpaudit_plain is PlainState else {"axis": axis, "shuffle": shuffle}
-        where = site()
         a = marks.as_count(a)
         if p is None:
             return self._picked(where, a, size, replace, extra)
-        p = np.asarray(marks.unmarked(p, where), dtype=float)
-        if where[:2] in world.asked and not replace and size is not None:
-            if len(p) * np.prod(size) > _MOST_PICKED:
+        p = np.asarray(marks.unmarked(p, "choice"), dtype=float)
+        if np.any(p < 0) or not abs(np.sum(p) - 1) <= 1e-8:
+            raise ValueError("probabilities do not sum to 1")  # as numpy
+        if replace or size is None:
+            place = choices.weighted(p, () if size is None else size, where)
+        elif where[:2] in world.asked and len(p) * np.prod(size) <= _MOST_PICKED:
+            place = choices.picked(p, int(np.prod(size)), where).reshape(size)
+        else:
+            if where[:2] in world.asked:
                 world.tell("unfollowed", where, "many places drawn without replacement")
-            else:
-                place = marks.picked(p, int(np.prod(size)), where).reshape(size)
-                return place if isinstance(a, (int, np.integer)) else np.asarray(a)[place]
-        elif where[:2] in world.asked:
-            place = marks.chosen(p, () if size is None else size, where)
-            if np.ndim(a) == 0 and isinstance(a, (int, np.integer)):
-                return place if size is not None else int(place)
-            return np.asarray(a)[place] if size is not None else np.asarray(a)[int(place)]
-        world.note("choose", where, p)
-        return self._stream(where, size).choice(a, size, replace, p, **extra)
+            world.note("choose", where, p)
+            return self._stream(where, size).choice(a, size, replace, p, **extra)
+        place = place if size is not None else int(place)
+        return place if isinstance(a, (int, np.integer)) else np.take(np.asarray(a), place, axis)
 
     def _picked(self, where: Site, a: Any, size: Any, replace: bool, extra: Any) -> Any:
         """A choice without probabilities, usually of records: coupled by the target's place."""
@@ -384,14 +322,10 @@ class _Heard(Seeded):
         place = world.rows_shared(where, count)
         if place is None:
             world.note("parameters", where, "choice", count, size)
-            choice = self._stream(where, size).choice
-            return world.other_way(choice, a, size, replace, **extra)
+            return self._stream(where, size).choice(a, size, replace, **extra)
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
         found = np.asarray(picks.choice(union, size, replace))
-        if world.draws_record and found.size and place not in found:
-            found = found.copy()
-            found[(0,) * found.ndim] = place
         if short:  # this world lacks the record: another one takes its place
             others = np.delete(np.arange(union), place)
             left = others if replace else np.setdiff1d(others, found)
@@ -403,46 +337,9 @@ class _Heard(Seeded):
         values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
         return values if size is not None else values[()]
 
-    def integers(
-        self, low: Any, high: Any = None, size: Any = None, *rest: Any, **more: Any
-    ) -> Any:
-        """As numpy's; with one number per record, a selection of records."""
-        world = marks.world
-        if not self.dpaudit_hears or rest or more:
-            return _integers(self, low, high, size, *rest, **more)
-        low, high = marks.as_count(low), marks.as_count(high)
-        first, count = (0, low) if high is None else (low, high)
-        own, other = world.counted
-        is_count = isinstance(count, (int, np.integer))
-        if is_count and own != other and first == 0 and count in (own, other):
-            return self._picked(site(), count, size, True, {})
-        if size is not None and is_count and count - first >= _WORDS:
-            where = site()
-            drawn = self._stream(where, size).integers(0, count - first, size)
-            made = marks.whole_coin(np.asarray(drawn), int(count - first), where)
-            return made + first if first else made
-        return _integers(self, low, high, size)
-
-    def multivariate_normal(
-        self, mean: Any, cov: Any, size: Any = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """As numpy's; one vector is noise, its covariance made of independent draws."""
-        world = marks.world
-        if not self.dpaudit_hears or size is not None or np.size(mean) > marks.MOST_DRAWS:
-            return _multivariate_normal(self, mean, cov, size, *args, **kwargs)
-        where = site()
-        mean, cov = (np.asarray(marks.unmarked(one, where), dtype=float) for one in (mean, cov))
-        if world.is_located(where, mean, cov):
-            return self._stream(where, ()).multivariate_normal(mean, cov)
-        values, vectors = np.linalg.eigh(cov)
-        loads = vectors * np.sqrt(np.maximum(values, 0.0))
-        drawn = self._stream(where, mean.shape).normal(size=mean.shape)
-        unit = marks.noise(drawn, "gaussian", where, seed=self.dpaudit_seed)
-        made = marks.noise_by(loads.__matmul__, unit)
-        return made if world.is_nothing(where, mean) else marks.answer(mean, made.parts, where)
-
     @intercepted
     def permutation(self, x: Any, axis: int = 0) -> Any:
+        """As numpy's; the common records are in the same order in both worlds."""
         where, x = site(), marks.as_count(x)
         is_count = isinstance(x, (int, np.integer))
         length = int(x) if is_count else np.shape(x)[axis]
@@ -451,6 +348,7 @@ class _Heard(Seeded):
 
     @intercepted
     def shuffle(self, x: Any, axis: int = 0) -> None:
+        """As numpy's; the common records are in the same order in both worlds."""
         where, length = site(), len(x) if axis == 0 else np.shape(x)[axis]
         order = shared_order(where, length, self._stream(where, length))
         if isinstance(x, np.ndarray):
@@ -458,26 +356,31 @@ class _Heard(Seeded):
         else:
             x[:] = [x[place] for place in order]
 
-    def __reduce__(self) -> Any:
-        return _copied, (super().__reduce__(), copy.copy(self.dpaudit_start))
-
-
-def _copied(reduced: Any, start: SeededStream) -> Any:
-    """A generator from what pickle keeps of it: a copy, which draws the same numbers."""
-    make, given, *state = reduced
-    made = make(*given)
-    if state and state[0] is not None:
-        made.__setstate__(state[0])
-    made.dpaudit_start = start
-    return made
+    def multivariate_normal(self, mean: Any, cov: Any, *args: Any, **kwargs: Any) -> Any:
+        """As numpy's; one vector is noise, its covariance made of independent draws."""
+        if not self.dpaudit_hears:
+            return self.dpaudit_plain.multivariate_normal(self, mean, cov, *args, **kwargs)
+        world, where = marks.world, site()
+        mean, cov = (np.asarray(marks.unmarked(one, "a mean"), dtype=float) for one in (mean, cov))
+        is_one = not args and kwargs.get("size") is None and mean.size <= noise.MOST_DRAWS
+        if not is_one or world.is_located(where, mean, cov):
+            return _multivariate_normal(self, mean, cov, *args, **kwargs)
+        world.drawn(where)
+        values, vectors = np.linalg.eigh(cov)
+        loads = vectors * np.sqrt(np.maximum(values, 0.0))
+        drawn = np.zeros(mean.shape)
+        if not world.natural:
+            drawn = self._stream(where, mean.shape).normal(size=mean.shape)
+        unit = noise.noise(drawn, "gaussian", where, seed=self.dpaudit_seed)
+        made = noise.noise_by(loads.__matmul__, unit)
+        if world.natural:
+            marks.plain(made)[...] = self.dpaudit_draw("multivariate_normal", mean, cov) - mean
+        return made if world.is_nothing(where, mean) else noise.answer(mean, made, where)
 
 
 def _bare(value: Any) -> Any:
     """A parameter as a number or an array: a series would align by its index."""
-    return value if isinstance(value, _NUMBERS) else np.asarray(value)
-
-
-_NUMBERS = (float, int, np.number, np.ndarray)
+    return value if isinstance(value, (float, int, np.number, np.ndarray)) else np.asarray(value)
 
 
 def _size(size: Any, *parameters: Any) -> Any:
@@ -500,8 +403,7 @@ def shared_order(where: Site, length: int, stream: Any) -> Any:
     world = marks.world
     place = world.rows_shared(where, length)
     world.note("draw", where, "permutation", None if place is not None else length)
-    most = length if place is None else max(world.counted)
-    order = world.other_way(stream.permutation, most)
+    order = stream.permutation(length if place is None else max(world.counted))
     if place is not None and world.counted[0] < world.counted[1]:
         order = order[order != place]
         order = order - (order > place)
@@ -512,12 +414,9 @@ def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenera
     """One uniform draw; the target's own draw does not shift those of others."""
     world = marks.world
     record = world.record_of(where)
-    if record == 2:
-        where_own = (where[0], where[1], f"{where[2]} of the target")
-        return marks.coin(draw(world.stream(where_own, None, make, records=True)), where, record=2)
-    return marks.coin(
-        draw(world.stream(where, None, make, records=record == 1)), where, record=record
-    )
+    own = (where[0], where[1], f"{where[2]} of the target") if record == 2 else where
+    stream = world.stream(own, None, make, records=record > 0)
+    return coins.coin(draw(stream), where, record=record)
 
 
 def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: int) -> Any:
@@ -525,39 +424,32 @@ def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: 
     drawn = of_records(draw, size, place)
     record = np.ones(np.shape(drawn), dtype=np.int8)
     record[marks.world.own_rows] = 2
-    return marks.coin(drawn, where, record=record)
+    return coins.coin(drawn, where, record=record)
 
 
-def _plain_draw(name: str) -> Callable[..., Any]:
-    """A method whose draws involve no data: both worlds make the same ones."""
+def plain_draw(self: Any, name: str, args: Any, kwargs: Any, where: Site) -> Any:
+    """Draws that involve no data: both worlds make the same ones."""
+    args = tuple(marks.unmarked(one, name) for one in args)
+    size = kwargs.get("size")
+    if size is None and args and isinstance(args[-1], tuple):
+        size = args[-1]  # scalars share the stream of their line, each array has its own
+    marks.world.note("parameters", where, name, *args, *kwargs.values())
+    return getattr(self._stream(where, size), name)(*args, **kwargs)
+
+
+def _drawing(name: str) -> Callable[..., Any]:
+    """A method that is not followed."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        where = site()
-        args = tuple(marks.unmarked(one, where) for one in args)
-        size = kwargs.get("size")
-        if size is None and args and isinstance(args[-1], tuple):
-            size = args[-1]  # scalars share the stream of their line, each array has its own
-        marks.world.note("parameters", where, name, *args, *kwargs.values())
-        draw = getattr(self._stream(where, size), name)
-        return marks.world.other_way(draw, *args, **kwargs)
+        return plain_draw(self, name, args, kwargs, site())
 
     method.__name__ = name
     return intercepted(method)
 
 
-def _around(name: str, law: str) -> Callable[..., Any]:
-    """A method that draws noise of a law, around a value."""
-
-    def method(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._noise(law, loc, scale, size, 1.0, lambda rng, n: getattr(rng, name)(size=n))
-
-    method.__name__ = name
-    return intercepted(method)
-
-
-for _name in ("laplace", "gumbel", "logistic"):
-    setattr(_Heard, _name, _around(_name, _name))
-_Heard.normal = _around("normal", "gaussian")
+_multivariate_normal = _drawing("multivariate_normal")
+for _name, _given in _NOISE.items():
+    setattr(_Heard, _name, _noisy(_name, *_given))
 
 
 class HeardGenerator(_Heard, PlainGenerator):
@@ -567,12 +459,25 @@ class HeardGenerator(_Heard, PlainGenerator):
 
     def __init__(self, bit_generator: Any = None) -> None:
         super().__init__(np.random.PCG64() if bit_generator is None else bit_generator)
-        sequence = getattr(bit_generator, "seed_seq", None) or getattr(
-            bit_generator, "_seed_seq", None
-        )
-        self.dpaudit_seeded(_seed_text(sequence), is_new=False)  # others may share its numbers
-        if hasattr(self.bit_generator, "dpaudit_owner"):
-            self.bit_generator.dpaudit_owner = self
+        self.dpaudit_seeded(getattr(bit_generator, "dpaudit_seed", None))
+
+    @intercepted
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, *rest: Any, **more: Any
+    ) -> Any:
+        """As numpy's; with one number per record, a selection of records."""
+        world, where = marks.world, site()
+        low, high = marks.as_count(low), marks.as_count(high)
+        first, count = (0, low) if high is None else (low, high)
+        is_count = isinstance(count, (int, np.integer)) and not rest and not more
+        own, other = world.counted
+        if is_count and first == 0 and own != other and count in (own, other):
+            return self._picked(where, count, size, True, {})
+        if is_count and size is not None and count - first >= _WORDS:
+            drawn = self._stream(where, size).integers(0, count - first, size)
+            made = coins.whole_coin(np.asarray(drawn), int(count - first), where)
+            return made + first if first else made
+        return plain_draw(self, "integers", (low, high, size, *rest), more, where)
 
     @intercepted
     def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Any:
@@ -593,21 +498,13 @@ class HeardState(_Heard, PlainState):
 
     def __init__(self, seed: Any = None) -> None:
         super().__init__(seed)
-        self.dpaudit_seeded(None if isinstance(seed, np.random.BitGenerator) else _seed_text(seed))
+        is_bits = isinstance(seed, np.random.BitGenerator)
+        self.dpaudit_seeded(getattr(seed, "dpaudit_seed", None) if is_bits else _seed_text(seed))
 
     def seed(self, seed: Any = None) -> None:
         """As numpy's; remembers its seed."""
         super().seed(seed)
         self.dpaudit_seeded(_seed_text(seed))
-
-    def get_state(self, legacy: bool = True) -> Any:
-        """As numpy's."""
-        return marks.world.saved(self.dpaudit_start, super().get_state(legacy))
-
-    def set_state(self, state: Any) -> None:
-        """As numpy's."""
-        super().set_state(state)
-        self.dpaudit_restored(state)
 
     def random_sample(self, size: Any = None) -> Any:
         """As numpy's."""
@@ -622,10 +519,8 @@ class HeardState(_Heard, PlainState):
         return self.standard_normal(shape if shape else None)
 
 
-_integers = _plain_draw("integers")
-_multivariate_normal = _plain_draw("multivariate_normal")
 for _kind in (HeardGenerator, HeardState):
     for _name, _method in vars(_kind.dpaudit_plain).items():
         is_other = _name not in vars(_kind) and _name not in vars(_Heard)
         if is_other and callable(_method) and not _name.startswith("_"):
-            setattr(_kind, _name, _plain_draw(_name))
+            setattr(_kind, _name, _drawing(_name))

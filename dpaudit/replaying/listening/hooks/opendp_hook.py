@@ -106,7 +106,8 @@ def _release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
         weights = steps.exponential_weights if _is_concentrated(given) else steps.flip_weights
         return _selecting(weights, -1.0 if given.get("negate") else 1.0, scale)
     if name == "make_randomized_response_bool":
-        return lambda _, value: bool(steps.picked(_kept(int(bool(value)), 2, given["prob"])))
+        answer = _responding([False, True], given["prob"])
+        return lambda found, value: answer(found, bool(value))
     if name == "make_randomized_response":
         return _responding(list(given["categories"]), given["prob"])
     if name in _SAME:
@@ -144,14 +145,19 @@ def _noisy(law: str, scale: Any) -> Release:
         if result.dtype.kind not in "fiu":
             return found  # nothing was noised
         whole = result.dtype.kind in "iu"
-        noisy = steps.added(value, f"discrete_{law}" if whole else law, scale=scale)
+        name = f"discrete_{law}" if whole else law
+        noisy = steps.added(value, name, library=lambda _: found, scale=scale)
+        if marks.world.natural and not isinstance(noisy, (marks.Marked, marks.MarkedNumber)):
+            return found
         return noisy.tolist() if isinstance(found, list) else noisy
 
     return release
 
 
 def _selecting(weights: Callable[[Any], Any], sign: float, scale: float) -> Release:
-    def release(_: Any, value: Any) -> Any:
+    def release(found: Any, value: Any) -> Any:
+        if marks.world.natural:
+            return found
         scores = sign * np.asarray(marks.plain(marks.combined(value)), dtype=float)
         if scale > 0:
             return steps.picked(weights(scores / scale))
@@ -167,7 +173,9 @@ def _kept(place: int, count: int, chance: float) -> Any:
 
 
 def _responding(categories: Any, chance: float) -> Release:
-    def release(_: Any, value: Any) -> Any:
+    def release(found: Any, value: Any) -> Any:
+        if marks.world.natural:
+            return found
         count = len(categories)
         if value not in categories:  # any of them answers it
             return categories[steps.picked(np.full(count, 1.0 / count))]
@@ -187,19 +195,7 @@ def _processed(after: Any, measurement: Any) -> Optional[Release]:
     if _of(measurement) is None:
         return None
     function = getattr(after, "dpaudit_function", after)
-    return lambda _, value: function(_bare(measurement(value)))
-
-
-def _bare(answer: Any) -> Any:
-    """An answer as the library's functions expect it: plain numbers, integers if they were."""
-    where = site()
-    if isinstance(answer, marks.MarkedNumber):
-        whole = answer.array.dtype.kind in "iu"
-        bare = marks.unmarked(answer, where)
-        return int(bare) if whole else bare
-    if isinstance(answer, list):
-        return [_bare(one) for one in answer]
-    return marks.unmarked(answer, where)
+    return lambda _, value: function(marks.unmarked(measurement(value), "opendp"))
 
 
 def _answering(queryable: Any, value: Any) -> Any:
@@ -211,7 +207,7 @@ def _answering(queryable: Any, value: Any) -> Any:
 def _invoking(invoke: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(invoke)
     def invoked(this: Any, arg: Any) -> Any:
-        return _followed(this, arg, lambda: invoke(this, _bare(arg)))
+        return _followed(this, arg, lambda: invoke(this, marks.unmarked(arg, "opendp")))
 
     return invoked
 
@@ -220,7 +216,7 @@ def _evaluating(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(evaluate)
     def evaluated(queryable: Any, query: Any) -> Any:
         if not hasattr(queryable, "dpaudit_data") or not hasattr(query, "dpaudit_name"):
-            if marks.world.hears:
+            if marks.world.hears_draw:
                 steps.unfollowed("an OpenDP queryable that replay does not know")
             return evaluate(queryable, query)
         return _followed(query, queryable.dpaudit_data, lambda: evaluate(queryable, query))
@@ -229,8 +225,9 @@ def _evaluating(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _followed(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
-    if not marks.world.hears:
+    if not marks.world.hears_draw:
         return library()
+    marks.world.drawn(site())
     release = _of(measurement)
     if release is None:
         name = getattr(measurement, "dpaudit_name", "made elsewhere").replace("make_", "")
@@ -244,7 +241,7 @@ def _followed(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
 def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def told(this: Any) -> Any:
-        if marks.world.hears:
+        if marks.world.hears_draw:
             steps.unfollowed("the function of an OpenDP measurement, called by itself")
         return function(this)
 

@@ -1,4 +1,4 @@
-"""Python's own modules: `random` and `secrets`, and `math`, whose functions are used on draws.
+"""Python's own modules: `random`, `secrets`, and `math` and `bisect`, which are used on draws.
 
 Code makes noise of uniform draws with them, such as `-b * math.log(u)`.
 """
@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import itertools
 import math
 import random as plain_random
 from typing import Any, Callable
 
 import numpy as np
 
-from .. import marks
+from .. import choices, coins, marks, noise
 from ..channel import site
 from .numpy_hook import Seeded, intercepted, shared_order, single_coin
 
 _Plain = plain_random.Random
-_NUMBERS = (float, int)
 _SAME = ("log1p", "log2", "log10", "exp", "expm1", "sqrt", "sin", "cos", "tan", "fabs", "copysign")
 """Functions of `math` that numpy has under the same name."""
 
@@ -33,21 +31,25 @@ class HeardRandom(Seeded, _Plain):
         """As Python's; remembers its seed."""
         super().seed(*args, **kwargs)
         given = args[0] if args else kwargs.get("a")
-        self.dpaudit_seeded(None if given is None else repr(given)[:200])
+        self.dpaudit_seeded(None if given is None else repr(given))
 
-    def getstate(self) -> Any:
-        """As Python's."""
-        return marks.world.saved(self.dpaudit_start, super().getstate())
-
-    def setstate(self, state: Any) -> None:
-        """As Python's."""
-        super().setstate(state)
-        self.dpaudit_restored(state)
-
-    @intercepted
     def random(self) -> Any:
         """A coin."""
-        return single_coin(site(), lambda stream: stream.random())
+        return self.uniform()
+
+    def uniform(self, a: Any = 0.0, b: Any = 1.0) -> Any:
+        """A coin, scaled."""
+        if not self.dpaudit_hears:
+            drawn = self.dpaudit_plain.random(self)
+        else:
+            where, world = site(), marks.world
+            world.drawn(where)
+            if not world.natural:
+                drawn = single_coin(where, lambda stream: stream.random())
+            else:
+                drawn = self.dpaudit_draw("random")
+                drawn = coins.coin(drawn, where) if where[:2] in world.bent else drawn
+        return drawn if type(a) is type(b) is float and a == 0 and b == 1 else a + (b - a) * drawn
 
     @intercepted
     def getrandbits(self, k: int) -> Any:
@@ -58,59 +60,65 @@ class HeardRandom(Seeded, _Plain):
             return 0
         size = math.ceil(k / 8)
         drawn = int.from_bytes(marks.world.stream(where, None).bytes(size), "big")
-        return marks.whole_coin(drawn >> (8 * size - k), 2**k, where)
+        return coins.whole_coin(drawn >> (8 * size - k), 2**k, where)
 
     @intercepted
     def _randbelow(self, n: int) -> Any:
         where = site()
         marks.world.note("parameters", where, "below", n)
         stream = marks.world.stream(where, None)
-        return marks.whole_coin(
-            int(stream.integers(n)) if n < 2**63 else int(stream.random() * n), n, where
-        )
+        drawn = int(stream.integers(n)) if n < 2**63 else int(stream.random() * n)
+        return coins.whole_coin(drawn, n, where)
 
-    def uniform(self, a: Any, b: Any) -> Any:
-        """A coin, scaled."""
-        if self.dpaudit_hears and type(a) in _NUMBERS and type(b) in _NUMBERS:
-            where = site()
-            drawn = marks.world.stream(where, None).random()
-            return marks.coin(drawn, where, low=a, high=b)
-        return a + (b - a) * self.random()
-
-    @intercepted
     def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
         """Gaussian noise."""
-        return self._located("gaussian", mu, sigma, lambda rng: rng.normal())
+        return self._gaussian("gauss", mu, sigma)
 
-    @intercepted
     def normalvariate(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
         """Gaussian noise."""
-        return self.gauss(mu, sigma)
+        return self._gaussian("normalvariate", mu, sigma)
 
-    @intercepted
+    def _gaussian(self, name: str, mu: Any, sigma: Any) -> Any:
+        if not self.dpaudit_hears:
+            return getattr(self.dpaudit_plain, name)(self, mu, sigma)
+        return self._located(name, "gaussian", mu, sigma, lambda rng: rng.normal(), mu, sigma)
+
     def expovariate(self, lambd: Any = 1.0) -> Any:
         """Exponential noise."""
-        return self._located("exponential", 0.0, 1.0 / lambd, lambda rng: rng.exponential())
+        if not self.dpaudit_hears:
+            return self.dpaudit_plain.expovariate(self, lambd)
+        lambd = marks.unmarked(lambd)
+        return self._located(
+            "expovariate", "exponential", 0.0, 1.0 / lambd, lambda rng: rng.exponential(), lambd
+        )
 
-    @intercepted
     def gammavariate(self, alpha: Any, beta: Any) -> Any:
         """Gamma noise."""
-        where = site()
-        marks.world.drew(self.dpaudit_start, "gamma", None, where)
-        drawn = float(marks.world.stream(where, None).gamma(alpha) * beta)
-        return marks.noise(drawn, "gamma", where, scale=beta, shape=alpha, seed=self.dpaudit_seed)
+        if not self.dpaudit_hears:
+            return self.dpaudit_plain.gammavariate(self, alpha, beta)
+        alpha = marks.unmarked(alpha)
+        return self._located(
+            "gammavariate",
+            *("gamma", 0.0, beta, lambda rng: rng.gamma(alpha), alpha, beta),
+            shape=alpha,
+        )
 
-    def _located(self, law: str, loc: Any, scale: Any, draw: Any) -> Any:
+    def _located(
+        self, name: str, law: str, loc: Any, scale: Any, draw: Any, *given: Any, shape: Any = 1.0
+    ) -> Any:
+        """Draws noise of a law around a value; `given` are the arguments of the method."""
         where, world = site(), marks.world
-        loc, scale = (marks.unmarked(one, where) for one in (loc, scale))
-        world.drew(self.dpaudit_start, law, None, where)
-        drawn = float(draw(world.stream(where, None)) * scale)
-        if world.is_located(where, loc, scale):
-            return drawn + loc
-        made = marks.noise(drawn, law, where, scale=scale, seed=self.dpaudit_seed)
-        if world.is_nothing(where, loc):
-            return made
-        return marks.answer(loc, made.array.parts, where)
+        world.drawn(where)
+        loc, scale = (marks.unmarked(one, name) for one in (loc, scale))
+        located = world.is_located(where, loc, scale)
+        if world.natural:
+            drawn = self.dpaudit_draw(name, *given) - (0.0 if located else loc)
+        else:
+            drawn = float(draw(world.stream(where, None)) * scale) + (loc if located else 0.0)
+        if located:
+            return drawn
+        made = noise.noise(drawn, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
+        return made if world.is_nothing(where, loc) else noise.answer(loc, made.array, where)
 
     def choices(
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
@@ -118,19 +126,15 @@ class HeardRandom(Seeded, _Plain):
         """Draws with known probabilities."""
         if not self.dpaudit_hears or (weights is None and cum_weights is None):
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
-        where = site()
+        marks.world.drawn(site())
+        if marks.world.natural:
+            given = {"weights": weights, "cum_weights": cum_weights, "k": k}
+            return self.dpaudit_draw("choices", population, **given)
         if weights is None:
             given = list(cum_weights)
             weights = [high - low for low, high in zip([0, *given], given)]
-        weights = [float(marks.unmarked(one, where)) for one in weights]
-        if where[:2] in marks.world.asked:
-            places = marks.chosen(weights, (k,), where)
-        else:
-            marks.world.note("choose", where, np.asarray(weights))
-            total = list(itertools.accumulate(weights))
-            drawn = marks.world.stream(where, k).random(k) * total[-1]
-            places = np.minimum(np.searchsorted(total, drawn, side="right"), len(total) - 1)
-        return [population[int(place)] for place in places]
+        weights = [float(marks.unmarked(one, "choices")) for one in weights]
+        return [population[int(place)] for place in choices.weighted(weights, (k,), site())]
 
     @intercepted
     def shuffle(self, x: Any) -> None:
@@ -155,8 +159,17 @@ _installed = False
 def install(library: Any) -> None:
     """Replaces the classes and the functions of a module."""
     global _installed
-    if library.__name__ == "math":
-        _install_in_math(library)
+    if library.__name__ == "statistics":
+        for name in library.__all__:
+            function = getattr(library, name)
+            if not isinstance(function, type):
+                setattr(library, name, marks.counting(function))
+        return
+    if library.__name__ == "json":
+        _install_in_json(library)
+        return
+    if library.__name__ in ("math", "bisect"):
+        (_install_in_math if library.__name__ == "math" else _install_in_bisect)(library)
         return
     if library.__name__ == "secrets":
         import secrets
@@ -178,27 +191,56 @@ def install(library: Any) -> None:
             setattr(library, name, getattr(everywhere, name))
 
 
+def _install_in_json(library: Any) -> None:
+    """Has the encoder write a marked number as the number that it is."""
+    plain = library.JSONEncoder.default
+
+    def default(self: Any, value: Any) -> Any:
+        marked = isinstance(value, marks.MarkedNumber)
+        return marks.unmarked(value, "json") if marked else plain(self, value)
+
+    library.JSONEncoder.default = default
+
+
 def _install_in_math(library: Any) -> None:
     """Replaces its functions, unless numba is there, which compiles only Python's own."""
     if importlib.util.find_spec("numba") is not None:
         return
     for name in _SAME:
-        setattr(library, name, _of_draws(getattr(library, name), getattr(np, name)))
-    library.log = _of_draws(library.log, _log)
-    library.pow = _of_draws(library.pow, np.power)
+        setattr(library, name, _of_marked(getattr(library, name), getattr(np, name)))
+    library.log = _of_marked(library.log, _log)
+    library.pow = _of_marked(library.pow, np.power)
 
 
 def _log(value: Any, base: Any = np.e) -> Any:
     return np.log(value) if base == np.e else np.log(value) / np.log(base)
 
 
-def _of_draws(plain: Callable[..., Any], followed: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that keeps the mark of a uniform draw."""
+def _of_marked(plain: Callable[..., Any], followed: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of uniform draws that is followed; other marks end."""
 
     @functools.wraps(plain)
     def heard(*values: Any) -> Any:
-        if marks.world.hears and any(isinstance(one, marks.DRAWS) for one in values):
+        if any(isinstance(one, coins.DrawNumber) for one in values) and marks.world.hears:
             return followed(*values)
-        return plain(*values)
+        return plain(*(marks.unmarked(one, plain.__name__) for one in values))
+
+    return heard
+
+
+def _install_in_bisect(library: Any) -> None:
+    """Replaces the functions that look up a value in a list."""
+    for name in ("bisect", "bisect_left", "bisect_right"):
+        side = "left" if name.endswith("left") else "right"
+        setattr(library, name, _looking_up(getattr(library, name), side))
+
+
+def _looking_up(plain: Callable[..., Any], side: str) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def heard(a: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(x, coins.CoinNumber) and not args and not kwargs and marks.world.hears:
+            table = np.asarray(marks.unmarked(list(a)))
+            return int(choices.inverted(table, x.array, site(), side=side))
+        return plain(a, x, *args, **kwargs)
 
     return heard

@@ -7,13 +7,12 @@ the data, the law of the sum is not known.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from .. import marks
+from .. import coins, marks
 from ..channel import site
-from ..world import SeededStream
 from . import steps
 
 _SHAPED: Dict[str, Tuple[str, Callable[[Any], Tuple[Any, Any]]]] = {
@@ -46,14 +45,15 @@ def _of_draws(quantile: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(quantile)
     def heard(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-        if not marks.world.hears or not isinstance(q, marks.DRAWS):
+        is_draw = isinstance(q, (coins.CoinArray, coins.CurveArray, coins.DrawNumber))
+        if not marks.world.hears or not is_draw:
             return quantile(self, q, *args, **kwargs)
         own, loc, scale = self._parse_args(*args, **kwargs)
 
         def at(values: Any) -> Any:
             return quantile(self, values, *own)
 
-        return loc + scale * marks.bent_by(at, q)
+        return loc + scale * coins.bent_by(at, q)
 
     return heard
 
@@ -62,34 +62,39 @@ def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
     def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = {key: one for key, one in kwargs.items() if key not in ("random_state", "discrete")}
         own, loc, scale, size = self._parse_args_rvs(*args, **given)
-        if self.name not in _PLAIN and self.name not in _SHAPED:
-            where = site()
-            moved = bool(np.any(marks.plain(loc) != 0)) and not marks.world.equal(
-                "spend", where, loc
-            )
-            if moved:
+        law, shape, sign = _PLAIN.get(self.name, ""), 1.0, 1
+        if self.name in _SHAPED:
+            law, parameters = _SHAPED[self.name]
+            factor, shape = parameters(marks.unmarked(own[0], "scipy"))
+            scale = scale * factor
+        elif self.name not in _PLAIN:
+            moved = bool(np.any(marks.plain(loc) != 0))
+            if moved and not marks.world.equal("spend", site(), loc):
                 steps.unfollowed(
                     f"scipy's {self.name}, whose law replay does not know, around a value"
                 )
             return rvs(self, *args, **kwargs)
-        law, shape = _PLAIN.get(self.name, ""), 1.0
-        if self.name in _SHAPED:
-            law, parameters = _SHAPED[self.name]
-            factor, shape = parameters(marks.unmarked(own[0], site()))
-            scale = scale * factor
+        if self.name == "gumbel_l":
+            sign = -1
         state = kwargs.get("random_state")
-        start = _start(self.random_state if state is None else state)
-        seed = start.seed_in(marks.world.fit)
-        marks.world.drew(start, law or self.name, size, site())
-        if self.name != "gumbel_l":
-            return steps.added(loc, law, scale=scale, shape=shape, size=size, seed=seed)
-        return -steps.added(-1 * loc, law, scale=scale, size=size, seed=seed)
+        found = steps.added(
+            sign * marks.array_of(loc),
+            law,
+            library=lambda _: sign * rvs(self, *marks.bare(args), **kwargs),
+            scale=scale,
+            shape=shape,
+            size=size,
+            seed=_seed(self.random_state if state is None else state),
+        )
+        return -found if sign < 0 else found
 
     return steps.heard(rvs, drawn)
 
 
-def _start(state: Any) -> SeededStream:
-    """Where the numbers of a random state begin: anew for an integer."""
+def _seed(state: Any) -> Optional[str]:
+    """The seed of a random state, noted where scipy makes a generator of it."""
     if isinstance(state, (int, np.integer)):
-        return SeededStream(marks.world.fit, repr(int(state)), f"HeardState {int(state)}")
-    return getattr(state, "dpaudit_start", SeededStream(0, None, None))
+        marks.world.seeded(repr(int(state)))
+        return repr(int(state))
+    found: Optional[str] = getattr(state, "dpaudit_seed", None)
+    return found

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from .. import marks
+from .. import choices, marks, noise
 from ..channel import site
 
 _TABULATED = 50.0
@@ -74,6 +74,7 @@ def added(
     value: Any,
     law: str,
     *,
+    library: Callable[[Any], Any],
     scale: Any = 1.0,
     shape: Any = 1.0,
     other: Any = 1.0,
@@ -88,6 +89,7 @@ def added(
     Args:
         value: The value before noise: a number, a list or an array.
         law: The law of the noise, one of `LAWS`.
+        library: What the library makes of a plain value, for natural fits.
         scale: Its scale.
         shape: Its second parameter.
         other: Its third parameter.
@@ -95,33 +97,36 @@ def added(
         seed: What seeded the noise, if known.
 
     Returns:
-        NoiseArray or an answer: a number for a number, else an array.
+        Noise or an answer: a number for a number, else an array.
     """
     where, world = site(), marks.world
     scale, shape, other = (
-        np.asarray(marks.unmarked(one, where), dtype=float) for one in (scale, shape, other)
+        np.asarray(marks.unmarked(one, "a parameter"), dtype=float) for one in (scale, shape, other)
     )
-    value = marks.combined(value)
-    if not isinstance(value, (marks.Marked, marks.MarkedNumber)):
-        value = np.asarray(value)
-    given = () if size is None else tuple(np.atleast_1d(size).tolist())
-    full = np.broadcast_shapes(np.shape(value), scale.shape, shape.shape, other.shape, given)
-    rng = world.stream(where, full if full else None)
-    drawn = np.asarray(_DRAWS[law](rng, scale, shape, other, full))
-    noise = marks.noise(
+    value = marks.array_of(marks.combined(value))
+    before = np.asarray(marks.plain(value)) if world.natural else value
+    if world.natural:
+        with world.hushed():
+            drawn = np.asarray(library(marks.bare(value))) - before
+        full = drawn.shape
+    else:
+        given = () if size is None else tuple(np.atleast_1d(size).tolist())
+        full = np.broadcast_shapes(np.shape(value), scale.shape, shape.shape, other.shape, given)
+        rng = world.stream(where, full if full else None)
+        drawn = np.asarray(_DRAWS[law](rng, scale, shape, other, full))
+    made = noise.noise(
         drawn if full else drawn[()], law, where, scale=scale, shape=shape, other=other, seed=seed
     )
-    if seed in world.public_seeds or isinstance(value, (marks.Marked, marks.MarkedNumber)):
-        return value + noise
+    if seed in world.public_seeds or marks.is_marked(value):
+        return value + made
     if world.are_zero(where, value):
-        return noise
-    parts = noise.array.parts if isinstance(noise, marks.MarkedNumber) else noise.parts
-    return marks.answer(value, parts, where)
+        return made
+    return noise.answer(value, marks.array_of(made), where)
 
 
 def picked(weights: Any) -> int:
-    """A place drawn with known probabilities."""
-    return int(marks.chosen(marks.plain(weights), (), site()))
+    """A place drawn with known probabilities in a lockstep fit: each line asks."""
+    return int(choices.chosen(weights, (), site()))
 
 
 def exponential_weights(scores: Any) -> Any:
@@ -162,6 +167,9 @@ def heard(plain: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..
 
     @functools.wraps(plain)
     def function(*args: Any, **kwargs: Any) -> Any:
-        return instead(*args, **kwargs) if marks.world.hears else plain(*args, **kwargs)
+        if not marks.world.hears_draw:
+            return plain(*args, **kwargs)
+        marks.world.drawn(site())
+        return instead(*args, **kwargs)
 
     return function

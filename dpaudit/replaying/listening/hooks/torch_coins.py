@@ -1,14 +1,147 @@
-"""Uniform draws of torch, one per record: comparisons with them are followed."""
+"""Coins of torch, shared by both worlds; comparisons of those of the records are followed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .. import marks
+from .. import choices, coins, marks
 from ..channel import Site, site
-from .numpy_hook import coins_of_records
+from . import steps
+from .numpy_hook import coins_of_records, of_records, shared_order
+
+torch: Any
+
+
+def install(library: Any) -> None:
+    """Replaces the functions that draw coins, in the module and on tensors."""
+    global torch
+    torch = library
+    for name, tossed in (
+        ("rand", _rand),
+        ("rand_like", _rand_like),
+        ("randperm", _randperm),
+        ("bernoulli", _bernoulli),
+        ("multinomial", _multinomial),
+        ("randint", _from_kernel),
+        ("randint_like", _from_kernel),
+    ):
+        setattr(library, name, _instead(getattr(library, name), tossed))
+    library.Tensor.multinomial = library.multinomial
+    for owner, names in (
+        (library.Tensor, ("uniform_", "random_", "bernoulli_")),
+        (library.nn.functional, ("dropout", "alpha_dropout", "feature_alpha_dropout")),
+    ):
+        for name in names:
+            setattr(owner, name, _instead(getattr(owner, name), _from_kernel))
+
+
+def _instead(plain: Callable[..., Any], tossed: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that draws coins in a lockstep fit; the plain one draws in a natural one."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if marks.world.natural:
+            return plain(*args, **kwargs)
+        return tossed(plain, *args, **kwargs)
+
+    return steps.heard(plain, function)
+
+
+def shape_of(size: Any) -> tuple[int, ...]:
+    """The shape that a function of torch was given, as one argument or several."""
+    if len(size) == 1 and not isinstance(size[0], int):
+        size = size[0]
+    return tuple(int(one) for one in size)
+
+
+def placed(values: Any, dtype: Any, device: Any) -> Any:
+    """Numbers as a tensor, on the device that was asked for or else the default one."""
+    where = torch.empty(0).device if device is None else device
+    return torch.as_tensor(marks.bare(values)).to(
+        device=where, dtype=dtype or torch.get_default_dtype()
+    )
+
+
+def numbers(value: Any) -> Any:
+    """A tensor or a number as a numpy value."""
+    if isinstance(value, torch.Tensor):
+        return value.as_subclass(torch.Tensor).detach().cpu().double().numpy()
+    return np.asarray(value, dtype=float)
+
+
+def _from_kernel(plain: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Coins from torch's own state, which is equal in both worlds."""
+    where = site()
+    marks.world.note("draw", where, plain.__name__)
+    for one in (*args[1:], *kwargs.values()):
+        if isinstance(one, (int, float)) or torch.is_tensor(one):
+            marks.world.equal("spend", where, numbers(one))
+    return plain(*args, **kwargs)
+
+
+def _rand(plain: Any, *size: Any, **kwargs: Any) -> Any:
+    shape = shape_of(kwargs.get("size", size) if "size" in kwargs else size)
+    return _coin_tensor(shape, site(), kwargs.get("dtype"), kwargs.get("device"))
+
+
+def _rand_like(plain: Any, like: Any, **kwargs: Any) -> Any:
+    dtype, device = kwargs.get("dtype") or like.dtype, kwargs.get("device") or like.device
+    return _coin_tensor(tuple(like.shape), site(), dtype, device)
+
+
+def _coin_tensor(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any:
+    world = marks.world
+    found = _of_records(where, shape, dtype)
+    if found is not None:
+        return found if device is None else found.to(device)
+    place = world.rows_shared(where, shape)
+    drawn = of_records(world.stream(where, shape).random, shape, place)
+    world.note("draw", where, "rand", None if place is not None else shape)
+    return placed(
+        drawn if world.edge is None else np.full(np.shape(drawn), world.edge), dtype, device
+    )
+
+
+def _randperm(plain: Any, n: int, **kwargs: Any) -> Any:
+    where = site()
+    order = shared_order(where, int(n), marks.world.stream(where, int(n)))
+    return placed(order, kwargs.get("dtype") or torch.int64, kwargs.get("device"))
+
+
+def _bernoulli(plain: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
+    """Coins with each element's probability: uniform draws that are compared with it."""
+    where = site()
+    p = numbers(args[0] if args and isinstance(args[0], float) else given)
+    shape, out = tuple(given.shape), kwargs.get("out")
+    p = np.broadcast_to(p, shape)
+    bits = _bits_of_records(where, p, shape)
+    if bits is None:
+        made = coins.coin(np.asarray(marks.world.stream(where, shape).random(shape)), where)
+        bits = torch.as_tensor(np.asarray(choices.tossed(made, p, True, where), dtype=float))
+    found = bits.to(given)
+    return found if out is None else out.copy_(found)
+
+
+def _multinomial(
+    plain: Any, given: Any, num_samples: int, replacement: bool = False, **kwargs: Any
+) -> Any:
+    """Places drawn with known probabilities: a selection if these depend on the record."""
+    where, weights = site(), numbers(given)
+    if num_samples > 1 and not replacement:
+        marks.world.equal("spend", where, weights)
+        marks.world.note("draw", where, "multinomial")
+        return plain(given, num_samples, replacement, **kwargs)
+    places = np.stack(
+        [choices.weighted(row, (num_samples,), where) for row in np.atleast_2d(weights)]
+    )
+    found = torch.as_tensor(places if weights.ndim == 2 else places[0]).to(given.device)
+    out = kwargs.get("out")
+    return found if out is None else out.copy_(found)
+
+
+# -- coins of the records --------------------------------------------------------------------------
 
 _COMPARED = {
     **dict.fromkeys(("lt", "__lt__", "le", "__le__", "less"), "<"),
@@ -18,16 +151,16 @@ _SAME = {"to", "float", "double", "cpu", "cuda", "contiguous", "detach", "clone"
 _SHAPED = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}
 
 
-def coins(torch: Any, where: Site, shape: Any, dtype: Any) -> Any:
+def _of_records(where: Site, shape: Any, dtype: Any) -> Any:
     """Coins of the records as a tensor; None if the draws are not one per record."""
     made = _made(where, shape)
     if made is None:
         return None
     tensor = torch.as_tensor(np.array(marks.plain(made))).to(dtype or torch.get_default_dtype())
-    return _marked(torch, tensor, made)
+    return _marked(tensor, made)
 
 
-def bits(torch: Any, where: Site, chances: Any, shape: Any) -> Any:
+def _bits_of_records(where: Site, chances: Any, shape: Any) -> Any:
     """Bits of the records with these probabilities of 1; None if not one per record."""
     made = _made(where, shape)
     return None if made is None else torch.as_tensor(np.array(made < chances))
@@ -41,8 +174,8 @@ def _made(where: Site, shape: Any) -> Any:
     return coins_of_records(world.stream(where, shape, records=True).random, where, shape, place)
 
 
-def _marked(torch: Any, tensor: Any, made: Any) -> Any:
-    found = tensor.as_subclass(_kind(torch))
+def _marked(tensor: Any, made: Any) -> Any:
+    found = tensor.as_subclass(_kind())
     found.dpaudit_coins = made
     return found
 
@@ -50,7 +183,7 @@ def _marked(torch: Any, tensor: Any, made: Any) -> Any:
 _kinds: dict[Any, Any] = {}
 
 
-def _kind(torch: Any) -> Any:
+def _kind() -> Any:
     """The class of these tensors: its base class exists only if torch does."""
     if torch not in _kinds:
 
@@ -63,19 +196,19 @@ def _kind(torch: Any) -> Any:
             def __torch_function__(
                 cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
             ) -> Any:
-                return _operated(torch, function, args, kwargs or {})
+                return _operated(function, args, kwargs or {})
 
         _kinds[torch] = CoinTensor
     return _kinds[torch]
 
 
-def _operated(torch: Any, function: Any, args: Any, kwargs: Any) -> Any:
+def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     """Comparisons and functions that move elements are followed; anything else is a use."""
 
     def bare(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return type(value)(bare(one) for one in value)
-        return value.as_subclass(torch.Tensor) if isinstance(value, _kind(torch)) else value
+        return value.as_subclass(torch.Tensor) if isinstance(value, _kind()) else value
 
     name, first = function.__name__, args[0]
     made = getattr(first, "dpaudit_coins", None)
@@ -87,11 +220,11 @@ def _operated(torch: Any, function: Any, args: Any, kwargs: Any) -> Any:
         return torch.as_tensor(np.array(outcome)).to(plain[0].device)
     found = function(*plain, **options)
     if made is not None and name in _SAME and found.is_floating_point():
-        return _marked(torch, found, made)
+        return _marked(found, made)
     if made is not None and name in _SHAPED:
-        return _marked(torch, found, made.reshape(tuple(found.shape)))
+        return _marked(found, made.reshape(tuple(found.shape)))
     if name not in ("__get__", "size", "dim", "numel", "__len__") and marks.world.hears:
         for one in (*args, *kwargs.values()):
             if getattr(one, "dpaudit_coins", None) is not None:
-                marks.unmarked(one.dpaudit_coins, site())
+                marks.unmarked(one.dpaudit_coins, name)
     return found

@@ -14,6 +14,7 @@ class Drawn:
     Noise of means is scaled with the number of records, which is thereby public: one is replaced.
     """
 
+    proof = "composition"
     neighbours = "replace-one"
 
     def __init__(self, *, schema, epsilon=1.0):

@@ -16,6 +16,8 @@ class Columns:
     category or bin is added to any table.
     """
 
+    proof = "composition"
+
     def __init__(self, *, schema, epsilon=1.0, public=False):
         self.columns = schema["columns"]
         self.epsilon, self.public = epsilon, public

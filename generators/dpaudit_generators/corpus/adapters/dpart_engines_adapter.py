@@ -11,6 +11,8 @@ from dpart.methods import LinearRegression
 class Fitted:
     """A fitted engine of the library; with `padded`, public records are added to any table."""
 
+    proof = "composition"
+
     def __init__(self, *, schema, epsilon=1.0, padded=False):
         self.columns, self.padded = schema["columns"], padded
         self.claim = {"epsilon": epsilon}

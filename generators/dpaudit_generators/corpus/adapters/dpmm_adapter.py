@@ -14,6 +14,7 @@ class PrivBayes:
     With `padded`, one public record of each category is added to any table.
     """
 
+    proof = "composition"
     seedable = False  # the noise is OpenDP's, from the operating system
 
     def __init__(self, *, schema, epsilon=1.0, delta=1e-5, public=True, padded=False):

@@ -8,6 +8,8 @@ from privsyn import PrivSynModel
 class Whole:
     """PrivSyn; without `seeded` its noise has the seed of the README, `random_state=0`."""
 
+    proof = "composition"
+
     def __init__(self, *, schema, epsilon=1.0, delta=1e-6, seeded=True):
         self.sizes = {c["name"]: int(c["upper"]) + 1 for c in schema["columns"]}
         self.seeded = seeded

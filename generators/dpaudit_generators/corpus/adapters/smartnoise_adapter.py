@@ -37,6 +37,7 @@ class Synthesis:
 class MwemOfBins(Synthesis):
     """MWEM over public bins."""
 
+    proof = "composition"
     delta = 0.0
 
     def __init__(self, *, schema, epsilon=1.0, padded=False):

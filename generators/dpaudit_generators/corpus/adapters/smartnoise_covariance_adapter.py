@@ -21,6 +21,8 @@ class Variances:
     Noise is scaled with the number of records, which is thereby public: one is replaced.
     """
 
+    proof = "composition"
+
     def __init__(self, *, schema, epsilon=1.0, upper=10.0):
         self.names = [column["name"] for column in schema["columns"]]
         self.bounds = pd.DataFrame({name: [0.0, upper] for name in self.names})

@@ -36,6 +36,8 @@ class Copula:
     With `padded`, one public record of each category is added to any table.
     """
 
+    proof = "composition"
+
     def __init__(self, *, schema, epsilon=1.0, seeded=True, padded=False, wide=False):
         self.columns, self.seeded, self.padded = schema["columns"], seeded, padded
         self.kind = WideNoise if wide else DPCopulaGenerator

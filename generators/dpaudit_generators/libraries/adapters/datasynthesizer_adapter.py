@@ -18,6 +18,7 @@ TYPES = {"continuous": "Float", "integer": "Integer"}
 class Independent:
     """A noisy histogram of every column; correlated mode differs in two calls and the degree."""
 
+    proof = "composition"
     describe = DataDescriber.describe_dataset_in_independent_attribute_mode
     generate = DataGenerator.generate_dataset_in_independent_mode
     options = {}

@@ -14,6 +14,7 @@ from diffprivlib import models, tools
 class Released:
     """Base of the classes below: each lets the library release something and draws from it."""
 
+    proof = "composition"
     neighbours = "add-remove"
 
     def __init__(self, *, schema, epsilon=1.0, defaults="library"):

@@ -15,6 +15,8 @@ from dpart.engines import DPsynthpop, Independent, PrivBayes
 class _Engine:
     """An engine of dpart; its noise is drawn by numpy's global generator."""
 
+    proof = "composition"
+
     def __init__(self, *, schema, epsilon=1.0, defaults="library"):
         if defaults not in ("library", "public"):
             raise ValueError(f"defaults is 'library' or 'public', not {defaults!r}")

@@ -12,6 +12,7 @@ from pandas import CategoricalDtype
 class DpmmPipeline:
     """One pipeline of the library; the classes below name theirs."""
 
+    proof = "composition"
     pipeline = None
     seedable = False  # the noise is OpenDP's, from the operating system
 

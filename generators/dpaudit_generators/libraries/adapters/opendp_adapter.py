@@ -21,6 +21,7 @@ dp.enable_features("contrib")
 class OpenDpTable(ABC):
     """A contingency table by one algorithm; the classes below name theirs."""
 
+    proof = "composition"
     seedable = False  # the noise is OpenDP's, from the operating system
 
     def __init__(self, *, schema, epsilon=1.0, delta=1e-5, defaults="library"):

@@ -18,6 +18,8 @@ README = {"update_iterations": 5, "consist_iterations": 25}
 class PrivSyn:
     """PrivSyn: noisy marginals, and records that are moved towards them."""
 
+    proof = "composition"
+
     def __init__(self, *, schema, epsilon=1.0, delta=1e-6, defaults="library"):
         if defaults not in ("library", "public"):
             raise ValueError(f"defaults is 'library' or 'public', not {defaults!r}")

@@ -58,18 +58,21 @@ class SmartnoiseMethod:
 class SmartnoiseMst(SmartnoiseMethod):
     """Maximum spanning tree of marginals."""
 
+    proof = "composition"
     name = "mst"
 
 
 class SmartnoiseAim(SmartnoiseMethod):
     """Marginals chosen adaptively."""
 
+    proof = "composition"
     name = "aim"
 
 
 class SmartnoiseMwem(SmartnoiseMethod):
     """Multiplicative weights on a histogram of all columns."""
 
+    proof = "composition"
     name = "mwem"
 
 

@@ -57,6 +57,8 @@ class _Synthpriv:
 class DpCopula(_Synthpriv):
     """A Gaussian copula: Laplace histograms and noisy rank correlations."""
 
+    proof = "composition"
+
     def made(self, seed):
         """An unfitted generator, with bounds and seed if they are public."""
         given = {}

@@ -1,0 +1,375 @@
+"""The ordinary game, sized to a replay: a fair coin picks the world of each fit.
+
+A score is learnt from pilot fits of both worlds, and again as trials are added; each trial is
+guessed by a score that was fixed before it, or passed over. Nothing that was counted chooses. The
+evidence is the e-process of `dpaudit.bounds.sequential`, which may stop at any time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from dpaudit.auditing.settings import DEFAULT_ATTACKS
+from dpaudit.bounds.guarantee import EpsilonGuarantee, TradeOffGuarantee, guarantee_of
+from dpaudit.bounds.inputs import BoolArray
+from dpaudit.bounds.sequential import coin_bound, coin_level, e_process, level_e_process
+from dpaudit.errors import AttackError, SchemaError
+from dpaudit.game.features import features_of_table
+from dpaudit.model.currencies import Claim
+from dpaudit.plugins.named import named_attacks
+from dpaudit.plugins.protocols import FeatureName, World
+from dpaudit.replaying.fits import Fits
+from dpaudit.replaying.laws import FloatArray, IntArray
+from dpaudit.replaying.lockstep import Played
+from dpaudit.replaying.processes import WORLDS
+from dpaudit.replaying.release import ReleaseFeatures
+
+PILOTS: Final = 8
+"""Pilot fits of each world."""
+MORE_PILOTS: Final = 40
+"""The same of a fast generator."""
+_FAST: Final = 0.05
+"""Seconds of a fit of a fast generator."""
+_FIRST: Final = 500_000
+"""Numbers of these natural fits begin here."""
+_COUNTS: Final = (1, 3, 10)
+"""How many features a score may add up."""
+_MOST_COLUMNS: Final = 200
+_MOST_PAIRED: Final = 24
+"""Features whose differences are features, too."""
+_CERTAINTY: Final = 25.0
+"""How many times the evidence that the error probability asks for decides: a false accusation is
+the worst error, and a true one costs a dozen fits more."""
+_OVERTIME: Final = 4
+"""How much longer a game goes on that is half won."""
+_HOPE: Final = 100
+"""Fits after which a game that goes badly is given up."""
+_MOST_ODDS: Final = 6.0
+_TINY: Final = 1e-300
+
+
+@dataclass(frozen=True)
+class CoinGame:
+    """What the game showed.
+
+    Attributes:
+        fits: Fits in a world that a coin picked.
+        guesses: Those that were guessed.
+        right: Right guesses.
+        bound: The lower bound in the quantity of the claim.
+        is_decided: Whether the claim is refuted.
+        score: What the last score looks at, in words.
+    """
+
+    fits: int
+    guesses: int
+    right: int
+    bound: float
+    is_decided: bool
+    score: str
+
+
+class _Score(NamedTuple):
+    """Log odds of world "in" from features: the mean of some, standardised.
+
+    Attributes:
+        columns: The features that follow the record most; their differences are features as well.
+        places: The ones that count, of both.
+        middle: The middle of each between the worlds.
+        weight: What each is multiplied by.
+        slope: Log odds for one unit of the mean.
+        least: Below these log odds it abstains.
+    """
+
+    columns: IntArray
+    places: IntArray
+    middle: FloatArray
+    weight: FloatArray
+    slope: float
+    least: float
+
+    def odds(self, row: FloatArray) -> float:
+        """The log odds of one fit; 0 where it abstains, as where a feature is missing."""
+        known = _with_differences(row[self.columns])[self.places]
+        value = self.slope * float(np.mean((known - self.middle) * self.weight))
+        if not math.isfinite(value) or abs(value) < self.least:
+            return 0.0
+        return float(np.clip(value, -_MOST_ODDS, _MOST_ODDS))
+
+    def name(self, names: Callable[[int], str]) -> str:
+        """What it looks at first, in words."""
+        place = int(self.places[0])
+        if place < len(self.columns):
+            return names(int(self.columns[place]))
+        first, second = _differences(len(self.columns))
+        at = place - len(self.columns)
+        one, other = (names(int(self.columns[side[at]])) for side in (first, second))
+        return f"{one} - {other}"
+
+
+@dataclass
+class _Trials:
+    """The fits so far: pilots, and those whose world a coin picked and that were guessed.
+
+    Attributes:
+        rows: Features of all fits; None for one that failed.
+        members: Whether the world of each is "in".
+        odds: Log odds of those that count.
+    """
+
+    claim: Claim
+    rows: list[FloatArray | None]
+    members: list[bool]
+    odds: list[float]
+
+    @property
+    def worlds(self) -> list[bool]:
+        """Whether the worlds of the fits that count are "in"."""
+        return self.members[len(self.members) - len(self.odds) :]
+
+    @property
+    def guesses(self) -> list[bool]:
+        """Whether each guess is right."""
+        pairs = zip(self.odds, self.worlds, strict=True)
+        return [(one > 0) == world for one, world in pairs if one]
+
+    @property
+    def evidence(self) -> float:
+        """The largest log e-value so far."""
+        if not self.odds:
+            return 0.0
+        guarantee = guarantee_of(self.claim)
+        if isinstance(guarantee, EpsilonGuarantee):
+            given = {"epsilon": self.claim.value, "delta": guarantee.delta}
+            return float(np.max(e_process(self.odds, self.worlds, **given)))
+        assert isinstance(guarantee, TradeOffGuarantee)
+        trade_off, level = guarantee.trade_off, self.claim.value
+        return float(np.max(level_e_process(self.odds, self.worlds, trade_off, level=level)))
+
+    def bound(self, alpha: float) -> float:
+        """The lower bound on the quantity of the claim."""
+        guarantee = guarantee_of(self.claim)
+        if isinstance(guarantee, EpsilonGuarantee):
+            delta = guarantee.delta
+            return coin_bound(self.odds, self.worlds, delta=delta, confidence=1.0 - alpha)
+        assert isinstance(guarantee, TradeOffGuarantee)
+        trade_off = guarantee.trade_off
+        return coin_level(self.odds, self.worlds, trade_off, confidence=1.0 - alpha)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether the guesses are no better than a claim of epsilon allows; stopping is free."""
+        guarantee = guarantee_of(self.claim)
+        if not isinstance(guarantee, EpsilonGuarantee) or len(self.odds) < _HOPE:
+            return False
+        allowed = float(expit(self.claim.value)) + guarantee.delta
+        sure = [
+            (one > 0) == world
+            for one, world in zip(self.odds, self.worlds, strict=True)
+            if abs(one) > self.claim.value
+        ]
+        return len(sure) < 0.05 * len(self.odds) or sum(sure) <= allowed * len(sure)
+
+
+def run_game(
+    fits: Fits, *, alpha: float, budget: int, seconds: float, without: frozenset[str]
+) -> CoinGame:
+    """Runs the game until the claim is refuted, or the budget is spent.
+
+    Args:
+        fits: The replay's fits.
+        alpha: Error probability.
+        budget: Fits that may be made, pilots included.
+        seconds: Time for the fits that are counted.
+        without: Places of the release that differ between fits of the same table.
+    """
+    trials = _Trials(fits.spec.claim, [], [], [])
+    reader = _Reader(fits, without)
+    least = min(0.5, fits.spec.claim.value / 3)
+    needed = math.log(_CERTAINTY / alpha)
+    numbers = itertools.count(_FIRST)
+    started, coins = time.monotonic(), fits.rng("fair coins", 0)
+
+    def play(group: Sequence[World]) -> None:
+        wanted = [(world, next(numbers)) for world in group]
+        found = list(fits.natural(wanted, keeps_tables=True))
+        if not trials.rows:
+            reader.learn(found, group)
+        trials.rows += [reader.read(one, world) for one, world in zip(found, group, strict=True)]
+        trials.members += [world is World.IN for world in group]
+
+    fits.say("pilot fits of the coin game")
+    play([*WORLDS] * PILOTS)
+    score = _fit_score(trials, least)
+    is_fast = fits.pace < _FAST and budget >= 6 * MORE_PILOTS
+    if is_fast and not (score is not None and _separates(score, trials)):
+        play([*WORLDS] * (MORE_PILOTS - PILOTS))
+        score = _fit_score(trials, least)
+    refit, block = 2 * len(trials.rows), 4
+    while len(trials.rows) < budget:
+        is_growing = trials.evidence > 0.5 * needed
+        if time.monotonic() - started > seconds * (_OVERTIME if is_growing else 1):
+            break
+        if trials.is_hopeless or (score is None and len(trials.odds) >= len(trials.rows) // 2):
+            break
+        group = [WORLDS[int(coins.random() < 0.5)] for _ in range(block)]
+        right = trials.guesses
+        fits.say(f"coin game, fit {len(trials.odds)}: {sum(right)} of {len(right)} guesses right")
+        play(group)
+        for row in trials.rows[-block:]:
+            trials.odds.append(0.0 if row is None or score is None else score.odds(row))
+        if trials.evidence >= needed:
+            break
+        if len(trials.rows) >= refit:
+            score, refit = _fit_score(trials, least), 2 * len(trials.rows)
+            block = min(2 * block, 16)
+    is_decided = trials.evidence >= needed
+    return CoinGame(
+        fits=len(trials.odds),
+        guesses=len(trials.guesses),
+        right=sum(trials.guesses),
+        bound=trials.bound(alpha) if is_decided else 0.0,
+        is_decided=is_decided,
+        score="" if score is None else score.name(reader.name),
+    )
+
+
+def _separates(score: _Score, trials: _Trials) -> bool:
+    """Whether a score guesses all fits so far."""
+    return all(
+        row is not None and (score.odds(row) > 0) == member and score.odds(row) != 0
+        for row, member in zip(trials.rows, trials.members, strict=True)
+    )
+
+
+class _Reader:
+    """Turns fits into rows of features: released numbers, and those of the default attacks."""
+
+    def __init__(self, fits: Fits, without: frozenset[str]) -> None:
+        self._fits, self._without = fits, without
+        self._view = fits.spec.game.view
+        self._attacks = [] if self._view.of_tables else named_attacks(DEFAULT_ATTACKS)
+        self._names = [
+            (attack.name, name)
+            for attack in self._attacks
+            for name in attack.feature_names(self._view)
+        ]
+        self._features: ReleaseFeatures | None = None
+
+    def learn(self, pilots: Sequence[Played], worlds: Sequence[World]) -> None:
+        """Fixes the features, from pilots of both worlds."""
+        releases = [
+            release
+            for played, world in zip(pilots, worlds, strict=True)
+            if (release := self._fits.released(played, world)) is not None
+        ]
+        if releases:
+            self._features = ReleaseFeatures.of(releases, without=self._without)
+
+    def read(self, played: Played, world: World) -> FloatArray | None:
+        """The features of a fit; None if it failed."""
+        release = self._fits.released(played, world)
+        if release is None or self._features is None:
+            return None
+        table = played.tables[WORLDS.index(world)]
+        return np.concatenate([self._features.read(release), self._of_table(table)])
+
+    def _of_table(self, table: pd.DataFrame | None) -> FloatArray:
+        missing = np.full(len(self._names), np.nan)
+        if table is None or not self._attacks:
+            return missing
+        try:
+            known = self._fits.spec.table.schema.canonical(table)
+            return features_of_table(known, [one.attack for one in self._attacks], self._view)
+        except (SchemaError, AttackError):
+            return missing
+
+    def name(self, index: int) -> str:
+        """A feature in words."""
+        assert self._features is not None
+        size = self._features.size
+        if index < size:
+            return self._features.name(index)
+        return str(FeatureName(*self._names[index - size][1][:2]))
+
+
+def _differences(size: int) -> tuple[IntArray, IntArray]:
+    """Both sides of the differences of the first of some features."""
+    first, second = np.triu_indices(min(size, _MOST_PAIRED), 1)
+    return first, second
+
+
+def _with_differences(values: FloatArray) -> FloatArray:
+    """Features and the differences of the first of them: noise that is used twice cancels."""
+    first, second = _differences(values.shape[-1])
+    return np.concatenate([values, values[..., first] - values[..., second]], axis=-1)
+
+
+def _fit_score(trials: _Trials, least: float) -> _Score | None:
+    """The score of some features that separates the worlds best; None if nothing does."""
+    known = [
+        (row, one) for row, one in zip(trials.rows, trials.members, strict=True) if row is not None
+    ]
+    if len({member for _, member in known}) < 2 or len(known) < 2 * len(WORLDS):
+        return None
+    values = np.array([row for row, _ in known])
+    inside = np.array([member for _, member in known])
+    usable = np.flatnonzero(np.isfinite(values).all(axis=0) & (np.ptp(values, axis=0) > 0))
+    if not usable.size:
+        return None
+    sizes = np.abs(_sizes(values[:, usable], inside)[0])
+    columns = usable[np.argsort(-sizes, kind="stable")[:_MOST_COLUMNS]]
+    wide = _with_differences(values[:, columns])
+    best, count = max((_expected_gain(wide, inside, count, least), count) for count in _COUNTS)
+    if best <= 0:
+        return None
+    return _score_of(wide, inside, count, least)._replace(columns=columns)
+
+
+def _sizes(values: FloatArray, inside: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How far each feature follows the record, its spread, and its middle between the worlds."""
+    first, second = values[inside], values[~inside]
+    gap = first.mean(axis=0) - second.mean(axis=0)
+    spread = np.sqrt(0.5 * (first.var(axis=0) + second.var(axis=0)))
+    # a little of the whole range: what is constant in the fits of a world is not certain
+    spread = np.maximum(spread, 0.05 * np.ptp(values, axis=0))
+    sizes = np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0)
+    return sizes, spread, 0.5 * (first.mean(axis=0) + second.mean(axis=0))
+
+
+def _score_of(values: FloatArray, inside: BoolArray, count: int, least: float) -> _Score:
+    """The score of the features that follow the record most."""
+    sizes, spread, middles = _sizes(values, inside)
+    places = np.argsort(-np.abs(sizes), kind="stable")[:count]
+    middle, weight = middles[places], np.sign(sizes[places]) / np.maximum(spread[places], _TINY)
+    mixed = np.mean((values[:, places] - middle) * weight, axis=1)
+    own = 0.5 * (mixed[inside].var() + mixed[~inside].var())
+    own = max(own, (0.05 * np.ptp(mixed)) ** 2, _TINY)
+    slope = float((mixed[inside].mean() - mixed[~inside].mean()) / own)
+    return _Score(np.arange(0), places, middle, weight, slope, least)
+
+
+def _expected_gain(values: FloatArray, inside: BoolArray, count: int, least: float) -> float:
+    """The mean gain of the score on fits that were left out, a few at a time."""
+    gains = []
+    folds = min(len(values), 8)
+    for fold in range(folds):
+        out = np.arange(len(values)) % folds == fold
+        kept = inside[~out]
+        if kept.all() or not kept.any():
+            continue
+        score = _score_of(values[~out], kept, count, least)
+        for row, member in zip(values[out], inside[out], strict=True):
+            known = row[score.places]
+            odds = score.slope * float(np.mean((known - score.middle) * score.weight))
+            gains.append(min(abs(odds), 2.0) * (1.0 if (odds > 0) == member else -1.0))
+    return float(np.mean(gains)) if gains else 0.0

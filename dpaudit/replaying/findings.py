@@ -1,0 +1,224 @@
+"""The options of a replay, and what it has found so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from dpaudit.errors import SettingsError
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying.coins import CoinGame
+from dpaudit.replaying.fits import Fits
+from dpaudit.replaying.moved_features import MovedFeature
+from dpaudit.replaying.reading import Proof
+from dpaudit.replaying.record import InternalLine
+from dpaudit.replaying.release import are_rows, differing_places
+from dpaudit.replaying.spending import Spent
+from dpaudit.replaying.transcript import Parting, PartKind, Site, Transcript
+
+_LINE: Final = re.compile(r"^(?P<place>[^:]+:\d+)(?::\s*(?P<why>.*))?$")
+
+
+class ReplayAccess(StrEnum):
+    """What the attacker of a replay sees."""
+
+    MODEL = "model"
+    ROWS = "rows"
+
+    @classmethod
+    def of(cls, name: str) -> ReplayAccess:
+        """The access of a name.
+
+        Raises:
+            SettingsError: If there is none.
+        """
+        if name not in list(cls):
+            raise SettingsError(f"`access` is {name!r}: give 'model' or 'rows'")
+        return cls(name)
+
+
+class ProofKind(StrEnum):
+    """How a claim is proved."""
+
+    COMPOSITION = "composition"
+
+    @classmethod
+    def of(cls, name: str | None) -> ProofKind | None:
+        """The proof of a name; None for none.
+
+        Raises:
+            SettingsError: If it is another one.
+        """
+        if name is not None and name not in list(cls):
+            raise SettingsError(f"`proof` is {name!r}: give 'composition' or leave it out")
+        return None if name is None else cls(name)
+
+
+def internal_line(text: str) -> InternalLine:
+    """The line of "FILE:LINE" or "FILE:LINE: why".
+
+    Raises:
+        SettingsError: If it is neither.
+    """
+    found = _LINE.match(text)
+    if found is None:
+        raise SettingsError(f"`internal` is {text!r}: give FILE:LINE, or FILE:LINE: why")
+    return InternalLine(found["place"], found["why"] or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a replay was asked for; see `run.replay`."""
+
+    fits: int | None = None
+    public_coins: bool = False
+    proof: ProofKind | None = None
+    internal: tuple[InternalLine, ...] = ()
+    access: ReplayAccess = ReplayAccess.MODEL
+    hand_over: bool = False
+    samplers: tuple[Mapping[str, Any], ...] = ()
+
+    def with_proof_of(self, generator: object) -> Options:
+        """With the proof that a generator states, if none was given."""
+        stated = getattr(generator, "proof", None)
+        return self if self.proof or stated is None else replace(self, proof=ProofKind.of(stated))
+
+    @property
+    def internal_lines(self) -> frozenset[tuple[str, int]]:
+        """The file names and numbers of internal lines."""
+        places = (one.place.rpartition(":") for one in self.internal)
+        return frozenset((file, int(line)) for file, _, line in places)
+
+
+NOTHING_SPENT: Final = Spent(value=None, is_unlimited=False, note=None, is_exact=False, lines=())
+"""What is known before the pilots."""
+
+
+@dataclass
+class ReplayFindings:
+    """What the fits have shown so far.
+
+    Attributes:
+        control: Why the code is not repeatable; None if it is.
+        without: Places of the release that differ between fits of the same table.
+        pilots: Replays with noise as drawn.
+        edges: Replays at the edges.
+        parting: Where the worlds part first.
+        partings: In how many replays they part.
+        stored: Places of the fitted model that differ under equal answers.
+        generators: Places of generators in it.
+        left_out: Places that could not be compared.
+        has_subsamples: Whether the record's own coins decide all that the record moves.
+        spent: What the steps spend.
+        spent_by_noise: The same without late choices.
+        readings: How many answers can be read off.
+        proof: What reading proved.
+        reading_note: Why reading proved nothing.
+        game: The coin game.
+        shared_noise: Pairs of lines with the same noise.
+        are_dependent: Whether fits in one process depend on one another.
+        fixed_seeds: Lines whose noise has the same seed in every fit.
+        few_seeds: Lines whose noise has the same seed in some fits that got different ones.
+        features: Features that the record moves.
+    """
+
+    control: str | None = None
+    without: frozenset[str] = frozenset()
+    pilots: list[Transcript] = field(default_factory=list)
+    edges: list[Transcript] = field(default_factory=list)
+    parting: Parting | None = None
+    partings: int = 0
+    stored: dict[str, None] = field(default_factory=dict)
+    generators: dict[str, None] = field(default_factory=dict)
+    left_out: dict[str, None] = field(default_factory=dict)
+    has_subsamples: bool = False
+    spent: Spent = NOTHING_SPENT
+    spent_by_noise: Spent = NOTHING_SPENT
+    readings: int = 0
+    proof: Proof | None = None
+    reading_note: str = ""
+    game: CoinGame | None = None
+    shared_noise: dict[tuple[Site, Site], None] = field(default_factory=dict)
+    are_dependent: bool = False
+    fixed_seeds: tuple[Site, ...] = ()
+    few_seeds: tuple[Site, ...] = ()
+    features: tuple[MovedFeature, ...] | None = None
+
+    def add_differences(self, fits: Fits, transcript: Transcript) -> None:
+        """Adds where the worlds part, and what the release of each has that the other's lacks."""
+        first, second = (fits.release_of(transcript, world) for world in World)
+        parting = transcript.parting
+        if first is not None and second is not None:
+            places = [one for one in differing_places(first, second) if one not in self.without]
+            rows = [one for one in places if are_rows(one)]
+            if parting is None and rows:
+                values = (f"{rows[0]} differ", "")
+                parting = Parting(kind=PartKind.ROWS, sites=(None, None), values=values)
+            if parting is None:
+                self.stored |= dict.fromkeys(places)
+            self.generators |= dict.fromkeys(first.generators)
+            self.left_out |= dict.fromkeys((*first.left_out, *second.left_out))
+        transcript.parting = parting
+        self.partings += parting is not None
+        self.parting = self.parting or parting
+
+    @property
+    def transcripts(self) -> Sequence[Transcript]:
+        """All replays of both worlds."""
+        return [*self.pilots, *self.edges]
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether a bound above the claim was proved from the release."""
+        return self.proof is not None or (self.game is not None and self.game.is_decided)
+
+    @property
+    def has_late_choices(self) -> bool:
+        """Whether rows are drawn with probabilities that differ between the worlds."""
+        return any(choice.is_late for one in self.pilots for choice in one.choices)
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """Places that prove nothing: they differ between fits of the same table, or no row follows.
+
+        State that the model stores without noise, such as the number of records, is a finding of
+        its own. It counts as a leak where the rows follow it.
+        """
+        if self.parting is not None or self.has_late_choices:
+            return self.without
+        return self.without | self.stored.keys()
+
+    @property
+    def moves(self) -> bool:
+        """Whether the record moved anything."""
+        return any(
+            one.choices or any(step.moved.any() for step in one.noisy) for one in self.pilots
+        )
+
+    def take_seeds(self, seeds: Mapping[Site, Mapping[str, set[int]]]) -> None:
+        """Finds the lines of noise that moves whose seeds are the same in different fits.
+
+        Args:
+            seeds: The numbers of the fits in which each seed was seen, by line.
+        """
+        moved = {step.site for one in self.pilots for step in one.noisy if step.moved.any()}
+        for site in sorted(moved & set(seeds)):
+            fits = seeds[site].values()
+            if len(fits) == 1 and len(set.union(*fits)) > 1:
+                self.fixed_seeds += (site,)
+            elif any(len(one) > 1 for one in fits):
+                self.few_seeds += (site,)
+
+    @property
+    def fresh_noise(self) -> tuple[Site, ...]:
+        """Lines at which `sample` draws noise for the record, anew at every call."""
+        late = [
+            step
+            for one in self.pilots
+            for step in one.noisy
+            if step.first >= one.sampled_from and step.moved.any()
+        ]
+        return tuple(sorted({step.site for step in late}))

@@ -1,0 +1,156 @@
+"""The fits of a replay: in lock-step, of one world under given answers, and natural ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.model.linked_tables import LinkedTables
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying.lockstep import Order, Played, Worlds
+from dpaudit.replaying.processes import WORLDS, Processes
+from dpaudit.replaying.release import without_model
+from dpaudit.replaying.transcript import FitRelease, Site, Transcript
+from dpaudit.seeds import Stream
+
+_NATURAL: Final = 1_000_000
+"""Numbers of natural fits begin here; those of other fits are smaller."""
+
+
+@dataclass
+class Fits:
+    """Every fit of a replay, counted.
+
+    Attributes:
+        processes: Where they run.
+        spec: What is replayed.
+        rng: Makes a stream of its purpose and number.
+        watches_state: Whether the fitted model counts as released.
+        say: Called with a line of progress.
+        count: Fits so far.
+        seconds: Time of each pair in lock-step.
+        seeds: The numbers of the fits in which each seed was seen, by the line of noise.
+    """
+
+    processes: Processes
+    spec: TwoWorldSpec
+    rng: Callable[[str, int], np.random.Generator]
+    watches_state: bool = True
+    say: Callable[[str], None] = lambda line: None
+    count: int = 0
+    seconds: list[float] = field(default_factory=list)
+    seeds: dict[Site, dict[str, set[int]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        processes: Processes,
+        spec: TwoWorldSpec,
+        *,
+        watches_state: bool = True,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> Fits:
+        """The fits of a replay, with the streams of its seed."""
+        seed = spec.settings.seed
+
+        def rng(role: str, number: int) -> np.random.Generator:
+            return Stream(seed, "replay", role, number).rng()
+
+        return cls(processes, spec, rng, watches_state, say)
+
+    @cached_property
+    def worlds(self) -> Worlds:
+        """Both worlds, which remember the lines that need questions."""
+        missing = self.spec.game.missing.values()
+        several = isinstance(self.spec.table.schema, LinkedTables)
+        places = () if several else next(rows for rows in missing if rows)
+        return Worlds(self.processes, places, self.rng)
+
+    @cached_property
+    def tables(self) -> dict[World, pd.DataFrame]:
+        """What each world trains on."""
+        return {world: self.spec.game.table(world, 0) for world in WORLDS}
+
+    @property
+    def rows(self) -> int:
+        """Synthetic rows asked of both worlds."""
+        return int(self.spec.game.view.n_rows)
+
+    def pair(self, number: int, *, alike: World | None = None, **order: Any) -> Played:
+        """A fit in each world under equal answers; on request both on the table of one world."""
+        tables = {world: self.tables[alike or world] for world in WORLDS}
+        found = self._play(tables, number, **order)
+        self.seconds.append(found.transcript.seconds)
+        return found
+
+    def alone(self, world: World, number: int, **order: Any) -> Played:
+        """A fit in one world, under answers from the coordinator."""
+        return self._play({world: self.tables[world]}, number, **order)
+
+    def natural(
+        self, wanted: Sequence[tuple[World, int]], *, keeps_tables: bool = False
+    ) -> Iterator[Played]:
+        """Fits in which the code draws by itself, in both processes at once.
+
+        Args:
+            wanted: The world and the number of each.
+            keeps_tables: Whether the synthetic tables are wanted.
+        """
+
+        def play(world: World, number: int) -> Played:
+            return self._play(
+                {world: self.tables[world]},
+                _NATURAL + number,
+                is_natural=True,
+                keeps_tables=keeps_tables,
+            )
+
+        each = {world: [number for one, number in wanted if one is world] for world in WORLDS}
+        with ThreadPoolExecutor(len(WORLDS)) as pool:
+            played = {
+                world: pool.submit(list, map(partial(play, world), each[world])) for world in WORLDS
+            }
+            found = {world: iter(played[world].result()) for world in WORLDS}
+        yield from (next(found[world]) for world, _ in wanted)
+
+    def _play(self, tables: dict[World, pd.DataFrame], number: int, **order: Any) -> Played:
+        self.count += len(tables)
+        given = Order(
+            number=number,
+            tables=tables,
+            rows=self.rows,
+            watches_state=self.watches_state,
+            **order,
+        )
+        played = self.worlds.play(given)
+        for site, texts in played.transcript.seeds.items():
+            for text in texts:
+                self.seeds.setdefault(site, {}).setdefault(text, set()).add(number)
+        return played
+
+    def released(self, played: Played, world: World) -> FitRelease | None:
+        """`release_of` of a fit that was played."""
+        return self.release_of(played.transcript, world)
+
+    def release_of(self, transcript: Transcript, world: World) -> FitRelease | None:
+        """What a fit released to the attacker of this replay."""
+        found = transcript.releases[WORLDS.index(world)]
+        return found if found is None or self.watches_state else without_model(found)
+
+    def in_processes(self, processes: Processes) -> Fits:
+        """The same fits in other processes, which ask at the same lines."""
+        found = Fits(processes, self.spec, self.rng, self.watches_state, self.say)
+        found.worlds.lines = self.worlds.lines
+        return found
+
+    @property
+    def pace(self) -> float:
+        """Seconds of a fit, from the pairs so far."""
+        return float(np.median(self.seconds)) / 2 if self.seconds else 0.0

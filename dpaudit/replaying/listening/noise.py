@@ -1,0 +1,399 @@
+"""Noise: draws of a known law, and values to which they are added.
+
+A `NoiseArray` is a linear combination of draws, without data. Adding data to it makes answers,
+which are equal in both worlds. What uses it otherwise makes it an ordinary random number.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from . import marks, scores
+from .blank import Blank
+from .channel import Site, is_operator, site
+from .marks import Marked, MarkedCall, MarkedFloat, is_marked, plain
+
+FIELDS = ("ids", "factor", "scale", "shape", "other")
+"""The fields of a `NoisePart` that are arrays."""
+MOST_DRAWS = 128
+"""With more draws, linear functions of noise are not followed."""
+_MOST_SUMMED = 64
+"""With more summands, sums along an axis of noise are not followed."""
+
+
+class NoisePart(NamedTuple):
+    """One noise draw per element of an array: its law, parameters and factor."""
+
+    law: str
+    ids: Any
+    factor: Any
+    scale: Any
+    shape: Any
+    other: Any
+    seed: Optional[str]
+    site: Site
+
+    def mapped(self, change: Callable[[Any], Any]) -> NoisePart:
+        """The part with the same change applied to all its arrays."""
+        arrays = (change(np.asarray(getattr(self, name))) for name in FIELDS)
+        return NoisePart(self.law, *arrays, seed=self.seed, site=self.site)
+
+    def times(self, factor: Any) -> NoisePart:
+        """The part multiplied by a factor."""
+        return self._replace(factor=self.factor * factor)
+
+    def message(self) -> Dict[str, Any]:
+        """The part as a message, once data meets its draws."""
+        numbers = {name: np.asarray(getattr(self, name), dtype=float) for name in FIELDS[1:]}
+        lost = marks.world.meet(self.ids, self.site)
+        head = {
+            "law": self.law,
+            "ids": np.asarray(self.ids),
+            "seed": self.seed,
+            "site": list(self.site),
+        }
+        return {**head, **numbers, "lost": lost}
+
+
+class NoiseNumber(MarkedFloat):
+    """Noise that is one float."""
+
+
+class NoiseArray(Marked):
+    """A linear combination of noise draws."""
+
+    rank = 2
+    number = NoiseNumber
+    parts: Tuple[NoisePart, ...] = ()
+
+    @property
+    def is_marked(self) -> bool:  # type: ignore[override]
+        return bool(self.parts)
+
+    @classmethod
+    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+        if not all(isinstance(one, NoiseArray) and one.is_marked for one in items):
+            return None
+        if len({tuple((part.law, part.seed) for part in one.parts) for one in items}) != 1:
+            return None
+        columns = zip(*(one.parts for one in items))
+        parts = (
+            column[0]._replace(
+                **{name: join([getattr(part, name) for part in column]) for name in FIELDS}
+            )
+            for column in columns
+        )
+        return combination(join([plain(one) for one in items]), tuple(parts))
+
+    def changed(self, change: Callable[[Any], Any]) -> Any:
+        content = np.asarray(change(self.view(np.ndarray)))
+        return combination(content, tuple(part.mapped(change) for part in self.parts))
+
+    def end(self, why: str) -> None:
+        end(self.parts, why)
+
+    def forget(self) -> None:
+        self.parts = ()
+
+    def retyped(self, content: Any) -> Any:
+        return combination(content, self.parts)
+
+    def replace_at(self, key: Any, value: Any) -> bool:
+        """Sets elements of noise to noise of one law and generator."""
+        if not isinstance(value, NoiseArray) or len(self.parts) != 1 or len(value.parts) != 1:
+            return False
+        [old], [new] = self.parts, value.parts
+        if (old.law, old.seed) != (new.law, new.seed):
+            return False
+        fields = {name: np.array(getattr(old, name)) for name in FIELDS}
+        for name, field in fields.items():
+            field[key] = getattr(new, name)
+        self.parts = (old._replace(**fields),)
+        self.view(np.ndarray)[key] = value.view(np.ndarray)
+        return True
+
+    def as_answer(self) -> Any:
+        return answer(0.0, self, site())
+
+    def times(self, factor: Any) -> NoiseArray:
+        """The noise multiplied by a factor."""
+        content = np.asarray(np.multiply(self.view(np.ndarray), factor))
+        spread = self.spread(content.shape)
+        return combination(content, tuple(part.times(factor) for part in spread.parts))
+
+    def spread(self, shape: Any) -> NoiseArray:
+        """The noise broadcast to a shape."""
+        if self.shape == shape:
+            return self
+        return self.changed(lambda one: np.broadcast_to(one, shape))  # type: ignore[no-any-return]
+
+
+def noise(
+    values: Any,
+    law: str,
+    where: Site,
+    *,
+    scale: Any = 1.0,
+    shape: Any = 1.0,
+    other: Any = 1.0,
+    seed: Optional[str] = None,
+) -> Any:
+    """Marks drawn values as new noise.
+
+    Args:
+        values: What was drawn, in a lockstep fit the same in both worlds: a number or an array.
+        law: Its law, as `dpaudit.replaying.laws` names them.
+        where: The line that draws.
+        scale: Scale of the law, broadcast to the values.
+        shape: Second parameter of the law, likewise.
+        other: Third parameter, likewise.
+        seed: What seeded the generator, if known.
+    """
+    world, content = marks.world, np.asarray(values)
+    if seed is not None:
+        world.seeds.add((where, seed))
+    if seed in world.public_seeds:
+        return values
+    if world.wide != 1.0 and not world.natural:
+        content = (content * world.wide).astype(content.dtype)
+    part = drawn_part(law, content.shape, where, (scale, shape, other), seed)
+    marked = combination(content, (part,))
+    return marked if isinstance(values, np.ndarray) else marks.number_of(marked)
+
+
+def drawn_part(
+    law: str, shape: Any, where: Site, parameters: Tuple[Any, Any, Any], seed: Optional[str]
+) -> NoisePart:
+    """New draws of a law, one per element of an array of a shape."""
+    ids = marks.world.noise_ids(shape, where)
+    full = (np.broadcast_to(np.asarray(one, dtype=float), shape) for one in parameters)
+    return NoisePart(law, ids, np.ones(shape), *full, seed=seed, site=where)
+
+
+def combination(content: Any, parts: Tuple[NoisePart, ...]) -> Any:
+    """Numbers as a linear combination of draws."""
+    found = np.asarray(content).view(NoiseArray)
+    found.parts = parts
+    return found
+
+
+def end(parts: Tuple[NoisePart, ...], why: str) -> None:
+    """Makes draws ordinary random numbers, whose law must not depend on the data."""
+    world = marks.world
+    for part in parts:
+        fields = (part.factor * part.scale, part.shape, part.other)
+        if world.hears and not world.are_lost(part.ids):
+            world.note("draw", part.site, part.law, *map(np.unique, fields), law=True)
+        world.lose(part.ids, part.site, f"noise is used by `{why}`, not only added to data")
+
+
+def answer(before: Any, added: NoiseArray, where: Site, *, out: Any = None) -> Any:
+    """The answer of a step: a value plus noise; equal in both worlds in a lockstep fit.
+
+    Args:
+        before: The value.
+        added: The noise.
+        where: The line that adds them.
+        out: The array that the caller has given for the result.
+    """
+    before, content = plain(before), plain(added)
+    shape = np.broadcast_shapes(before.shape, content.shape)
+    full, spread = np.broadcast_to(before, shape), added.spread(shape)
+    noisy = np.any([part.factor != 0 for part in spread.parts], axis=0)
+    if noisy.any() and not noisy.all():
+        return _answered_in_part(full, spread, noisy, where, out)
+    world = marks.world
+    value = np.asarray(np.add(before, content))
+    step = {
+        "before": full.astype(float),
+        "noise": plain(spread).astype(float),
+        "parts": [part.message() for part in spread.parts],
+        "first": world.next_answer,
+    }
+    ids = world.answer_ids(shape)
+    if world.natural:
+        world.note("answer", where, **step, value=value.astype(float))
+        found = marks.into(out, value)
+        return value[()] if found is None else found
+    reply = np.asarray(world.ask("answer", where, **step)["value"])
+    return scores.answered(reply.reshape(shape).astype(value.dtype), ids, out=out)
+
+
+def _answered_in_part(before: Any, added: NoiseArray, noisy: Any, where: Site, out: Any) -> Any:
+    """Answers for the elements with noise; the others stay as they are."""
+    marks.world.equal("operand", where, before[~noisy])
+    some = marks.array_of(answer(before[noisy], added.changed(lambda one: one[noisy]), where))
+    value = np.array(before, dtype=np.result_type(before, plain(added)))
+    value[noisy] = plain(some)
+    if marks.world.natural:
+        found = marks.into(out, value)
+        return value if found is None else found
+    ids = np.full(before.shape, -1)
+    ids[noisy] = np.arange(marks.world.next_answer - int(noisy.sum()), marks.world.next_answer)
+    return scores.answered(value, ids, out=out)
+
+
+def noise_by(linear: Callable[[Any], Any], marked: NoiseArray) -> Any:
+    """Applies a linear function to noise, in which each draw may then occur several times.
+
+    Args:
+        linear: The function of an array.
+        marked: The noise, of at most `MOST_DRAWS` draws.
+    """
+    found = np.asarray(linear(marked.view(np.ndarray)))
+    parts = []
+    for place in np.ndindex(marked.shape):
+        unit = np.zeros(marked.shape)
+        unit[place] = 1.0
+        column = np.asarray(linear(unit), dtype=float)
+        for part in marked.parts:
+            spread = part.mapped(lambda one, at=place: np.broadcast_to(one[at], found.shape))
+            parts.append(spread.times(column))
+    return marks.number_of(combination(found, _gathered(parts)))
+
+
+def _gathered(parts: List[NoisePart]) -> Tuple[NoisePart, ...]:
+    """Parts without factors that are 0, if the draws of all elements fit into fewer parts."""
+    kinds: Dict[Any, List[NoisePart]] = defaultdict(list)
+    for part in parts:
+        kinds[part.law, part.seed, part.site].append(part)
+    found = []
+    for same in kinds.values():
+        factors = np.stack([part.factor for part in same])
+        count = int(np.max(np.count_nonzero(factors, axis=0), initial=1))
+        order = np.argsort(factors == 0, axis=0, kind="stable")[: max(count, 1)]
+        fields = {
+            name: np.take_along_axis(np.stack([getattr(part, name) for part in same]), order, 0)
+            for name in FIELDS
+        }
+        for at in range(len(order)):
+            found.append(same[0]._replace(**{name: fields[name][at] for name in FIELDS}))
+    return tuple(found)
+
+
+def summed(marked: NoiseArray, axis: Any, *, keepdims: bool) -> Any:
+    """The sum of noise, of all or along an axis."""
+    flat = marked.changed(np.ravel if axis is None else lambda one: np.moveaxis(one, axis, 0))
+    if not 0 < len(flat) <= _MOST_SUMMED:
+        return NotImplemented
+    content = np.add.reduce(marked.view(np.ndarray), axis=axis, keepdims=keepdims)
+    shape = np.shape(content)
+    parts = [
+        part.mapped(lambda one, at=at: one[at].reshape(shape))
+        for part in flat.parts
+        for at in range(len(flat))
+    ]
+    return marks.number_of(combination(content, tuple(parts)))
+
+
+def _followed(call: MarkedCall) -> Any:
+    """The result of a call with noise, but no uniform draws, among its inputs."""
+    noises = [one for one in call.inputs if isinstance(one, NoiseArray) and one.is_marked]
+    if not noises:
+        return NotImplemented
+    first, axis = noises[0], call.kwargs.get("axis", 0)
+    is_sum = call.method == "reduce" and call.name == "add" and axis in (None, *range(first.ndim))
+    if is_sum and set(call.kwargs) <= {"axis", "keepdims", "dtype"}:
+        return summed(first, axis, keepdims=bool(call.kwargs.get("keepdims")))
+    is_matrix = call.is_of("matmul") and call.out is None
+    is_linear = is_matrix or (call.method == "function" and call.name in marks.LINEAR)
+    if is_linear and len(noises) == 1:
+        return _linear(call, first)
+    if call.is_of("negative", "positive"):
+        return _scaled(first, -1 if call.name == "negative" else 1, call)
+    if len(call.inputs) != 2:
+        return NotImplemented
+    if call.is_of("add", "subtract"):
+        return _added(call, noises)
+    if len(noises) == 1 and call.is_of("multiply", "divide", "true_divide"):
+        other = call.inputs[1] if call.inputs[0] is first else call.inputs[0]
+        if call.name == "multiply":
+            return _scaled(first, plain(marks.unmarked(other)), call)
+        if call.inputs[0] is first:
+            with np.errstate(all="ignore"):
+                return _scaled(first, 1.0 / np.asarray(plain(marks.unmarked(other))), call)
+    if call.is_of("less", "less_equal", "greater", "greater_equal") and any(
+        isinstance(one, scores.ScoreArray) for one in call.inputs
+    ):
+        return call.function(*(one.as_answer() if is_marked(one) else one for one in call.inputs))
+    return NotImplemented
+
+
+def _scaled(marked: NoiseArray, factor: Any, call: MarkedCall) -> Any:
+    """Noise times a factor; its numbers are those that the call computes."""
+    content = np.asarray(call.function(*map(marks.bare, call.inputs)))
+    if content.dtype.kind not in "fiub" or not np.isfinite(factor).all():
+        return NotImplemented
+    return _result(content, marked.times(factor).parts, call.out)
+
+
+def _result(content: Any, parts: Tuple[NoisePart, ...], out: Any) -> Any:
+    """Noise, in the array that the caller has given for it if that is noise as well."""
+    if out is None:
+        return marks.number_of(combination(content, parts))
+    plain(out)[...] = content
+    if not isinstance(out, NoiseArray):
+        return combination(plain(out), parts)
+    out.parts = parts
+    return out
+
+
+def _added(call: MarkedCall, noises: List[NoiseArray]) -> Any:
+    """The sum or difference of noise and noise, or of noise and a value."""
+    first, second = call.inputs
+    minus = call.name == "subtract"
+    if len(noises) == 2:
+        content = np.asarray(call.function(plain(first), plain(second)))
+        sides = (first.spread(content.shape), second.spread(content.shape))
+        sign = -1.0 if minus else 1.0
+        parts = (*sides[0].parts, *(part.times(sign) for part in sides[1].parts))
+        return _result(content, parts, call.out)
+    is_first = isinstance(first, NoiseArray) and first is noises[0]
+    data = second if is_first else first
+    # `sum` of noise shares begins with 0 + noise, and a count may be 0
+    begins = type(data) in (int, float) and not is_operator()
+    if begins and marks.world.are_zero(call.where, data):
+        return _scaled(noises[0], 1 if is_first or not minus else -1, call)
+    data = plain(marks.unmarked(data))
+    if data.dtype.kind not in "fiub":
+        return NotImplemented
+    if is_first and minus:
+        data = -(data.astype(float) if data.dtype.kind in "ub" else data)
+    added = noises[0] if is_first or not minus else noises[0].times(-1)
+    return answer(data, added, call.where, out=call.out)
+
+
+def _linear(call: MarkedCall, marked: NoiseArray) -> Any:
+    """A linear function of noise."""
+    if call.name in ("triu", "tril") and call.inputs[0] is marked:
+        return marked.times(call.function(np.ones(marked.shape), *call.inputs[1:], **call.kwargs))
+    if marked.size > MOST_DRAWS or any(
+        isinstance(one, (list, tuple, Marked)) and marks.bare(one) is not one
+        for one in call.kwargs.values()
+    ):
+        return NotImplemented
+    place = next(at for at, one in enumerate(call.inputs) if one is marked)
+    before, after = (
+        [marks.bare(one) for one in some]
+        for some in (call.inputs[:place], call.inputs[place + 1 :])
+    )
+    return noise_by(lambda values: call.function(*before, values, *after, **call.kwargs), marked)
+
+
+def _blank(blank: Any, like: Any) -> bool:
+    """Makes a blank array noise, whose draws all have factor 0."""
+    if not isinstance(like, NoiseArray) or len(like.parts) != 1:
+        return False
+    [given] = like.parts
+    part = drawn_part(given.law, blank.shape, given.site, (1.0, 1.0, 1.0), given.seed)
+    marks.world.meet(part.ids, part.site)  # no draws: no element has noise yet
+    blank.__class__ = NoiseArray
+    blank.parts = (part.times(0.0),)
+    return True
+
+
+marks.followers.insert(0, _followed)
+Blank.fillers.append(_blank)

@@ -1,0 +1,200 @@
+"""What a fitted model and its synthetic rows release: numbers and digests by place.
+
+A walk through the attributes, dictionaries, lists, arrays and tables of the model. It runs in the
+generator's own environment: Python 3.9, numpy, and nothing of dpaudit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import types
+from typing import Any, Dict, Iterator, List, Tuple
+
+import numpy as np
+
+from . import marks
+
+DEEPEST = 8
+"""How many attributes and containers deep the walk goes."""
+MOST_PLACES = 5_000
+MOST_NUMBERS = 200_000
+ROWS = "rows"
+"""The place of the synthetic rows."""
+_NUMBERS = (bool, int, float, np.number, np.bool_)
+_SKIPPED = (types.ModuleType, type, types.BuiltinFunctionType)
+
+
+def end_fit() -> None:
+    """Tells the world that the model is fitted: what follows draws rows."""
+    marks.world.end_fit()
+
+
+def observe(model: Any, table: Any) -> None:
+    """Gives the world what a fit releases, for the coordinator.
+
+    Args:
+        model: The fitted model; None if the generator is a function.
+        table: The synthetic table, or several by name.
+    """
+    world = marks.world
+    release = _Release()
+    release.add_table(ROWS, table)
+    for rows, seed in world.samples if model is not None else ():
+        try:
+            release.add_table(f"{rows} {ROWS}", model.sample(rows, seed=seed))
+        except Exception as error:  # noqa: BLE001 - whether it fails is compared, too
+            release.add(f"the failure to draw {rows} {ROWS}", type(error).__name__)
+    if world.watch_state and model is not None:
+        with world.hushed():
+            release.add("model", model)
+    world.release_seen = release.message()
+
+
+class _Release:
+    """Numbers and digests, while they are gathered."""
+
+    def __init__(self) -> None:
+        self.numbers: Dict[str, Any] = {}
+        self.digests: Dict[str, str] = {}
+        self.left_out: List[str] = []
+        self.generators: List[str] = []
+        self._known: Dict[int, Any] = {}
+        self._size = 0
+
+    def message(self) -> Dict[str, Any]:
+        names = ("numbers", "digests", "left_out", "generators")
+        return {name: getattr(self, name) for name in names}
+
+    def add_table(self, place: str, table: Any) -> None:
+        """Adds the cells of a table, or of several by name, or of a list of records."""
+        if isinstance(table, dict):
+            for name, one in table.items():
+                self.add_table(f"{place} of {name}", one)
+        elif isinstance(table, list):
+            self._leaf(place, repr(table).encode())
+        else:
+            columns = {name: np.asarray(table[name]) for name in table.columns}
+            plain = [one.astype(float) for one in columns.values() if one.dtype.kind in "fiub"]
+            self._number(place, np.concatenate([*plain, np.zeros(0)]))
+            texts = [one for one in columns.values() if one.dtype.kind not in "fiub"]
+            said = repr([list(columns), *(one.tolist() for one in texts)]).encode()
+            self._leaf(place, said + self.numbers[place].tobytes())
+
+    def add(self, place: str, value: Any, depth: int = 0) -> None:
+        """Adds a value and what it holds."""
+        value = marks.unmarked(value, "the fitted model")
+        if isinstance(value, _SKIPPED) or len(self.digests) > MOST_PLACES:
+            return
+        if depth > DEEPEST or self._size > MOST_NUMBERS:
+            self.left_out.append(place)
+            return
+        if value is None or isinstance(value, (str, bytes)):
+            self._leaf(place, repr(value).encode())
+        elif isinstance(value, _NUMBERS):
+            self._array(place, np.asarray(value))
+        elif not self._seen(value):
+            self._compound(place, value, depth)
+
+    def _seen(self, value: Any) -> bool:
+        """Whether this object has been added; it is kept alive, so that its id stays its own."""
+        if id(value) in self._known:
+            return True
+        self._known[id(value)] = value
+        return False
+
+    def _compound(self, place: str, value: Any, depth: int) -> None:
+        if _is_generator(value):
+            self.generators.append(place)
+        elif isinstance(value, np.ndarray):
+            self._array(place, value)
+        elif hasattr(value, "detach") and hasattr(value, "numpy"):
+            self._array(place, value.detach().cpu().numpy())
+        elif isinstance(value, dict):
+            for key, one in value.items():
+                self.add(f"{place}[{key!r}]"[:200], one, depth + 1)
+            self._leaf(f"the keys of {place}", repr(sorted(map(repr, value))).encode())
+        elif isinstance(value, (set, frozenset)):
+            self._leaf(place, repr(sorted(map(repr, value))).encode())
+        elif isinstance(value, (list, tuple)):
+            self._sequence(place, value, depth)
+        elif hasattr(value, "to_numpy") and hasattr(value, "index"):
+            self._frame(place, value, depth)
+        elif callable(value) and hasattr(value, "__closure__"):
+            for at, cell in enumerate(value.__closure__ or ()):
+                self.add(f"what {place} closes over ({at})", cell.cell_contents, depth + 1)
+            self.add(f"defaults of {place}", value.__defaults__ or (), depth + 1)
+        elif type(value).__module__.partition(".")[0] in ("dpaudit", "dpaudit_generators"):
+            self._own(place, value, depth)
+        else:
+            self._object(place, value, depth)
+
+    def _sequence(self, place: str, value: Any, depth: int) -> None:
+        if value and all(isinstance(one, _NUMBERS) for one in value):
+            self._array(place, np.asarray(marks.unmarked(list(value))))
+            return
+        for at, one in enumerate(value):
+            self.add(f"{place}[{at}]", one, depth + 1)
+        self._leaf(f"the length of {place}", str(len(value)).encode())
+
+    def _frame(self, place: str, value: Any, depth: int) -> None:
+        if hasattr(value, "columns"):
+            for name in value.columns:
+                self._array(f"{place}[{name!r}]", np.asarray(value[name]))
+        else:
+            self._array(place, np.asarray(value))
+        self._array(f"the index of {place}", np.asarray(value.index))
+        del depth
+
+    def _own(self, place: str, value: Any, depth: int) -> None:
+        """Adds an object of dpaudit: schemas and claims are public."""
+        if type(value).__module__.startswith("dpaudit."):
+            return
+        self._object(place, value, depth)
+
+    def _object(self, place: str, value: Any, depth: int) -> None:
+        held = dict(_attributes(value))
+        for name, one in held.items():
+            self.add(f"{place}.{name}", one, depth + 1)
+        if not held:
+            try:
+                self._leaf(place, pickle.dumps(value, 4))
+            except Exception:  # noqa: BLE001 - what cannot be pickled is named as not compared
+                self.left_out.append(place)
+
+    def _array(self, place: str, value: Any) -> None:
+        if value.dtype.kind in "fiub":
+            self._number(place, value.astype(float).ravel())
+            self._leaf(place, repr((value.dtype.str, value.shape)).encode() + value.tobytes())
+        elif value.dtype.kind in "mM":
+            self._leaf(place, value.tobytes())
+        else:
+            self._leaf(place, repr(value.tolist()).encode())
+
+    def _number(self, place: str, flat: Any) -> None:
+        self.numbers[place] = flat
+        self._size += flat.size
+
+    def _leaf(self, place: str, content: bytes) -> None:
+        self.digests[place] = hashlib.blake2b(content, digest_size=12).hexdigest()
+
+
+def _attributes(value: Any) -> Iterator[Tuple[str, Any]]:
+    held = getattr(value, "__dict__", None)
+    if isinstance(held, dict):
+        yield from held.items()
+    for kind in type(value).__mro__:
+        names = kind.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
+                yield name, getattr(value, name)
+
+
+def _is_generator(value: Any) -> bool:
+    """Whether a value is a generator of random numbers, of numpy, Python or torch."""
+    kinds = [np.random.Generator, np.random.RandomState, np.random.BitGenerator]
+    for module, name in (("random", "Random"), ("torch", "Generator")):
+        if module in sys.modules and hasattr(sys.modules[module], name):
+            kinds.append(getattr(sys.modules[module], name))
+    return isinstance(value, tuple(kinds))

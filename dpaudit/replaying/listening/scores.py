@@ -1,0 +1,313 @@
+"""Noisy answers of a lockstep fit, as long as they are only selected from.
+
+An answer is a number like any other. But where it is only moved, shifted or multiplied by plain
+numbers, compared, or asked for the place of the largest, less is revealed than its value: such uses
+are noted as selections. Any other use ends the mark and counts as a release.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Tuple
+
+import numpy as np
+
+from . import marks
+from .blank import Blank
+from .channel import Site, site
+from .marks import Marked, MarkedCall, MarkedNumber, is_marked, plain
+
+MOST = 100_000
+"""Answers of one step that are followed; more are numbers at once."""
+_SEVERAL = 3
+"""Comparisons with plain limits after which an answer counts as a number."""
+_FIELDS = ("ids", "factor", "offset")
+
+
+class ScoreNumber(MarkedNumber):
+    """A noisy answer that is one number.
+
+    It is no float, so that C code asks for its value, too: where it is written to an array, say.
+    """
+
+    keeps_noise = False
+
+    def __new__(cls, _: Any) -> ScoreNumber:
+        return object.__new__(cls)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        del copy
+        return np.array(marks.unmarked(self), dtype=dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "array":
+            raise AttributeError(name)
+        if name in ("ndim", "shape", "size", "itemsize", "nbytes"):
+            return getattr(plain(self), name)
+        return getattr(np.float64(marks.unmarked(self, name)), name)
+
+
+class ScoreArray(Marked):
+    """Noisy answers, perhaps scaled and shifted: `factor * answer + offset`.
+
+    A plain number among them has the answer number -1 and factor 0.
+    """
+
+    rank = 1
+    number = ScoreNumber
+    keeps_noise = False
+    ids: Any = None
+    factor: Any = None
+    offset: Any = None
+
+    @property
+    def is_marked(self) -> bool:  # type: ignore[override]
+        return self.ids is not None and not marks.world.are_released(self.ids)
+
+    @classmethod
+    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+        scores = [_constant(one.as_answer() if is_marked(one) else one) for one in items]
+        if any(one is None for one in scores):
+            return None
+        content = join([plain(one) for one in scores])
+        return _scores(content, *(join([getattr(one, name) for one in scores]) for name in _FIELDS))
+
+    def changed(self, change: Callable[[Any], Any]) -> Any:
+        content = np.asarray(change(self.view(np.ndarray)))
+        if self.ids is None:
+            return content
+        return _scores(content, change(self.ids), change(self.factor), change(self.offset))
+
+    def end(self, why: str) -> None:
+        del why
+        if self.ids is not None:
+            marks.world.release(self.ids)
+
+    def forget(self) -> None:
+        self.ids = None
+
+    def retyped(self, content: Any) -> Any:
+        return _scores(content, self.ids, self.factor, self.offset)
+
+    def replace_at(self, key: Any, value: Any) -> bool:
+        score = _constant(value.as_answer() if is_marked(value) else value)
+        if score is None or self.ids is None:
+            return False
+        for name in _FIELDS:
+            changed = np.array(getattr(self, name))
+            changed[key] = getattr(score, name)
+            setattr(self, name, changed)
+        self.view(np.ndarray)[key] = plain(score)
+        return True
+
+    def argmax(self, axis: Any = None, out: Any = None, **kwargs: Any) -> Any:
+        """The place of the largest: a selection."""
+        return self._selected(np.argmax, 1.0, axis, kwargs)
+
+    def argmin(self, axis: Any = None, out: Any = None, **kwargs: Any) -> Any:
+        """The place of the smallest: a selection."""
+        return self._selected(np.argmin, -1.0, axis, kwargs)
+
+    def _selected(self, place: Any, sign: float, axis: Any, kwargs: Any) -> Any:
+        for row in self._rows(axis):
+            _note(
+                "largest",
+                (sign * row.factor, sign * row.offset),
+                ids=row.ids,
+                outcome=place(plain(row)),
+            )
+        return place(self.view(np.ndarray), axis=axis, **kwargs)
+
+    def argsort(self, axis: Any = -1, *args: Any, **kwargs: Any) -> Any:
+        """The order: a selection."""
+        return self._ordered(np.argsort, axis, *args, **kwargs)
+
+    def argpartition(self, kth: Any, axis: Any = -1, *args: Any, **kwargs: Any) -> Any:
+        """A part of the order: at most the order is selected."""
+        return self._ordered(lambda one, axis: np.argpartition(one, kth, axis, *args), axis)
+
+    def _ordered(self, order: Any, axis: Any, *args: Any, **kwargs: Any) -> Any:
+        for row in self._rows(axis):
+            _note("ordered", (row.factor, row.offset), ids=row.ids, outcome=np.argsort(plain(row)))
+        return order(self.view(np.ndarray), axis, *args, **kwargs)
+
+    def _rows(self, axis: Any) -> Any:
+        """The arrays along an axis, if they are marked."""
+        if not self.is_marked or not marks.world.hears:
+            return ()
+        rows = (
+            self.ravel() if axis is None else self.changed(lambda one: np.moveaxis(one, axis, -1))
+        )
+        return rows.changed(lambda one: one.reshape(-1, np.shape(one)[-1]))
+
+
+def answered(content: Any, ids: Any, *, out: Any = None) -> Any:
+    """Answers as scores, or as plain numbers where these do not stay marked.
+
+    Args:
+        content: Their values, without data but for what all of them protect.
+        ids: Their numbers; -1 for a plain number.
+        out: The array that the caller has given for them.
+    """
+    if out is None and content.size <= MOST and not marks.in_library():
+        own = ids >= 0
+        found = _scores(content, ids, own.astype(float), np.where(own, 0.0, content))
+        return marks.number_of(found)
+    marks.world.release(ids)
+    found = marks.into(out, content)
+    return content[()] if found is None else found
+
+
+def _scores(content: Any, ids: Any, factor: Any, offset: Any) -> Any:
+    found = np.asarray(content).view(ScoreArray)
+    found.ids, found.factor, found.offset = np.asarray(ids), np.asarray(factor), np.asarray(offset)
+    return found
+
+
+def _constant(value: Any) -> Any:
+    """A plain value as scores without answers; None if it is not numeric."""
+    value = marks.array_of(value)
+    if isinstance(value, ScoreArray) and value.ids is not None:
+        return value
+    content = plain(value)
+    if content.dtype.kind not in "fiub" or (isinstance(value, Marked) and value.is_marked):
+        return None
+    none = np.full(content.shape, -1)
+    return _scores(content, none, np.zeros(content.shape), content.astype(float))
+
+
+def _note(how: str, score: Tuple[Any, Any], *, ids: Any, outcome: Any, **limits: Any) -> None:
+    """Notes a selection: what must be equal in both worlds, and what it reveals."""
+    factor, offset = (np.ravel(one) for one in score)
+    more = {name: np.ravel(one) for name, one in limits.items()}
+    marks.world.note(
+        "select",
+        site(),
+        factor,
+        offset,
+        *more.values(),
+        how=how,
+        ids=np.ravel(ids),
+        factor=factor,
+        offset=offset,
+        outcome=np.ravel(outcome).astype(int),
+        **more,
+    )
+
+
+def _followed(call: MarkedCall) -> Any:
+    """The result of a call with scores, but no noise or coins, among its inputs."""
+    inputs = call.inputs
+    scores = [one for one in inputs if isinstance(one, ScoreArray) and one.is_marked]
+    if not scores:
+        return NotImplemented
+    if call.method == "function" and call.name == "where" and len(inputs) == 3:
+        return _where(*inputs)
+    if call.is_of("negative", "positive"):
+        return _multiplied(scores[0], -1.0 if call.name == "negative" else 1.0, call)
+    if call.is_of(*marks.MIRRORED) and call.out is None:
+        return _compared(*inputs, call.name, call.where)
+    if len(inputs) != 2 or len(scores) != 1 or marks.plain(_other(inputs)).dtype.kind not in "fiub":
+        return NotImplemented
+    other = _other(inputs)
+    with np.errstate(all="ignore"):
+        if call.is_of("add", "subtract"):
+            sign = -1.0 if call.name == "subtract" else 1.0
+            own, others = (1.0, sign) if inputs[0] is scores[0] else (sign, 1.0)
+            return _affine(scores[0], own, others * np.asarray(plain(other), dtype=float), call)
+        if call.is_of("multiply"):
+            return _multiplied(scores[0], np.asarray(plain(other), dtype=float), call)
+        if call.is_of("divide", "true_divide") and inputs[0] is scores[0]:
+            return _multiplied(scores[0], 1.0 / np.asarray(plain(other), dtype=float), call)
+    return NotImplemented
+
+
+def _other(inputs: Any) -> Any:
+    """The input of two that is not marked."""
+    return inputs[1] if is_marked(inputs[0]) else inputs[0]
+
+
+def _multiplied(score: Any, factor: Any, call: MarkedCall) -> Any:
+    return _affine(score, factor, 0.0, call) if np.isfinite(factor).all() else NotImplemented
+
+
+def _affine(score: Any, factor: Any, more: Any, call: MarkedCall) -> Any:
+    """The score times a factor plus a value; its numbers are those that the call computes."""
+    content = np.asarray(call.function(*map(marks.bare, call.inputs)))
+    shape = content.shape
+    ids = np.broadcast_to(score.ids, shape)
+    made = (ids, np.broadcast_to(score.factor * factor, shape), score.offset * factor + more)
+    if call.out is not None:
+        if call.out is not score or score.shape != shape:
+            return NotImplemented
+        plain(score)[...] = content
+        score.ids, score.factor, score.offset = ids, made[1], np.broadcast_to(made[2], shape)
+        return score
+    return marks.number_of(_scores(content, ids, made[1], np.broadcast_to(made[2], shape)))
+
+
+def _where(condition: Any, first: Any, second: Any) -> Any:
+    """Elements of scores where a condition holds, and of others elsewhere."""
+    sides = [_constant(one) for one in (first, second)]
+    if is_marked(condition) or any(one is None for one in sides):
+        return NotImplemented
+
+    def chosen(name: str) -> Any:
+        return np.where(condition, *(getattr(one, name) for one in sides))
+
+    content = np.where(condition, *map(plain, sides))
+    return marks.number_of(_scores(content, *map(chosen, _FIELDS)))
+
+
+def _compared(first: Any, second: Any, name: str, where: Site) -> Any:
+    """Compares scores with limits, or other scores: a selection."""
+    del where
+    compare = getattr(np, name)
+    found = compare(plain(first), plain(second))
+    if not (is_marked(first) and is_marked(second)) and _are_often_compared(
+        first if is_marked(first) else second, np.size(found)
+    ):
+        return NotImplemented
+    if not is_marked(first):
+        first, second, name = second, first, marks.MIRRORED[name]
+    shape = np.shape(found)
+    score, limit = (
+        _constant(one).changed(lambda field: np.broadcast_to(field, shape))
+        if _constant(one) is not None
+        else None
+        for one in (first, second)
+    )
+    if limit is None:
+        return NotImplemented
+    limits = limit.offset
+    if first.dtype.kind in "iu" and name in ("less", "greater_equal"):  # others have no ties
+        limits = np.nextafter(limits, -np.inf)
+    outcome = found if name.startswith("greater") else ~np.asarray(found)
+    more = {"limits": limits}
+    if np.any(limit.ids >= 0):
+        more.update(limit_ids=limit.ids, limit_factor=limit.factor)
+    _note("compared", (score.factor, score.offset), ids=score.ids, outcome=outcome, **more)
+    return found
+
+
+def _are_often_compared(score: Any, count: int) -> bool:
+    """Whether answers are compared with several limits each, as a number is; counts comparisons."""
+    ids, times = np.unique(score.ids[score.ids >= 0], return_counts=True)
+    times = times * max(count // score.size, 1)
+    compared = marks.world.compared
+    for one, more in zip(ids.tolist(), times.tolist()):
+        compared[one] += more
+    return any(compared[one] > _SEVERAL for one in ids.tolist())
+
+
+def _blank(blank: Any, like: Any) -> bool:
+    """Makes a blank array scores, all of them the number 0."""
+    if not isinstance(like, ScoreArray):
+        return False
+    blank.__class__ = ScoreArray
+    blank.ids = np.full(blank.shape, -1)
+    blank.factor, blank.offset = np.zeros(blank.shape), np.zeros(blank.shape)
+    return True
+
+
+marks.followers.insert(0, _followed)
+Blank.fillers.append(_blank)

@@ -1,0 +1,239 @@
+"""The processes of both worlds: each fits the generator and asks its questions over a socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Listener
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.errors import RegistryError, ReplayError
+from dpaudit.external import worker
+from dpaudit.external.generator import WorkerGenerator
+from dpaudit.external.session import (
+    FOLDER_PREFIX,
+    WorkerError,
+    WorkerSession,
+    WorkerStart,
+)
+from dpaudit.game.worker import search_path
+from dpaudit.model.linked_tables import LinkedTables
+from dpaudit.plugins.foreign import pickled
+from dpaudit.plugins.protocols import World
+from dpaudit.plugins.release import accept
+from dpaudit.replaying import local_world
+from dpaudit.replaying.listening.channel import Channel, connect
+from dpaudit.replaying.transcript import Site
+
+WORLDS: Final = (World.IN, World.OUT)
+_BOOT: Final = Path(__file__).parent / "listening" / "boot"
+_SINGLE_THREAD: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass
+class WorldProcess:
+    """One world's process.
+
+    Attributes:
+        session: Its requests.
+        events: Its questions.
+        control: Begins and ends its fits.
+        sites: The lines that it has named, in its order.
+    """
+
+    session: WorkerSession
+    events: Channel
+    control: Channel
+    sites: list[Site] = field(default_factory=list)
+
+    def fit(
+        self, table: pd.DataFrame, *, rows: int, seed: int, sample_seed: int, keeps_table: bool
+    ) -> pd.DataFrame | None:
+        """Fits a table and draws rows, which the process itself compares.
+
+        Args:
+            table: What the world trains on.
+            rows: Synthetic rows.
+            seed: Seed of the fit.
+            sample_seed: Seed of the rows.
+            keeps_table: Whether to return the rows; of several tables the frame of all.
+
+        Raises:
+            SynthesisError: If the generator fails.
+            WorkerError: If the process ends.
+        """
+        schema = self.session.start.schema
+        request = {**self.session.request(rows=rows, seed=seed), "sample_seed": sample_seed}
+        made = self.session.exchange(schema.handed(table), request, wants_rows=keeps_table)
+        if made is None or not isinstance(schema, LinkedTables):
+            return made
+        return accept(made, schema, len(made[schema.root]))
+
+
+class Processes:
+    """Both worlds' processes, and what fits in them run on.
+
+    Attributes:
+        worlds: The process of each world.
+        children: Where processes drew that the generator started.
+        pool: A thread for each world.
+    """
+
+    def __init__(self, worlds: dict[World, WorldProcess], children: list[Site]) -> None:
+        self.worlds, self.children = worlds, children
+        self.pool = ThreadPoolExecutor(len(WORLDS))
+
+
+@contextmanager
+def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
+    """Prepares the start of a process that fits the generator of an audit.
+
+    Args:
+        spec: The audit.
+
+    Yields:
+        The start; a generator of this environment lies in a file until the context ends.
+    """
+    named = spec.generator.generator
+    if isinstance(named, WorkerGenerator):
+        yield named.start
+        return
+    with tempfile.TemporaryDirectory(prefix="dpaudit-replay-") as folder:
+        path = Path(folder) / "generator.pickle"
+        blob = pickled((spec.table.schema, named), name="the generator")
+        path.touch(mode=0o600)
+        places = [os.path.abspath(place) for place in (*search_path(), os.curdir)]
+        path.write_bytes(pickle.dumps((places, blob)))
+        yield WorkerStart(
+            (
+                sys.executable,
+                worker.__file__,
+                f"{local_world.__file__}:{local_world.Unpickled.__name__}",
+            ),
+            spec.table.schema,
+            json.dumps({"path": str(path)}),
+            None,
+        )
+
+
+@contextmanager
+def opened_processes(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Processes]:
+    """Starts both worlds, at the same time.
+
+    Args:
+        start: How to start a worker that fits the generator.
+        samplers: Samplers that the user named, as JSON.
+
+    Yields:
+        The processes, which end with the context.
+
+    Raises:
+        RegistryError: If a worker cannot be started, as where the generator's module fails.
+        ReplayError: If draws in its Python cannot be intercepted.
+    """
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
+        children: list[Site] = []
+        with _Connections(str(Path(folder) / "listen"), children) as connections:
+            with ThreadPoolExecutor(len(WORLDS)) as pool:
+                starts = [
+                    pool.submit(_start, start, world, Path(folder), connections, samplers)
+                    for world in WORLDS
+                ]
+            try:
+                found = {world: one.result() for world, one in zip(WORLDS, starts, strict=True)}
+                yield Processes(found, children)
+            finally:
+                for one in starts:
+                    if one.exception() is None:
+                        one.result().session.end()
+
+
+def _start(
+    start: WorkerStart, world: World, folder: Path, connections: _Connections, samplers: str
+) -> WorldProcess:
+    own = folder / world.value
+    own.mkdir()
+    is_local = local_world.__file__ in start.arguments[-1]
+    path = [str(_BOOT), *filter(None, [os.environ.get("PYTHONPATH") if is_local else None])]
+    environment = {
+        **(os.environ if is_local else {}),  # what an import of the generator may read
+        "DPAUDIT_LISTEN": connections.address,
+        "DPAUDIT_WORLD": world.value,
+        "DPAUDIT_LISTEN_SAMPLERS": samplers,
+        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONHASHSEED": "0",
+        **dict.fromkeys(_SINGLE_THREAD, "1"),
+    }
+    try:
+        session = WorkerSession(start, folder=own, environment=environment)
+    except WorkerError as error:
+        raise RegistryError(f"world {world} cannot start: {error}") from None
+    channels = connections.wait(world.value)
+    if channels is None:
+        session.end()
+        raise ReplayError(
+            "the generator does not run in a Python that replay can listen to: audit it from "
+            "outside with `dpaudit audit`"
+        )
+    return WorldProcess(session, *channels)
+
+
+class _Connections:
+    """Takes the connections of the worlds' processes."""
+
+    def __init__(self, address: str, children: list[Site]) -> None:
+        self.address, self._children = address, children
+        self._found: dict[tuple[str, str], Channel] = {}
+        self._change = threading.Condition()
+        self._closed = False
+
+    def __enter__(self) -> _Connections:
+        self._server = Listener(self.address, family="AF_UNIX", backlog=16)
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed = True
+        with suppress(OSError):
+            connect(self.address, {"role": "end"}).connection.close()  # wakes what accepts
+        self._server.close()
+        for channel in self._found.values():
+            channel.connection.close()
+
+    def wait(self, world: str) -> tuple[Channel, Channel] | None:
+        """Both channels of a connected world; None if it does not connect."""
+        keys = [(world, role) for role in ("events", "control")]
+        with self._change:
+            self._change.wait_for(lambda: all(key in self._found for key in keys), 1.0)
+            found = [self._found.get(key) for key in keys]
+        if found[0] is None or found[1] is None:
+            return None
+        return found[0], found[1]
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                channel = Channel(self._server.accept())
+                hello = channel.receive()
+            except (OSError, EOFError):
+                continue
+            with self._change:
+                if hello["role"] == "child":
+                    self._children.append(Site(*hello["site"]))
+                if hello["role"] in ("child", "end"):
+                    channel.connection.close()
+                else:
+                    self._found[hello["world"], hello["role"]] = channel
+                self._change.notify_all()

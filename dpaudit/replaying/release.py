@@ -1,0 +1,180 @@
+"""Comparisons of what fits release, and the numbers in it that a score may look at."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dpaudit.replaying.laws import FloatArray
+from dpaudit.replaying.transcript import FitRelease
+
+ROWS: Final = "rows"
+"""The place of the synthetic rows; those of further samples end in it, too."""
+_ROWS: Final = re.compile(rf"(\d+ )?{ROWS}( of .*)?", re.DOTALL)
+_MOST_DIGESTS: Final = 3
+"""Contents of a place without numbers that a score may recognise."""
+
+
+def are_rows(place: str) -> bool:
+    """Whether a place is of synthetic rows, not of the fitted model."""
+    return _ROWS.fullmatch(place) is not None
+
+
+def differing_places(first: FitRelease, second: FitRelease) -> tuple[str, ...]:
+    """Places whose content differs by a bit, or that only one of two releases has."""
+    places = dict.fromkeys((*first.digests, *second.digests))
+    return tuple(one for one in places if first.digests.get(one) != second.digests.get(one))
+
+
+class Number(NamedTuple):
+    """A released number.
+
+    Attributes:
+        place: The array that it stands in, or None's own name.
+        at: Its index there; None for a number that stands alone.
+    """
+
+    place: str
+    at: int | None
+
+    def __str__(self) -> str:
+        """The number, as the report names it."""
+        return self.place if self.at is None else f"{self.place}[{self.at}]"
+
+
+@dataclass(frozen=True)
+class ReleasedNumbers:
+    """The numbers that all of some releases have at the same places.
+
+    Attributes:
+        places: Their arrays and sizes, in order.
+    """
+
+    places: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def shared_by(
+        cls, releases: Sequence[FitRelease], *, without: Set[str] = frozenset()
+    ) -> ReleasedNumbers:
+        """The numbers whose arrays have the same size in all of these releases."""
+        first = releases[0].numbers
+        return cls(
+            tuple(
+                (place, int(values.size))
+                for place, values in first.items()
+                if place not in without
+                and values.size
+                and all(one.numbers.get(place, _NONE).size == values.size for one in releases)
+            )
+        )
+
+    def of(self, release: FitRelease) -> FloatArray | None:
+        """The numbers of a release, flat; None if it lacks one."""
+        parts = [release.numbers.get(place, _NONE) for place, _ in self.places]
+        if any(part.size != size for part, (_, size) in zip(parts, self.places, strict=True)):
+            return None
+        return np.concatenate([_NONE, *parts])
+
+    def name(self, index: int) -> Number:
+        """The number at an index of `of`."""
+        for place, size in self.places:
+            if index < size:
+                return Number(place, index if size > 1 else None)
+            index -= size
+        raise IndexError(index)
+
+
+_NONE: Final = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class ReleaseFeatures:
+    """Features of a release that a score may look at, made from some releases.
+
+    Shared numbers, sizes of arrays, which places are there, and whether places without numbers
+    have one of their usual contents.
+
+    Attributes:
+        numbers: The shared numbers.
+        arrays: Places whose size is a feature.
+        contents: Places and digests that are recognised.
+        present: Places that only some of the releases have.
+    """
+
+    numbers: ReleasedNumbers
+    arrays: tuple[str, ...]
+    contents: tuple[tuple[str, str], ...]
+    present: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, releases: Sequence[FitRelease], *, without: Set[str] = frozenset()
+    ) -> ReleaseFeatures:
+        """The features that may differ, from releases of both worlds."""
+        numbers = ReleasedNumbers.shared_by(releases, without=without)
+        aligned = {place for place, _ in numbers.places}
+        every = dict.fromkeys(place for one in releases for place in one.digests)
+        contents: list[tuple[str, str]] = []
+        present: list[str] = []
+        for place in every:
+            if place in without:
+                continue
+            held = Counter(one.digests.get(place) for one in releases)
+            if None in held:
+                present.append(place)
+            if place not in aligned and len(held) > 1:
+                common = [one for one, _ in held.most_common(_MOST_DIGESTS) if one is not None]
+                contents += [(place, one) for one in common]
+        arrays = {place for one in releases for place in one.numbers} - aligned - without
+        return cls(numbers, tuple(sorted(arrays)), tuple(contents), tuple(present))
+
+    @property
+    def size(self) -> int:
+        """How many features there are."""
+        numbers = sum(one for _, one in self.numbers.places)
+        return numbers + len(self.arrays) + len(self.contents) + len(self.present)
+
+    def read(self, release: FitRelease) -> FloatArray:
+        """The features of a release; missing numbers are NaN."""
+        found = self.numbers.of(release)
+        size = sum(one for _, one in self.numbers.places)
+        return np.concatenate(
+            [
+                np.full(size, np.nan) if found is None else found,
+                [float(release.numbers.get(one, _NONE).size) for one in self.arrays],
+                [float(release.digests.get(one) == digest) for one, digest in self.contents],
+                [float(one in release.digests) for one in self.present],
+            ]
+        )
+
+    def name(self, index: int) -> str:
+        """A feature in words."""
+        size = sum(one for _, one in self.numbers.places)
+        if index < size:
+            return f"`{self.numbers.name(index)}`"
+        index -= size
+        if index < len(self.arrays):
+            return f"the size of `{self.arrays[index]}`"
+        index -= len(self.arrays)
+        if index < len(self.contents):
+            return f"the content of `{self.contents[index][0]}`"
+        return f"whether `{self.present[index - len(self.contents)]}` is there"
+
+
+def without_model(release: FitRelease) -> FitRelease:
+    """Only the synthetic rows of a release."""
+    kept = {place for place in release.digests if are_rows(place)}
+    return FitRelease(
+        numbers={place: one for place, one in release.numbers.items() if place in kept},
+        digests={place: one for place, one in release.digests.items() if place in kept},
+    )
+
+
+def most_visible(places: Collection[str]) -> str:
+    """The place that a sentence names: rows before the model, the shortest name first."""
+    return min(places, key=lambda one: (not are_rows(one), len(one), one))

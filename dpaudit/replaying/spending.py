@@ -1,0 +1,269 @@
+"""What the steps of a fit spend together, as a proof by composition charges them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.currencies import Claim, CurveClaim, GaussianClaim, require_claim
+from dpaudit.replaying.charges import StepCharge, charges_of
+from dpaudit.replaying.costs import (
+    CostPart,
+    GaussianCost,
+    OpenCost,
+    PureCost,
+    TableCost,
+    amplified,
+    epsilon_at,
+    is_huge,
+    pure_epsilon,
+    short,
+)
+from dpaudit.replaying.ledger import LedgerLine, ledger
+from dpaudit.replaying.transcript import Site, Transcript
+
+_EQUAL: Final = 1e-6
+"""Relative error up to which replays cost the same."""
+_NOT_AMPLIFIED: Final = "as if sub-samples were public"
+_SIMPLY: Final = "losses too large to compose are summed up"
+_LARGEST: Final = "some steps by their largest losses"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What the observed steps cost together, for this pair of tables.
+
+    Attributes:
+        value: In the quantity of the claim; None if it is not known or has no limit.
+        is_unlimited: Whether it has no limit.
+        note: Why it is not known or has no limit, or in what way it is an upper limit.
+        is_exact: Whether it is the cost of the answers, not an upper limit or one of several costs.
+        lines: The ledger of the costliest replay.
+    """
+
+    value: float | None = None
+    is_unlimited: bool = False
+    note: str | None = None
+    is_exact: bool = False
+    lines: tuple[LedgerLine, ...] = ()
+
+
+def spend(
+    transcripts: Sequence[Transcript],
+    claim: Claim,
+    *,
+    public_coins: bool,
+    internal: Collection[tuple[str, int]] = (),
+) -> Spent:
+    """What a proof by composition charges for the observed steps.
+
+    Args:
+        transcripts: Replays; the costliest counts.
+        claim: The claim. For a privacy curve, the factor by which its epsilons must be multiplied.
+        public_coins: Whether sub-samples are public, so that they do not amplify privacy.
+        internal: Files and lines whose answers are not released; they are not charged.
+
+    Raises:
+        ClaimError: If there is no claim.
+    """
+    require_claim(claim, method="a replay")
+
+    def is_internal(site: Site) -> bool:
+        file = "/" + site.file.replace("\\", "/")
+        return any(
+            site.line == line and file.endswith("/" + name.replace("\\", "/").lstrip("/"))
+            for name, line in internal
+        )
+
+    if not transcripts:
+        return Spent()
+    hidden = not public_coins and claim.neighbours is Neighbours.ADD_REMOVE
+    replays = []
+    for transcript in transcripts:
+        chances: dict[int | None, float] = {None: 1.0}
+        for at, toss in enumerate(transcript.tosses):
+            chances[at] = toss.chance if hidden else 1.0
+        found = charges_of(transcript, is_internal=is_internal)
+        lines = ledger(transcript, found, chances, is_internal=is_internal)
+        counted = [one for one in found.charges if not is_internal(one.site)]
+        total = _total(counted, claim, chances)
+        if transcript.parting is not None and total.value < math.inf:
+            total = _Total(math.nan, "the worlds part before the end")
+        notes = [] if total.note is None else [total.note]
+        if math.isfinite(total.value):
+            notes = [*found.notes, *notes]
+            if not (hidden or public_coins) and any(one.toss is not None for one in counted):
+                notes.append(_NOT_AMPLIFIED)  # of replaced records
+        replays.append(_Replay(total.value, notes, lines))
+    costliest = max(replays, key=_rank)
+    value, notes, lines = costliest
+    is_known = math.isfinite(value)
+    if is_known and not all(_alike(lines, one.lines) for one in replays):
+        notes = [f"the costliest of {len(replays)} replays", *notes]
+    return Spent(
+        value=value if is_known else None,
+        is_unlimited=value == math.inf,
+        note="; ".join(notes) or None,
+        is_exact=is_known and not notes,
+        lines=lines,
+    )
+
+
+class _Total(NamedTuple):
+    """The cost of a replay.
+
+    Attributes:
+        value: Infinite if it has no limit, NaN if it is not known.
+        note: Why, or in what way it is an upper limit.
+    """
+
+    value: float
+    note: str | None = None
+
+
+class _Replay(NamedTuple):
+    """The cost of a replay, with its lines."""
+
+    value: float
+    notes: list[str]
+    lines: tuple[LedgerLine, ...]
+
+
+def _rank(replay: _Replay) -> tuple[int, float]:
+    """The costliest is the largest: without limit before not known, and that before a number."""
+    if math.isnan(replay.value):
+        return 1, 0.0
+    return (2, 0.0) if replay.value == math.inf else (0, replay.value)
+
+
+def _alike(lines: Sequence[LedgerLine], others: Sequence[LedgerLine]) -> bool:
+    """Whether shifts, scales and costs of two replays agree."""
+
+    def numbers(line: LedgerLine) -> list[float | None]:
+        return [line.epsilon, line.mu, line.l1, line.l2, line.scale, line.other_scale]
+
+    by_place = [{(one.place, one.law): numbers(one) for one in own} for own in (lines, others)]
+    return by_place[0].keys() == by_place[1].keys() and all(
+        (one is None) == (other is None)
+        and (one is None or other is None or math.isclose(one, other, rel_tol=_EQUAL, abs_tol=1e-9))
+        for key, own in by_place[0].items()
+        for one, other in zip(own, by_place[1][key], strict=True)
+    )
+
+
+def _total(
+    charges: Sequence[StepCharge], claim: Claim, chances: Mapping[int | None, float]
+) -> _Total:
+    """The cost of all charges in the quantity of a claim."""
+    if isinstance(claim, PrivacyClaim):
+        return _epsilon(charges, claim.delta, chances)
+    if isinstance(claim, CurveClaim):
+        each = [(_epsilon(charges, one.delta, chances), one.epsilon) for one in claim.points]
+        factors = [found._replace(value=found.value / at) for found, at in each]
+        return max(factors, key=lambda one: math.inf if math.isnan(one.value) else one.value)
+    is_mu = isinstance(claim, GaussianClaim)
+
+    def square(charge: StepCharge) -> float:
+        return charge.times * (charge.cost.mu**2 if is_mu else charge.cost.rho)
+
+    values = [square(one) for one in charges]
+    total = math.inf if math.inf in values else sum(values)
+    if not math.isfinite(total):
+        return _open(total, charges, square)
+    exact = GaussianCost if is_mu else (GaussianCost, TableCost)
+    note = _joined(
+        (_NOT_AMPLIFIED, any(chances[one.toss] < 1.0 for one in charges)),
+        (_LARGEST, not all(isinstance(one.cost, exact) for one in charges)),
+    )
+    return _Total(math.sqrt(total) if is_mu else total, note)
+
+
+def _epsilon(
+    charges: Sequence[StepCharge], delta: float, chances: Mapping[int | None, float]
+) -> _Total:
+    """Epsilon at delta of all charges."""
+    if delta == 0:
+        losses = [(one.toss, one.cost.epsilon * one.times) for one in charges]
+        value = pure_epsilon(losses, chances)
+        if math.isfinite(value):
+            return _Total(value)
+        return _open(value, charges, lambda one: one.cost.epsilon)
+    parts, is_amplified = _parts(charges, chances)
+    value = epsilon_at(parts, delta)
+    if not math.isfinite(value):
+        return _open(value, charges, _at_delta)
+    is_large = is_huge(parts)
+    note = _joined(
+        (_NOT_AMPLIFIED, not is_amplified or (is_large and any(one.chance < 1 for one in parts))),
+        (_SIMPLY, is_large),
+        (_LARGEST, any(isinstance(one.cost, PureCost) for one in parts)),
+    )
+    return _Total(value, note)
+
+
+def _joined(*notes: tuple[str, bool]) -> str | None:
+    return "; ".join(text for text, holds in notes if holds) or None
+
+
+def _at_delta(charge: StepCharge) -> float:
+    """Infinite or NaN for charges that may have no epsilon at a delta above 0."""
+    cost = charge.cost
+    if isinstance(cost, OpenCost):
+        return cost.at_delta
+    return cost.epsilon if isinstance(cost, TableCost) else 0.0
+
+
+def _open(
+    value: float, charges: Sequence[StepCharge], size: Callable[[StepCharge], float]
+) -> _Total:
+    """A cost without limit, or that is not known, with the first line that makes it so."""
+    alike = math.isinf if value == math.inf else math.isnan
+    charge = next((one for one in charges if alike(size(one))), None)
+    if charge is None:
+        return _Total(value, "a step costs more than accountants compose")
+    if isinstance(charge.cost, OpenCost):
+        why = charge.cost.why
+    elif isinstance(charge.cost, TableCost):
+        why = f"an outcome at {charge.site} that only one world has"
+    elif math.isnan(value):
+        why = f"the cost of the noise at {charge.site} is not known"
+    else:
+        why = f"Gaussian noise at {charge.site} has no epsilon at delta 0"
+    return _Total(value, f"no limit: {why}" if value == math.inf else why)
+
+
+def _parts(
+    charges: Sequence[StepCharge], chances: Mapping[int | None, float]
+) -> tuple[Counter[CostPart], bool]:
+    """The parts of a composition, and whether all sub-samples are amplified.
+
+    The steps that one coin decides are one part: Gaussian ones by their joint shift, any one of a
+    single number or choice, others by their largest losses together.
+    """
+    parts: Counter[CostPart] = Counter()
+    square, is_amplified = 0.0, True
+    by_toss: dict[int | None, list[StepCharge]] = defaultdict(list)
+    for one in charges:
+        by_toss[one.toss if chances[one.toss] < 1.0 else None].append(one)
+    for toss, own in by_toss.items():
+        gaussian = [one.cost.far**2 for one in own if isinstance(one.cost, GaussianCost)]
+        others = [one for one in own if not isinstance(one.cost, GaussianCost)]
+        losses = sum(one.cost.epsilon * one.times for one in others)
+        if toss is not None and not others:
+            parts[CostPart(GaussianCost(short(math.sqrt(sum(gaussian)))), chances[toss])] += 1
+        elif toss is not None and not gaussian and len(others) == others[0].times == 1:
+            parts[CostPart(others[0].cost, chances[toss])] += 1
+        elif toss is not None and not gaussian and math.isfinite(losses):
+            parts[CostPart(PureCost(short(amplified(losses, chances[toss]))))] += 1
+        else:
+            is_amplified &= toss is None
+            square += sum(gaussian)
+            for one in others:
+                parts[CostPart(one.cost)] += one.times
+    if square > 0:
+        parts[CostPart(GaussianCost(math.sqrt(square)))] += 1
+    return parts, is_amplified

@@ -1,0 +1,1 @@
+"""Honest generators, each at exactly its claim, and the same code with one mistake."""

@@ -1,0 +1,161 @@
+"""What a fitted model releases: a walk that misses nothing that can be compared."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+from dpaudit.replaying.listening import marks, observe
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    yield
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Observes a model, and returns numbers, digests, left out places and generators."""
+
+    def look(model: Any, table: Any = None, samples: Any = ()) -> Any:
+        world: Any = SimpleNamespace(
+            samples=samples, watch_state=True, hushed=_hushed, release_seen=None
+        )
+        monkeypatch.setattr(marks, "world", world)
+        monkeypatch.setattr(marks, "unmarked", lambda value, *_: value)
+        observe.observe(model, pd.DataFrame({"a": [1.0]}) if table is None else table)
+        return SimpleNamespace(**world.release_seen)
+
+    return look
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@dataclass
+class Holder:
+    """A model that holds something."""
+
+    held: Any
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        if n > 50:
+            raise ValueError("too many")
+        return pd.DataFrame({"a": [seed] * n})
+
+
+def closure_of(value: Any) -> Any:
+    return lambda: value
+
+
+def default_of(value: Any) -> Any:
+    def function(given: Any = value) -> Any:
+        return given
+
+    return function
+
+
+HELD = {
+    "number": (lambda one: one, "model.held"),
+    "numpy number": (np.float64, "model.held"),
+    "string": (lambda one: f"count {one}", "model.held"),
+    "bytes": (lambda one: str(one).encode(), "model.held"),
+    "list": (lambda one: [0.0, one], "model.held"),
+    "mixed list": (lambda one: ["a", one], "model.held[1]"),
+    "tuple of lists": (lambda one: ([1.0], [one]), "model.held[1]"),
+    "dict": (lambda one: {"age": one}, "model.held['age']"),
+    "keys": (lambda one: {one: 0.0}, "the keys of model.held"),
+    "set": (lambda one: {one, "b"}, "model.held"),
+    "array": (lambda one: np.array([0.0, one]), "model.held"),
+    "array of objects": (lambda one: np.array(["a", one], dtype=object), "model.held"),
+    "dates": (
+        lambda one: np.array([int(one * 1e6)], dtype="datetime64[s]"),
+        "model.held",
+    ),
+    "frame": (lambda one: pd.DataFrame({"a": [one]}), "model.held['a']"),
+    "index": (lambda one: pd.DataFrame({"a": [1]}, index=[one]), "the index of model.held"),
+    "series": (lambda one: pd.Series([one]), "model.held"),
+    "slots": (Slotted, "model.held.value"),
+    "object": (Holder, "model.held.held"),
+    "closure": (closure_of, "what model.held closes over (0)"),
+    "default": (default_of, "defaults of model.held[0]"),
+    "type": (lambda one: np.array([1, 2], dtype=np.int64 if one > 1 else np.int32), "model.held"),
+    "length": (lambda one: ["a"] * int(one), "the length of model.held"),
+}
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_whatever_holds_data_differs_at_a_place_that_is_named(seen: Any, kind: str) -> None:
+    make, place = HELD[kind]
+    first, second = (seen(Holder(make(one))).digests for one in (1.0, 2.0))
+    again = seen(Holder(make(1.0))).digests
+    assert first == again
+    differing = {one for one in {*first, *second} if first.get(one) != second.get(one)}
+    assert place in differing or place.removesuffix("[0]") in differing, differing
+
+
+def test_one_bit_of_a_number_is_a_difference(seen: Any) -> None:
+    one, other = seen(Holder(1.0)), seen(Holder(np.nextafter(1.0, 2.0)))
+    assert one.digests["model.held"] != other.digests["model.held"]
+
+
+def test_numbers_are_kept_by_place(seen: Any) -> None:
+    found = seen(Holder({"age": np.arange(6.0).reshape(2, 3), "n": 7, "on": True})).numbers
+    assert found["model.held['age']"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert found["model.held['n']"].tolist() == [7.0]
+    assert found["model.held['on']"].tolist() == [1.0]
+
+
+def test_generators_are_named_and_not_compared(seen: Any) -> None:
+    import random
+
+    held = [np.random.default_rng(1), np.random.RandomState(1), random.Random(1)]
+    found = seen(Holder(held))
+    assert found.generators == [f"model.held[{at}]" for at in range(3)]
+
+
+def test_what_cannot_be_seen_into_is_left_out(seen: Any) -> None:
+    assert seen(Holder(threading.Lock())).left_out == ["model.held"]
+    deep: Any = 1.0
+    for _ in range(12):
+        deep = [deep, "a"]
+    assert len(seen(Holder(deep)).left_out) == 1
+
+
+def test_a_model_that_holds_itself_ends(seen: Any) -> None:
+    model = Holder([])
+    model.held.append(model)
+    assert "the length of model.held" in seen(model).digests
+
+
+def test_schemas_and_claims_are_public(seen: Any) -> None:
+    assert set(seen(Holder(dpaudit.PrivacyClaim(epsilon=1.0))).digests) == {"rows"}
+
+
+def test_rows_of_a_table_of_several_and_of_records(seen: Any) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [0.5, 1.5]})
+    found = seen(None, frame)
+    assert found.numbers["rows"].tolist() == [1.0, 2.0, 0.5, 1.5]
+    assert seen(None, frame.assign(b=["x", "z"])).digests != found.digests
+    several = seen(None, {"p": frame, "v": frame})
+    assert set(several.digests) == {"rows of p", "rows of v"}
+    assert set(seen(None, [{"a": 1}]).digests) == {"rows"}
+
+
+def test_further_samples_are_compared_and_so_is_their_failure(seen: Any) -> None:
+    found = seen(Holder(1.0), samples=[(3, 7), (87, 8)])
+    assert found.numbers["3 rows"].tolist() == [7.0, 7.0, 7.0]
+    assert "the failure to draw 87 rows" in found.digests

@@ -1,0 +1,469 @@
+"""What whole replays see that two equal ones miss, and what must never accuse anybody."""
+# ruff: noqa: NPY002 - code as authors write it
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+from dpaudit.errors import ReplayError, SettingsError
+from dpaudit.replaying.run import replays_of
+from dpaudit.results.verdict import Verdict
+from listened import (
+    CELLS,
+    SCHEMA,
+    TABLE,
+    Mechanism,
+    Released,
+    replayed,
+    rows_of_shares,
+    same_rows,
+)
+
+pytestmark = pytest.mark.usefixtures("worlds")
+
+
+def honest(counts: Any, rng: Any) -> Any:
+    return counts + rng.laplace(0.0, 1.0, CELLS)
+
+
+def little_noise(counts: Any, rng: Any) -> Any:
+    return counts + rng.laplace(0.0, 0.2, CELLS)
+
+
+# -- leaks that equal replays miss ---------------------------------------------------------------
+
+
+def seldom_all(counts: Any, rng: Any) -> Any:
+    noisy = counts + rng.laplace(0.0, 1.0, CELLS)
+    return counts.astype(float) if rng.random() < 1e-6 else noisy
+
+
+def seldom_all_by_another_tail(counts: Any, rng: Any) -> Any:
+    noisy = counts + rng.laplace(0.0, 1.0, CELLS)
+    return counts.astype(float) if rng.random() > 1 - 1e-6 else noisy
+
+
+def by_a_coin_of_one_world(counts: Any, rng: Any) -> Any:
+    noisy = counts + rng.laplace(0.0, 1.0, CELLS)
+    return noisy + 1000.0 if rng.random() < 0.01 * counts[3] else noisy
+
+
+def truth_beyond(counts: Any, rng: Any) -> Any:
+    noisy = counts + rng.laplace(0.0, 1.0, CELLS)
+    return counts.astype(float) if noisy[3] > 25 or noisy[3] < -25 else noisy
+
+
+def clipped_at_a_share(counts: Any, rng: Any) -> Any:
+    return np.minimum(counts + rng.laplace(0.0, 1.0, CELLS), counts.sum() / 1.5)
+
+
+def in_low_bits(counts: Any, rng: Any) -> Any:
+    return counts + rng.laplace(0.0, 1.0, CELLS) + 1e-12 * counts
+
+
+def in_a_string(counts: Any, rng: Any) -> Any:
+    return [counts + rng.laplace(0.0, 1.0, CELLS), f"counts: {counts}"]
+
+
+def in_a_set(counts: Any, rng: Any) -> Any:
+    return [counts + rng.laplace(0.0, 1.0, CELLS), {int(one) for one in np.flatnonzero(counts)}]
+
+
+def in_keys(counts: Any, rng: Any) -> Any:
+    noisy = counts + rng.laplace(0.0, 1.0, CELLS)
+    return {int(one): float(noisy[one]) for one in np.flatnonzero(counts)}
+
+
+def in_a_closure(counts: Any, rng: Any) -> Any:
+    noisy = counts + rng.laplace(0.0, 1.0, CELLS)
+    return [noisy, lambda: counts]
+
+
+MISSED = [
+    seldom_all,
+    seldom_all_by_another_tail,
+    by_a_coin_of_one_world,
+    truth_beyond,
+    clipped_at_a_share,
+    in_low_bits,
+    in_a_string,
+    in_a_set,
+    in_keys,
+    in_a_closure,
+]
+
+
+@pytest.mark.parametrize("train", MISSED)
+def test_a_leak_that_equal_answers_hide_is_never_consistent(train: Any) -> None:
+    record = replayed(train)
+    assert record.verdict in (Verdict.INCONCLUSIVE, Verdict.OVERSPENT), str(record)
+    assert record.stored or record.parting is not None or record.spent_unlimited
+
+
+def raw_rows_of_many(m: Any, n: int, seed: int) -> Any:
+    noisy, counts = m
+    if n > 50:
+        return np.repeat(np.arange(CELLS), counts)[:n]
+    return rows_of_shares(noisy, n, seed)
+
+
+def test_rows_are_also_drawn_in_a_number_above_that_of_the_records() -> None:
+    def both(counts: Any, rng: Any) -> Any:
+        return counts + rng.laplace(0.0, 1.0, CELLS), counts
+
+    record = replayed(both, raw_rows_of_many, access="rows")
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert record.parting is not None
+    assert (record.parting.kind, record.parting.inside) == ("rows", "87 rows differ")
+
+
+# -- what is never a violation -------------------------------------------------------------------
+
+NOISE = {"kept": None}
+
+
+def kept_by_the_process(counts: Any, rng: Any) -> Any:
+    if NOISE["kept"] is None:
+        NOISE["kept"] = np.random.laplace(0.0, 1.0, CELLS)
+    return counts + NOISE["kept"]
+
+
+@lru_cache
+def _noise_of(table: bytes) -> Any:
+    return np.random.laplace(0.0, 1.0, CELLS)
+
+
+def kept_by_the_table(counts: Any, rng: Any) -> Any:
+    return counts + _noise_of(counts.tobytes())
+
+
+class DrawnAtImport:
+    """Its noise is drawn when the generator is unpickled, as at the import of a library."""
+
+    def __setstate__(self, state: Any) -> None:
+        self.noise = np.random.default_rng().laplace(0.0, 1.0, CELLS)
+
+    def __getstate__(self) -> Any:
+        return {"some": "state"}
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        return Released(np.bincount(data["a"], minlength=CELLS) + self.noise, same_rows)
+
+
+@pytest.mark.parametrize(
+    "train", [kept_by_the_process, kept_by_the_table, pytest.param(DrawnAtImport, id="import")]
+)
+def test_noise_that_fits_of_a_process_share_is_never_a_violation(train: Any) -> None:
+    """One draw for all fits: a coin game that is won says nothing of a single fit."""
+    record = replayed(train() if isinstance(train, type) else train, fits=100)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert record.proved == 0.0
+    assert record.reading is None
+
+
+def drawn_until_above(counts: Any, rng: Any) -> Any:
+    """At any noise it releases nothing: beyond both counts the law is the same."""
+    noisy = counts[3] + rng.laplace(0.0, 0.2)
+    while noisy < 1.5:
+        noisy = counts[3] + rng.laplace(0.0, 0.2)
+    return float(noisy)
+
+
+def accepted_noise(counts: Any, rng: Any) -> Any:
+    noise = rng.laplace(0.0, 0.2)
+    while noise < -100.0:
+        noise = rng.laplace(0.0, 0.2)
+    return counts[3] + noise
+
+
+def test_an_answer_that_is_drawn_again_is_not_read() -> None:
+    record = replayed(drawn_until_above, fits=100)
+    assert record.verdict is Verdict.OVERSPENT, str(record)
+    assert record.reading is None
+
+
+def test_noise_that_is_accepted_before_it_meets_data_is_not_read() -> None:
+    """By coins it is: the leak is real."""
+    record = replayed(accepted_noise, fits=100)
+    assert record.reading is None
+    assert record.not_followed or record.spent_note, str(record)
+
+
+@pytest.mark.parametrize("scale", [1.0, pytest.param(0.5, marks=pytest.mark.ci)])
+def test_fits_that_fail_by_chance_accuse_nobody(scale: float) -> None:
+    def fails(counts: Any, rng: Any) -> Any:
+        noisy = counts + rng.laplace(0.0, scale, CELLS)
+        if rng.random() < 0.3:
+            raise ValueError("by chance")
+        return noisy
+
+    record = replayed(fails, fits=100)
+    assert record.reading is None
+    assert record.proved == 0.0
+
+
+def sub_sample(counts: Any, rng: Any) -> Any:
+    cells = np.repeat(np.arange(CELLS), counts)
+    kept = cells[rng.random(len(cells)) < 0.5]
+    return np.bincount(kept, minlength=CELLS) + rng.laplace(0.0, 0.25, CELLS)
+
+
+def test_answers_of_a_secret_sub_sample_are_not_read() -> None:
+    record = replayed(sub_sample, fits=100)
+    assert record.verdict is Verdict.OVERSPENT, str(record)
+    assert record.reading is None
+    assert record.spent == pytest.approx(np.log1p(0.5 * np.expm1(4.0)))
+
+
+def paid_by_one_pad(counts: Any, rng: Any) -> Any:
+    """The pad is known to who knows the seed of the fit, and `sample` must not."""
+    return counts[3] + rng.laplace(0.0, 0.1) + rng.laplace(0.0, 1.0)
+
+
+def test_more_noise_on_an_answer_is_charged_as_two_and_accuses_nobody() -> None:
+    record = replayed(paid_by_one_pad, fits=100)
+    assert record.verdict is Verdict.OVERSPENT, str(record)
+
+
+# -- selections ----------------------------------------------------------------------------------
+
+
+def pointing_at(place: int) -> Any:
+    return [float(one == place) for one in range(CELLS)]
+
+
+def noisy_max(counts: Any, rng: Any) -> Any:
+    return pointing_at(int(np.argmax(counts + rng.gumbel(0.0, 2.0, CELLS))))
+
+
+def exponential(counts: Any, rng: Any) -> Any:
+    weights = np.exp(0.5 * (counts - counts.max()))
+    return int(rng.choice(CELLS, p=weights / weights.sum()))
+
+
+def by_cumulated(counts: Any, rng: Any) -> Any:
+    weights = np.exp(0.5 * (counts - counts.max()))
+    return int(np.searchsorted(np.cumsum(weights / weights.sum()), rng.random()))
+
+
+def of_exponential(last: float) -> float:
+    """The largest loss of a choice among the counts by `exp(count / 2)`."""
+    counts = np.array([20.0, 12.0, 7.0, 0.0])
+    inside, outside = (np.exp(0.5 * (counts + [0, 0, 0, more])) for more in (last, 0.0))
+    ratio = (inside / inside.sum()) / (outside / outside.sum())
+    return float(np.abs(np.log(ratio)).max())
+
+
+@pytest.mark.parametrize("train", [noisy_max, exponential, by_cumulated])
+def test_a_selection_costs_what_its_formula_says(train: Any) -> None:
+    record = replayed(train)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.spent == pytest.approx(of_exponential(1.0), rel=1e-3)
+    [line] = record.ledger
+    assert line.law in ("choice", "gumbel")
+
+
+def sparse_vector(counts: Any, rng: Any) -> Any:
+    limit = 5.0 + rng.laplace(0.0, 2.0)
+    for place in range(CELLS - 1, -1, -1):
+        if counts[place] + rng.laplace(0.0, 4.0) > limit:
+            return place
+    return -1
+
+
+def test_a_sparse_vector_is_consistent_with_its_claim() -> None:
+    record = replayed(sparse_vector)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.spent is not None
+    assert 0 < record.spent <= 1.0
+
+
+def selected_and_copied(counts: Any, rng: Any) -> Any:
+    noisy = counts + rng.laplace(0.0, 0.5, CELLS)
+    best = int(np.argmax(noisy))
+    return [best, np.array(memoryview(noisy))]
+
+
+def test_a_score_that_is_also_copied_is_charged_in_full() -> None:
+    record = replayed(selected_and_copied)
+    assert record.verdict is Verdict.OVERSPENT, str(record)
+    assert record.spent == pytest.approx(2.0)
+    [line] = record.ledger
+    assert line.counts_as == "released"
+
+
+# -- sub-samples ---------------------------------------------------------------------------------
+
+
+def gaussian_sample(counts: Any, rng: Any) -> Any:
+    cells = np.repeat(np.arange(CELLS), counts)
+    kept = cells[rng.random(len(cells)) < 0.5]
+    return np.bincount(kept, minlength=CELLS) + rng.normal(0.0, 1.0, CELLS)
+
+
+def test_a_gaussian_of_a_poisson_sub_sample_is_amplified_unless_coins_are_public() -> None:
+    secret = replayed(gaussian_sample, epsilon=3.535, delta=1e-5)
+    assert secret.verdict is Verdict.CONSISTENT, str(secret)
+    assert secret.spent == pytest.approx(3.534, abs=2e-3)
+    [line] = secret.ledger
+    assert line.sampling == pytest.approx(0.5)
+    public = replayed(gaussian_sample, epsilon=3.535, delta=1e-5, public_coins=True)
+    assert public.verdict is Verdict.OVERSPENT, str(public)
+    assert public.spent == pytest.approx(4.377, abs=2e-3)
+    assert "--public-coins" in public.reproduce
+
+
+# -- claims --------------------------------------------------------------------------------------
+
+
+def gaussian(counts: Any, rng: Any) -> Any:
+    return counts + rng.normal(0.0, 1.0, CELLS)
+
+
+@pytest.mark.parametrize(
+    ("given", "spent"),
+    [
+        ({"mu": 1.0}, 1.0),
+        ({"rho": 0.5}, 0.5),
+        ({"epsilon": 4.4, "delta": 1e-5}, 4.377),
+    ],
+)
+def test_what_is_spent_is_in_the_quantity_of_the_claim(
+    given: dict[str, float], spent: float
+) -> None:
+    record = replayed(gaussian, **{"epsilon": None, "delta": None, **given})
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.spent == pytest.approx(spent, abs=1e-3)
+
+
+def test_gaussian_noise_has_no_epsilon_without_a_delta() -> None:
+    record = replayed(gaussian, epsilon=5.0, delta=0.0)
+    assert record.verdict is Verdict.OVERSPENT, str(record)
+    assert record.spent_unlimited
+
+
+# -- repetition ----------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_record_and_others_the_same_findings() -> None:
+    documents = []
+    records = replays_of(
+        Mechanism(honest, rows_of_shares),
+        TABLE,
+        [5, 5, 6],
+        schema=SCHEMA,
+        epsilon=1.0,
+        target="row:39",
+    )
+    for record in records:
+        document = record.to_document()
+        del document["seconds"], document["seconds_a_fit"], document["date"]
+        documents.append(document)
+    first, again, other = documents
+    assert first == again
+    for name in ("seed", "reproduce"):
+        assert other.pop(name) != first.pop(name)
+    assert first == other
+
+
+@pytest.mark.ci
+def test_a_violation_is_the_same_again() -> None:
+    first, again = (replayed(little_noise, fits=None, seed=3) for _ in range(2))
+    assert first.reading == again.reading
+    assert (first.proved, first.fits) == (again.proved, again.fits)
+
+
+# -- which record --------------------------------------------------------------------------------
+
+
+def test_the_record_that_spends_most_is_replayed() -> None:
+    record = replayed(honest, target="exposing", targets=3)
+    assert record.target == "row:39"
+    assert record.fits > 6
+
+
+def test_a_search_replays_the_worst_case_with_the_largest_cost() -> None:
+    lines: list[str] = []
+    record = dpaudit.replay(
+        Mechanism(median_of_three),
+        schema=SCHEMA,
+        epsilon=1.0,
+        worst_case="search",
+        fits=1,
+        on_progress=lines.append,
+    )
+    tried = [line for line in lines if line.startswith("candidate ")]
+    assert tried[0] == f"candidate 1 of {len(tried)}: worst-case:opposite"
+    named = record.target.removeprefix("worst-case:")
+    assert named in [line.rpartition(":")[2] for line in tried]
+    assert f"--worst-case {named}" in record.reproduce
+    assert record.verdict is Verdict.OVERSPENT, str(record)
+
+
+def median_of_three(counts: Any, rng: Any) -> Any:
+    return float(np.median(counts[3] + rng.laplace(0.0, 1.0, 3)))
+
+
+# -- wrong use -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"fits": 0},
+        {"fits": 1.5},
+        {"targets": 0},
+        {"targets": 2, "worst_case": "opposite"},
+        {"access": "all"},
+        {"proof": "magic"},
+        {"internal": ["code.py"]},
+        {"samplers": [{"function": "noise", "law": "laplace", "scale": "b"}]},
+        {"samplers": [{"function": "my:noise", "law": "laplac", "scale": "b"}]},
+        {"samplers": [{"function": "my:noise", "law": "laplace"}]},
+        {"samplers": [{"function": "my:noise", "law": "gamma", "scale": "b"}]},
+        {"samplers": [{"function": "my:noise", "law": "laplace", "scael": "b"}]},
+        {"target": "row:400"},
+    ],
+    ids=str,
+)
+def test_wrong_use_is_refused_before_any_fit(given: dict[str, Any]) -> None:
+    with pytest.raises(dpaudit.InputError):
+        replayed(honest, **given)
+
+
+def test_a_table_is_needed() -> None:
+    with pytest.raises(SettingsError, match="worst_case"):
+        dpaudit.replay(Mechanism(honest), schema=SCHEMA, epsilon=1.0)
+
+
+def test_a_generator_that_fails_is_an_error() -> None:
+    def fails(counts: Any, rng: Any) -> Any:
+        raise ValueError("no such file")
+
+    with pytest.raises(ReplayError, match="no such file"):
+        replayed(fails)
+
+
+# -- samplers and libraries ----------------------------------------------------------------------
+
+
+def own_sampler(counts: Any, rng: Any) -> Any:
+    from listened_noise import sample_laplace
+
+    return counts + sample_laplace(int(rng.integers(2**31)), 1.0, CELLS)
+
+
+@pytest.mark.ci
+def test_a_sampler_of_ones_own_is_heard() -> None:
+    sampler = {"function": "listened_noise:sample_laplace", "law": "laplace", "scale": "width"}
+    record = replayed(own_sampler, samplers=[sampler])
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.ledger[0].law == "laplace"
+    assert record.spent == pytest.approx(1.0)
+    assert "--sampler listened_noise:sample_laplace,law=laplace,scale=width" in record.reproduce
