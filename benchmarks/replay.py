@@ -28,9 +28,8 @@ from dpaudit.external.session import WorkerSession
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import World
-from dpaudit.replaying.lockstep import Order, opened_worlds
-from dpaudit.replaying.run import started_as
-from dpaudit.seeds import Stream
+from dpaudit.replaying.fits import Fits
+from dpaudit.replaying.processes import opened_processes, started_as
 from dpaudit.versions import versions
 
 ROWS: Final = 200
@@ -98,26 +97,24 @@ def cpu_of_children() -> dict[int, float]:
 def measured(method: str, rounds: int) -> dict[str, Any]:
     """Medians of a plain fit and of a replay, seconds."""
     spec = spec_of(method)
-    tables = {world: spec.game.table(world, 0) for world in World}
-    places = max(spec.game.missing.values(), key=len)
     times: dict[str, list[float]] = {}
     with (
         tempfile.TemporaryDirectory() as folder,
         started_as(spec) as start,
-        opened_worlds(start) as worlds,
+        opened_processes(start) as processes,
     ):
+        fits = Fits.of(processes, spec)
         listening = set(cpu_of_children())
         session = WorkerSession(start, folder=Path(folder))
         [plain] = set(cpu_of_children()) - listening
-        worlds.rng = lambda role, number: Stream(0, "replay", role, number).rng()
         for number in range(rounds + 1):
             before, begun = cpu_of_children(), time.monotonic()
-            session.synthesize(tables[World.IN], rows=ROWS, seed=number)
+            session.synthesize(fits.tables[World.IN], rows=ROWS, seed=number)
             middle, then, own = cpu_of_children(), time.monotonic(), time.process_time()
-            played = worlds.play(tables, rows=ROWS, order=Order(number), places=places)
+            transcript = fits.pair(number).transcript
             after, end = cpu_of_children(), time.monotonic()
-            if played.transcript.parting is not None or played.failure is not None:
-                raise SystemExit(f"{method}: {played.failure or played.transcript.parting}")
+            if transcript.parting is not None or transcript.failures != (None, None):
+                raise SystemExit(f"{method}: {transcript.failures}, {transcript.parting}")
             used = {
                 "plain_cpu": middle[plain] - before[plain],
                 "plain": then - begun,

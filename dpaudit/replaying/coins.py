@@ -49,6 +49,8 @@ _MOST_PAIRED: Final = 24
 _CERTAINTY: Final = 25.0
 """How many times the evidence that the error probability asks for decides: a false accusation is
 the worst error, and a true one costs a dozen fits more."""
+LEAST: Final = 60
+"""Fits that time does not end, while the guesses are better than chance."""
 _OVERTIME: Final = 4
 """How much longer a game goes on that is half won."""
 _HOPE: Final = 100
@@ -201,7 +203,7 @@ def run_game(
 
     def play(group: Sequence[World]) -> None:
         wanted = [(world, next(numbers)) for world in group]
-        found = list(fits.natural(wanted, keeps_tables=True))
+        found = list(fits.natural(wanted, is_heard=False, keeps_tables=True))
         if not trials.rows:
             reader.learn(found, group)
         trials.rows += [reader.read(one, world) for one, world in zip(found, group, strict=True)]
@@ -217,7 +219,8 @@ def run_game(
     refit, block = 2 * len(trials.rows), 4
     while len(trials.rows) < budget:
         is_growing = trials.evidence > 0.5 * needed
-        if time.monotonic() - started > seconds * (_OVERTIME if is_growing else 1):
+        is_late = time.monotonic() - started > seconds * (_OVERTIME if is_growing else 1)
+        if is_late and len(trials.rows) >= (LEAST if trials.evidence > 0 else LEAST // 2):
             break
         if trials.is_hopeless or (score is None and len(trials.odds) >= len(trials.rows) // 2):
             break

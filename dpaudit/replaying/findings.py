@@ -102,6 +102,7 @@ class ReplayFindings:
     """What the fits have shown so far.
 
     Attributes:
+        public_coins: Whether coins count as public.
         control: Why the code is not repeatable; None if it is.
         without: Places of the release that differ between fits of the same table.
         pilots: Replays with noise as drawn.
@@ -125,6 +126,7 @@ class ReplayFindings:
         features: Features that the record moves.
     """
 
+    public_coins: bool = False
     control: str | None = None
     without: frozenset[str] = frozenset()
     pilots: list[Transcript] = field(default_factory=list)

@@ -95,12 +95,17 @@ class Fits:
         return self._play({world: self.tables[world]}, number, **order)
 
     def natural(
-        self, wanted: Sequence[tuple[World, int]], *, keeps_tables: bool = False
+        self,
+        wanted: Sequence[tuple[World, int]],
+        *,
+        is_heard: bool = True,
+        keeps_tables: bool = False,
     ) -> Iterator[Played]:
         """Fits in which the code draws by itself, in both processes at once.
 
         Args:
             wanted: The world and the number of each.
+            is_heard: Whether their draws are heard.
             keeps_tables: Whether the synthetic tables are wanted.
         """
 
@@ -109,6 +114,7 @@ class Fits:
                 {world: self.tables[world]},
                 _NATURAL + number,
                 is_natural=True,
+                is_heard=is_heard,
                 keeps_tables=keeps_tables,
             )
 

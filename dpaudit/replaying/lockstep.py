@@ -17,18 +17,25 @@ from dpaudit.errors import ReplayError, TrialError
 from dpaudit.external.session import WorkerError
 from dpaudit.game.trial import reason_of
 from dpaudit.plugins.protocols import World
-from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw, Share, law_of
+from dpaudit.replaying.laws import FloatArray, IntArray
+from dpaudit.replaying.messages import (
+    Comparison,
+    draws_of,
+    law_of_parts,
+    release_of,
+    same,
+    selection_of,
+    shown,
+    table_of,
+)
 from dpaudit.replaying.processes import WORLDS, Processes
 from dpaudit.replaying.transcript import (
-    AnswerSelection,
     ChoiceStep,
-    FitRelease,
     NoisyStep,
     Pair,
     Parting,
     PartKind,
     Question,
-    SelectionKind,
     Site,
     Toss,
     Transcript,
@@ -37,8 +44,6 @@ from dpaudit.replaying.transcript import (
     numbers_of,
 )
 
-ROUNDING: Final = 1e-9
-"""Values of both worlds that differ by less, relative to the larger one, count as equal."""
 MOST_ASKED: Final = 200
 """A fit is given up if more lines than this turn out to depend on the data."""
 NUDGE: Final = 1e-7
@@ -56,6 +61,7 @@ class Order:
         tables: What each world trains on; one world alone if there is one table.
         rows: Synthetic rows.
         is_natural: Whether the code draws by itself, and nothing is asked.
+        is_heard: Whether its draws are heard then.
         base: The world whose law answers are drawn from.
         apart: Every answer that moves lies this many scales from its value before noise; None for
             noise as drawn.
@@ -75,6 +81,7 @@ class Order:
     tables: Mapping[World, pd.DataFrame]
     rows: int
     is_natural: bool = False
+    is_heard: bool = True
     base: World = World.IN
     apart: float | None = None
     placed: Mapping[Question, FloatArray] = field(default_factory=dict)
@@ -87,6 +94,13 @@ class Order:
     samples: tuple[tuple[int, int], ...] = ()
     watches_state: bool = True
     keeps_tables: bool = False
+
+    @property
+    def mode(self) -> str:
+        """What the worlds are told of it."""
+        if not self.is_natural:
+            return "lockstep"
+        return "natural" if self.is_heard else "silent"
 
     @property
     def worlds(self) -> tuple[World, ...]:
@@ -226,7 +240,7 @@ class Worlds:
         control.send(
             {
                 "kind": "begin",
-                "mode": "natural" if order.is_natural else "lockstep",
+                "mode": order.mode,
                 "seed": seed,
                 "record_seed": seed,
                 "asked": sorted(match.lines.asked),
@@ -268,10 +282,6 @@ def _result_of(
         return None, "ended" if ended else reason_of(error)
 
 
-_Comparison = tuple[float, float, bool]
-"""The chance of a uniform draw to lie below its limit, in each world, and whether it does."""
-
-
 class _Match:
     """The questions of one fit in both worlds, or in one."""
 
@@ -291,8 +301,8 @@ class _Match:
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
         # comparisons of single uniform draws, by where they lie in memory, and in order
-        self._coins: dict[int, list[_Comparison]] = {}
-        self._compared: list[tuple[Site, Question, int | None, list[_Comparison]]] = []
+        self._coins: dict[int, list[Comparison]] = {}
+        self._compared: list[tuple[Site, Question, int | None, list[Comparison]]] = []
 
     # -- the exchange ----------------------------------------------------------------------------
 
@@ -401,11 +411,11 @@ class _Match:
         releases = [self._ended.get(world, {}).get("release") for world in WORLDS]
         failed = found.failures
         found.releases = tuple(  # type: ignore[assignment]
-            _release_of(one) if one and why is None else None
+            release_of(one) if one and why is None else None
             for one, why in zip(releases, failed, strict=True)
         )
         for site, key, toss, comparisons in self._compared:
-            table = _table_of(comparisons)
+            table = table_of(comparisons)
             if not same(*table):
                 places = np.array([len(comparisons)], dtype=np.int64)
                 step = ChoiceStep(site=site, tables=(table,), places=places, toss=toss, key=key)
@@ -425,7 +435,7 @@ class _Match:
             return
         for place, (step, parts) in enumerate(zip(self.transcript.noisy, self._parts, strict=True)):
             if np.isin(every[place], shared).any():
-                draws = _draws_of(parts, step.answer.size)
+                draws = draws_of(parts, step.answer.size)
                 self.transcript.noisy[place] = replace(step, draws=draws)
 
     # -- the notes -------------------------------------------------------------------------------
@@ -513,9 +523,10 @@ class _Match:
     def _record(self, site: Site, note: list[Any], *, is_equal: bool) -> None:
         kind, more = note[0], note[3] or {}
         if kind == "tell":
-            self._say_unfollowed(site, more["text"])
+            secret = more["told"] == "subsample"
+            self.transcript.unfollowed.append(Unfollowed(site, more["text"], secret))
         elif kind == "select":
-            self.transcript.selections.append(_selection(site, more, is_equal=is_equal))
+            self.transcript.selections.append(selection_of(site, more, is_equal=is_equal))
         elif kind == "answer":  # of a natural fit
             before = Pair(flat(more["before"]), flat(more["before"]))
             self._add_step(site, before, (more, more), flat(more["value"]))
@@ -698,60 +709,6 @@ class _Match:
         self.transcript.unfollowed.append(Unfollowed(site, why))
 
 
-def _table_of(comparisons: Sequence[_Comparison]) -> Pair:
-    """The probabilities of where a uniform draw lies that is compared several times.
-
-    It leaves the intervals that it was found not to lie in, and lies in the last one.
-    """
-    sides: list[FloatArray] = []
-    for world in (0, 1):
-        left, chances = 1.0, []
-        for one in comparisons:
-            taken = one[world] if one[2] else 1.0 - one[world]
-            chances.append(left * (1.0 - taken))
-            left *= taken
-        sides.append(np.array([*chances, left]))
-    return Pair(*sides)
-
-
-def _release_of(message: Mapping[str, Any]) -> FitRelease:
-    return FitRelease(
-        numbers=message["numbers"],
-        digests=message["digests"],
-        left_out=tuple(message["left_out"]),
-        generators=tuple(message["generators"]),
-    )
-
-
-def _draws_of(
-    parts: Sequence[Mapping[str, Any]], size: int
-) -> tuple[tuple[tuple[int, float], ...], ...]:
-    """The draws of each answer and their factors, times their scales."""
-    ids = [np.broadcast_to(numbers_of(part["ids"]), size) for part in parts]
-    loads = [np.broadcast_to(flat(part["factor"]) * flat(part["scale"]), size) for part in parts]
-    return tuple(
-        tuple((int(one[at]), float(load[at])) for one, load in zip(ids, loads, strict=True))
-        for at in range(size)
-    )
-
-
-def _selection(site: Site, more: Mapping[str, Any], *, is_equal: bool) -> AnswerSelection:
-    """A selection, from its note."""
-    other = more.get("limit_ids")
-    return AnswerSelection(
-        site=site,
-        kind=SelectionKind(more["how"]),
-        numbers=numbers_of(more["ids"]),
-        factor=flat(more["factor"]),
-        offset=flat(more["offset"]),
-        outcome=numbers_of(more["outcome"]),
-        limits=None if more.get("limits") is None else flat(more["limits"]),
-        limit_numbers=None if other is None else numbers_of(other),
-        limit_factor=None if other is None else flat(more["limit_factor"]),
-        is_equal=is_equal,
-    )
-
-
 def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> Pair:
     """The probabilities of places in each world."""
     weights = [np.asarray(one["weights"], dtype=float) for one in (inside, outside)]
@@ -761,30 +718,3 @@ def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -
         values = (f"{count} of {len(one)} places" for count, one in pairs)
         raise _Parted(PartKind.SHAPES, (site, site), *values)
     return Pair(*(one / one.sum() for one in weights))
-
-
-def law_of_parts(parts: Sequence[Mapping[str, Any]]) -> NoiseLaw | None:
-    """The noise law of one world's step, from its message."""
-    return law_of(
-        [Share(one["law"], *(flat(one[name]) for name in Share._fields[1:])) for one in parts]
-    )
-
-
-def same(first: Any, second: Any) -> bool:
-    """Whether two values are equal up to rounding."""
-    if np.shape(first) != np.shape(second):
-        return False
-    if np.asarray(first).dtype == np.uint8:
-        return bool(np.array_equal(first, second))
-    return bool(np.allclose(first, second, rtol=ROUNDING, atol=0.0, equal_nan=True))
-
-
-def shown(value: Any) -> str:
-    """A value in a few characters."""
-    values = np.asarray(value)
-    if values.dtype == np.uint8:
-        return "another value"
-    if values.size == 1:
-        return f"{float(values.ravel()[0]):.6g}"
-    some = ", ".join(f"{float(one):.4g}" for one in values.ravel()[:3])
-    return f"[{some}{', ...' if values.size > 3 else ''}] ({values.size} numbers)"

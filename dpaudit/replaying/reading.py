@@ -28,7 +28,7 @@ from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, NoiseLaw
-from dpaudit.replaying.lockstep import same
+from dpaudit.replaying.messages import same
 from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.release import Number, ReleasedNumbers
 from dpaudit.replaying.transcript import FitRelease, NoisyStep, Question, Site, Transcript

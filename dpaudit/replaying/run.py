@@ -282,7 +282,7 @@ def _replay_record(
     started: float,
 ) -> ReplayRecord:
     """The whole of a replay, from the control to the record."""
-    found = ReplayFindings()
+    found = ReplayFindings(public_coins=options.public_coins)
     run_control(fits, found)
     if found.control is None:
         run_pilots(fits, found)

@@ -210,10 +210,12 @@ class Unfollowed(NamedTuple):
     Attributes:
         site: Where it is drawn, or used.
         why: Why not.
+        if_secret: Whether it is followed where coins are public.
     """
 
     site: Site
     why: str
+    if_secret: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

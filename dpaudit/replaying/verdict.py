@@ -117,7 +117,7 @@ def _unfollowed(found: ReplayFindings) -> list[Unfollowed]:
     lost = [lost for one in found.pilots for lost in one.unfollowed]
     if found.stored or found.parting is not None:
         lost += [bare for one in found.pilots for bare in one.bare]
-    return list(dict.fromkeys(lost))
+    return [one for one in dict.fromkeys(lost) if not (one.if_secret and found.public_coins)]
 
 
 def decide(

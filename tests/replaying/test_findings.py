@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dpaudit.errors import SettingsError
-from dpaudit.replaying.findings import Access, Findings, Options, ProofKind, internal_line
+from dpaudit.replaying.findings import ReplayFindings, Options, ProofKind, ReplayAccess, internal_line
 from dpaudit.replaying.laws import Laplace
 from dpaudit.replaying.transcript import Parting, PartKind, Transcript
 from steps import noisy_step, site_of, transcript_of
@@ -47,11 +47,11 @@ def test_a_given_proof_wins_over_a_stated_one() -> None:
     assert given.with_proof_of(SimpleNamespace(proof=None)) is given
     with pytest.raises(SettingsError, match="`proof` is 'magic'"):
         Options().with_proof_of(SimpleNamespace(proof="magic"))
-    assert Access.of("rows") is Access.ROWS
+    assert ReplayAccess.of("rows") is ReplayAccess.ROWS
 
 
-def found_of(*steps: Any, **others: Any) -> Findings:
-    return Findings(pilots=[transcript_of(*steps, **others)])
+def found_of(*steps: Any, **others: Any) -> ReplayFindings:
+    return ReplayFindings(pilots=[transcript_of(*steps, **others)])
 
 
 def test_seeds_of_lines_that_move_are_judged() -> None:
@@ -90,13 +90,13 @@ def test_noise_is_fresh_if_it_is_drawn_for_the_record_after_the_fit() -> None:
 
 
 def test_what_differs_is_stored_unless_the_rows_part_or_it_differs_by_itself() -> None:
-    def add(places: dict[str, str], without: frozenset[str] = frozenset()) -> Findings:
+    def add(places: dict[str, str], without: frozenset[str] = frozenset()) -> ReplayFindings:
         pair = [
             SimpleNamespace(digests=one, generators=("model.rng",), left_out=("model.lock",))
             for one in (places, dict.fromkeys(places, "other"))
         ]
         fits: Any = SimpleNamespace(release_of=lambda _, world: pair[world == "out"])
-        found = Findings(without=without)
+        found = ReplayFindings(without=without)
         found.add_differences(fits, Transcript())
         return found
 

@@ -27,23 +27,25 @@ pytestmark = pytest.mark.usefixtures("worlds")
 
 
 def replayed(generator: object, tables: Any = None, **given: Any) -> ReplayRecord:
-    settings: dict[str, Any] = {"replays": 3, "epsilon": 1.0, **given}
+    settings: dict[str, Any] = {"fits": 1, "epsilon": 1.0, **given}
     return dpaudit.replay(generator, tables or hospital(0), schema=SCHEMA, **settings)
 
 
 def test_the_loss_of_a_patient_is_that_of_all_visits_that_the_keys_lead_to() -> None:
     """Ten visits move one count by ten: with noise for one of them that costs 10 exactly."""
-    record = replayed(Counted(visits=1))
-    assert record.verdict is Verdict.VIOLATION
-    assert record.proved == pytest.approx(10.0)
+    record = replayed(Counted(visits=1), fits=None)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.spent == pytest.approx(10.0)
+    assert record.proved is not None
+    assert 1.0 < record.proved < 10.0
     assert record.claim.unit == "patients.id"
     assert record.target == "row:0"
 
 
 def test_noise_for_all_visits_keeps_the_claim() -> None:
     record = replayed(Counted(visits=VISITS))
-    assert record.verdict is Verdict.CONSISTENT
-    assert record.proved == pytest.approx(1.0)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.spent == pytest.approx(1.0)
 
 
 def test_a_patient_without_visits_leaves_nothing_to_compare() -> None:
@@ -53,13 +55,15 @@ def test_a_patient_without_visits_leaves_nothing_to_compare() -> None:
     record = replayed(Counted(visits=1), tables, target="unit:3")
     assert record.verdict is Verdict.INCONCLUSIVE
     assert "moved no noisy answer" in record.reasons[0]
-    assert (record.proved, record.computed) == (0.0, 0.0)
+    assert (record.proved, record.spent) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("name", ["association", pytest.param("busiest", marks=pytest.mark.ci)])
 def test_leaks_that_only_keys_show_are_found_and_their_honest_twins_are_not(name: str) -> None:
-    assert replayed(LEAKS[name]()).verdict is Verdict.VIOLATION
-    assert replayed(LEAKS[name](honest=True)).verdict is Verdict.CONSISTENT
+    found = replayed(LEAKS[name](), fits=None)
+    assert found.verdict is Verdict.VIOLATION, str(found)
+    record = replayed(LEAKS[name](honest=True))
+    assert record.verdict is Verdict.CONSISTENT, str(record)
 
 
 @pytest.mark.ci
@@ -76,8 +80,8 @@ def test_rows_that_are_kept_by_coins_accuse_nobody(generator: Counted, kept: int
     """Given the coins a fit may cost more than the mechanism, whose coins are secret."""
     true = VISITS / kept * math.log1p(0.5 * math.expm1(kept / VISITS))
     for seed in range(3):
-        record = replayed(generator, epsilon=1.05 * true, seed=seed)
-        assert record.verdict is not Verdict.VIOLATION
+        record = replayed(generator, epsilon=1.05 * true, seed=seed, fits=100)
+        assert record.verdict is not Verdict.VIOLATION, str(record)
 
 
 @pytest.mark.parametrize(

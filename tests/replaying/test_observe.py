@@ -129,10 +129,25 @@ def test_generators_are_named_and_not_compared(seen: Any) -> None:
 
 def test_what_cannot_be_seen_into_is_left_out(seen: Any) -> None:
     assert seen(Holder(threading.Lock())).left_out == ["model.held"]
-    deep: Any = 1.0
+    deep: Any = "a"
     for _ in range(12):
-        deep = [deep, "a"]
-    assert len(seen(Holder(deep)).left_out) == 1
+        deep = [deep]
+    [place] = seen(Holder(deep)).left_out
+    assert place.startswith("model.held[0][0]")
+
+
+@pytest.mark.parametrize("held", [["a"] * 6000, [np.zeros(150_000), np.zeros(150_000)]])
+def test_what_is_beyond_the_largest_number_is_said_to_be_left_out(seen: Any, held: Any) -> None:
+    found = seen(Holder([*held, {"n": 1.0}]))
+    assert found.left_out
+    assert len(found.left_out) <= 20
+
+
+def test_values_of_long_keys_that_begin_alike_are_all_compared(seen: Any) -> None:
+    def digests(first: float) -> Any:
+        return seen(Holder({"k" * 300 + "1": first, "k" * 300 + "2": 0.0})).digests
+
+    assert digests(1.0) != digests(2.0)
 
 
 def test_a_model_that_holds_itself_ends(seen: Any) -> None:

@@ -16,17 +16,19 @@ from dpaudit.replaying.release import (
     most_visible,
     without_model,
 )
-from dpaudit.replaying.transcript import Release
+from dpaudit.replaying.transcript import FitRelease
 
 
-def release(**places: Any) -> Release:
+def release(**places: Any) -> FitRelease:
     """A release whose digests are the contents; arrays are numbers as well."""
     numbers = {
         place: np.asarray(value, dtype=float)
         for place, value in places.items()
         if not isinstance(value, str)
     }
-    return Release(numbers=numbers, digests={place: str(value) for place, value in places.items()})
+    return FitRelease(
+        numbers=numbers, digests={place: str(value) for place, value in places.items()}
+    )
 
 
 def test_places_differ_by_content_and_by_being_there() -> None:

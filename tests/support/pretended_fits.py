@@ -119,10 +119,7 @@ class PretendedFits:
         draws.transcript.releases = both
         return Played(draws.transcript, (None, None))
 
-    def natural(
-        self, wanted: Sequence[tuple[World, int]], *, keeps_tables: bool = False
-    ) -> Iterator[Played]:
-        del keeps_tables
+    def natural(self, wanted: Sequence[tuple[World, int]], **_: Any) -> Iterator[Played]:
         for world, number in wanted:
             yield self.alone(world, 10_000_000 + number)
 

@@ -20,6 +20,7 @@ DEEPEST = 8
 """How many attributes and containers deep the walk goes."""
 MOST_PLACES = 5_000
 MOST_NUMBERS = 200_000
+_MOST_LEFT_OUT = 20
 ROWS = "rows"
 """The place of the synthetic rows."""
 _NUMBERS = (bool, int, float, np.number, np.bool_)
@@ -85,10 +86,11 @@ class _Release:
     def add(self, place: str, value: Any, depth: int = 0) -> None:
         """Adds a value and what it holds."""
         value = marks.unmarked(value, "the fitted model")
-        if isinstance(value, _SKIPPED) or len(self.digests) > MOST_PLACES:
+        if isinstance(value, _SKIPPED):
             return
-        if depth > DEEPEST or self._size > MOST_NUMBERS:
-            self.left_out.append(place)
+        is_full = len(self.digests) > MOST_PLACES or self._size > MOST_NUMBERS
+        if depth > DEEPEST or is_full:
+            self.left_out += [place] if len(self.left_out) < _MOST_LEFT_OUT else []
             return
         if value is None or isinstance(value, (str, bytes)):
             self._leaf(place, repr(value).encode())
@@ -177,6 +179,7 @@ class _Release:
         self._size += flat.size
 
     def _leaf(self, place: str, content: bytes) -> None:
+        content += self.digests.get(place, "").encode()  # of another place with the same long name
         self.digests[place] = hashlib.blake2b(content, digest_size=12).hexdigest()
 
 

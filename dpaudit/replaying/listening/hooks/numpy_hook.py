@@ -333,7 +333,8 @@ class _Heard(Seeded):
             draw = picks.integers if hasattr(picks, "integers") else picks.randint
             found = np.where(found == place, others[draw(len(others))], found)
             found = found - (found > place)
-        world.tell("subsample", where, "records are drawn by coins that count as public")
+        why = "a draw of records that is followed only if coins are public (--public-coins)"
+        world.tell("subsample", where, why)
         values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
         return values if size is not None else values[()]
 

@@ -92,7 +92,8 @@ def _install_in_opacus(library: Any) -> None:
     plain = library.DPOptimizer.add_noise
 
     def add_noise(self: Any) -> Any:
-        marks.world.tell("subsample", site(), "DP-SGD: batches count as public")
+        why = "batches of DP-SGD that are followed only if coins are public (--public-coins)"
+        marks.world.tell("subsample", site(), why)
         return plain(self)
 
     library.DPOptimizer.add_noise = steps.heard(plain, add_noise)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from dpaudit.replaying.rows import MOST_FEATURES, moved_features
+from dpaudit.replaying.moved_features import MOST_FEATURES, moved_features
 from typer.testing import CliRunner
 
 import dpaudit
-import listened
 import parted
 from dpaudit.auditing.games import audit_settings, kind_of
 from dpaudit.cli.main import app
@@ -29,7 +28,7 @@ SCHEMA = dpaudit.Schema.from_document(parted.SCHEMA)
 
 
 def replayed(generator: Any, **settings: Any) -> ReplayRecord:
-    settings = {"replays": 1, "hand_over": True, **settings}
+    settings = {"fits": 60, "hand_over": True, **settings}
     return dpaudit.replay(generator, parted.table(), schema=SCHEMA, target="row:59", **settings)
 
 
@@ -135,7 +134,7 @@ def test_the_command_audits_after_a_replay(tmp_path: Path) -> None:
     schema.write_text(json.dumps(parted.SCHEMA))
     words = [f"{parted.__file__}:RowsAsConstant", "--data", str(data), "--schema", str(schema)]
     ended = CliRunner().invoke(
-        app, ["replay", *words, "--replays", "1", "--target", "row:59", "--hand-over", "--json"]
+        app, ["replay", *words, "--fits", "1", "--target", "row:59", "--hand-over", "--json"]
     )
     file.write_text(ended.stdout)
     given = ["--after-replay", str(file), "--shadow-models", "60", "--jobs", "1", "--json"]
@@ -154,7 +153,7 @@ def test_the_command_audits_after_a_replay(tmp_path: Path) -> None:
 def test_features_of_another_schema_are_refused(leak: ReplayRecord) -> None:
     attack: Any = leak.attack()
     other = dpaudit.Schema.from_document(
-        {"columns": [{"name": "a", "kind": "integer", "lower": 0, "upper": listened.CELLS - 1}]}
+        {"columns": [{"name": "a", "kind": "integer", "lower": 0, "upper": parted.CELLS - 1}]}
     )
     view = game_view(other, pd.DataFrame({"a": [3]}), n_rows=4)
     with pytest.raises(SettingsError, match="another schema"):

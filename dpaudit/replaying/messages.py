@@ -1,0 +1,106 @@
+"""What messages of the worlds mean: laws, shared draws, selections, releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dpaudit.replaying.laws import FloatArray, NoiseLaw, Share, law_of
+from dpaudit.replaying.transcript import (
+    AnswerSelection,
+    FitRelease,
+    Pair,
+    SelectionKind,
+    Site,
+    flat,
+    numbers_of,
+)
+
+ROUNDING: Final = 1e-9
+"""Values of both worlds that differ by less, relative to the larger one, count as equal."""
+Comparison = tuple[float, float, bool]
+"""The chance of a uniform draw to lie below its limit, in each world, and whether it does."""
+
+
+def table_of(comparisons: Sequence[Comparison]) -> Pair:
+    """The probabilities of where a uniform draw lies that is compared several times.
+
+    It leaves the intervals that it was found not to lie in, and lies in the last one.
+    """
+    sides: list[FloatArray] = []
+    for world in (0, 1):
+        left, chances = 1.0, []
+        for one in comparisons:
+            taken = one[world] if one[2] else 1.0 - one[world]
+            chances.append(left * (1.0 - taken))
+            left *= taken
+        sides.append(np.array([*chances, left]))
+    return Pair(*sides)
+
+
+def release_of(message: Mapping[str, Any]) -> FitRelease:
+    """What a fit released."""
+    return FitRelease(
+        numbers=message["numbers"],
+        digests=message["digests"],
+        left_out=tuple(message["left_out"]),
+        generators=tuple(message["generators"]),
+    )
+
+
+def draws_of(
+    parts: Sequence[Mapping[str, Any]], size: int
+) -> tuple[tuple[tuple[int, float], ...], ...]:
+    """The draws of each answer and their factors, times their scales."""
+    ids = [np.broadcast_to(numbers_of(part["ids"]), size) for part in parts]
+    loads = [np.broadcast_to(flat(part["factor"]) * flat(part["scale"]), size) for part in parts]
+    return tuple(
+        tuple((int(one[at]), float(load[at])) for one, load in zip(ids, loads, strict=True))
+        for at in range(size)
+    )
+
+
+def selection_of(site: Site, more: Mapping[str, Any], *, is_equal: bool) -> AnswerSelection:
+    """A selection, from its note."""
+    other = more.get("limit_ids")
+    return AnswerSelection(
+        site=site,
+        kind=SelectionKind(more["how"]),
+        numbers=numbers_of(more["ids"]),
+        factor=flat(more["factor"]),
+        offset=flat(more["offset"]),
+        outcome=numbers_of(more["outcome"]),
+        limits=None if more.get("limits") is None else flat(more["limits"]),
+        limit_numbers=None if other is None else numbers_of(other),
+        limit_factor=None if other is None else flat(more["limit_factor"]),
+        is_equal=is_equal,
+    )
+
+
+def law_of_parts(parts: Sequence[Mapping[str, Any]]) -> NoiseLaw | None:
+    """The noise law of one world's step, from its message."""
+    return law_of(
+        [Share(one["law"], *(flat(one[name]) for name in Share._fields[1:])) for one in parts]
+    )
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two values are equal up to rounding."""
+    if np.shape(first) != np.shape(second):
+        return False
+    if np.asarray(first).dtype == np.uint8:
+        return bool(np.array_equal(first, second))
+    return bool(np.allclose(first, second, rtol=ROUNDING, atol=0.0, equal_nan=True))
+
+
+def shown(value: Any) -> str:
+    """A value in a few characters."""
+    values = np.asarray(value)
+    if values.dtype == np.uint8:
+        return "another value"
+    if values.size == 1:
+        return f"{float(values.ravel()[0]):.6g}"
+    some = ", ".join(f"{float(one):.4g}" for one in values.ravel()[:3])
+    return f"[{some}{', ...' if values.size > 3 else ''}] ({values.size} numbers)"
