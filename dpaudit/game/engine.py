@@ -1,7 +1,7 @@
 """Runs batches of trials on worker processes and commits each trial as its batch arrives.
 
 The coordinator alone writes the store. A worker that dies costs only its own trial: the trials of
-the batch that it ran are run again one at a time, with nothing beside them, to find the one that
+the batch that it ran are run again one at a time, and nothing else meanwhile, to find the one that
 kills its worker; after three attempts that trial is recorded as crashed. A trial over its time
 limit is recorded as failed at once.
 """

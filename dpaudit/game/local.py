@@ -14,7 +14,7 @@ from typing import TypeVar
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.flight import Batch, BatchLoss, Landing, TimeLimit
-from dpaudit.game.pool import TICK_SECONDS, WorkerProcess, current_pool, kill_workers
+from dpaudit.game.pool import TICK_SECONDS, PoolWorker, current_pool, kill_workers
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload
 from dpaudit.game.worker import PayloadFile, erase_payloads
@@ -57,7 +57,7 @@ class LocalFlight:
         self._payload_file = payload_file
         self._workers = workers
         self._limit = limit
-        self._batches: dict[WorkerProcess, deque[Batch]] = {}
+        self._batches: dict[PoolWorker, deque[Batch]] = {}
         self._alone = False
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class LocalFlight:
                 return landed
             wait([process.connection for process in self._batches], TICK_SECONDS)
 
-    def _landed(self, process: WorkerProcess) -> list[Landing]:
+    def _landed(self, process: PoolWorker) -> list[Landing]:
         """How the first batch of a worker ended, and the others if they are lost with it."""
         batches = self._batches[process]
         report = process.poll(self._limit.of(batches[0]))

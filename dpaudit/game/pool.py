@@ -52,7 +52,7 @@ class Report(NamedTuple):
     printed: bytes = b""
 
 
-class WorkerProcess:
+class PoolWorker:
     """A process that runs `runner` and makes calls one after another.
 
     Attributes:
@@ -147,21 +147,21 @@ class Pool:
             OSError: If the system refuses.
         """
         self.owner = os.getpid()
-        self.processes: list[WorkerProcess] = []
+        self.processes: list[PoolWorker] = []
         self._family = Family()
 
-    def least_busy(self, workers: int) -> WorkerProcess:
+    def least_busy(self, workers: int) -> PoolWorker:
         """One of so many processes: an idle one, a new one, or the one with the fewest calls."""
         for process in list(self.processes):
             if not process.waiting and process.process.poll() is not None:
                 self.end(process)
         chosen = min(self.processes[:workers], key=lambda one: one.waiting, default=None)
         if chosen is None or (chosen.waiting and len(self.processes) < workers):
-            chosen = WorkerProcess(self._family)
+            chosen = PoolWorker(self._family)
             self.processes.append(chosen)
         return chosen
 
-    def end(self, process: WorkerProcess) -> None:
+    def end(self, process: PoolWorker) -> None:
         """Stops one worker at once."""
         self.processes.remove(process)
         process.end()

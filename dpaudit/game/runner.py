@@ -1,6 +1,6 @@
 """The program of a worker process: the calls that it is asked for, one after another.
 
-`pool.WorkerProcess` starts it and has the other end of its pair of sockets. Whatever generators do
+`pool.PoolWorker` starts it and has the other end of its pair of sockets. Whatever generators do
 to this process, they do not do it to the coordinator, nor to the worker of a cluster.
 """
 

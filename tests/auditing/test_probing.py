@@ -25,7 +25,7 @@ from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InterruptedRunError, RunFolderError
 from dpaudit.explain.run import reopen
 from dpaudit.game.local import run_errand
-from dpaudit.game.pool import WorkerProcess, kill_workers
+from dpaudit.game.pool import PoolWorker, kill_workers
 from dpaudit.game.store import RunFolder, Salt
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim
@@ -241,7 +241,7 @@ def test_an_errand_that_is_interrupted_says_so(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(WorkerProcess, "report", interrupted)
+    monkeypatch.setattr(PoolWorker, "report", interrupted)
     with (
         RunFolder(tmp_path, spec={}, versions={}) as store,
         pytest.raises(InterruptedRunError, match="what finished is kept"),

@@ -22,7 +22,7 @@ from dpaudit.errors import AttackError, ClusterError
 from dpaudit.game import host
 from dpaudit.game.flight import BatchLoss
 from dpaudit.game.host import Host, Request, serve
-from dpaudit.game.pool import Report, WorkerProcess
+from dpaudit.game.pool import PoolWorker, Report
 from dpaudit.game.runner import Greeting, greet, greeting_of
 from dpaudit.game.worker import PayloadFile, packed, work
 
@@ -69,7 +69,7 @@ def asked(
     return place.serve(request, blob, wanted=wanted)
 
 
-def _process_of(place: Host) -> WorkerProcess:
+def _process_of(place: Host) -> PoolWorker:
     assert place._pool is not None
     [process] = place._pool.processes
     return process
