@@ -102,9 +102,6 @@ def measure(*, models: int, iterations: int, jobs: int, attack: str) -> dict[str
             out=folder,
         )
         taken = time.perf_counter() - start
-        from loky import get_reusable_executor
-
-        get_reusable_executor().shutdown(wait=True)  # so that its workers' time is counted
     monitor.ended.set()
     monitor.join()
     return {

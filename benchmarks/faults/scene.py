@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-import loky
 import sklearn.ensemble
 
 from dpaudit.auditing import entry, progress_bar
@@ -28,7 +27,7 @@ from dpaudit.cli.main import main
 from dpaudit.game.store import STORE_FILE
 from dpaudit.report import render
 
-_WARM = (entry, loky, progress_bar, sklearn.ensemble, render)
+_WARM = (entry, progress_bar, sklearn.ensemble, render)
 """What a command imports late: once here, for all forks."""
 PATIENCE_SECONDS = 90.0
 """How long a command may take before it counts as hanging; an undisturbed one takes seconds."""
@@ -93,7 +92,7 @@ class Running:
 
     def workers(self) -> list[int]:
         """Its worker processes."""
-        return [pid for pid, words in self.family().items() if "popen_loky" in words]
+        return [pid for pid, words in self.family().items() if "dpaudit.game.runner" in words]
 
     def until(self, what: Callable[[], object], *, seconds: float = 20.0) -> bool:
         """Waits until something is so, or the command has ended; whether it is."""

@@ -106,11 +106,17 @@ def _store_finding() -> tuple[bool, str]:
 def _worker_finding() -> tuple[bool, str]:
     import loky
 
-    executor = loky.get_reusable_executor(max_workers=1, timeout=10)
+    from dpaudit.game.pool import Pool
+
+    pool = Pool()
     try:
-        answer = executor.submit(pow, 2, 10).result(timeout=60)
-    except (TimeoutError, RuntimeError, OSError) as error:
+        process = pool.least_busy(1)
+        process.ask(pow, 2, 10)
+        report = process.report(60)
+    except OSError as error:
         return False, f"worker processes do not start: {error}"
     finally:
-        executor.shutdown(wait=True, kill_workers=True)
-    return answer == 1024, f"worker processes start ({loky.cpu_count()} core(s))"
+        pool.end_all()
+    if report.answer != 1024:
+        return False, "worker processes do not start: the first one ended"
+    return True, f"worker processes start ({loky.cpu_count()} core(s))"

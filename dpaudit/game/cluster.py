@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -22,9 +23,9 @@ from dpaudit.errors import ClusterError, DpauditError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import error_line
 from dpaudit.game import worker
-from dpaudit.game.flight import SLACK, Batch, BatchLoss, Landing, Stopwatch, TimeLimit
-from dpaudit.game.host import Report, Request, serve
-from dpaudit.game.pool import START_SECONDS, TICK_SECONDS, TICKETS
+from dpaudit.game.flight import Batch, BatchLoss, Landing, Stopwatch, TimeLimit
+from dpaudit.game.host import Request, serve
+from dpaudit.game.pool import START_SECONDS, TICK_SECONDS, Report
 from dpaudit.game.runner import Greeting, greet, greeting_of
 from dpaudit.game.store import PRIVATE_FILE
 from dpaudit.game.trial import Payload
@@ -36,6 +37,8 @@ FETCH_SECONDS = 60.0
 """Time limit for an outcome to travel from its worker to the coordinator."""
 MOST_DROPPED = 10
 """Requests that the scheduler may drop in a row while their workers live."""
+_TICKETS = count()
+"""Every request has its own."""
 
 
 @dataclass
@@ -182,7 +185,7 @@ class ClusterFlight:
         return self._digest, place.address, place.folder
 
     def _send(self, place: Place, function: Callable[..., Any], batch: Batch = ()) -> None:
-        ticket = next(TICKETS)
+        ticket = next(_TICKETS)
         request = Request(
             key=f"dpaudit-{os.getpid()}-{self._digest[:16]}-{ticket}",
             payload=f"{self._digest}-{self._engine.generation}",
@@ -284,7 +287,7 @@ class ClusterFlight:
         landed = []
         for future, (batch, place, ticket) in list(self._sent.items()):
             there = self._places.get(place.address)
-            longest = SLACK * self._limit.of(batch) + START_SECONDS
+            longest = self._limit.of(batch) + START_SECONDS
             if there is None or there.folder != place.folder:
                 loss = BatchLoss.DIED
             elif self._watch.seconds[ticket] > longest:  # its own worker should have stopped it

@@ -1,9 +1,9 @@
 """Runs batches of trials on worker processes and commits each trial as its batch arrives.
 
-The coordinator alone writes the store. A worker that dies costs only its own trial: the trials in
-flight are run again one at a time, to find the one that kills its worker; after three attempts that
-trial is recorded as crashed. A trial over its time limit is recorded as failed at once; the other
-trials in flight are run again.
+The coordinator alone writes the store. A worker that dies costs only its own trial: the trials of
+the batch that it ran are run again one at a time, and nothing else meanwhile, to find the one that
+kills its worker; after three attempts that trial is recorded as crashed. A trial over its time
+limit is recorded as failed at once.
 """
 
 from __future__ import annotations

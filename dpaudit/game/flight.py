@@ -87,11 +87,6 @@ FIRST_SECONDS = 86_400.0
 """The limit of a batch while none has finished."""
 LEAST_SECONDS = 1.0
 """The smallest limit that can be set."""
-SLACK = 1.05
-"""Workers are stopped once a batch has taken this many times its limit.
-
-Batches that began together then end together, since stopping the workers restarts the others.
-"""
 
 
 def check_trial_timeout(seconds: float | None) -> None:

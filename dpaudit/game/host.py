@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import pickle
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,15 +20,14 @@ from distributed import get_worker
 
 from dpaudit.errors import ClusterError
 from dpaudit.formatting import error_line
-from dpaudit.game import runner, worker
-from dpaudit.game.flight import SLACK, BatchLoss, Stopwatch
-from dpaudit.game.pool import IDLE_SECONDS, START_SECONDS, TICK_SECONDS, Family
+from dpaudit.game.flight import BatchLoss
+from dpaudit.game.pool import TICK_SECONDS, Pool, Report
 from dpaudit.game.worker import PayloadFile, written
 
+IDLE_SECONDS = 60
+"""After this time without a request, process and payload are given up."""
 MOST_PRINTED = 2**16
 """The last bytes of a generator's output during one batch, which are passed on."""
-_ENDED = (EOFError, OSError)
-"""Exceptions when reading from a process that has ended."""
 
 
 class Request(NamedTuple):
@@ -43,7 +38,7 @@ class Request(NamedTuple):
             needed.
         payload: Names the payload; a request with another name has a new process.
         search_path: Where the coordinator imports modules from.
-        function: Called with the payload's file, the arguments and a ticket.
+        function: Called with the payload's file and the arguments.
         arguments: Its arguments.
         seconds: How long it may take; None for no limit.
     """
@@ -56,89 +51,6 @@ class Request(NamedTuple):
     seconds: float | None = None
 
 
-class Report(NamedTuple):
-    """The result of a request.
-
-    Attributes:
-        answer: What the function returned, or an error of dpaudit that it raised.
-        loss: Why there is no answer; None if there is one.
-        printed: What was printed meanwhile.
-    """
-
-    answer: Any = None
-    loss: BatchLoss | None = None
-    printed: bytes = b""
-
-
-class Runner:
-    """A process that serves one request after another, with its child processes."""
-
-    def __init__(self) -> None:
-        """Starts it.
-
-        Raises:
-            OSError: If the system refuses.
-        """
-        self._family = Family()
-        self.connection, theirs = Pipe()
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", runner.__name__, str(theirs.fileno())],
-                env=os.environ | worker.ENVIRONMENT | self._family.environment,
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
-        self._family.note(self.process.pid)
-
-    def ask(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        *,
-        seconds: float | None,
-        wanted: Callable[[], bool],
-    ) -> Report:
-        """Has it call a function.
-
-        Args:
-            function: The function; it marks its beginning.
-            arguments: Its arguments.
-            seconds: How long it may take from there; None for no limit.
-            wanted: Called repeatedly: whether the answer is still wanted.
-
-        Returns:
-            The answer, or why there is none; then the process is of no use any more.
-        """
-        watch = Stopwatch(longest_step=2 * TICK_SECONDS)
-        begun = False
-        try:
-            self.connection.send((function, arguments))
-            while True:
-                if not self.connection.poll(TICK_SECONDS):
-                    watch.advance()
-                    if not wanted():
-                        return Report(loss=BatchLoss.STOPPED)
-                    if seconds is not None and watch.seconds.get(0, 0.0) >= SLACK * seconds:
-                        return Report(loss=BatchLoss.LATE)
-                    if watch.idle > START_SECONDS or self.process.poll() is not None:
-                        return Report(loss=BatchLoss.DIED)
-                    continue
-                message = self.connection.recv_bytes()
-                if begun:
-                    return Report(pickle.loads(message))
-                watch.begin(0)
-                begun = True
-        except _ENDED:
-            return Report(loss=BatchLoss.DIED)
-
-    def end(self) -> None:
-        """Kills it with everything it has started."""
-        self.process.kill()
-        self.connection.close()
-        self.process.wait()
-        self._family.end()
-
-
 class Host:
     """The process that runs trials for a worker of a cluster, and its copy of the payload.
 
@@ -148,7 +60,7 @@ class Host:
     def __init__(self) -> None:
         """Nothing is started yet."""
         self._lock = threading.Lock()
-        self._runner: Runner | None = None
+        self._pool: Pool | None = None
         self._payload: PayloadFile | None = None
         self._name = ""
         self._open = ExitStack()
@@ -173,32 +85,35 @@ class Host:
                 self._timer.cancel()
             try:
                 file = self._file(request, blob)
-                if self._runner is None:
-                    self._runner = Runner()
-                report = self._runner.ask(
-                    request.function,
-                    (file, *request.arguments, 0),
-                    seconds=request.seconds,
-                    wanted=wanted,
-                )
+                report = self._answered(request, file, wanted)
                 if report.loss is not None:
-                    self._end_runner()
+                    self._end_process()
                 return report._replace(printed=_taken(Path(file.log)))
             finally:
                 self._timer = threading.Timer(IDLE_SECONDS, self.retire)
                 self._timer.daemon = True
                 self._timer.start()
 
+    def _answered(self, request: Request, file: PayloadFile, wanted: Callable[[], bool]) -> Report:
+        if self._pool is None:
+            self._pool = Pool()
+        process = self._pool.least_busy(1)
+        process.ask(request.function, file, *request.arguments)
+        while (report := process.poll(request.seconds)) is None:
+            if not (process.connection.poll(TICK_SECONDS) or wanted()):
+                return Report(loss=BatchLoss.STOPPED)
+        return report
+
     def retire(self) -> None:
         """Ends the process and gives up the payload."""
         with self._lock:
-            self._end_runner()
+            self._end_process()
             self._forget()
 
     def _file(self, request: Request, blob: bytes) -> PayloadFile:
         """The payload on this machine, in a folder that this worker's end removes."""
         if self._payload is None or self._name != request.payload:
-            self._end_runner()  # it holds the log of the payload before
+            self._end_process()  # it holds the log of the payload before
             self._forget()
             place = tempfile.mkdtemp(prefix="dpaudit-", dir=get_worker().local_directory)
             self._open.callback(shutil.rmtree, place, ignore_errors=True)
@@ -209,10 +124,10 @@ class Host:
             self._name = request.payload
         return self._payload
 
-    def _end_runner(self) -> None:
-        if self._runner is not None:
-            self._runner.end()
-            self._runner = None
+    def _end_process(self) -> None:
+        if self._pool is not None:
+            self._pool.end_all()
+            self._pool = None
 
     def _forget(self) -> None:
         self._payload = None

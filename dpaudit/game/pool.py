@@ -1,118 +1,211 @@
-"""The pool of worker processes; a Ctrl-C at any time leaves it intact or stopped.
+"""Worker processes, each with a pipe of its own; when they end, so do all processes they started.
 
-When it ends, so do all processes that its workers started.
+Of a worker that dies only the call under way is lost, and which one that is the pipe says.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import secrets
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
-from multiprocessing import Pipe, resource_tracker
+from multiprocessing import Pipe
+from multiprocessing.connection import wait
 from types import FrameType
-from typing import Any
-
-from loky import get_reusable_executor
-from loky.backend import resource_tracker as loky_resource_tracker
-from loky.backend.context import LokyContext
+from typing import Any, Final, NamedTuple
 
 from dpaudit.game import watcher, worker
+from dpaudit.game.flight import BatchLoss, Stopwatch
 
-IDLE_SECONDS = 60
-"""Idle workers stop after this time."""
 TICK_SECONDS = 0.5
 """Interval at which the coordinator looks for batches over their time."""
 START_SECONDS = 600.0
-"""How long workers may take to begin a batch, whatever the limit of a trial."""
-_CONTEXT = LokyContext()
-"""Named, because joblib replaces it with its own copy of loky when scikit-learn is imported."""
+"""How long a worker may take to begin a call, whatever the limit of a trial."""
+END_SECONDS = 8.0
+"""Time for the watcher to kill remaining processes; it gives up earlier itself."""
+_START: Final = (
+    "import sys; sys.path[:] = sys.argv[2:]; from dpaudit.game.runner import main; "
+    "main(int(sys.argv[1]))"
+)
+"""The program of a worker. It gets its search path first, for dpaudit may be imported from it."""
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask for a stop."""
 
 
-class Pool:
-    """Worker processes, what they start, and what they report.
+class Report(NamedTuple):
+    """The result of a call in a worker.
 
     Attributes:
-        owner: The process that started it.
-        executor: Hands batches to the workers.
+        answer: What the function returned, or an error of dpaudit that it raised.
+        loss: Why there is no answer; None if there is one.
+        printed: What was printed meanwhile, where the caller asks for it.
+    """
+
+    answer: Any = None
+    loss: BatchLoss | None = None
+    printed: bytes = b""
+
+
+class PoolWorker:
+    """A process that runs `runner` and makes calls one after another.
+
+    Attributes:
+        waiting: Calls without a report. Only the first of them is under way.
+        connection: Ready when there may be a report.
+        process: The process.
+    """
+
+    def __init__(self, family: Family) -> None:
+        """Starts it.
+
+        Raises:
+            OSError: If the system refuses.
+        """
+        self.waiting = 0
+        self.connection, theirs = Pipe()
+        self._watch = Stopwatch(longest_step=2 * TICK_SECONDS)
+        # Blocked here and, until it has imported what it needs, in the process.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, worker.OF_THE_GROUP)
+        try:
+            with theirs:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", _START, str(theirs.fileno()), *worker.search_path()],
+                    env=os.environ | worker.ENVIRONMENT | family.environment,
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,  # Ctrl-C in a terminal is for the coordinator alone
+                )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Hands over a call."""
+        self.waiting += 1
+        with suppress(OSError):  # it has ended: `poll` says so
+            self.connection.send((function, arguments))
+
+    def poll(self, seconds: float | None) -> Report | None:
+        """Looks what came of the first call without a report.
+
+        Args:
+            seconds: How long it may take from its beginning; None for no limit.
+
+        Returns:
+            The report, or None while the call is under way. If it was lost, the process is of no
+            use any more.
+        """
+        ended = self.process.poll() is not None  # first, for it may have answered before
+        try:
+            while self.connection.poll():
+                message = self.connection.recv_bytes()
+                if self._watch.seconds:
+                    self._watch.end(0)
+                    self.waiting -= 1
+                    return Report(pickle.loads(message))
+                self._watch.begin(0)
+        except (EOFError, OSError):
+            ended = True
+        self._watch.advance()
+        if ended or self._watch.idle > START_SECONDS:
+            return Report(loss=BatchLoss.DIED)
+        late = seconds is not None and self._watch.seconds.get(0, 0.0) >= seconds
+        return Report(loss=BatchLoss.LATE) if late else None
+
+    def report(self, seconds: float) -> Report:
+        """As `poll`, once the call is no longer under way."""
+        while (report := self.poll(seconds)) is None:
+            wait([self.connection], TICK_SECONDS)
+        return report
+
+    def end(self) -> None:
+        """Kills it and its process group; the family ends whatever has left that."""
+        self.process.kill()
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.connection.close()
+        self.process.wait()
+
+
+class Pool:
+    """The worker processes of one coordinator.
+
+    Attributes:
+        owner: The process that started them.
+        processes: Those that run.
     """
 
     def __init__(self) -> None:
-        """Prepares it; workers start with the first batch.
+        """Prepares it; workers start when they are needed.
 
         Raises:
             OSError: If the system refuses.
         """
         self.owner = os.getpid()
-        self._marks, self._writer = Pipe(duplex=False)
+        self.processes: list[PoolWorker] = []
         self._family = Family()
-        self.executor: Any = None
 
-    def resize(self, workers: int) -> None:
-        """Sets the number of workers."""
-        self.executor = get_reusable_executor(
-            max_workers=workers,
-            context=_CONTEXT,
-            timeout=IDLE_SECONDS,
-            initializer=worker.start,
-            initargs=(self.owner, self._writer),
-            env=worker.ENVIRONMENT | self._family.environment,
-            kill_workers=True,
-        )
+    def least_busy(self, workers: int) -> PoolWorker:
+        """One of so many processes: an idle one, a new one, or the one with the fewest calls."""
+        for process in list(self.processes):
+            if not process.waiting and process.process.poll() is not None:
+                self.end(process)
+        chosen = min(self.processes[:workers], key=lambda one: one.waiting, default=None)
+        if chosen is None or (chosen.waiting and len(self.processes) < workers):
+            chosen = PoolWorker(self._family)
+            self.processes.append(chosen)
+        return chosen
 
-    def begun(self) -> Iterator[int]:
-        """Tickets of the batches that workers have begun since the last call."""
-        while self._marks.poll():
-            pid, ticket = worker.MARK.unpack(self._marks.recv_bytes())
-            self._family.note(pid)
-            yield ticket
+    def end(self, process: PoolWorker) -> None:
+        """Stops one worker at once."""
+        self.processes.remove(process)
+        process.end()
 
-    def end(self) -> None:
+    def end_all(self) -> None:
         """Stops the workers at once, with all processes that they have started."""
         try:
-            if self.executor is not None:
-                self.executor.shutdown(wait=True, kill_workers=True)
+            for process in self.processes:
+                process.end()
         finally:
             self._family.end()
-            self._marks.close()
-            self._writer.close()
 
 
-def started_pool(workers: int) -> Pool:
-    """The pool in use, or a new one, with that many workers."""
+_pool: Pool | None = None
+"""The pool in use."""
+
+
+def current_pool() -> Pool:
+    """The pool of this process, or a new one."""
     global _pool
-    with interrupts_held(), system_errors():
-        if _pool is None or _pool.owner != os.getpid():
-            _pool = Pool()
-        _pool.resize(workers)
-        return _pool
+    if _pool is None or _pool.owner != os.getpid():
+        _pool = Pool()
+    return _pool
 
 
-@contextmanager
-def system_errors() -> Iterator[None]:
-    """Raises the system's error where loky's cleanup hides it."""
-    try:
-        yield
-    except UnboundLocalError as error:
-        if isinstance(error.__context__, OSError):
-            raise error.__context__ from None
-        raise
+def kill_workers() -> None:
+    """Stops every worker at once, with all processes that it has started.
+
+    Nothing happens if there is none, nor in a fork of the process that started them.
+    """
+    global _pool
+    if _pool is None or _pool.owner != os.getpid():
+        return
+    with interrupts_held():
+        pool, _pool = _pool, None
+        pool.end_all()
+
+
+atexit.register(kill_workers)
 
 
 @contextmanager
 def interrupts_held() -> Iterator[list[int]]:
-    """Holds back requests to stop: a pool that is half started or half stopped cannot be killed.
-
-    Workers and threads of the pool that start in here start with those signals blocked that reach
-    the whole process group: they would stop a worker in the middle of its imports.
+    """Holds back requests to stop while workers are stopped.
 
     Yields:
         The signals held; the first is raised at the end.
@@ -121,13 +214,6 @@ def interrupts_held() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield held  # signals are handled in the main thread alone
         return
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-    try:
-        for tracker in (resource_tracker, loky_resource_tracker):
-            tracker.ensure_running()  # starting one unblocks Ctrl-C; it ignores all but SIGHUP
-    except BaseException:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        raise
 
     def hold(number: int, frame: FrameType | None) -> None:
         del frame
@@ -137,15 +223,17 @@ def interrupts_held() -> Iterator[list[int]]:
     ours = [number for number, handler in handlers.items() if callable(handler)]
     for number in ours:
         signal.signal(number, hold)
-    signal.pthread_sigmask(signal.SIG_BLOCK, worker.OF_THE_GROUP)
     try:
         yield held
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for number in ours:
             signal.signal(number, handlers[number])
         if held:
             signal.raise_signal(held[0])
+
+
+_users = 0
+"""Runs under way that share the pool."""
 
 
 @contextmanager
@@ -164,40 +252,10 @@ def workers_ended() -> Iterator[None]:
             kill_workers()
 
 
-_users = 0
-"""Runs under way that share the pool."""
-
-
-def kill_workers() -> None:
-    """Stops every worker at once, with all processes that it has started.
-
-    Nothing happens if there is none, nor in a fork of the process that started them.
-    """
-    global _pool
-    if _pool is None or _pool.owner != os.getpid():
-        return
-    with interrupts_held():
-        pool, _pool = _pool, None
-        pool.end()
-
-
-_pool: Pool | None = None
-"""The pool in use; the next flight makes another once it was stopped."""
-
-TICKETS = count()
-"""Every batch or errand that is handed to a worker has its own."""
-
-atexit.register(kill_workers)
-
-
-END_SECONDS = 8.0
-"""Time for the watcher to kill remaining processes; it gives up earlier itself."""
-
-
 class Family:
-    """The workers of one pool and their descendants: none outlives the pool or its coordinator.
+    """Workers and their descendants: none outlives the pool or its coordinator (Linux).
 
-    On Linux a small process of its own, in its own session, watches the coordinator and finds the
+    A small process of its own, in its own session, watches the coordinator and finds the
     descendants by a variable of their environment. Elsewhere workers watch the coordinator
     themselves, and only their process groups are ended with them.
 
@@ -214,22 +272,12 @@ class Family:
         # A name of its own, not a value: audits inside a worker leave it there.
         self._marker = f"DPAUDIT_POOL_{secrets.token_hex(8).upper()}"
         self._coordinator = os.getpid()
-        self._groups: set[int] = set()
         self.environment = {self._marker: "1"}
         self._watcher = self._watched() if sys.platform == "linux" else None
 
-    def note(self, worker: int) -> None:
-        """Takes in the process id of a worker that leads a process group."""
-        self._groups.add(worker)
-
     def end(self) -> None:
         """Kills whatever is left of the family; nothing happens in a fork of the coordinator."""
-        if os.getpid() != self._coordinator:
-            return
-        if self._watcher is None:
-            for group in self._groups:
-                with suppress(OSError):
-                    os.killpg(group, signal.SIGKILL)
+        if self._watcher is None or os.getpid() != self._coordinator:
             return
         assert self._watcher.stdin is not None
         self._watcher.stdin.close()

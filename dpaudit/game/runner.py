@@ -1,16 +1,18 @@
-"""A worker process that a worker of a cluster starts: what it is asked for, one thing at a time.
+"""The program of a worker process: the calls that it is asked for, one after another.
 
-Run as `python -m dpaudit.game.runner DESCRIPTOR`; the descriptor is one end of a pair of sockets.
-Whatever generators do to this process, they do not do it to the worker of the cluster.
+`pool.PoolWorker` starts it and has the other end of its pair of sockets. Whatever generators do
+to this process, they do not do it to the coordinator, nor to the worker of a cluster.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpaudit.errors import ClusterError, DpauditError
 from dpaudit.formatting import error_line
@@ -59,10 +61,10 @@ def greeting_of(payload: Payload) -> Greeting:
         return Greeting(versions(), {name: _digest(part) for name, part in parts.items()})
 
 
-def greet(payload_file: PayloadFile, ticket: int) -> Greeting:
+def greet(payload_file: PayloadFile) -> Greeting:
     """As `greeting_of`, in a worker; why the payload cannot be loaded is part of the answer."""
     try:
-        return worker.call(greeting_of, payload_file, ticket)
+        return worker.call(greeting_of, payload_file)
     except BaseException as error:  # noqa: BLE001 - of a generator's or an attack's modules
         return Greeting(versions(), {}, error_line(error))
 
@@ -76,23 +78,23 @@ def _digest(part: object) -> str | None:
         return None
 
 
-def main() -> None:
+def main(descriptor: int) -> None:
     """Answers until the other end is closed."""
-    connection = Connection(int(sys.argv[1]))
-    worker.lead(os.getppid(), connection)
-    while True:
-        try:
+    connection = Connection(descriptor)
+    worker.lead(os.getppid())
+    with suppress(EOFError, OSError):  # the coordinator has ended
+        while True:
             function, arguments = connection.recv()
-        except EOFError:
-            return
-        try:
-            answer = function(*arguments)
-        except DpauditError as error:
-            answer = error
-        except Exception as error:  # noqa: BLE001 - the worker's own trouble, such as a full disk
-            answer = ClusterError(f"a worker cannot run trials: {error_line(error)}")
-        connection.send(answer)
+            connection.send_bytes(b"")  # the time of the call runs from here
+            connection.send(_answer(function, arguments))
 
 
-if __name__ == "__main__":
-    main()
+def _answer(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """What a function returns, or an error of dpaudit."""
+    try:
+        return function(*arguments)
+    except DpauditError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - the worker's own trouble, such as a full disk
+        traceback.print_exc()  # into the log
+        return ClusterError(f"a worker cannot run trials: {error_line(error)}")

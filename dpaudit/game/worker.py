@@ -7,20 +7,17 @@ the arrays that pickle out of band (PEP 574).
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import mmap
 import os
 import pickle
 import signal
-import struct
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from multiprocessing.connection import Connection
 from pathlib import Path
 from time import sleep
 from typing import Any, NamedTuple, TypeVar
@@ -36,7 +33,6 @@ T = TypeVar("T")
 
 PARENT_POLL_SECONDS = 0.5
 _OPEN_FILES = Path("/proc")
-_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 OF_THE_GROUP = frozenset((signal.SIGINT, signal.SIGHUP))
 """Signals that a terminal sends to a whole process group: the coordinator's to handle."""
 ENVIRONMENT = {
@@ -178,48 +174,24 @@ def _rounded(length: int) -> int:
     return -(-length // ALIGNMENT) * ALIGNMENT
 
 
-MARK = struct.Struct("<qq")
-"""A worker's message at the start of a batch: its process id and the batch's ticket."""
-
-
-def start(parent: int, marks: Connection) -> None:
+def lead(parent: int) -> None:
     """Prepares a worker: Ctrl-C and a closed terminal are the coordinator's; none outlives it.
-
-    It leads a session of its own, so that what it starts can be ended with it.
 
     Args:
         parent: Process id of the coordinator.
-        marks: Takes a `MARK` for every batch that is begun.
     """
-    _die_with_parent()
-    lead(parent, marks)
-
-
-def lead(parent: int, marks: Connection) -> None:
-    """As `start`, for a process that a thread may have started which ends before the parent does.
-
-    Args:
-        parent: Process id of the one that started it.
-        marks: As for `start`.
-    """
-    global _marks, _own
-    _marks, _own = marks, os.getpid()
-    with suppress(OSError):  # it leads one already
-        os.setsid()
     for number in OF_THE_GROUP:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_GROUP)  # `pool` starts it with them blocked
-    # Else loky's workers outlive a killed coordinator by a minute and more.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_GROUP)  # it was started with them blocked
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
 
-def work(payload_file: PayloadFile, batch: Batch, ticket: int) -> list[Outcome]:
+def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
     """Runs the trials of one batch.
 
     Args:
         payload_file: Loaded once by each worker.
         batch: Which trials.
-        ticket: The coordinator's name for the batch: its time runs from here.
 
     Returns:
         Their outcomes, in the order of the batch.
@@ -227,31 +199,27 @@ def work(payload_file: PayloadFile, batch: Batch, ticket: int) -> list[Outcome]:
     Raises:
         AttackError: If an attack fails on a valid table.
     """
-    with _loaded(payload_file, ticket) as payload:
+    with _loaded(payload_file) as payload:
         return run_batch(payload, batch)
 
 
-def call(function: Callable[[Any], T], payload_file: PayloadFile, ticket: int) -> T:
+def call(function: Callable[[Any], T], payload_file: PayloadFile) -> T:
     """Calls a function with what a payload file holds, as trials are run.
 
     Args:
         function: The function.
         payload_file: As for `work`.
-        ticket: As for `work`.
 
     Returns:
         What the function returns.
     """
-    with _loaded(payload_file, ticket) as payload:
+    with _loaded(payload_file) as payload:
         return function(payload)
 
 
 @contextmanager
-def _loaded(payload_file: PayloadFile, ticket: int) -> Iterator[Any]:
+def _loaded(payload_file: PayloadFile) -> Iterator[Any]:
     """What a file holds, where torch has one thread and warnings go into the log."""
-    if _marks is not None:
-        with suppress(OSError):  # the coordinator has died
-            _marks.send_bytes(MARK.pack(_own, ticket))
     payload = _load(payload_file)
     leave_torch_one_thread()
     with warnings.catch_warnings():
@@ -259,8 +227,6 @@ def _loaded(payload_file: PayloadFile, ticket: int) -> Iterator[Any]:
         yield payload
 
 
-_marks: Connection | None = None
-_own = 0  # its process id, which foreign code may make `os` lie about
 _payloads: set[str] = set()
 """Files that this worker has loaded; they hold private tables."""
 
@@ -288,13 +254,3 @@ def _follow(parent: int) -> None:
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)  # with whatever it has started
     os._exit(1)
-
-
-def _die_with_parent() -> None:
-    """Has the kernel kill this process with the thread that started it (Linux).
-
-    A thread that asks would not run while foreign code holds the interpreter's lock.
-    """
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

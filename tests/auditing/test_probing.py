@@ -24,9 +24,8 @@ from dpaudit.auditing.reuse import _mark_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InterruptedRunError, RunFolderError
 from dpaudit.explain.run import reopen
-from dpaudit.game import local
 from dpaudit.game.local import run_errand
-from dpaudit.game.pool import kill_workers
+from dpaudit.game.pool import PoolWorker, kill_workers
 from dpaudit.game.store import RunFolder, Salt
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim
@@ -242,7 +241,7 @@ def test_an_errand_that_is_interrupted_says_so(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(local, "_awaited", interrupted)
+    monkeypatch.setattr(PoolWorker, "report", interrupted)
     with (
         RunFolder(tmp_path, spec={}, versions={}) as store,
         pytest.raises(InterruptedRunError, match="what finished is kept"),

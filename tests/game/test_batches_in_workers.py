@@ -14,7 +14,6 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
-from loky import get_reusable_executor
 
 import batch_toys
 import dpaudit
@@ -37,6 +36,7 @@ from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import TrialProgress
 from dpaudit.game.local import LocalEngine
+from dpaudit.game.pool import kill_workers
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import run_batch, run_trial
 from dpaudit.game.trial import Role, TrialStatus
@@ -59,7 +59,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 @pytest.fixture(scope="module", autouse=True)
 def _no_worker_is_left() -> Iterator[None]:
     yield
-    get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+    kill_workers()
 
 
 @dataclass

@@ -7,9 +7,8 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,16 +18,15 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
-from loky import get_reusable_executor
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import AttackError, InterruptedRunError
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import Batch, BatchLoss, Landing, TimeLimit, TrialProgress
-from dpaudit.game.local import LocalEngine, LocalFlight
+from dpaudit.game.local import LocalEngine
+from dpaudit.game.pool import current_pool, kill_workers
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
-from dpaudit.game.worker import PayloadFile
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
@@ -105,6 +103,20 @@ class Lethal(Uniform):
             if self.once:
                 self.once.touch()
             os._exit(0)
+        return super().fit(data, seed=seed)
+
+
+@dataclass
+class Sleepy(Uniform):
+    """Never ends at one seed."""
+
+    sleeps: int = 0
+    begun: Path = Path()
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Uniform:
+        if seed == self.sleeps:
+            self.begun.touch()
+            time.sleep(600)
         return super().fit(data, seed=seed)
 
 
@@ -201,7 +213,7 @@ def workers() -> list[int]:
             words = (entry / "cmdline").read_text()
         except OSError:
             continue
-        if int(parent) == os.getpid() and state != "Z" and "popen_loky" in words:
+        if int(parent) == os.getpid() and state != "Z" and "dpaudit.game.runner" in words:
             found.append(int(entry.name))
     return found
 
@@ -209,7 +221,7 @@ def workers() -> list[int]:
 @pytest.fixture(scope="module", autouse=True)
 def _no_worker_is_left() -> Iterator[None]:
     yield
-    get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+    kill_workers()
     assert not workers()
 
 
@@ -223,7 +235,7 @@ def test_number_of_workers_and_order_do_not_matter(tmp_path: Path) -> None:
 
 def test_every_worker_is_alike(tmp_path: Path) -> None:
     one = features(played(tmp_path / "one", Worker(), TRIALS[:1], jobs=1))
-    get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+    kill_workers()
     another = features(played(tmp_path / "another", Worker(), TRIALS[:1], jobs=1))
     assert one == another
 
@@ -258,20 +270,43 @@ def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path, jo
     assert features(outcomes).items() <= calm.items()
 
 
-def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
-    nowhere = PayloadFile(path="", digest="", log="", search_path=())
-    flight = LocalFlight(nowhere, workers=1)
-    done, broken = Future[list[Outcome]](), Future[list[Outcome]]()
-    flight.batches = {done: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
-    outcome = Outcome(trial=TRIALS[0], status=TrialStatus.FINISHED)
-    broken.set_exception(BrokenProcessPool("a worker died"))
-    done.set_result([outcome])
-    flight.ended.put(broken)
-    assert flight.collect() == [
-        Landing(tuple(TRIALS[:1]), (outcome,)),
-        Landing(tuple(TRIALS[1:3]), loss=BatchLoss.DIED),
-    ]
-    assert not len(flight)
+@pytest.mark.parametrize("late", [False, True])
+def test_a_worker_that_ends_loses_only_what_it_ran(tmp_path: Path, late: bool) -> None:
+    """What it had finished is kept, and what it had not begun is no suspect."""
+    kill_workers()
+    generator = Sleepy(sleeps=seed_of(TRIALS[1]), begun=tmp_path / "begun")
+    batches = [(trial,) for trial in TRIALS[:3]]
+    limit = TimeLimit(1.0 if late else None)
+    engine, log = LocalEngine(1), tmp_path / "log"
+    with engine.flight(payload(generator), folder=tmp_path, log=log, limit=limit) as flight:
+        for batch in batches[:2]:
+            flight.submit(batch)
+        [first] = flight.collect()
+        assert first.batch == batches[0]
+        assert [outcome.status for outcome in first.outcomes] == [TrialStatus.FINISHED]
+        flight.submit(batches[2])
+        assert not flight.takes(suspect=False)
+        while not generator.begun.exists():
+            time.sleep(0.01)
+        [process] = current_pool().processes
+        if not late:
+            process.process.kill()
+        assert flight.collect() == [
+            Landing(batches[1], loss=BatchLoss.LATE if late else BatchLoss.DIED),
+            Landing(batches[2], loss=BatchLoss.STOPPED),
+        ]
+        assert not len(flight)
+    assert process.process.poll() is not None
+
+
+def test_a_worker_that_died_idle_costs_no_trial(tmp_path: Path) -> None:
+    kill_workers()
+    played(tmp_path, Uniform(), TRIALS[:2], jobs=1)
+    [process] = current_pool().processes
+    process.process.kill()
+    process.process.wait()
+    outcomes = played(tmp_path, Uniform(), TRIALS[:4], jobs=1)
+    assert {outcome.attempts for outcome in outcomes.values()} == {1}
 
 
 def test_a_worker_that_dies_once_leaves_no_trace_but_an_attempt(tmp_path: Path) -> None:
@@ -649,20 +684,3 @@ def test_a_trial_is_a_crash_at_its_third_death_and_late_alone_it_timed_out(tmp_p
     # what was stopped for another's fault is trained together again, and is no suspect
     assert engine.handed.count((SECOND, False)) == 6
     assert not any(suspect for batch, suspect in engine.handed if batch == SECOND)
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_a_pool_that_is_given_up_says_who_was_late(late: bool) -> None:
-    nowhere = PayloadFile(path="", digest="", log="", search_path=())
-    flight = LocalFlight(nowhere, workers=1)
-    futures = [Future[list[Outcome]]() for _ in range(3)]
-    flight.batches = dict(zip(futures, [(one,) for one in SIX[:3]], strict=True))
-    outcome = Outcome(trial=SIX[0], status=TrialStatus.FINISHED)
-    futures[0].set_result([outcome])
-    for future in futures[1:]:
-        future.set_exception(BrokenProcessPool("stopped"))
-    lost = [BatchLoss.LATE, BatchLoss.STOPPED] if late else [BatchLoss.DIED] * 2
-    assert flight._given_up(frozenset([(SIX[1],)] if late else [])) == [
-        Landing((SIX[0],), (outcome,)),
-        *(Landing((one,), loss=loss) for one, loss in zip(SIX[1:3], lost, strict=True)),
-    ]

@@ -21,7 +21,8 @@ from batch_toys import TRIALS, Together, payload
 from dpaudit.errors import AttackError, ClusterError
 from dpaudit.game import host
 from dpaudit.game.flight import BatchLoss
-from dpaudit.game.host import Host, Report, Request, serve
+from dpaudit.game.host import Host, Request, serve
+from dpaudit.game.pool import PoolWorker, Report
 from dpaudit.game.runner import Greeting, greet, greeting_of
 from dpaudit.game.worker import PayloadFile, packed, work
 
@@ -68,18 +69,23 @@ def asked(
     return place.serve(request, blob, wanted=wanted)
 
 
+def _process_of(place: Host) -> PoolWorker:
+    assert place._pool is not None
+    [process] = place._pool.processes
+    return process
+
+
 def test_it_greets_and_works_and_keeps_its_process_and_the_payload(
     place: Host, blob: bytes, tmp_path: Path
 ) -> None:
     greeting = asked(place, blob, greet).answer
     assert isinstance(greeting, Greeting)
     assert greeting_of(payload(Together())).difference(greeting) == ""
-    first = place._runner
-    assert first is not None
+    first = _process_of(place)
     report = asked(place, b"", work, tuple(TRIALS[:2]), name=hashlib.sha256(blob).hexdigest())
     assert not isinstance(report.answer, Exception), report.answer
     assert [outcome.trial for outcome in report.answer] == TRIALS[:2]
-    assert place._runner is first
+    assert _process_of(place) is first
     [folder] = tmp_path.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
     assert not list(folder.glob("payload*")) or sys.platform != "linux"
@@ -90,9 +96,9 @@ def test_it_greets_and_works_and_keeps_its_process_and_the_payload(
 
 def test_another_payload_has_another_process(place: Host, blob: bytes) -> None:
     asked(place, blob, greet)
-    first = place._runner
+    first = _process_of(place)
     asked(place, blob, greet, name="again")
-    assert place._runner is not first
+    assert _process_of(place) is not first
 
 
 def test_a_payload_that_cannot_be_loaded_is_said(place: Host) -> None:
@@ -105,7 +111,7 @@ def test_what_is_late_dead_or_wanted_no_more_is_ended(place: Host, blob: bytes) 
     assert asked(place, blob, _SLEEPS, wanted=lambda: False).loss is BatchLoss.STOPPED
     assert asked(place, blob, _DIES).loss is BatchLoss.DIED
     assert asked(place, blob, _LEAVES_A_FORK).loss is BatchLoss.DIED
-    assert place._runner is None
+    assert place._pool is None
     assert asked(place, blob, greet).loss is None
 
 
@@ -133,7 +139,7 @@ def test_an_idle_process_is_given_up(
     monkeypatch.setattr(host, "IDLE_SECONDS", 0.2)
     asked(place, blob, greet)
     deadline = time.monotonic() + 20
-    while place._runner is not None:
+    while place._pool is not None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert place._payload is None
@@ -154,13 +160,13 @@ def test_a_task_gives_trouble_of_the_machine_as_its_answer(
     host._host._timer.cancel()
 
 
-def _marked(what: Callable[[], Any]) -> Callable[[PayloadFile, int], Any]:
-    """A function for a runner, by value, that marks its beginning as those of `worker` do."""
+def _loading(what: Callable[[], Any]) -> Callable[[PayloadFile], Any]:
+    """A function for a worker, by value, that loads the payload as those of `worker` do."""
 
-    def run(file: PayloadFile, ticket: int) -> Any:
+    def run(file: PayloadFile) -> Any:
         from dpaudit.game import worker
 
-        with worker._loaded(file, ticket):
+        with worker._loaded(file):
             return what()
 
     return _ByValue(run)
@@ -196,9 +202,9 @@ def _full() -> None:
 
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-_SLEEPS = _marked(lambda: time.sleep(600))
-_DIES = _marked(lambda: os.kill(os.getpid(), signal.SIGKILL))
-_LEAVES_A_FORK = _marked(_fork)
-_PRINTS = _marked(_prints)
-_FAILS = _marked(_fails)
-_FULL = _marked(_full)
+_SLEEPS = _loading(lambda: time.sleep(600))
+_DIES = _loading(lambda: os.kill(os.getpid(), signal.SIGKILL))
+_LEAVES_A_FORK = _loading(_fork)
+_PRINTS = _loading(_prints)
+_FAILS = _loading(_fails)
+_FULL = _loading(_full)

@@ -30,6 +30,7 @@ def looked_up_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "entry_points", _entry_points())
         patch.setattr(versions, "version", _version())
+        patch.setattr(source, "releases", _releases())
         patch.setattr(source._Walk, "follow", _follow())
         yield
 
@@ -53,16 +54,22 @@ def _entry_points() -> Any:
     return entry_points
 
 
+def _releases() -> Any:
+    real = source.releases
+    known = cache(real)
+    return lambda: dict(known() if _as_started() else real())
+
+
 def _follow() -> Any:
     real = source._Walk.follow
     ended: dict[object, dict[str, Any]] = {}
 
     def follow(walk: Any, new: Iterable[Path | str]) -> None:
         start = frozenset([*walk._todo, *new])
-        if not _as_started() or not all(_stays(walk, one) for one in start):
+        if not _as_started() or not all(map(_stays, start)):
             real(walk, new)
             return
-        key = (start, walk.unknown, walk._whole)
+        key = (start, walk.unknown)
         if key not in ended:
             real(walk, new)
             ended[key] = dict(vars(walk))
@@ -76,9 +83,9 @@ def _as_started() -> bool:
     return all(one in STARTED or Path(one).is_relative_to(ROOT) for one in sys.path)
 
 
-def _stays(walk: Any, one: Path | str) -> bool:
+def _stays(one: Path | str) -> bool:
     """Whether nothing that a file or a module imports changes while tests run."""
     if isinstance(one, str):
-        return not one or one in walk._owners or one in sys.stdlib_module_names
+        return not one or one in sys.stdlib_module_names or one in source._KNOWN_BY_RELEASE
     ours = any(one.is_relative_to(folder) for folder in CODE)
-    return ours or walk._installed_module(one) is not None
+    return ours or source._is_copied(one)
