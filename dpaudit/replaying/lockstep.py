@@ -523,8 +523,10 @@ class _Match:
     def _record(self, site: Site, note: list[Any], *, is_equal: bool) -> None:
         kind, more = note[0], note[3] or {}
         if kind == "tell":
-            secret = more["told"] == "subsample"
-            self.transcript.unfollowed.append(Unfollowed(site, more["text"], secret))
+            told = Unfollowed(site, more["text"], more["told"] == "subsample")
+            is_alone = more["told"] == "charged alone"
+            found = self.transcript
+            (found.charged_alone if is_alone else found.unfollowed).append(told)
         elif kind == "select":
             self.transcript.selections.append(selection_of(site, more, is_equal=is_equal))
         elif kind == "answer":  # of a natural fit

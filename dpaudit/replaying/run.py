@@ -38,7 +38,7 @@ from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
 from dpaudit.replaying.spending import spend
-from dpaudit.replaying.transcript import NoisyStep, Transcript
+from dpaudit.replaying.transcript import NoisyStep, Transcript, Unfollowed
 from dpaudit.replaying.verdict import conclude, is_consistent, is_overspent
 
 PILOTS: Final = 4
@@ -362,6 +362,16 @@ def run_pilots(fits: Fits, found: ReplayFindings) -> None:
         transcript = fits.pair(1 + MOST_PILOTS, in_subsample=False).transcript
         left = any(step.moved.any() for step in transcript.noisy) or transcript.choices
         found.has_subsamples = not left and transcript.parting is None
+        if left:  # some coins put it out, or others decide as well: both cases are charged
+            within, without = (
+                {step.key for step in one.noisy if step.moved.any()}
+                for one in (found.pilots[0], transcript)
+            )
+            if within - without and without - within:
+                site = min(without - within)[1]
+                why = "the record's own coins put it into one sub-sample and out of another"
+                transcript.unfollowed.append(Unfollowed(site, why))
+            found.pilots.append(transcript)
         found.add_differences(fits, transcript)
 
 

@@ -247,6 +247,7 @@ class Transcript:
         released: Numbers of answers that were used in any other way.
         parting: Where the worlds part, if they do.
         unfollowed: What could not be followed.
+        charged_alone: Answers that get more noise: their costs together are less than their sum.
         bare: Noise of the fit that became a plain number before it met data: it may protect what
             differs between the worlds.
         sampled_from: Number of the first answer that was made after the fit.
@@ -264,6 +265,7 @@ class Transcript:
     released: set[int] = field(default_factory=set)
     parting: Parting | None = None
     unfollowed: list[Unfollowed] = field(default_factory=list)
+    charged_alone: list[Unfollowed] = field(default_factory=list)
     bare: list[Unfollowed] = field(default_factory=list)
     sampled_from: int = 0
     tosses: list[Toss] = field(default_factory=list)

@@ -80,6 +80,9 @@ def _open_questions(found: ReplayFindings) -> Iterator[str]:
         yield f"the noise at {first} and at {second} is the same, so a difference has none"
     for one in _unfollowed(found)[:3]:
         yield f"{one.site}: {one.why}"
+    differs = bool(found.stored) or found.parting is not None
+    if differs and not any(one.noisy or one.choices for one in found.pilots):
+        yield "no noise was heard, so what may protect the record was not seen"
     if found.stored:
         place = next(iter(found.stored))
         yield (
@@ -127,6 +130,10 @@ def decide(
     questions = list(_open_questions(found))
     spent = _spent(found)
     over = is_overspent(claim, spent) and not _unfollowed(found)
+    alone = next((alone for one in found.pilots for alone in one.charged_alone), None)
+    if over and alone is not None:
+        questions.insert(0, f"{alone.site}: {alone.why}; in all that is more than the claim")
+        over = False
     if found.is_shown and not found.are_dependent:
         return Verdict.VIOLATION, False, [_shown_reason(found), *questions]
     if found.are_dependent:

@@ -62,10 +62,11 @@ def own_case(own: Own, *, quick: bool) -> dict[str, Any]:
     """What a replay says of a generator."""
     table = load("sample:breast-cancer", None)
     data, generator = table.data, own.generator
+    made: object = generator
     if not isinstance(generator, str):
-        data, generator = data[::2].reset_index(drop=True), generator(table.schema, data[1::2])
+        data, made = data[::2].reset_index(drop=True), generator(table.schema, data[1::2])
     record = replay(
-        generator,
+        made,
         data,
         schema=table.schema,
         parameters=own.parameters,

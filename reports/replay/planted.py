@@ -103,12 +103,13 @@ class Planted:
             return np.array([one + noise for one in counts])
         if self.fault == "half" and place == 7:
             return counts + rng.laplace(scale=0.5 / epsilon, size=LEVELS)  # planted: half
+        if self.fault == "rows" and place == 1:
+            epsilon *= len(values)
+            return counts / len(values) + rng.laplace(scale=1 / epsilon, size=3)  # planted: rows
         noisy = counts + rng.laplace(scale=1 / epsilon, size=LEVELS)  # planted: seed, twice
         if self.fault == "twice" and place == 2:
             again = counts + rng.laplace(scale=1 / epsilon, size=LEVELS)
             noisy = (np.maximum(noisy, 0.0) + np.maximum(again, 0.0)) / 2
-        if self.fault == "rows" and place == 1:
-            noisy = noisy / len(values)
         return noisy
 
     def _sum(self, incomes: Any, epsilon: float, rng: np.random.Generator) -> float:
@@ -138,7 +139,7 @@ class Planted:
             if self.fault == "sampler" and place == 3:
                 weights = self.seen
             p = weights / weights.sum()
-            drawn[f"a{place}"] = rng.choice(LEVELS, size=n, p=p)  # planted: plain, rows, sampler
+            drawn[f"a{place}"] = rng.choice(LEVELS, size=n, p=p)  # planted: plain, sampler
         mean = min(max(self.total / n, 0.0), CAP)
         drawn["income"] = np.full(n, mean * (1 + 0.001 * self.many))
         return pd.DataFrame(drawn)

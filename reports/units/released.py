@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import RegistryError
-from dpaudit.external.generator import PREFIX
+from dpaudit.external.session import PREFIX
 from dpaudit.plugins.named import library_named
 from dpaudit.replaying.run import replay
 from dpaudit.seeds import Stream

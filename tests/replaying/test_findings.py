@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from dpaudit.errors import SettingsError
-from dpaudit.replaying.findings import ReplayFindings, Options, ProofKind, ReplayAccess, internal_line
+from dpaudit.replaying.findings import (
+    Options,
+    ProofKind,
+    ReplayAccess,
+    ReplayFindings,
+    internal_line,
+)
 from dpaudit.replaying.laws import Laplace
 from dpaudit.replaying.transcript import Parting, PartKind, Transcript
 from steps import noisy_step, site_of, transcript_of

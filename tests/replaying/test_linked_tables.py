@@ -19,7 +19,6 @@ from listened_tables import (
     CountedByPatient,
     CountedByTurns,
     KeysSeen,
-    WithoutAges,
 )
 from reports.linked_tables.mechanisms import LEAKS, SCHEMA, VISITS, hospital
 
@@ -58,12 +57,21 @@ def test_a_patient_without_visits_leaves_nothing_to_compare() -> None:
     assert (record.proved, record.spent) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("name", ["association", pytest.param("busiest", marks=pytest.mark.ci)])
-def test_leaks_that_only_keys_show_are_found_and_their_honest_twins_are_not(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "twin"),
+    [
+        ("association", Verdict.CONSISTENT),
+        # of the twin this record moves nothing
+        pytest.param("busiest", Verdict.INCONCLUSIVE, marks=pytest.mark.ci),
+    ],
+)
+def test_leaks_that_only_keys_show_are_found_and_their_honest_twins_are_not(
+    name: str, twin: Verdict
+) -> None:
     found = replayed(LEAKS[name](), fits=None)
     assert found.verdict is Verdict.VIOLATION, str(found)
     record = replayed(LEAKS[name](honest=True))
-    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.verdict is twin, str(record)
 
 
 @pytest.mark.ci
@@ -93,13 +101,9 @@ def test_a_generator_gets_the_keys_that_an_audit_gives_it(names: Any, says: str)
     names = pd.Series(list(names))
     tables["patients"]["id"] = names
     tables["visits"]["patient_id"] = names[tables["visits"]["patient_id"]].to_numpy()
-    with pytest.raises(ReplayError, match=says):
-        replayed(KeysSeen(), tables)
-
-
-def test_what_is_no_release_of_the_tables_is_said() -> None:
-    with pytest.raises(ReplayError, match=r"world in: table patients: .*age"):
-        replayed(WithoutAges())
+    assert replayed(KeysSeen(says), tables).replays  # it fails with any other ones
+    with pytest.raises(ReplayError, match=r"ValueError at listened_tables\.py"):
+        replayed(KeysSeen("others"), tables)
 
 
 def test_what_takes_one_table_is_refused() -> None:

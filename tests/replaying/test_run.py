@@ -233,6 +233,27 @@ def test_more_noise_on_an_answer_is_charged_as_two_and_accuses_nobody() -> None:
     assert record.verdict is Verdict.OVERSPENT, str(record)
 
 
+def one_sided(counts: Any, rng: Any) -> Any:
+    """Laplace noise as a difference, added to the data draw by draw."""
+    return counts + rng.exponential(1.0, CELLS) - rng.exponential(1.0, CELLS)
+
+
+def one_sided_together(counts: Any, rng: Any) -> Any:
+    return counts + (rng.exponential(1.0, CELLS) - rng.exponential(1.0, CELLS))
+
+
+DRAW_BY_DRAW = pytest.mark.xfail(
+    strict=True, reason="the first draw is charged alone, and one-sided noise has no limit"
+)
+
+
+@pytest.mark.parametrize("train", [one_sided_together, pytest.param(one_sided, marks=DRAW_BY_DRAW)])
+def test_a_difference_of_one_sided_draws_is_no_violation_of_a_proof(train: Any) -> None:
+    record = replayed(train, proof="composition")
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.spent == pytest.approx(1.0)
+
+
 # -- selections ----------------------------------------------------------------------------------
 
 
@@ -256,8 +277,7 @@ def by_cumulated(counts: Any, rng: Any) -> Any:
 
 def of_exponential(last: float) -> float:
     """The largest loss of a choice among the counts by `exp(count / 2)`."""
-    counts = np.array([20.0, 12.0, 7.0, 0.0])
-    inside, outside = (np.exp(0.5 * (counts + [0, 0, 0, more])) for more in (last, 0.0))
+    inside, outside = (np.exp(0.5 * np.array([20.0, 12.0, 7.0, one])) for one in (last, 0.0))
     ratio = (inside / inside.sum()) / (outside / outside.sum())
     return float(np.abs(np.log(ratio)).max())
 
@@ -448,7 +468,7 @@ def test_a_generator_that_fails_is_an_error() -> None:
     def fails(counts: Any, rng: Any) -> Any:
         raise ValueError("no such file")
 
-    with pytest.raises(ReplayError, match=r"ValueError at test_run.py:\d+ in fails"):
+    with pytest.raises(ReplayError, match=r"ValueError at test_run\.py:\d+ in fails"):
         replayed(fails)
 
 

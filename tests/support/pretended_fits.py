@@ -13,7 +13,7 @@ from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.laws import FloatArray, Laplace, NoiseLaw
 from dpaudit.replaying.lockstep import Played
-from dpaudit.replaying.transcript import NoisyStep, Pair, Question, FitRelease, Site, Transcript
+from dpaudit.replaying.transcript import FitRelease, NoisyStep, Pair, Question, Site, Transcript
 
 WORLDS = (World.IN, World.OUT)
 

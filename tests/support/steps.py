@@ -9,10 +9,10 @@ import numpy as np
 
 from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.transcript import (
+    AnswerSelection,
     ChoiceStep,
     NoisyStep,
     Pair,
-    AnswerSelection,
     SelectionKind,
     Site,
     Transcript,

@@ -357,6 +357,9 @@ def _added(call: MarkedCall, noises: List[NoiseArray]) -> Any:
     begins = type(data) in (int, float) and not is_operator()
     if begins and marks.world.are_zero(call.where, data):
         return _scaled(noises[0], 1 if is_first or not minus else -1, call)
+    if is_marked(data):
+        why = "more noise is added to a noisy answer, which is charged by itself"
+        marks.world.tell("charged alone", call.where, why)
     data = plain(marks.unmarked(data))
     if data.dtype.kind not in "fiub":
         return NotImplemented

@@ -132,7 +132,7 @@ class Autoencoder:
 
     def fit(self, data: pd.DataFrame, *, seed: int) -> Autoencoder:
         """Takes four steps on Poisson batches."""
-        own, x = generator_of(seed), torch.tensor(data.to_numpy(), dtype=torch.float32)
+        own, x = generator_of(seed), torch.tensor(data.to_numpy(dtype=float), dtype=torch.float32)
         weights = {
             "encode": 0.3 * torch.randn(2, x.shape[1], generator=own),
             "decode": 0.3 * torch.randn(x.shape[1], 1, generator=own),
