@@ -32,11 +32,9 @@ def replayed(generator: object, tables: Any = None, **given: Any) -> ReplayRecor
 
 def test_the_loss_of_a_patient_is_that_of_all_visits_that_the_keys_lead_to() -> None:
     """Ten visits move one count by ten: with noise for one of them that costs 10 exactly."""
-    record = replayed(Counted(visits=1), fits=None)
-    assert record.verdict is Verdict.VIOLATION, str(record)
+    record = replayed(Counted(visits=1))
+    assert record.verdict is Verdict.OVERSPENT, str(record)
     assert record.spent == pytest.approx(10.0)
-    assert record.proved is not None
-    assert 1.0 < record.proved < 10.0
     assert record.claim.unit == "patients.id"
     assert record.target == "row:0"
 
@@ -68,10 +66,19 @@ def test_a_patient_without_visits_leaves_nothing_to_compare() -> None:
 def test_leaks_that_only_keys_show_are_found_and_their_honest_twins_are_not(
     name: str, twin: Verdict
 ) -> None:
-    found = replayed(LEAKS[name](), fits=None)
-    assert found.verdict is Verdict.VIOLATION, str(found)
+    found = replayed(LEAKS[name]())
+    assert found.verdict in (Verdict.INCONCLUSIVE, Verdict.OVERSPENT), str(found)
     record = replayed(LEAKS[name](honest=True))
     assert record.verdict is twin, str(record)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("generator", [Counted(visits=1), *(one() for one in LEAKS.values())])
+def test_leaks_of_a_patient_are_violations_in_more_fits(generator: object) -> None:
+    record = replayed(generator, fits=None)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.proved is not None
+    assert 1.0 < record.proved < 10.0
 
 
 @pytest.mark.ci

@@ -28,7 +28,7 @@ SCHEMA = dpaudit.Schema.from_document(parted.SCHEMA)
 
 
 def replayed(generator: Any, **settings: Any) -> ReplayRecord:
-    settings = {"fits": 60, "hand_over": True, **settings}
+    settings = {"fits": 1, "hand_over": True, **settings}
     return dpaudit.replay(generator, parted.table(), schema=SCHEMA, target="row:59", **settings)
 
 

@@ -59,6 +59,11 @@ def truth_beyond(counts: Any, rng: Any) -> Any:
     return counts.astype(float) if noisy[3] > 25 or noisy[3] < -25 else noisy
 
 
+def truth_far_beyond(counts: Any, rng: Any) -> Any:
+    noisy = counts + rng.laplace(0.0, 1.0, CELLS)
+    return counts.astype(float) if noisy[3] < -70 else noisy
+
+
 def clipped_at_a_share(counts: Any, rng: Any) -> Any:
     return np.minimum(counts + rng.laplace(0.0, 1.0, CELLS), counts.sum() / 1.5)
 
@@ -87,11 +92,14 @@ def in_a_closure(counts: Any, rng: Any) -> Any:
 
 MISSED = [
     seldom_all,
-    seldom_all_by_another_tail,
     by_a_coin_of_one_world,
     truth_beyond,
-    clipped_at_a_share,
     in_low_bits,
+]
+MISSED_TOO = [
+    seldom_all_by_another_tail,
+    truth_far_beyond,
+    clipped_at_a_share,
     in_a_string,
     in_a_set,
     in_keys,
@@ -99,7 +107,9 @@ MISSED = [
 ]
 
 
-@pytest.mark.parametrize("train", MISSED)
+@pytest.mark.parametrize(
+    "train", [*MISSED, *(pytest.param(one, marks=pytest.mark.ci) for one in MISSED_TOO)]
+)
 def test_a_leak_that_equal_answers_hide_is_never_consistent(train: Any) -> None:
     record = replayed(train)
     assert record.verdict in (Verdict.INCONCLUSIVE, Verdict.OVERSPENT), str(record)
@@ -157,7 +167,12 @@ class DrawnAtImport:
 
 
 @pytest.mark.parametrize(
-    "train", [kept_by_the_process, kept_by_the_table, pytest.param(DrawnAtImport, id="import")]
+    "train",
+    [
+        kept_by_the_process,
+        pytest.param(kept_by_the_table, marks=pytest.mark.ci),
+        pytest.param(DrawnAtImport, id="import", marks=pytest.mark.ci),
+    ],
 )
 def test_noise_that_fits_of_a_process_share_is_never_a_violation(train: Any) -> None:
     """One draw for all fits: a coin game that is won says nothing of a single fit."""
@@ -169,6 +184,7 @@ def test_noise_that_fits_of_a_process_share_is_never_a_violation(train: Any) -> 
 
 def drawn_until_above(counts: Any, rng: Any) -> Any:
     """At any noise it releases nothing: beyond both counts the law is the same."""
+    noisy = 0.0
     for _ in range(25):
         noisy = counts[3] + rng.laplace(0.0, 1.0)
         if noisy > 1.05:
@@ -177,6 +193,7 @@ def drawn_until_above(counts: Any, rng: Any) -> Any:
 
 
 def accepted_noise(counts: Any, rng: Any) -> Any:
+    noise = 0.0
     for _ in range(25):
         noise = rng.laplace(0.0, 0.2)
         if noise > -100.0:
@@ -201,7 +218,7 @@ def test_noise_that_is_accepted_before_it_meets_data_is_not_read() -> None:
 def test_fits_that_fail_by_chance_accuse_nobody(scale: float) -> None:
     def fails(counts: Any, rng: Any) -> Any:
         noisy = counts + rng.laplace(0.0, scale, CELLS)
-        if rng.random() < 0.3:
+        if rng.random() < 0.1:
             raise ValueError("by chance")
         return noisy
 
@@ -223,14 +240,15 @@ def test_answers_of_a_secret_sub_sample_are_not_read() -> None:
     assert record.spent == pytest.approx(np.log1p(0.5 * np.expm1(4.0)))
 
 
-def paid_by_one_pad(counts: Any, rng: Any) -> Any:
-    """The pad is known to who knows the seed of the fit, and `sample` must not."""
+def noise_twice(counts: Any, rng: Any) -> Any:
     return counts[3] + rng.laplace(0.0, 0.1) + rng.laplace(0.0, 1.0)
 
 
-def test_more_noise_on_an_answer_is_charged_as_two_and_accuses_nobody() -> None:
-    record = replayed(paid_by_one_pad, fits=100)
-    assert record.verdict is Verdict.OVERSPENT, str(record)
+def test_more_noise_on_an_answer_accuses_nobody() -> None:
+    record = replayed(noise_twice, proof="composition")
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert "more noise is added to a noisy answer" in record.reasons[0]
+    assert record.spent == pytest.approx(10.0)
 
 
 def one_sided(counts: Any, rng: Any) -> Any:
@@ -242,16 +260,15 @@ def one_sided_together(counts: Any, rng: Any) -> Any:
     return counts + (rng.exponential(1.0, CELLS) - rng.exponential(1.0, CELLS))
 
 
-DRAW_BY_DRAW = pytest.mark.xfail(
-    strict=True, reason="the first draw is charged alone, and one-sided noise has no limit"
+@pytest.mark.parametrize(
+    ("train", "verdict"),
+    [(one_sided_together, Verdict.CONSISTENT), (one_sided, Verdict.INCONCLUSIVE)],
 )
-
-
-@pytest.mark.parametrize("train", [one_sided_together, pytest.param(one_sided, marks=DRAW_BY_DRAW)])
-def test_a_difference_of_one_sided_draws_is_no_violation_of_a_proof(train: Any) -> None:
+def test_a_difference_of_one_sided_draws_is_no_violation_of_a_proof(
+    train: Any, verdict: Verdict
+) -> None:
     record = replayed(train, proof="composition")
-    assert record.verdict is Verdict.CONSISTENT, str(record)
-    assert record.spent == pytest.approx(1.0)
+    assert record.verdict is verdict, str(record)
 
 
 # -- selections ----------------------------------------------------------------------------------
@@ -282,7 +299,9 @@ def of_exponential(last: float) -> float:
     return float(np.abs(np.log(ratio)).max())
 
 
-@pytest.mark.parametrize("train", [noisy_max, exponential, by_cumulated])
+@pytest.mark.parametrize(
+    "train", [noisy_max, pytest.param(exponential, marks=pytest.mark.ci), by_cumulated]
+)
 def test_a_selection_costs_what_its_formula_says(train: Any) -> None:
     record = replayed(train)
     assert record.verdict is Verdict.CONSISTENT, str(record)
@@ -352,8 +371,8 @@ def gaussian(counts: Any, rng: Any) -> Any:
     ("given", "spent"),
     [
         ({"mu": 1.0}, 1.0),
-        ({"rho": 0.5}, 0.5),
-        ({"epsilon": 4.4, "delta": 1e-5}, 4.377),
+        pytest.param({"rho": 0.5}, 0.5, marks=pytest.mark.ci),
+        pytest.param({"epsilon": 4.4, "delta": 1e-5}, 4.377, marks=pytest.mark.ci),
     ],
 )
 def test_what_is_spent_is_in_the_quantity_of_the_claim(
@@ -404,6 +423,7 @@ def test_a_violation_is_the_same_again() -> None:
 # -- which record --------------------------------------------------------------------------------
 
 
+@pytest.mark.ci
 def test_the_record_that_spends_most_is_replayed() -> None:
     record = replayed(honest, target="exposing", targets=3)
     assert record.target == "row:39"

@@ -66,7 +66,7 @@ def gaussian_of(chosen: Any, scale: float = 1.0) -> Any:
     return train
 
 
-WAYS = [by_binomial, element_by_element]
+WAYS = [one_by_one, by_binomial, element_by_element]
 IN_TORCH = [by_torch, by_torch_bits]
 
 
@@ -74,7 +74,6 @@ IN_TORCH = [by_torch, by_torch_bits]
     "chosen",
     [
         by_mask,
-        one_by_one,
         *(pytest.param(one, marks=pytest.mark.ci) for one in (*WAYS, *IN_TORCH)),
     ],
 )
@@ -146,6 +145,7 @@ def max_of_a_sample(counts: Any, rng: Any) -> Any:
     return int(np.argmax(counted + rng.gumbel(0.0, 2.0, CELLS)))
 
 
+@pytest.mark.ci
 def test_answers_of_one_coin_are_composed_before_it() -> None:
     assert replayed(two_answers, **CLAIM).spent == pytest.approx(3.534, abs=2e-3)
 
@@ -213,7 +213,13 @@ def rate_by_rows(counts: Any, rng: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "train", [kept_from_step_to_step, size_without_noise, of_fixed_size, rate_by_rows]
+    "train",
+    [
+        size_without_noise,
+        of_fixed_size,
+        pytest.param(kept_from_step_to_step, marks=pytest.mark.ci),
+        pytest.param(rate_by_rows, marks=pytest.mark.ci),
+    ],
 )
 def test_what_is_no_pure_sub_sample_is_never_consistent_with_less_than_it_leaks(
     train: Any,

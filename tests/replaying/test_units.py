@@ -29,11 +29,9 @@ def replayed(generator: object, epsilon: float, **given: Any) -> ReplayRecord:
 
 def test_the_loss_of_ten_rows_is_ten_times_that_of_one() -> None:
     """Ten rows move two counts by five each: with noise for one row that costs 10 exactly."""
-    record = replayed(Counted(rows=1), 1.0, fits=None)
-    assert record.verdict is Verdict.VIOLATION, str(record)
+    record = replayed(Counted(rows=1), 1.0)
+    assert record.verdict is Verdict.OVERSPENT, str(record)
     assert record.spent == pytest.approx(10.0)
-    assert record.proved is not None
-    assert 1.0 < record.proved < 10.0
     assert record.claim.unit == "patient"
     assert record.target == "unit:0"
 

@@ -44,8 +44,8 @@ def test_an_honest_histogram_is_consistent_and_its_cost_is_exact() -> None:
     assert record.verdict is Verdict.CONSISTENT, str(record)
     assert (record.spent, record.spent_is_exact) == (pytest.approx(1.0), True)
     assert record.proved == 0.0
-    assert record.replays == 12
-    assert "what happens in less than 0.25 of fits is not seen" in record.reasons[0]
+    assert record.replays == 8
+    assert "what happens in less than 0.375 of fits is not seen" in record.reasons[0]
     [line] = record.ledger
     assert line.place == line_of(honest, "laplace")
     assert (line.law, line.times, line.l1, line.counts_as) == ("laplace", 1, 1.0, "released")
@@ -98,7 +98,6 @@ def test_the_same_is_a_violation_of_a_proof_by_composition() -> None:
     assert record.of_proof
     assert record.proved == 0.0
     assert "--proof composition" in record.reproduce
-    assert replayed(honest, proof="composition").verdict is Verdict.CONSISTENT
 
 
 class StatesItsProof:
@@ -174,7 +173,13 @@ def test_where_the_worlds_part_is_named(kind: str) -> None:
         assert record.reasons[0].startswith(f"{record.parting.place}: ")
 
 
-@pytest.mark.parametrize("train", [noise_for_some, noise_on_others, seed_of_data])
+@pytest.mark.parametrize(
+    "train",
+    [
+        noise_for_some,
+        *(pytest.param(one, marks=pytest.mark.ci) for one in (noise_on_others, seed_of_data)),
+    ],
+)
 def test_noise_that_follows_the_data_is_never_consistent(train: Callable[..., Any]) -> None:
     record = replayed(train)
     assert record.verdict in (Verdict.INCONCLUSIVE, Verdict.OVERSPENT), str(record)
@@ -327,18 +332,18 @@ def one_too_many(counts: Any, rng: Any) -> Any:
 
 
 def test_a_line_that_is_declared_internal_is_not_charged() -> None:
-    assert replayed(one_too_many).spent == pytest.approx(3.0)
     line = line_of(one_too_many, "unreleased =")
     record = replayed(one_too_many, internal=[f"{line}: only a log sees it"])
     assert record.verdict is Verdict.CONSISTENT, str(record)
     assert record.spent == pytest.approx(1.0)
     [internal] = record.internal
     assert internal == (line, "only a log sees it")
-    assert [one.place for one in record.ledger if one.internal] == [line]
+    [left_out] = [one for one in record.ledger if one.internal]
+    assert (left_out.place, left_out.epsilon) == (line, pytest.approx(2.0))
     assert f"--internal '{line}: only a log sees it'" in record.reproduce
 
 
-@pytest.mark.parametrize("train", [true_counts, generator])
+@pytest.mark.parametrize("train", [true_counts, pytest.param(generator, marks=pytest.mark.ci)])
 def test_who_sees_rows_alone_does_not_see_the_model(train: Any) -> None:
     record = replayed(train, access="rows")
     assert record.verdict is Verdict.CONSISTENT, str(record)
