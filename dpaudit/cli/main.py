@@ -68,7 +68,7 @@ class Commands(LazyGroup):
                 brief=_AUDIT,
             ),
             "replay": Command(
-                "What Python code spends, line by line, and what its release shows.",
+                "Privacy cost of Python code, line by line.",
                 configured=True,
                 brief=_REPLAY,
             ),

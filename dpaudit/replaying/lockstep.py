@@ -100,7 +100,7 @@ class Order:
         """What the worlds are told of it."""
         if not self.is_natural:
             return "lockstep"
-        return "natural" if self.is_heard else "silent"
+        return "natural" if self.is_heard else "unheard"
 
     @property
     def worlds(self) -> tuple[World, ...]:

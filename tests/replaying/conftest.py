@@ -6,8 +6,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def few_replays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As few replays as of a slow generator, but for tests marked `ci`: more show no more here."""
-    if "ci" not in request.keywords:
-        monkeypatch.setattr("dpaudit.replaying.run.MOST_PILOTS", 4)
-        monkeypatch.setattr("dpaudit.replaying.run._ANSWER_EDGES", (30.0, -30.0))
+def few_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As few replays as of a slow generator: more show no more here."""
+    monkeypatch.setattr("dpaudit.replaying.run.MOST_PILOTS", 4)
+    monkeypatch.setattr("dpaudit.replaying.run._ANSWER_EDGES", (30.0, -30.0))

@@ -67,9 +67,8 @@ def test_rows_that_are_kept_by_coins_accuse_nobody(
     coins = 10 // kept
     true = coins * math.log1p(0.5 * math.expm1(kept / rows))
     assert true < (0.52 if rows == 10 else 9.4)
-    for seed in range(3):
-        record = replayed(generator, 1.05 * true, seed=seed, fits=100)
-        assert record.verdict is not Verdict.VIOLATION, str(record)
+    record = replayed(generator, 1.05 * true, fits=100)
+    assert record.verdict is not Verdict.VIOLATION, str(record)
 
 
 def test_several_records_are_no_units() -> None:

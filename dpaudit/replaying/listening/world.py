@@ -155,7 +155,7 @@ class ListeningWorld:
             self._set({**_DEFAULTS, **message})
             for beginning in self.beginnings:
                 beginning()
-            self.active = message.get("mode") != "silent"
+            self.active = message.get("mode") != "unheard"
 
     def end(self) -> Dict[str, Any]:
         """Ends the fit: what it released, and its notes since the last question."""

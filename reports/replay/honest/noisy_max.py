@@ -150,7 +150,7 @@ class Peeling(Winners):
 
 
 class WithGap(Winners):
-    """The winner, and by how much it won: the gap is free (Ding et al. 2019)."""
+    """The winner, and by how much it won: the gap is free."""
 
     def _win(self, votes: Any, rng: Rng) -> Any:
         noisy = votes + rng.laplace(scale=self.scale, size=BITS)  # fault: gap

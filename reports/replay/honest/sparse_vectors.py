@@ -186,7 +186,7 @@ class WithBareValue(WithValue):
 
 
 class WithFreeGap(Sparse):
-    """The place, and how far its noisy count is above the noisy threshold (Ding et al. 2019)."""
+    """The place, and how far its noisy count is above the noisy threshold."""
 
     def _seek(self, counts: Any, rng: Rng) -> Any:
         threshold = THRESHOLD + self._threshold_noise(rng)

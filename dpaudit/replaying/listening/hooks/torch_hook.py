@@ -121,7 +121,7 @@ def _seed(library: Any) -> None:
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, kind)
 
-    class HeardGenerator(Seeded, kind, metaclass=Instances):  # type: ignore[misc]
+    class HeardTorchGenerator(Seeded, kind, metaclass=Instances):  # type: ignore[misc]
         """`torch.Generator`, whose seeds are heard."""
 
         def manual_seed(self, seed: Any) -> Any:
@@ -130,7 +130,7 @@ def _seed(library: Any) -> None:
 
     marks.world.beginnings.append(begin)
     library.manual_seed = library.random.manual_seed = manual_seed
-    library.Generator = HeardGenerator
+    library.Generator = HeardTorchGenerator
 
 
 def _instead(plain: Callable[..., Any], noisy: Callable[..., Any]) -> Callable[..., Any]:
