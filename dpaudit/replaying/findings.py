@@ -115,9 +115,7 @@ class ReplayFindings:
         has_subsamples: Whether the record's own coins decide all that the record moves.
         spent: What the steps spend.
         spent_by_noise: The same without late choices.
-        readings: How many answers can be read off.
         proof: What reading proved.
-        reading_note: Why reading proved nothing.
         game: The coin game.
         shared_noise: Pairs of lines with the same noise.
         are_dependent: Whether fits in one process depend on one another.
@@ -139,9 +137,7 @@ class ReplayFindings:
     has_subsamples: bool = False
     spent: Spent = NOTHING_SPENT
     spent_by_noise: Spent = NOTHING_SPENT
-    readings: int = 0
     proof: Proof | None = None
-    reading_note: str = ""
     game: CoinGame | None = None
     shared_noise: dict[tuple[Site, Site], None] = field(default_factory=dict)
     are_dependent: bool = False

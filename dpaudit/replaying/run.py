@@ -89,7 +89,7 @@ def replay(
         targets: Records to try with two fits each; the replay is of the one that spends most.
         samplers: The user's own samplers: mappings with `function` ("module:name"), `law`, and the
             names of its parameters for `scale` and, if it has them, `loc` and `shape`.
-        public_coins: Whether secret sub-samples count as public: they then spend less nothing.
+        public_coins: Whether secret sub-samples count as public: sampling then lowers nothing.
         proof: "composition" if the claim is proved by composing the noise steps: overspending then
             refutes that proof.
         internal: Lines whose answers are not released, as "FILE:LINE" or "FILE:LINE: why".
@@ -441,9 +441,8 @@ def prove_from_release(fits: Fits, options: Options, found: ReplayFindings) -> N
     may_read = is_overspent(fits.spec.claim, found.spent) or found.spent.value is None
     if may_read and all(one.parting is None for one in found.pilots):
         readings = find_readings(fits, found.pilots, without)
-        found.readings = len(readings)
         if readings:
-            found.proof, found.reading_note = prove(
+            found.proof, _ = prove(
                 fits,
                 readings,
                 found.pilots[-1].draws,
