@@ -317,7 +317,13 @@ def _replay_first(
     settings["access"] = Access(named).of_replay
     samplers = _samplers(node.config)
     try:
-        record = replay(generator, data, samplers=samplers, **settings)  # type: ignore[arg-type]
+        record = replay(  # the audit plays the game of coins
+            generator,
+            data,
+            samplers=samplers,
+            coins=False,
+            **settings,  # type: ignore[arg-type]
+        )
     except (RegistryError, ReplayError) as failure:
         node.user_properties.append((REPLAYED, f"not possible: {error_text(failure)}"))
         return

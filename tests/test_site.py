@@ -191,8 +191,6 @@ def test_every_command_is_in_the_reference() -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("page", RUN)
 def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
-    if page in ("tutorials/pytest.md", "tutorials/attack.md"):
-        pytest.xfail("its figures are of before the new replay and are to be written again")
     assert run_page(DOCS / page, tmp_path) > 0
 
 

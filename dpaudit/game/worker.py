@@ -65,8 +65,8 @@ class PayloadFile(NamedTuple):
 
 
 def search_path() -> tuple[str, ...]:
-    """Where this process imports modules from."""
-    return tuple(entry for entry in sys.path if entry)
+    """Where this process imports modules from; "" in `sys.path` is its working directory."""
+    return tuple(entry or os.getcwd() for entry in sys.path)
 
 
 @contextmanager

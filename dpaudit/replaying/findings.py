@@ -78,6 +78,7 @@ class Options:
     proof: ProofKind | None = None
     internal: tuple[InternalLine, ...] = ()
     access: ReplayAccess = ReplayAccess.MODEL
+    coins: bool = True
     hand_over: bool = False
     samplers: tuple[Mapping[str, Any], ...] = ()
 

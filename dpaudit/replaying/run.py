@@ -74,6 +74,7 @@ def replay(
     proof: str | None = None,
     internal: Sequence[str] = (),
     access: str = "model",
+    coins: bool = True,
     hand_over: bool = False,
     on_progress: Callable[[str], None] | None = None,
     **settings: Any,
@@ -94,6 +95,8 @@ def replay(
             refutes that proof.
         internal: Lines whose answers are not released, as "FILE:LINE" or "FILE:LINE: why".
         access: "model" if the attacker sees the fitted model and rows, "rows" for rows alone.
+        coins: Whether guesses over fits whose world a coin picks may show a leak. An audit that
+            follows plays this game better.
         hand_over: Whether a replay that is not consistent searches for the features of synthetic
             rows that the record moves, for a later audit: 16 more fits.
         on_progress: Called with a line before each replay.
@@ -119,6 +122,7 @@ def replay(
         proof=proof,
         internal=internal,
         access=access,
+        coins=coins,
         hand_over=hand_over,
         on_progress=on_progress,
         **settings,
@@ -140,6 +144,7 @@ def replays_of(
     proof: str | None = None,
     internal: Sequence[str] = (),
     access: str = "model",
+    coins: bool = True,
     hand_over: bool = False,
     **settings: Any,
 ) -> Iterator[ReplayRecord]:
@@ -158,6 +163,7 @@ def replays_of(
         proof: As for `replay`.
         internal: As for `replay`.
         access: As for `replay`.
+        coins: As for `replay`.
         hand_over: As for `replay`.
         settings: As for `replay`.
 
@@ -181,6 +187,7 @@ def replays_of(
         proof=ProofKind.of(proof),
         internal=tuple(map(internal_line, internal)),
         access=ReplayAccess.of(access),
+        coins=coins,
         hand_over=hand_over,
         samplers=tuple(samplers),
     )
@@ -450,7 +457,7 @@ def prove_from_release(fits: Fits, options: Options, found: ReplayFindings) -> N
                 budget=budget - (fits.count - first),
             )
     left = budget - (fits.count - first)
-    if found.proof is None and left > 2 * len(WORLDS):
+    if options.coins and found.proof is None and left > 2 * len(WORLDS):
         found.game = run_game(
             fits, alpha=alpha / 2, budget=left, seconds=_PATIENCE, without=without
         )

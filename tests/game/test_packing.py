@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.errors import RegistryError
-from dpaudit.game.worker import ALIGNMENT, packed, unpacked
+from dpaudit.game.worker import ALIGNMENT, packed, search_path, unpacked
 
 
 def _table(rows: int = 1000) -> pd.DataFrame:
@@ -57,3 +58,11 @@ def test_writing_to_a_mapped_array_changes_this_process_alone(tmp_path: Path) ->
 def test_what_cannot_be_pickled_is_named() -> None:
     with pytest.raises(RegistryError, match="the table cannot be pickled"):
         packed(one for one in ())
+
+
+def test_workers_import_from_the_working_directory_where_this_process_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", "hook.of.an.editable.install", *sys.path])
+    assert search_path()[:2] == (str(tmp_path), "hook.of.an.editable.install")

@@ -13,7 +13,10 @@ class NoisyHistograms:
         bounds: Public bounds of each column, by name.
         epsilon: The budget, spent in equal parts on the columns.
         bins: Bins of each column.
+        proof: How the claim is proved: by composing the noise steps.
     """
+
+    proof = "composition"
 
     def __init__(
         self, *, bounds: dict[str, tuple[float, float]], epsilon: float, bins: int = 20
