@@ -319,10 +319,10 @@ def _replay_first(
     try:
         record = replay(  # the audit plays the game of coins
             generator,
-            data,
+            data,  # type: ignore[arg-type]
             samplers=samplers,
             coins=False,
-            **settings,  # type: ignore[arg-type]
+            **settings,
         )
     except (RegistryError, ReplayError) as failure:
         node.user_properties.append((REPLAYED, f"not possible: {error_text(failure)}"))

@@ -40,6 +40,10 @@ def main() -> None:
         channel.flush()
 
 
+class _WrongReleaseError(Exception):
+    """What a generator returned cannot be a synthetic table; the text quotes no values."""
+
+
 class _Worker:
     """A generator and the requests to it."""
 
@@ -59,7 +63,9 @@ class _Worker:
                 return {"id": request["id"], "done": True}
             raise ValueError(f"unknown op {request['op']!r}")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - every request has an answer
-            said = {"error": type(error).__name__, "message": str(error), "at": _place(error)}
+            known = isinstance(error, _WrongReleaseError)
+            named = str(error) if known else type(error).__name__
+            said = {"error": named, "message": str(error), "at": _place(error)}
             said["traceback"] = traceback.format_exc()[-MOST_TRACEBACK:]
             if isinstance(request, dict) and "id" in request:
                 said["id"] = request["id"]
@@ -100,14 +106,19 @@ class _Worker:
             table = model.sample(rows, seed=request.get("sample_seed", seed))
         else:
             table = self.generator(data, rows, seed)
+        several = self.schema.get("tables")
+        if several and not (isinstance(table, dict) and set(table) == set(several)):
+            raise _WrongReleaseError("sample gave no dict of the tables " + ", ".join(several))
+        for one in table.values() if several else [table]:
+            if not (hasattr(one, "to_csv") or isinstance(one, list)):
+                kind = type(one).__name__
+                raise _WrongReleaseError(f"sample gave {kind}, not a pandas DataFrame")
         if observer is not None:
             observer.observe(model, table)
         if outputs is None:
             return
-        if not isinstance(outputs, dict):
+        if not several:
             table, outputs = {"": table}, {"": outputs}
-        if not isinstance(table, dict) or set(table) != set(outputs):
-            raise TypeError("give a dict of the tables " + ", ".join(outputs))
         for name, output in outputs.items():
             _write(table[name], output, form)
 

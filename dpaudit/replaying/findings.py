@@ -113,7 +113,8 @@ class ReplayFindings:
         stored: Places of the fitted model that differ under equal answers.
         generators: Places of generators in it.
         left_out: Places that could not be compared.
-        has_subsamples: Whether the record's own coins decide all that the record moves.
+        unamplified: Lines at which the record moves an answer whether its coin puts it into the
+            sub-sample or not.
         spent: What the steps spend.
         spent_by_noise: The same without late choices.
         proof: What reading proved.
@@ -135,7 +136,7 @@ class ReplayFindings:
     stored: dict[str, None] = field(default_factory=dict)
     generators: dict[str, None] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
-    has_subsamples: bool = False
+    unamplified: frozenset[Site] = frozenset()
     spent: Spent = NOTHING_SPENT
     spent_by_noise: Spent = NOTHING_SPENT
     proof: Proof | None = None

@@ -34,6 +34,7 @@ class Fits:
         rng: Makes a stream of its purpose and number.
         watches_state: Whether the fitted model counts as released.
         say: Called with a line of progress.
+        keeps: As in `lockstep.Order`.
         count: Fits so far.
         seconds: Time of each pair in lock-step.
         seeds: The numbers of the fits in which each seed was seen, by the line of noise.
@@ -44,6 +45,7 @@ class Fits:
     rng: Callable[[str, int], np.random.Generator]
     watches_state: bool = True
     say: Callable[[str], None] = lambda line: None
+    keeps: bool = True
     count: int = 0
     seconds: list[float] = field(default_factory=list)
     seeds: dict[Site, dict[str, set[int]]] = field(default_factory=dict)
@@ -133,6 +135,7 @@ class Fits:
             tables=tables,
             rows=self.rows,
             watches_state=self.watches_state,
+            keeps=self.keeps,
             **order,
         )
         played = self.worlds.play(given)
@@ -152,7 +155,7 @@ class Fits:
 
     def in_processes(self, processes: Processes) -> Fits:
         """The same fits in other processes, which ask at the same lines."""
-        found = Fits(processes, self.spec, self.rng, self.watches_state, self.say)
+        found = Fits(processes, self.spec, self.rng, self.watches_state, self.say, self.keeps)
         found.worlds.lines = self.worlds.lines
         return found
 

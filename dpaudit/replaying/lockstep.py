@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,10 +17,10 @@ from dpaudit.errors import ReplayError, TrialError
 from dpaudit.external.session import WorkerError
 from dpaudit.game.trial import reason_of
 from dpaudit.plugins.protocols import World
+from dpaudit.replaying.joint_noise import StepNoise, join_noise
 from dpaudit.replaying.laws import FloatArray, IntArray
 from dpaudit.replaying.messages import (
     Comparison,
-    draws_of,
     law_of_parts,
     release_of,
     same,
@@ -69,8 +69,9 @@ class Order:
         nudged: Questions whose answers are changed by a little, in both worlds alike.
         edge: The value of every uniform draw; None for draws.
         wide: What all noise is multiplied by.
-        in_subsample: How the record's own coins fall.
-        follows_subsamples: Whether these coins are followed at all.
+        own_coins: How the record's own coins fall: all "in", all "out", or in turn: "even" begins
+            with one that is in, "odd" with one that is out.
+        keeps: Whether a comparison that holds puts a record into a sub-sample, or one that fails.
         most_draws: A fit with more draws is ended.
         samples: Rows and seed of further samples.
         watches_state: Whether the state of the fitted model is compared.
@@ -88,8 +89,8 @@ class Order:
     nudged: Collection[Question] = ()
     edge: float | None = None
     wide: float = 1.0
-    in_subsample: bool = True
-    follows_subsamples: bool = True
+    own_coins: str = "in"
+    keeps: bool = True
     most_draws: int | None = None
     samples: tuple[tuple[int, int], ...] = ()
     watches_state: bool = True
@@ -249,8 +250,8 @@ class Worlds:
                 "bent": sorted(match.lines.bent),
                 "rows": [own, other],
                 "own_rows": [match.place] if match.place is not None and own > other else [],
-                "kept": True if order.follows_subsamples else None,
-                "in_subsample": order.in_subsample,
+                "kept": order.keeps,
+                "own_coins": order.own_coins,
                 "edge": order.edge,
                 "most_draws": order.most_draws,
                 "wide": order.wide,
@@ -297,7 +298,7 @@ class _Match:
         self._rng = worlds.rng("answers", order.number)
         self._turns: Counter[tuple[str, Site]] = Counter()
         self._notes: dict[World, list[list[Any]]] = {world: [] for world in WORLDS}
-        self._parts: list[list[dict[str, Any]]] = []
+        self._noises: list[StepNoise] = []
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
         # comparisons of single uniform draws, by where they lie in memory, and in order
@@ -374,7 +375,8 @@ class _Match:
         self._notes[world] += message["log"]
         if world is self.order.worlds[0] or len(self.order.worlds) == 1:
             self.transcript.tosses += [
-                Toss(Site(*where), chance) for where, chance, _ in message.get("tosses", ())
+                Toss(Site(*where), chance, is_in)
+                for where, chance, is_in in message.get("tosses", ())
             ]
 
     def end(self, world: World) -> dict[str, Any]:
@@ -420,23 +422,7 @@ class _Match:
                 places = np.array([len(comparisons)], dtype=np.int64)
                 step = ChoiceStep(site=site, tables=(table,), places=places, toss=toss, key=key)
                 found.choices.append(step)
-        self._join_shared_draws()
-
-    def _join_shared_draws(self) -> None:
-        """Names the draws of answers that share some, with each other or with later steps."""
-        every = [
-            np.concatenate([numbers_of(part["ids"]) for part in parts]) for parts in self._parts
-        ]
-        if not every:
-            return
-        ids, counts = np.unique(np.concatenate(every), return_counts=True)
-        shared = ids[counts > 1]
-        if not shared.size:
-            return
-        for place, (step, parts) in enumerate(zip(self.transcript.noisy, self._parts, strict=True)):
-            if np.isin(every[place], shared).any():
-                draws = draws_of(parts, step.answer.size)
-                self.transcript.noisy[place] = replace(step, draws=draws)
+        join_noise(found, self._noises)
 
     # -- the notes -------------------------------------------------------------------------------
 
@@ -503,8 +489,7 @@ class _Match:
         for site, many in counts[0].items():
             few = counts[1][site]
             each = 0 < few < many and many * short == few * long
-            known = self.order.follows_subsamples and site[:2] in self.lines.loops
-            if self.order.follows_subsamples and each and not known:
+            if each and site[:2] not in self.lines.loops:
                 self.lines.loops.add(site[:2])
                 raise _Again
 
@@ -524,9 +509,7 @@ class _Match:
         kind, more = note[0], note[3] or {}
         if kind == "tell":
             told = Unfollowed(site, more["text"], more["told"] == "subsample")
-            is_alone = more["told"] == "charged alone"
-            found = self.transcript
-            (found.charged_alone if is_alone else found.unfollowed).append(told)
+            self.transcript.unfollowed.append(told)
         elif kind == "select":
             self.transcript.selections.append(selection_of(site, more, is_equal=is_equal))
         elif kind == "answer":  # of a natural fit
@@ -611,7 +594,14 @@ class _Match:
         parts = sides[0]["parts"]
         inside, outside = (law_of_parts(one["parts"]) for one in sides)
         seeds = {part["seed"] for part in parts}
-        self._parts.append(parts)
+        on, factor = sides[0].get("on"), sides[0].get("factor")
+        self._noises.append(
+            StepNoise(
+                (parts, sides[1]["parts"]),
+                None if on is None else numbers_of(on),
+                None if factor is None else flat(factor),
+            )
+        )
         self.transcript.noisy.append(
             NoisyStep(
                 site=Site(*parts[0]["site"]),

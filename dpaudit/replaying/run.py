@@ -15,14 +15,16 @@ import numpy as np
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.auditing.two_worlds.worst_case_search import candidate_audits
-from dpaudit.errors import ReplayError, SettingsError
+from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
 from dpaudit.model.choices import WorstCase, check_sampler
 from dpaudit.model.currencies import require_claim
 from dpaudit.model.linked_files import Given, are_several
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
+from dpaudit.plugins.release import accept
 from dpaudit.replaying.coins import run_game
 from dpaudit.replaying.findings import (
     Options,
@@ -38,7 +40,7 @@ from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
 from dpaudit.replaying.spending import spend
-from dpaudit.replaying.transcript import NoisyStep, Transcript, Unfollowed
+from dpaudit.replaying.transcript import NoisyStep, Site, Transcript, Unfollowed
 from dpaudit.replaying.verdict import conclude, is_consistent, is_overspent
 
 PILOTS: Final = 4
@@ -296,14 +298,17 @@ def _replay_record(
         check_selections(fits, found)
         find_shared_noise(fits, found)
         run_edges(fits, found)
+        # the first pilot samples several times: noise of `sample` counts once for each release
+        charged = found.pilots[1:] if found.fresh_noise else found.pilots
         found.spent, found.spent_by_noise = (
             spend(
                 transcripts,
                 fits.spec.claim,
-                public_coins=options.public_coins or not found.has_subsamples,
+                public_coins=options.public_coins,
+                unamplified=found.unamplified,
                 internal=options.internal_lines,
             )
-            for transcripts in (found.pilots, list(map(_without_late_choices, found.pilots)))
+            for transcripts in (charged, list(map(_without_late_choices, charged)))
         )
         found.take_seeds(fits.seeds)
         if not is_consistent(fits.spec.claim, found):
@@ -326,10 +331,18 @@ def run_control(fits: Fits, found: ReplayFindings) -> None:
         ReplayError: If the generator fails.
     """
     fits.say("control: the same table in both worlds")
-    transcript = fits.pair(0, alike=World.IN).transcript
+    played = fits.pair(0, alike=World.IN, keeps_tables=True)
+    transcript = played.transcript
     failures = [one for one in transcript.failures if one is not None and one != "ended"]
     if failures and transcript.parting is None:
         raise ReplayError(f"the generator fails: {failures[0]}")
+    schema = fits.spec.table.schema
+    for table in played.tables:
+        if table is not None and not isinstance(schema, LinkedTables):
+            try:
+                accept(table, schema, len(table))
+            except TrialError as error:
+                raise ReplayError(f"the generator fails: {error.shareable}") from None
     first, second = (fits.release_of(transcript, world) for world in WORLDS)
     if first is not None and second is not None:
         found.without = frozenset(differing_places(first, second))
@@ -365,20 +378,35 @@ def run_pilots(fits: Fits, found: ReplayFindings) -> None:
         found.pilots.append(transcript)
         found.add_differences(fits, transcript)
     if any(one.tosses for one in found.pilots):
-        fits.say("replay without the record in its sub-samples")
-        transcript = fits.pair(1 + MOST_PILOTS, in_subsample=False).transcript
-        left = any(step.moved.any() for step in transcript.noisy) or transcript.choices
-        found.has_subsamples = not left and transcript.parting is None
-        if left:  # some coins put it out, or others decide as well: both cases are charged
-            within, without = (
-                {step.key for step in one.noisy if step.moved.any()}
-                for one in (found.pilots[0], transcript)
-            )
-            if within - without and without - within:
-                site = min(without - within)[1]
-                why = "the record's own coins put it into one sub-sample and out of another"
-                transcript.unfollowed.append(Unfollowed(site, why))
-            found.pilots.append(transcript)
+        follow_subsamples(fits, found)
+
+
+def follow_subsamples(fits: Fits, found: ReplayFindings) -> None:
+    """Finds which steps the record's own coins decide, with coins that put it out and in.
+
+    A step is amplified if the record moves it only where the coin before it puts the record in.
+    Code that keeps those whose comparison fails is replayed again with its coins read that way.
+    """
+    fits.say("replays with the record in and out of its sub-samples")
+    turned = [fits.pair(1, own_coins=coins).transcript for coins in ("out", "even", "odd")]
+    moved: dict[bool, set[Site]] = {True: set(), False: set()}
+    for transcript in (*found.pilots, *turned):
+        steps = [(step.site, step.toss) for step in transcript.noisy if step.moved.any()]
+        for site, toss in (*steps, *((one.site, one.toss) for one in transcript.choices)):
+            if toss is not None:
+                moved[transcript.tosses[toss].is_in].add(site)
+    within, without = moved[True] - moved[False], moved[False] - moved[True]
+    if without and not within and fits.keeps:
+        fits.keeps = False
+        found.pilots.clear()
+        run_pilots(fits, found)
+        return
+    if without:
+        why = "the record's own coins put it into one sub-sample and out of another"
+        turned[0].unfollowed.append(Unfollowed(min(without), why))
+    found.unamplified = frozenset(moved[False])
+    for transcript in turned:
+        found.pilots.append(transcript)
         found.add_differences(fits, transcript)
 
 

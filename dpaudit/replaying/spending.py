@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from dpaudit.model.claim import Neighbours, PrivacyClaim
@@ -42,6 +42,7 @@ class Spent:
         is_unlimited: Whether it has no limit.
         note: Why it is not known or has no limit, or in what way it is an upper limit.
         is_exact: Whether it is the cost of the answers, not an upper limit or one of several costs.
+        is_upper_limit: Whether a proof may charge less, as for scores that are not released.
         lines: The ledger of the costliest replay.
     """
 
@@ -49,6 +50,7 @@ class Spent:
     is_unlimited: bool = False
     note: str | None = None
     is_exact: bool = False
+    is_upper_limit: bool = False
     lines: tuple[LedgerLine, ...] = ()
 
 
@@ -57,6 +59,7 @@ def spend(
     claim: Claim,
     *,
     public_coins: bool,
+    unamplified: Collection[Site] = (),
     internal: Collection[tuple[str, int]] = (),
 ) -> Spent:
     """What a proof by composition charges for the observed steps.
@@ -65,6 +68,7 @@ def spend(
         transcripts: Replays; the costliest counts.
         claim: The claim. For a privacy curve, the factor by which its epsilons must be multiplied.
         public_coins: Whether sub-samples are public, so that they do not amplify privacy.
+        unamplified: Lines that sub-samples do not amplify.
         internal: Files and lines whose answers are not released; they are not charged.
 
     Raises:
@@ -83,7 +87,7 @@ def spend(
         return Spent()
     hidden = not public_coins and claim.neighbours is Neighbours.ADD_REMOVE
     replays = []
-    for transcript in transcripts:
+    for transcript in (_without_coins(one, unamplified) for one in transcripts):
         chances: dict[int | None, float] = {None: 1.0}
         for at, toss in enumerate(transcript.tosses):
             chances[at] = toss.chance if hidden else 1.0
@@ -94,22 +98,36 @@ def spend(
         if transcript.parting is not None and total.value < math.inf:
             total = _Total(math.nan, "the worlds part before the end")
         notes = [] if total.note is None else [total.note]
+        limits = list(found.notes)
         if math.isfinite(total.value):
-            notes = [*found.notes, *notes]
-            if not (hidden or public_coins) and any(one.toss is not None for one in counted):
-                notes.append(_NOT_AMPLIFIED)  # of replaced records
-        replays.append(_Replay(total.value, notes, lines))
-    costliest = max(replays, key=_rank)
-    value, notes, lines = costliest
+            replaces = not (hidden or public_coins) and any(one.toss is not None for one in counted)
+            if replaces or (unamplified and not public_coins):
+                notes.append(_NOT_AMPLIFIED)
+            limits = notes = [*found.notes, *notes]
+        is_left_out = bool(transcript.tosses) and not any(one.is_in for one in transcript.tosses)
+        replays.append(_Replay(total.value, notes, limits, lines, is_left_out))
+    value, notes, limits, lines, _ = max(replays, key=_rank)
     is_known = math.isfinite(value)
-    if is_known and not all(_alike(lines, one.lines) for one in replays):
+    if is_known and not all(_alike(lines, one.lines) for one in replays if not one.is_left_out):
         notes = [f"the costliest of {len(replays)} replays", *notes]
     return Spent(
         value=value if is_known else None,
         is_unlimited=value == math.inf,
         note="; ".join(notes) or None,
         is_exact=is_known and not notes,
+        is_upper_limit=bool(limits),
         lines=lines,
+    )
+
+
+def _without_coins(transcript: Transcript, sites: Collection[Site]) -> Transcript:
+    """The same without the record's own coins at some lines."""
+    return replace(
+        transcript,
+        noisy=[replace(one, toss=None) if one.site in sites else one for one in transcript.noisy],
+        choices=[
+            replace(one, toss=None) if one.site in sites else one for one in transcript.choices
+        ],
     )
 
 
@@ -126,11 +144,21 @@ class _Total(NamedTuple):
 
 
 class _Replay(NamedTuple):
-    """The cost of a replay, with its lines."""
+    """The cost of a replay, with its lines.
+
+    Attributes:
+        value: As in `_Total`.
+        notes: Why it is not known or has no limit, or in what way it is an upper limit.
+        limits: In what way it, or a cost without limit, is an upper limit.
+        lines: The ledger.
+        is_left_out: Whether the record's own coins put it out of every sub-sample.
+    """
 
     value: float
     notes: list[str]
+    limits: list[str]
     lines: tuple[LedgerLine, ...]
+    is_left_out: bool
 
 
 def _rank(replay: _Replay) -> tuple[int, float]:

@@ -55,10 +55,12 @@ class Toss(NamedTuple):
     Attributes:
         site: Where the coin is compared.
         chance: Probability that the record is in.
+        is_in: Whether it is, in this fit.
     """
 
     site: Site
     chance: float
+    is_in: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -145,7 +145,7 @@ def decide(
     if over and found.control is None:
         price = "without limit" if spent.is_unlimited else rounded(spent.value)
         said = f"the noise steps spend {price}, and the claim is {rounded(claim.value)}"
-        if options.proof is not None:
+        if options.proof is not None and not spent.is_upper_limit:
             return Verdict.VIOLATION, True, [said, *questions]
         return Verdict.OVERSPENT, False, [said, *questions]
     if questions:

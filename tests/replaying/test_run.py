@@ -251,10 +251,31 @@ def noise_twice(counts: Any, rng: Any) -> Any:
     return counts[3] + rng.laplace(0.0, 0.1) + rng.laplace(0.0, 1.0)
 
 
-def test_more_noise_on_an_answer_accuses_nobody() -> None:
+def noise_of_two_kinds(counts: Any, rng: Any) -> Any:
+    return counts[3] + rng.laplace(0.0, 0.1) + rng.normal(0.0, 1.0)
+
+
+def less_noise_kept(counts: Any, rng: Any) -> Any:
+    answer = counts[3] + rng.laplace(0.0, 0.1)
+    return [answer, answer + rng.laplace(0.0, 1.0)]
+
+
+def test_noise_that_is_added_in_two_steps_is_charged_together() -> None:
     record = replayed(noise_twice, proof="composition")
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.spent == pytest.approx(1.0, abs=0.01)
+
+
+def test_more_noise_of_another_kind_accuses_nobody() -> None:
+    record = replayed(noise_of_two_kinds, proof="composition")
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
     assert "more noise is added to a noisy answer" in record.reasons[0]
+    assert record.spent == pytest.approx(10.0)
+
+
+def test_an_answer_that_is_also_used_without_more_noise_is_charged_in_full() -> None:
+    record = replayed(less_noise_kept, proof="composition")
+    assert record.verdict is Verdict.VIOLATION, str(record)
     assert record.spent == pytest.approx(10.0)
 
 
@@ -269,7 +290,7 @@ def one_sided_together(counts: Any, rng: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("train", "verdict"),
-    [(one_sided_together, Verdict.CONSISTENT), (one_sided, Verdict.INCONCLUSIVE)],
+    [(one_sided_together, Verdict.CONSISTENT), (one_sided, Verdict.CONSISTENT)],
 )
 def test_a_difference_of_one_sided_draws_is_no_violation_of_a_proof(
     train: Any, verdict: Verdict
@@ -516,3 +537,31 @@ def test_a_sampler_of_ones_own_is_heard() -> None:
     assert record.ledger[0].law == "laplace"
     assert record.spent == pytest.approx(1.0)
     assert "--sampler listened_noise:sample_laplace,law=laplace,scale=width" in record.reproduce
+
+
+class Wrong:
+    """A generator without noise whose rows are changed."""
+
+    def __init__(self, change: Any) -> None:
+        self.change = change
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Wrong:
+        del data, seed
+        return self
+
+    def sample(self, n: int, *, seed: int) -> Any:
+        del seed
+        return self.change(pd.DataFrame({"a": np.zeros(n, dtype=int)}))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda table: table.rename(columns={"a": "A"}), "column 'a' is missing"),
+        (lambda table: table.assign(a="x"), "column 'a' holds what is no number"),
+        (lambda table: table.to_numpy(), "sample gave ndarray, not a pandas DataFrame"),
+    ],
+)
+def test_what_is_no_synthetic_table_is_refused(change: Any, why: str) -> None:
+    with pytest.raises(ReplayError, match=why):
+        replayed(Wrong(change))

@@ -74,6 +74,7 @@ IN_TORCH = [by_torch, by_torch_bits]
     "chosen",
     [
         by_mask,
+        by_those_that_are_out,
         *(pytest.param(one, marks=pytest.mark.ci) for one in (*WAYS, *IN_TORCH)),
     ],
 )
@@ -95,12 +96,6 @@ def test_half_the_noise_on_a_sub_sample_is_overspent() -> None:
     assert record.ledger[0].place == line_of(gaussian_of, "rng.normal")
 
 
-def test_a_mask_of_those_that_are_out_is_charged_without_its_coins() -> None:
-    record = replayed(gaussian_of(by_those_that_are_out), **CLAIM)
-    assert record.verdict is Verdict.OVERSPENT, str(record)
-    assert record.spent == pytest.approx(4.377, abs=2e-3)
-
-
 def out_of_one_alone(counts: Any, rng: Any) -> Any:
     """All counts with half of epsilon, and nearly bare counts of a mask's complement."""
     chosen = by_those_that_are_out(cells_of(counts), rng)
@@ -117,14 +112,16 @@ def out_of_one_and_in_another(counts: Any, rng: Any) -> Any:
     ("train", "verdict"),
     [
         (out_of_one_alone, Verdict.OVERSPENT),
-        (out_of_one_and_in_another, Verdict.INCONCLUSIVE),
+        (out_of_one_and_in_another, Verdict.OVERSPENT),
     ],
 )
 def test_what_a_record_moves_when_its_coin_is_out_is_charged_too(
     train: Any, verdict: Verdict
 ) -> None:
-    record = replayed(train)
+    record = replayed(train, proof="composition")
     assert record.verdict is verdict, str(record)
+    assert not record.of_proof
+    assert "as if sub-samples were public" in str(record.spent_note)
 
 
 def two_answers(counts: Any, rng: Any) -> Any:

@@ -190,7 +190,9 @@ def end(parts: Tuple[NoisePart, ...], why: str) -> None:
         world.lose(part.ids, part.site, f"noise is used by `{why}`, not only added to data")
 
 
-def answer(before: Any, added: NoiseArray, where: Site, *, out: Any = None) -> Any:
+def answer(
+    before: Any, added: NoiseArray, where: Site, *, out: Any = None, earlier: Any = None
+) -> Any:
     """The answer of a step: a value plus noise; equal in both worlds in a lockstep fit.
 
     Args:
@@ -198,12 +200,15 @@ def answer(before: Any, added: NoiseArray, where: Site, *, out: Any = None) -> A
         added: The noise.
         where: The line that adds them.
         out: The array that the caller has given for the result.
+        earlier: The noisy answers that the value is made of: their numbers and factors.
     """
     before, content = plain(before), plain(added)
     shape = np.broadcast_shapes(before.shape, content.shape)
     full, spread = np.broadcast_to(before, shape), added.spread(shape)
     noisy = np.any([part.factor != 0 for part in spread.parts], axis=0)
     if noisy.any() and not noisy.all():
+        if earlier is not None:
+            marks.world.release(earlier[0])
         return _answered_in_part(full, spread, noisy, where, out)
     world = marks.world
     value = np.asarray(np.add(before, content))
@@ -213,6 +218,8 @@ def answer(before: Any, added: NoiseArray, where: Site, *, out: Any = None) -> A
         "parts": [part.message() for part in spread.parts],
         "first": world.next_answer,
     }
+    if earlier is not None:
+        step["on"], step["factor"] = (np.broadcast_to(one, shape) for one in earlier)
     ids = world.answer_ids(shape)
     if world.natural:
         world.note("answer", where, **step, value=value.astype(float))
@@ -357,16 +364,16 @@ def _added(call: MarkedCall, noises: List[NoiseArray]) -> Any:
     begins = type(data) in (int, float) and not is_operator()
     if begins and marks.world.are_zero(call.where, data):
         return _scaled(noises[0], 1 if is_first or not minus else -1, call)
-    if is_marked(data):
-        why = "more noise is added to a noisy answer, which is charged by itself"
-        marks.world.tell("charged alone", call.where, why)
-    data = plain(marks.unmarked(data))
+    earlier = None
+    if isinstance(data, scores.ScoreArray) and is_marked(data) and np.all(data.ids >= 0):
+        earlier = data.ids, data.factor * (-1.0 if is_first and minus else 1.0)
+    data = plain(data if earlier else marks.unmarked(data))
     if data.dtype.kind not in "fiub":
         return NotImplemented
     if is_first and minus:
         data = -(data.astype(float) if data.dtype.kind in "ub" else data)
     added = noises[0] if is_first or not minus else noises[0].times(-1)
-    return answer(data, added, call.where, out=call.out)
+    return answer(data, added, call.where, out=call.out, earlier=earlier)
 
 
 def _linear(call: MarkedCall, marked: NoiseArray) -> Any:

@@ -41,7 +41,7 @@ _DEFAULTS: Dict[str, Any] = {
     "rows": (0, 0),
     "own_rows": (),
     "kept": None,
-    "in_subsample": True,
+    "own_coins": "in",
     "edge": None,
     "most_draws": None,
     "wide": 1.0,
@@ -118,7 +118,8 @@ class ListeningWorld:
         self.counted: Tuple[int, int] = tuple(message["rows"])
         self.own_rows: List[int] = list(message["own_rows"])
         self.kept: Optional[bool] = message["kept"]
-        self._in_subsample = bool(message["in_subsample"])
+        self._own_coins: str = message["own_coins"]
+        self._toss_count = 0
         self.edge: Optional[float] = message["edge"]
         self.wide = float(message["wide"])
         self._most_draws: Optional[int] = message["most_draws"]
@@ -393,8 +394,11 @@ class ListeningWorld:
             where: The line that compares the coin.
             chance: Probability that the target is in.
         """
-        self._tosses.append([list(where), chance, self._in_subsample])
-        return self._in_subsample
+        turn = ("even", "odd")[self._toss_count % 2]
+        self._toss_count += 1
+        is_in = self._own_coins in ("in", turn)
+        self._tosses.append([list(where), chance, is_in])
+        return is_in
 
     def noise_ids(self, shape: Tuple[int, ...], where: Site) -> Any:
         """New numbers for draws of noise."""

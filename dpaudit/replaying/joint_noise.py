@@ -1,0 +1,140 @@
+"""Noise that belongs together: added to a value draw by draw, or shared by several answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from dpaudit.replaying.laws import FloatArray, IntArray
+from dpaudit.replaying.messages import draws_of, law_of_parts
+from dpaudit.replaying.transcript import (
+    NoisyStep,
+    Pair,
+    Transcript,
+    Unfollowed,
+    flat,
+    numbers_of,
+)
+
+_ALONE: Final = "more noise is added to a noisy answer, which is charged by itself"
+Parts = Sequence[Mapping[str, Any]]
+"""The draws of a step in one world, as the world tells them."""
+
+
+@dataclass(frozen=True)
+class StepNoise:
+    """The noise of a step.
+
+    Attributes:
+        parts: Its draws in each world.
+        on: The answers that it is added to, one for each of its own; None if it is added to data.
+        factor: What each of these is multiplied by before.
+    """
+
+    parts: tuple[Parts, Parts]
+    on: IntArray | None = None
+    factor: FloatArray | None = None
+
+
+def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
+    """Joins steps of which only the last answer is used, and names the draws that answers share.
+
+    `counts + exponential - exponential` is one answer with Laplace noise if `counts + exponential`
+    is used for nothing else. If it is, it is charged in full, and what gets more noise is not.
+
+    Args:
+        transcript: A fit that has ended; its steps are changed.
+        noises: The noise of each of its steps.
+    """
+    steps, noises, gone = transcript.noisy, list(noises), set()
+    uses = Counter(number for one in noises if one.on is not None for number in one.on.tolist())
+    known = _used(transcript) | {number for number, times in uses.items() if times > 1}
+    for place, noise in enumerate(noises):
+        if noise.on is None:
+            continue
+        at = _step_of(steps, noise.on, known)
+        joined = None if at is None else _joined(steps[at], noises[at], steps[place], noise)
+        if at is None or joined is None:
+            numbers = set(noise.on.tolist())
+            if not numbers <= transcript.released:
+                transcript.charged_alone.append(Unfollowed(steps[place].site, _ALONE))
+            transcript.released |= numbers
+        else:
+            steps[place], noises[place] = joined
+            gone.add(at)
+    kept = [at for at in range(len(steps)) if at not in gone]
+    transcript.noisy = [steps[at] for at in kept]
+    _name_shared_draws(transcript.noisy, [noises[at].parts[0] for at in kept])
+
+
+def _used(transcript: Transcript) -> set[int]:
+    """The answers that are released or selected from."""
+    selected = [one.numbers for one in transcript.selections]
+    selected += [
+        one.limit_numbers for one in transcript.selections if one.limit_numbers is not None
+    ]
+    return transcript.released | {number for one in selected for number in one.tolist()}
+
+
+def _step_of(steps: Sequence[NoisyStep], on: IntArray, known: Collection[int]) -> int | None:
+    """The step whose answers these are, if they are all of them and used for nothing else."""
+    wanted = set(on.tolist())
+    if wanted & set(known):
+        return None
+    places = (at for at, step in enumerate(steps) if step.first == min(wanted, default=-1))
+    at = next(places, None)
+    return at if at is not None and set(steps[at].numbers.tolist()) == wanted else None
+
+
+def _joined(
+    first: NoisyStep, noise: StepNoise, second: NoisyStep, more: StepNoise
+) -> tuple[NoisyStep, StepNoise] | None:
+    """Two steps as one with the noise of both; None if its law is not known."""
+    assert more.on is not None
+    assert more.factor is not None
+    order, factor = more.on - first.first, more.factor
+    inside, outside = (
+        [*(_taken(part, order, factor) for part in own), *others]
+        for own, others in zip(noise.parts, more.parts, strict=True)
+    )
+    laws = law_of_parts(inside), law_of_parts(outside)
+    is_one = first.toss == second.toss and not (first.is_lost or second.is_lost)
+    if laws[0] is None or laws[1] is None or not is_one:
+        return None
+    before = (
+        after - factor * (first.answer - own)[order]
+        for own, after in zip(first.before, second.before, strict=True)
+    )
+    step = replace(
+        second,
+        before=Pair(*before),
+        laws=(laws[0], laws[1]),
+        law_names=first.law_names | second.law_names,
+        seed=second.seed if first.seed == second.seed else None,
+    )
+    return step, replace(more, parts=(inside, outside))
+
+
+def _taken(part: Mapping[str, Any], order: IntArray, factor: FloatArray) -> dict[str, Any]:
+    """Some of a part's draws, multiplied."""
+    size = order.size
+    fields = ("factor", "scale", "shape", "other")
+    taken = {name: np.broadcast_to(flat(part[name]), size)[order] for name in fields}
+    ids = np.broadcast_to(numbers_of(part["ids"]), size)[order]
+    return {**part, **taken, "ids": ids, "factor": taken["factor"] * factor}
+
+
+def _name_shared_draws(steps: list[NoisyStep], parts: Sequence[Parts]) -> None:
+    """Names the draws of answers that share some, with each other or with later steps."""
+    every = [np.concatenate([numbers_of(part["ids"]) for part in one]) for one in parts]
+    if not every:
+        return
+    ids, counts = np.unique(np.concatenate(every), return_counts=True)
+    shared = ids[counts > 1]
+    for place, step in enumerate(steps):
+        if shared.size and np.isin(every[place], shared).any():
+            steps[place] = replace(step, draws=draws_of(parts[place], step.answer.size))
