@@ -96,5 +96,6 @@ def _answer(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     except DpauditError as error:
         return error
     except Exception as error:  # noqa: BLE001 - the worker's own trouble, such as a full disk
-        traceback.print_exc()  # into the log
+        if not isinstance(error, OSError):  # a folder that is gone or a full disk says it all
+            traceback.print_exc()  # into the log
         return ClusterError(f"a worker cannot run trials: {error_line(error)}")

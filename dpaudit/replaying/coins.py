@@ -11,6 +11,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -23,8 +24,10 @@ from dpaudit.bounds.guarantee import EpsilonGuarantee, TradeOffGuarantee, guaran
 from dpaudit.bounds.inputs import BoolArray
 from dpaudit.bounds.sequential import coin_bound, coin_level, e_process, level_e_process
 from dpaudit.errors import AttackError, SchemaError
-from dpaudit.game.features import features_of_table
+from dpaudit.game.features import NOTHING, features_of_table, features_of_values
+from dpaudit.model.column import OTHER
 from dpaudit.model.currencies import Claim
+from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.named import named_attacks
 from dpaudit.plugins.protocols import FeatureName, World
 from dpaudit.replaying.fits import Fits
@@ -206,7 +209,7 @@ def run_game(
         found = list(fits.natural(wanted, is_heard=False, keeps_tables=True))
         if not trials.rows:
             reader.learn(found, group)
-        trials.rows += [reader.read(one, world) for one, world in zip(found, group, strict=True)]
+        trials.rows += reader.read(found, group)
         trials.members += [world is World.IN for world in group]
 
     fits.say("pilot fits of the coin game")
@@ -278,23 +281,42 @@ class _Reader:
         if releases:
             self._features = ReleaseFeatures.of(releases, without=self._without)
 
-    def read(self, played: Played, world: World) -> FloatArray | None:
-        """The features of a fit; None if it failed."""
-        release = self._fits.released(played, world)
-        if release is None or self._features is None:
-            return None
-        table = played.tables[WORLDS.index(world)]
-        return np.concatenate([self._features.read(release), self._of_table(table)])
+    def read(self, fits: Sequence[Played], worlds: Sequence[World]) -> list[FloatArray | None]:
+        """The features of some fits; None for one that failed."""
+        releases = [
+            self._fits.released(one, world) for one, world in zip(fits, worlds, strict=True)
+        ]
+        tables = [one.tables[WORLDS.index(world)] for one, world in zip(fits, worlds, strict=True)]
+        return [
+            None
+            if release is None or self._features is None
+            else np.concatenate([self._features.read(release), seen])
+            for release, seen in zip(releases, self._of_tables(tables), strict=True)
+        ]
 
-    def _of_table(self, table: pd.DataFrame | None) -> FloatArray:
-        missing = np.full(len(self._names), np.nan)
-        if table is None or not self._attacks:
-            return missing
-        try:
-            known = self._fits.spec.table.schema.canonical(table)
-            return features_of_table(known, [one.attack for one in self._attacks], self._view)
-        except (SchemaError, AttackError):
-            return missing
+    def _of_tables(self, tables: Sequence[pd.DataFrame | None]) -> list[FloatArray]:
+        """The features of the default attacks; NaN where a table has none."""
+        schema, attacks = self._fits.spec.table.schema, [one.attack for one in self._attacks]
+        features = [np.full(len(self._names), np.nan) for _ in tables]
+        alike: dict[tuple[int, ...], list[int]] = {}
+        values: dict[int, FloatArray] = {}
+        for at, table in enumerate(tables if attacks else ()):
+            if table is None:
+                continue
+            with suppress(SchemaError, AttackError):
+                known = schema.canonical(table)
+                values[at] = values_of_table(known, schema)
+                if (values[at] == OTHER).any():  # attacks see how unknown categories are written
+                    features[at] = features_of_table(known, attacks, self._view)
+                else:
+                    alike.setdefault(values[at].shape, []).append(at)
+        for places in alike.values():
+            stack, nothing = np.stack([values[at] for at in places]), [NOTHING] * len(places)
+            with suppress(AttackError):
+                found = features_of_values(stack, attacks, self._view, nothing)
+                for at, seen in zip(places, found, strict=True):
+                    features[at] = seen
+        return features
 
     def name(self, index: int) -> str:
         """A feature in words."""

@@ -2,8 +2,8 @@
 
 Usage: python -m reports.replay.run [PART ...] [--again CASE ...] [--data DIR]   (resumes)
 
-`honest` and `leaky`: the generators of honest/, each at exactly its claim, and the same code with
-one mistake, 20 whole replays each (hours). `coins`: 1,000 whole replays of five mechanisms whose
+`honest`: the generators of honest/, each at exactly its claim, 20 whole replays of at most 160 fits
+each; `leaky`: the same code with one mistake, 3 whole replays each (hours). `coins`: 1,000 whole replays of five mechanisms whose
 release alone decides (an hour). `planted`: faults in code that a library could have, one at a time.
 `six`: the published PATE-GANs. `own`: this project's generators. `released`: every method of the
 libraries that have an environment (`dpaudit env create LIBRARY`; hours, most of them fits; needs
@@ -54,7 +54,7 @@ from reports.replay.unheard import MECHANISMS, SCHEMA, Mechanism, table
 from reports.third_party.run import TABLES
 
 SEEDS: Final = 20
-"""Whole replays of each honest and each leaky generator."""
+"""Whole replays of each honest generator."""
 WHOLE: Final = 200
 """Whole replays of each mechanism that the coins decide."""
 QUICK: Final = 1
@@ -62,6 +62,10 @@ MINUTES: Final = 20
 """Minutes after which the replays of a case are stopped; those that ended count."""
 MOST_FITS: Final = 300
 """Fits in which a large leak is to be shown."""
+HONEST_FITS: Final = 160
+"""Fits that may look for a leak in honest code."""
+LEAKY_SEEDS: Final = 3
+"""Whole replays of each leaky generator."""
 VERDICTS: Final = tuple(
     map(str, (Verdict.VIOLATION, Verdict.OVERSPENT, Verdict.CONSISTENT, Verdict.INCONCLUSIVE))
 )
@@ -133,6 +137,7 @@ def known_case(case: Case, seeds: int, *, leaky: bool) -> dict[str, Any]:
         "epsilon": case.epsilon,
         "delta": case.delta,
         "lines": lines,
+        "fits": None if leaky else HONEST_FITS,
     }
     with tempfile.TemporaryDirectory() as folder:
         if case.other is None:
@@ -282,6 +287,7 @@ def _cases(part: str, data: Path | None, *, quick: bool) -> dict[str, Callable[[
     seeds, whole = (QUICK, QUICK) if quick else (SEEDS, WHOLE)
     if part in ("honest", "leaky"):
         leaky = part == "leaky"
+        seeds = min(seeds, LEAKY_SEEDS) if leaky else seeds
         return {
             f"{one.family}: {one.name}": partial(known_case, one, seeds, leaky=leaky)
             for one in every_case()
