@@ -98,10 +98,39 @@ OURS: Final = (
             Release(
                 environment=DIFFPRIVLIB,
                 account="the same release, whose step is made to add noise for a cluster without "
-                "records, too (a subclass in the adapter)",
-                parameters={"noisy": True},
+                "records, too, and to take its budgets in their order (a subclass in the adapter)",
+                parameters={"ordered": True},
             ),
             shadow_models=200,
+            rows=2,
+        ),
+    ),
+    Bug(
+        id="diffprivlib-kmeans-budgets",
+        package="diffprivlib",
+        versions="0.6.6",
+        flaw="k-means exchanges the budgets of the count and of each sum of a cluster: with d "
+        "columns it spends (1 + d r) / (d + r) of epsilon, r = (0.2025 d)^(1/3); 2.66 at 100",
+        source=f"{_OURS}diffprivlib-kmeans-budgets",
+        status=Status.PROVED,
+        note="issue 104 of the repository names k-means too; whether for this was not read",
+        case=case(
+            "diffprivlib",
+            "Centres",
+            "diffprivlib-kmeans-budgets",
+            Release(
+                environment=DIFFPRIVLIB,
+                account="diffprivlib 0.6.6, KMeans(2, bounds) of 100 columns, with noise for a "
+                "cluster without records, too",
+                parameters={"noisy": True},
+            ),
+            Release(
+                environment=DIFFPRIVLIB,
+                account="the same, whose step takes its budgets in their order (a subclass in the "
+                "adapter)",
+                parameters={"ordered": True},
+            ),
+            shadow_models=100,
             rows=2,
         ),
     ),
