@@ -3,8 +3,9 @@
 Usage: python -m reports.replay.run [PART ...] [--again CASE ...] [--data DIR]   (resumes)
 
 `honest`: the generators of honest/, each at exactly its claim, 20 whole replays of at most 160 fits
-each; `leaky`: the same code with one mistake, 3 whole replays each (hours). `coins`: 1,000 whole replays of five mechanisms whose
-release alone decides (an hour). `planted`: faults in code that a library could have, one at a time.
+each; `leaky`: the same code with one mistake, 3 whole replays each (hours). `coins`: 1,000 whole
+replays of five mechanisms whose release alone decides (an hour).
+`planted`: faults in code that a library could have, one at a time.
 `six`: the published PATE-GANs. `own`: this project's generators. `released`: every method of the
 libraries that have an environment (`dpaudit env create LIBRARY`; hours, most of them fits; needs
 --data). `reproduced`: what the programs for maintainers in reports/bugs/reproductions print (needs
