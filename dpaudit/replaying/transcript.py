@@ -60,7 +60,7 @@ class Toss(NamedTuple):
 
     site: Site
     chance: float
-    is_in: bool
+    is_in: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from one_world import OneWorld, one_world
@@ -104,11 +105,13 @@ def test_an_answer_is_a_number_once_it_was_compared_with_many(world: OneWorld) -
     assert found.released == [0, 1]
 
 
-def test_noise_on_an_answer_releases_it(world: OneWorld) -> None:
+def test_noise_on_an_answer_names_it_and_releases_the_sum_alone(world: OneWorld) -> None:
     found = world.fit("noised_again", 4.0)
     first, second = found.of("answer")
     assert second["before"] == pytest.approx(first["before"] + first["noise"])
-    assert found.released == [0, 1]
+    assert (np.ravel(second["on"]).tolist(), np.ravel(second["factor"]).tolist()) == ([0], [1.0])
+    assert "on" not in first
+    assert found.released == [1]
 
 
 def test_natural_answers_are_plain(world: OneWorld) -> None:
