@@ -565,3 +565,14 @@ class Wrong:
 def test_what_is_no_synthetic_table_is_refused(change: Any, why: str) -> None:
     with pytest.raises(ReplayError, match=why):
         replayed(Wrong(change))
+
+
+def turned_and_doubled(counts: Any, rng: Any) -> Any:
+    return 5.0 - 2.0 * (counts + rng.normal(0.0, 1.0, CELLS))[::-1] + rng.normal(0.0, 1.0, CELLS)
+
+
+def test_noise_on_answers_in_another_order_and_scale_is_charged_together() -> None:
+    record = replayed(turned_and_doubled, epsilon=5.0, delta=1e-5)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    [line] = record.ledger
+    assert line.mu == pytest.approx(2.0 / 5.0**0.5)
