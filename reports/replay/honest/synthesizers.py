@@ -24,7 +24,7 @@ def bits_table() -> pd.DataFrame:
 def cube(data: pd.DataFrame) -> Any:
     """Counts of the eight cells."""
     counts = np.zeros((2, 2, 2))
-    np.add.at(counts, tuple(data[name].to_numpy() for name in COLUMNS), 1.0)
+    np.add.at(counts, tuple(data[name].to_numpy(dtype=int) for name in COLUMNS), 1.0)
     return counts
 
 
