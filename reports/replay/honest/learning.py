@@ -205,7 +205,7 @@ class NaiveBayes:
         self.tables = {}
         for name in ("b", "c"):
             table = np.zeros((2, 2))
-            np.add.at(table, (y, data[name].to_numpy()), 1.0)
+            np.add.at(table, (y, data[name].to_numpy(dtype=int)), 1.0)
             self.tables[name] = table + noise
             noise = self.next(noise, rng)
         return self
