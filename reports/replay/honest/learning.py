@@ -199,7 +199,7 @@ class NaiveBayes:
     def fit(self, data: pd.DataFrame, *, seed: int) -> NaiveBayes:
         """Three tables."""
         rng = np.random.default_rng(seed)
-        y = data["y"].to_numpy()
+        y = data["y"].to_numpy(dtype=int)
         self.prior = np.bincount(y, minlength=2) + rng.laplace(0, 3.0, 2)
         noise = rng.laplace(0, 3.0, size=(2, 2))
         self.tables = {}
