@@ -1,6 +1,6 @@
 """A project's choices for its audits: `[tool.dpaudit]` of pyproject.toml, or dpaudit.toml.
 
-`dpaudit audit`, `plan` and `replay` read them; `dpaudit.audit` and `dp_audit` use only their
+`dpaudit audit` and `dpaudit replay` read them; `dpaudit.audit` and `dp_audit` use only their
 arguments, and `dp_replay` takes the samplers from here. Keys are the settings of an audit as the
 command line spells them, and the other options of these commands (`_BESIDE_SETTINGS`).
 """

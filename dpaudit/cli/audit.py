@@ -20,12 +20,14 @@ from dpaudit.cli.console import (
     resumable,
     write_asked,
 )
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, SettingsError
 from dpaudit.files import MOST_OF_SUMMARY, append_to_step_summary
 from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import EngineName
 
 if TYPE_CHECKING:
+    from dpaudit.auditing.entry import Machine
+    from dpaudit.auditing.spec import AuditSpec
     from dpaudit.results.record import AuditRecord
     from dpaudit.results.result import AuditResult
 
@@ -45,7 +47,31 @@ JUnit = Annotated[
     ),
 ]
 
-
+Plan = Annotated[
+    bool,
+    option(
+        "--plan",
+        help="Print what this audit can detect, without training; without GENERATOR by the claim "
+        "alone.",
+        panel=Panel.PLAN,
+    ),
+]
+Detect = Annotated[
+    float | None,
+    option(
+        metavar="E",
+        help="Epsilon (or mu, rho) to detect: --plan says how many models that takes.",
+        panel=Panel.PLAN,
+    ),
+]
+TimeOne = Annotated[
+    bool,
+    option(
+        "--time-one",
+        help="Train one model of GENERATOR for --plan, to estimate the cost.",
+        panel=Panel.PLAN,
+    ),
+]
 AfterReplay = Annotated[
     Path | None,
     option(
@@ -61,10 +87,13 @@ AfterReplay = Annotated[
 @options.takes_settings()
 def audit(
     *,
-    generator: options.GeneratorName,
+    generator: options.GeneratorToPlan = None,
     data: options.Tables = None,
     schema: options.SchemaFile = None,
     settings: AuditSettings,
+    plan: Plan = False,
+    detect: Detect = None,
+    time_one: TimeOne = False,
     after_replay: AfterReplay = None,
     out: Out = None,
     junit: JUnit = None,
@@ -85,37 +114,38 @@ def audit(
     The same command resumes an interrupted run.
     """
     del help_all  # its callback has answered
-    from dpaudit.auditing.entry import Machine, run_audit
     from dpaudit.auditing.games import audited_table, build_spec, kind_of
-    from dpaudit.auditing.progress_bar import ConsoleProgress
-    from dpaudit.auditing.reuse import judged_before, judged_in
-    from dpaudit.report.render import junit_xml
-    from dpaudit.results.sentences import headline
 
     if junit is not None and not junit.parent.is_dir():
         raise InputError(f"no folder {junit.parent}: make it, or give another `junit`")
     if after_replay is not None:
         settings = kind_of(settings.game).after_replay(settings, after_replay)
-    table = audited_table(data, schema, settings)
-    spec = build_spec(generator, table, settings)
-    folder = out or spec.default_folder
-    errors = messages(quiet=quiet)
-    if not quiet:
-        probes = "; probes first (--no-probe: none)" if spec.probe_fits else ""
-        errors.print(f"auditing {generator} on {table.source}; run folder {folder}{probes}")
-        if spec.before:
-            errors.print(spec.before)
-        elif earlier := judged_before(spec, folder):
-            errors.print(f"warning: {judged_in(earlier)}; audit with another --seed")
+    if plan:
+        from dpaudit.cli.plan import plan as print_plan
 
-    def warned(text: str) -> None:
-        errors.print(f"warning: {text}")
-
-    with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
-        machine = Machine(
-            jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout
+        print_plan(
+            settings,
+            *(generator, data, schema),
+            detect=detect,
+            time_one=time_one,
+            jobs=jobs,
+            json=json,
+            quiet=quiet,
         )
-        result = run_audit(spec, folder, jobs=machine, on_progress=progress, on_warning=warned)
+        return
+    if detect is not None or time_one:
+        name = "time_one" if detect is None else "detect"
+        raise SettingsError(f"`{name}` belongs to a plan: give `plan`")
+    if generator is None:
+        raise SettingsError("GENERATOR is missing; see dpaudit audit --help")
+    from dpaudit.auditing.entry import Machine
+    from dpaudit.report.render import junit_xml
+    from dpaudit.results.sentences import headline
+
+    spec = build_spec(generator, audited_table(data, schema, settings), settings)
+    folder = out or spec.default_folder
+    machine = Machine(jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout)
+    result = _audited(spec, folder, machine, quiet=quiet)
     output = results()
     code = exit_code(result.verdict, fail_on)
     if junit is not None:
@@ -128,6 +158,29 @@ def audit(
     else:
         _show(result, folder)
     raise typer.Exit(ExitCode.PASS if exit_zero else code)
+
+
+def _audited(spec: AuditSpec, folder: Path, machine: Machine, *, quiet: bool) -> AuditResult:
+    """Runs an audit and says on standard error where, and how far it is."""
+    from dpaudit.auditing.entry import run_audit
+    from dpaudit.auditing.progress_bar import ConsoleProgress
+    from dpaudit.auditing.reuse import judged_before, judged_in
+
+    errors = messages(quiet=quiet)
+    if not quiet:
+        probes = "; probes first (--no-probe: none)" if spec.probe_fits else ""
+        audited = f"{spec.generator.name} on {spec.table.source}"
+        errors.print(f"auditing {audited}; run folder {folder}{probes}")
+        if spec.before:
+            errors.print(spec.before)
+        elif earlier := judged_before(spec, folder):
+            errors.print(f"warning: {judged_in(earlier)}; audit with another --seed")
+
+    def warned(text: str) -> None:
+        errors.print(f"warning: {text}")
+
+    with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
+        return run_audit(spec, folder, jobs=machine, on_progress=progress, on_warning=warned)
 
 
 def _show(result: AuditResult, folder: Path) -> None:

@@ -29,6 +29,7 @@ class Panel(StrEnum):
     INPUT = "Input"
     CLAIM = "Claim"
     ATTACK = "Attack"
+    PLAN = "Plan"
     MORE_AUDITS = "More audits"
     OUTPUT = "Output and exit code"
     MACHINE = "Machine"
@@ -54,7 +55,7 @@ _SHOWS_ALL: Final = "dpaudit.help_all"
 _ARGUMENTS: Final = "Arguments"
 _OWN_PANEL: Final = "Options"
 _ORDER: Final = (
-    *(_ARGUMENTS, Panel.INPUT, Panel.CLAIM, _OWN_PANEL, Panel.ATTACK),
+    *(_ARGUMENTS, Panel.INPUT, Panel.CLAIM, _OWN_PANEL, Panel.ATTACK, Panel.PLAN),
     *(Panel.MORE_AUDITS, Panel.RULES, Panel.OUTPUT, Panel.MACHINE),
 )
 """The panels in the order of the help: what a command reads, what it does, where and how."""
@@ -291,9 +292,11 @@ class LazyGroup(SuggestingGroup):
 
     Attributes:
         sections: The commands by name, under the headings of the help, in its order.
+        renamed: What is typed today in place of commands that are gone.
     """
 
     sections: ClassVar[Mapping[str, Mapping[str, Command]]] = {}
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     @property
     def known(self) -> dict[str, Command]:
@@ -303,6 +306,13 @@ class LazyGroup(SuggestingGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
         return list(self.known)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Finds the command that is called; one that is gone is answered with its new form."""
+        if args[0] in self.renamed:
+            new = self.renamed[args[0]]
+            raise UsageError(f"no such command {args[0]!r}: did you mean `{new}`?")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Imports a command; None if there is no such command."""

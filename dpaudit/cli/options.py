@@ -41,16 +41,15 @@ def _registered_generators(incomplete: str) -> list[str]:
     return [name for name in names(GENERATORS) if name.startswith(incomplete)]
 
 
-GeneratorName = Annotated[
-    str,
-    typer.Argument(
-        metavar="GENERATOR",
-        help="Class with fit(data, *, seed) and sample(n, *, seed), as file.py:Gan or module:Gan; "
-        "registered name or LIBRARY:METHOD (see `dpaudit list`); or worker:COMMAND.",
-        show_default=False,
-        autocompletion=_registered_generators,
-    ),
-]
+_GENERATOR = typer.Argument(
+    metavar="GENERATOR",
+    help="Class with fit(data, *, seed) and sample(n, *, seed), as file.py:Gan or module:Gan; "
+    "registered name or LIBRARY:METHOD (see `dpaudit list`); or worker:COMMAND.",
+    show_default=False,
+    autocompletion=_registered_generators,
+)
+GeneratorName = Annotated[str, _GENERATOR]
+GeneratorToPlan = Annotated[str | None, _GENERATOR]
 RunFolderArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run folder, or its result.json.")
 ]
@@ -86,7 +85,7 @@ Parameters = Annotated[
         "-p",
         "--parameter",
         metavar="K=V",
-        help="Parameter of the generator's constructor; repeatable.",
+        help="Parameter of the generator; repeatable.",
         panel=Panel.INPUT,
     ),
 ]
@@ -105,8 +104,7 @@ Epsilon = Annotated[
     option(
         metavar="E",
         help="Claimed epsilon: tested, not passed to the generator (-p epsilon=E does that). "
-        "Default: the generator's claim. If it states none, the audit reports a lower bound on "
-        "epsilon and gives no verdict.",
+        "Default: the generator's claim; if it has none, the audit gives a bound and no verdict.",
         panel=Panel.CLAIM,
     ),
 ]
@@ -171,7 +169,7 @@ Jobs = Annotated[
     int | None,
     option(
         metavar="J",
-        help="Trainings in parallel; 1 for a single GPU. Default: one per core.",
+        help="Trainings in parallel. Default: one per core.",
         least=1,
         panel=Panel.MACHINE,
     ),
@@ -318,7 +316,7 @@ SETTINGS: dict[str, Any] = {
         option(
             metavar="EFFORT",
             help="Size of the audit: standard (default; 400 shadow models), quick (100), thorough "
-            "(1000); --shadow-models takes precedence.",
+            "(1000).",
             panel=Panel.ATTACK,
         ),
     ],
@@ -407,7 +405,7 @@ SETTINGS: dict[str, Any] = {
         bool,
         option(
             "--one-run",
-            help="Audit of a single training with many canaries, for slow generators.",
+            help="One training with many canaries, for slow generators.",
             panel=Panel.MORE_AUDITS,
         ),
     ],

@@ -50,7 +50,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "Give --epsilon to test a claim; --access model or --target may show more.",
             then=spent,
         )
-    plan = " ".join(["dpaudit plan", *_stated(result.claim)])
+    plan = " ".join(["dpaudit audit --plan", *_stated(result.claim)])
     if result.verdict is Verdict.INVALID:
         return NextStep(
             "Repair what failed, then audit again in another run folder with a "
@@ -175,7 +175,7 @@ def _each(result: AuditRecord) -> str:
 
 
 def _stated(claim: Claim) -> list[str]:
-    """The claim as options of `dpaudit plan`; of a curve none."""
+    """The claim as options of `dpaudit audit --plan`; of a curve none."""
     match claim:
         case PrivacyClaim():
             return ["--epsilon", f"{claim.epsilon:g}", "--delta", f"{claim.delta:g}"]

@@ -186,7 +186,7 @@ class ManyRecords:
         return found.proved > level
 
     def power(self) -> Power:
-        """That of `dpaudit plan --records`."""
+        """That of `dpaudit audit --plan --records`."""
         return records_power(self.settings, self.claim)
 
 
@@ -217,7 +217,7 @@ class OneRun:
         return any(one.bound(guarantee, confidence=confidence) > level for one in found)
 
     def power(self) -> Power:
-        """That of `dpaudit plan --one-run`."""
+        """That of `dpaudit audit --plan --one-run`."""
         return one_run_power(CANARIES, self.claim, self.settings.attack_confidence)
 
 

@@ -270,7 +270,7 @@ UNUSABLE = {
     "long folder": ["audit", "null", "--data", "tiny.csv", "--out", LONG],
     "long target": ["audit", "null", "--data", "tiny.csv", "--target", f"record:{LONG}"],
     "long result": ["report", LONG],
-    "long bounds": ["bounds", LONG],
+    "long bounds": ["report", LONG, "--bounds"],
     "long explain": ["explain", LONG],
     "long output": ["synthesize", "null", "--data", "tiny.csv", "--out", f"{LONG}.csv"],
     "deep schema": ["audit", "null", "--data", "tiny.csv", "--schema", "deep.json"],

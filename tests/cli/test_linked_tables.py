@@ -42,7 +42,7 @@ def test_tables_and_links_are_given_as_often_as_there_are_any() -> None:
     assert (
         "--data patients.csv --data visits.csv --link visits.patient_id=patients.id" in done.output
     )
-    planned = invoke("plan", *AUDIT[1:6], *LINK, "--shadow-models", "100")
+    planned = invoke("audit", "--plan", *AUDIT[1:6], *LINK, "--shadow-models", "100")
     assert planned.exit_code == ExitCode.PASS, planned.output
 
 
@@ -58,7 +58,7 @@ def test_tables_may_stand_in_the_configuration_file(folder: Path) -> None:
     (folder / "dpaudit.toml").write_text(
         'data = ["patients.csv", "visits.csv"]\nlinks = ["visits.patient_id=patients.id"]\n'
     )
-    done = invoke("plan", GENERATOR, "--shadow-models", "100")
+    done = invoke("audit", "--plan", GENERATOR, "--shadow-models", "100")
     assert done.exit_code == ExitCode.PASS, done.output
 
 

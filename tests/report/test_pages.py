@@ -144,7 +144,7 @@ def pages(record_of: Make) -> Mapping[str, Page]:
         "audit": audit_page(record),
         "compare": comparison_page(compare(runs, reproduce="dpaudit compare v1 v2")),
         "history": comparison_page(
-            compare(runs, reference=Reference.PREVIOUS, reproduce="dpaudit history runs")
+            compare(runs, reference=Reference.PREVIOUS, reproduce="dpaudit compare runs")
         ),
         "frontier": frontier_page(frontier(brief)),
         "trace": trace_page(trace_report()),
