@@ -34,18 +34,6 @@ _REPLAY: Final = (
     *("generator", "parameters", "target", "targets", "fits", "proof", "internal"),
     *("access", "public_coins", "samplers", "seed", "html", "quiet"),
 )
-_FRONTIER: Final = (
-    *_COMMON,
-    "confidence",
-    *("generators", "epsilons", "test", "label", "repeats", "classifier", "target"),
-    *("shadow_models", "seed", "jobs", "out", "fail_on", "quiet"),
-)
-_BISECT: Final = (
-    *_COMMON,
-    "confidence",
-    *("name", "versions", "parameters", "effort", "shadow_models", "target", "seed", "jobs"),
-    *("out", "fail_on", "quiet", "python"),
-)
 
 
 class Commands(LazyGroup):
@@ -68,7 +56,6 @@ class Commands(LazyGroup):
             "probe": Command("Cheap black-box checks, a handful of fits each."),
             "trace": Command("Checks of training by PATE or DP-SGD."),
             "utility": Command("Utility compared with noise and real data."),
-            "frontier": Command("Privacy and utility at several epsilons.", brief=_FRONTIER),
         },
         "Audit a released table, without its generator": {
             "split": Command("Random split into train and hold-out."),
@@ -82,7 +69,6 @@ class Commands(LazyGroup):
         },
         "Released libraries": {
             "env": Command("Pinned environments: list, create, remove."),
-            "bisect": Command("One audit per release of a library.", brief=_BISECT),
             "bugs": Command("Real privacy bugs and their proofs."),
         },
         "Utilities": {
@@ -104,6 +90,8 @@ class Commands(LazyGroup):
         "bounds": "dpaudit report RUN --bounds",
         "audit-labels": "dpaudit account labels --simulate",
         "check-worker": "dpaudit doctor --worker COMMAND",
+        "frontier": "dpaudit audit -p epsilon=E for each E, then dpaudit compare FOLDER",
+        "bisect": "dpaudit audit LIBRARY@VERSION:METHOD for each, then dpaudit compare FOLDER",
     }
 
 

@@ -34,7 +34,6 @@ WRONG = {
     "audit --data": "--data requires an argument",
     "audit --quiet=3 null": "--quiet does not take a value",
     "report a b c": "too many arguments: b c; see dpaudit report --help",
-    "frontier null --epsilons 1 2 --data t.csv": ("2 is not a generator: give --epsilons as 1,2"),
     "adit": "no such command 'adit' (did you mean 'audit'?); see dpaudit --help",
     "env creat x": "no such command 'creat' (did you mean 'create'?); see dpaudit env --help",
 }
@@ -136,7 +135,7 @@ READERS = (
         "probe null",
         "audit --plan null",
     ),
-    *("trace pate-gan", "utility null", "frontier null --epsilons 1"),
+    *("trace pate-gan", "utility null"),
     "audit-data --synthetic SAME",
 )
 
