@@ -90,7 +90,16 @@ def main() -> None:
             )
             foretold = round(json.loads(said.stdout)["seconds"])
             with tempfile.TemporaryDirectory() as folder:
-                run = (*options, "--jobs", asked.jobs, "--no-probe", "--quiet", "--out", folder)
+                run = (
+                    *options,
+                    "--jobs",
+                    asked.jobs,
+                    "--set",
+                    "probe=false",
+                    "--quiet",
+                    "--out",
+                    folder,
+                )
                 found = measured([*DPAUDIT, "audit", *GENERATOR, *data, *run])
             audits.append({"table": table, "game": game, "foretold": foretold, **found})
             print(audits[-1], file=sys.stderr, flush=True)

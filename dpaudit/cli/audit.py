@@ -9,18 +9,19 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.command import HelpAll, Panel, option
+from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import (
     ExitCode,
     FailOn,
     exit_code,
     guarded,
     messages,
+    require_folders,
     results,
     resumable,
     write_asked,
 )
-from dpaudit.errors import InputError, SettingsError
+from dpaudit.errors import SettingsError
 from dpaudit.files import MOST_OF_SUMMARY, append_to_step_summary
 from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import EngineName
@@ -35,15 +36,6 @@ Out = Annotated[
     Path | None,
     option(
         metavar="DIR", help="Run folder. Default: runs/, named for the audit.", panel=Panel.OUTPUT
-    ),
-]
-
-JUnit = Annotated[
-    Path | None,
-    option(
-        metavar="FILE",
-        help="JUnit XML file to write: claim, controls and checks as test cases.",
-        panel=Panel.OUTPUT,
     ),
 ]
 
@@ -72,15 +64,6 @@ TimeOne = Annotated[
         panel=Panel.PLAN,
     ),
 ]
-AfterReplay = Annotated[
-    Path | None,
-    option(
-        metavar="FILE",
-        help="Result of `dpaudit replay --json`, to attack the features that its record moves; the "
-        "only attack unless --attack names others.",
-        panel=Panel.ATTACK,
-    ),
-]
 
 
 @guarded
@@ -94,32 +77,26 @@ def audit(
     plan: Plan = False,
     detect: Detect = None,
     time_one: TimeOne = False,
-    after_replay: AfterReplay = None,
+    after_replay: str | None = None,
     out: Out = None,
-    junit: JUnit = None,
+    junit: str | None = None,
     fail_on: options.FailOnVerdict = FailOn.INCONCLUSIVE,
-    exit_zero: Annotated[
-        bool, option("--exit-zero", help="Exit with 0 whatever the verdict.", panel=Panel.OUTPUT)
-    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     jobs: options.Jobs = None,
-    engine: options.EngineKind = EngineName.LOCAL,
-    scheduler: options.Scheduler = None,
-    trial_timeout: options.TrialTimeout = None,
-    help_all: HelpAll = False,
+    engine: str = EngineName.LOCAL,
+    scheduler: str | None = None,
+    trial_timeout: float | None = None,
 ) -> None:
     """Audits a generator: trains shadow models with and without one record and attacks them.
 
     The same command resumes an interrupted run.
     """
-    del help_all  # its callback has answered
     from dpaudit.auditing.games import audited_table, build_spec, kind_of
 
-    if junit is not None and not junit.parent.is_dir():
-        raise InputError(f"no folder {junit.parent}: make it, or give another `junit`")
+    require_folders(junit=None if junit is None else Path(junit))
     if after_replay is not None:
-        settings = kind_of(settings.game).after_replay(settings, after_replay)
+        settings = kind_of(settings.game).after_replay(settings, Path(after_replay))
     if plan:
         from dpaudit.cli.plan import plan as print_plan
 
@@ -144,12 +121,16 @@ def audit(
 
     spec = build_spec(generator, audited_table(data, schema, settings), settings)
     folder = out or spec.default_folder
-    machine = Machine(jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout)
+    machine = Machine(
+        jobs=jobs, engine=EngineName(engine), scheduler=scheduler, trial_timeout=trial_timeout
+    )
     result = _audited(spec, folder, machine, quiet=quiet)
     output = results()
     code = exit_code(result.verdict, fail_on)
     if junit is not None:
-        write_asked(junit, junit_xml(result, fails=code is not ExitCode.PASS), option="junit")
+        strictly = FailOn.INCONCLUSIVE if fail_on is FailOn.NEVER else fail_on
+        fails = exit_code(result.verdict, strictly) is not ExitCode.PASS
+        write_asked(Path(junit), junit_xml(result, fails=fails), option="junit")
     summarise(result)
     if json:
         output.print(result.to_json(), end="")
@@ -157,7 +138,7 @@ def audit(
         output.print(headline(result))
     else:
         _show(result, folder)
-    raise typer.Exit(ExitCode.PASS if exit_zero else code)
+    raise typer.Exit(code)
 
 
 def _audited(spec: AuditSpec, folder: Path, machine: Machine, *, quiet: bool) -> AuditResult:
@@ -168,7 +149,7 @@ def _audited(spec: AuditSpec, folder: Path, machine: Machine, *, quiet: bool) ->
 
     errors = messages(quiet=quiet)
     if not quiet:
-        probes = "; probes first (--no-probe: none)" if spec.probe_fits else ""
+        probes = "; probes first (--set probe=false: none)" if spec.probe_fits else ""
         audited = f"{spec.generator.name} on {spec.table.source}"
         errors.print(f"auditing {audited}; run folder {folder}{probes}")
         if spec.before:

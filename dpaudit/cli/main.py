@@ -18,22 +18,15 @@ _EXAMPLES: Final = (
     "dpaudit audit pate-gan --data sample:breast-cancer --epsilon 1 --delta 1e-5",
     "dpaudit audit my.py:Gan -p hidden=64 --data t.csv --epsilon 1 --delta 1e-5",
     "dpaudit audit my.py:Gan --data t.csv --schema t.json --target row:397",
-    "dpaudit audit my.py:Gan --data t.csv --effort quick",
+    "dpaudit audit my.py:Gan --data t.csv --set effort=quick",
     "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --delta 1e-5 --one-run",
 )
-_COMMON: Final = ("data", "schema", "epsilon", "delta", "attacks", "json", "help_all")
-_AUDIT: Final = (
-    *_COMMON,
-    *("generator", "parameters", "effort", "shadow_models", "target", "one_run", "plan", "detect"),
-    *("seed", "jobs", "out", "fail_on", "quiet"),
-)
-"""Options of `audit` that a first audit needs; `--help-all` lists the others, too."""
 _REPLAY: Final = (
-    *_COMMON,
-    "confidence",
+    *("data", "schema", "epsilon", "delta", "attacks", "confidence", "json", "help_all"),
     *("generator", "parameters", "target", "targets", "fits", "proof", "internal"),
     *("access", "public_coins", "samplers", "seed", "html", "quiet"),
 )
+"""Options of `replay` that a first replay needs; `--help-all` lists the others, too."""
 
 
 class Commands(LazyGroup):
@@ -46,7 +39,6 @@ class Commands(LazyGroup):
                 "Empirical epsilon of a generator, from shadow models.",
                 configured=True,
                 examples=_EXAMPLES,
-                brief=_AUDIT,
             ),
             "replay": Command(
                 "Privacy cost of Python code, line by line.",

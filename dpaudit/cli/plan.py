@@ -218,7 +218,7 @@ def _rows(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
     blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
     if cost.more_rows is None and given.get("attacks") not in blind:
         ask = "" if cost.rows else "; --time-one says their cost"
-        yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}{ask}")
+        yield Row("rows", f"more of every model (--set rows=N) {_MAY_SHOW}{ask}")
 
 
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
@@ -308,7 +308,7 @@ def _larger(larger: RowsCost, more: MoreRows) -> Row:
     if more.seconds is None:
         return Row("rows", f"the generator does not give {times} ({larger.rows})")
     cost = f"{duration(more.seconds)} more ({rounded(larger.seconds)} s a model)"
-    return Row("rows", f"{times} cost {cost} and {_MAY_SHOW}: --rows {larger.rows}")
+    return Row("rows", f"{times} cost {cost} and {_MAY_SHOW}: --set rows={larger.rows}")
 
 
 def _memory(one: ModelCost, workers: int) -> list[Row]:

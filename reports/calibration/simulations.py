@@ -87,7 +87,7 @@ class TwoWorlds:
         return proved(audit, mechanism, audit.stream("trials").rng()) > level
 
     def power(self) -> Power:
-        """That of `dpaudit plan`."""
+        """That of `dpaudit audit --plan`."""
         return plan.power(self.audit.settings, self.claim)
 
 
@@ -124,7 +124,7 @@ class TradeOffs:
         return errors.false_negatives <= most[errors.false_positives]
 
     def power(self) -> Power:
-        """That of `dpaudit plan`."""
+        """That of `dpaudit audit --plan`."""
         return plan.power(self.settings, self.claim)
 
 

@@ -60,7 +60,7 @@ def test_a_gross_leak_violates_mu(of_mu: AuditResult) -> None:
     assert of_mu.claimed_epsilon == np.inf
     assert of_mu.reasons[0].startswith("violates 0.5-Gaussian DP: at 95 % confidence the true mu")
     assert str(of_mu).startswith("VIOLATION  claimed mu 0.5, empirical mu at least ")
-    assert "--mu 0.5" in of_mu.reproduce
+    assert "--set mu=0.5" in of_mu.reproduce
     assert of_mu.controls is not None
     assert of_mu.controls.positive.passed
 
@@ -238,24 +238,24 @@ def test_needed_shadow_models_reach_the_power() -> None:
 
 def test_the_command_line_plans_in_mu(tmp_path: Path) -> None:
     runner = CliRunner()
-    said = runner.invoke(app, ["audit", "--plan", "--mu", "0.45"])
+    said = runner.invoke(app, ["audit", "--plan", "--set", "mu=0.45"])
     assert said.exit_code == 0
     assert "claim     0.45-Gaussian DP" in said.output
     assert " detects mu " in said.output
     file = tmp_path / "curve.json"
     file.write_text(json.dumps(POINTS))
-    planned = runner.invoke(app, ["audit", "--plan", "--curve", str(file), "--json"])
+    planned = runner.invoke(app, ["audit", "--plan", "--set", f"curve={file}", "--json"])
     document = json.loads(planned.output)
     assert document["quantity"] == "factor"
     points = [(one["epsilon"], one["delta"]) for one in document["claim"]["points"]]
     assert points == [tuple(point) for point in POINTS]
     assert document["asked"]["detectable"] > 1
-    refused = runner.invoke(app, ["audit", "--plan", "--mu", "1", "--rho", "1"])
+    refused = runner.invoke(app, ["audit", "--plan", "--set", "mu=1", "--set", "rho=1"])
     assert refused.exit_code == 2
 
 
 def test_one_run_is_planned_in_mu() -> None:
-    words = ["audit", "--plan", "--one-run", "--mu", "0.3", "--detect", "1.2", "--json"]
+    words = ["audit", "--plan", "--one-run", "--set", "mu=0.3", "--detect", "1.2", "--json"]
     document = json.loads(CliRunner().invoke(app, words).output)
     assert document["quantity"] == "mu"
     assert document["asked"]["max_provable"] == pytest.approx(0.96, abs=0.01)

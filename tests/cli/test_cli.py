@@ -204,9 +204,9 @@ BAD = {
     "odd number of models": (["null", "--shadow-models", "41"], "must be even"),
     "no jobs": (["null", "--jobs", "0"], "--jobs must be at least 1, not 0"),
     "too many models": (["null", "--shadow-models", "9999999998"], "from 20 to 100,000"),
-    "no rows": (["null", "--rows", "0"], "at least 1"),
+    "no rows": (["null", "--set", "rows=0"], "at least 1"),
     "unknown option": (["null", "--bogus"], "no such option --bogus"),
-    "unknown relation": (["null", "--neighbours", "near"], "replace-one"),
+    "unknown relation": (["null", "--set", "neighbours=near"], "replace-one"),
 }
 
 

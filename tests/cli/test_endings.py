@@ -275,8 +275,16 @@ UNUSABLE = {
     "long output": ["synthesize", "null", "--data", "tiny.csv", "--out", f"{LONG}.csv"],
     "deep schema": ["audit", "null", "--data", "tiny.csv", "--schema", "deep.json"],
     "deep result": ["report", "deep.json"],
-    "rows": ["audit", "null", "--data", "tiny.csv", "--rows", "1000000000"],
-    "rows of one run": ["audit", "null", "--data", "tiny.csv", "--one-run", "--rows", "1000000000"],
+    "rows": ["audit", "null", "--data", "tiny.csv", "--set", "rows=1000000000"],
+    "rows of one run": [
+        "audit",
+        "null",
+        "--data",
+        "tiny.csv",
+        "--one-run",
+        "--set",
+        "rows=1000000000",
+    ],
     "rows of a table": [
         *("synthesize", "null", "--data", "tiny.csv", "--out", "o.csv", "--rows", "1000000000"),
     ],

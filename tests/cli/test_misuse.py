@@ -16,14 +16,14 @@ WRONG = {
     "audit": "GENERATOR is missing; see dpaudit audit --help",
     "audit-data": "--synthetic FILE is missing; see dpaudit audit-data --help",
     "compare": "RUN RUN...|FOLDER is missing; see dpaudit compare --help",
-    "audit null --bogus 3": "no such option --bogus; see dpaudit audit --help-all",
+    "audit null --bogus 3": "no such option --bogus; see dpaudit audit --help",
     "audit null --models 3": (
-        "no such option --models (did you mean '--shadow-models'?); see dpaudit audit --help-all"
+        "no such option --models (did you mean '--shadow-models'?); see dpaudit audit --help"
     ),
     "account --eps 1": (
         "no such option --eps (did you mean '--epsilon'?); see dpaudit account labels --help"
     ),
-    "audit -z7 null": "no such option -z; see dpaudit audit --help-all",
+    "audit -z7 null": "no such option -z; see dpaudit audit --help",
     "audit null --epsilon x": "--epsilon must be a number, not x; see dpaudit audit --help",
     "audit --jobs 1.5": "--jobs must be a whole number, not 1.5; see dpaudit audit --help",
     "audit null --jobs 0": "--jobs must be at least 1, not 0; see dpaudit audit --help",
@@ -31,6 +31,22 @@ WRONG = {
         "--fail-on: 'maybe' is not one of 'violation', 'inconclusive', 'never'; "
         "see dpaudit audit --help"
     ),
+    "audit null --rows 3": (
+        "--rows is no option: give --set rows=VALUE, or rows in dpaudit.toml or in Python; "
+        "see dpaudit audit --help"
+    ),
+    "audit null --no-probe": (
+        "--no-probe is no option: give --set probe=VALUE, or probe in dpaudit.toml or in Python; "
+        "see dpaudit audit --help"
+    ),
+    "audit null --set row=3": (
+        "--set row=3: write NAME=VALUE (did you mean 'rows'?); NAME is one of after-replay, "
+        "confidence, curve, effort, engine, junit, links, max-rows-per-unit, mu, multiplicity, "
+        "neighbours, neighbours-file, probe, rho, rows, scheduler, threshold, trial-timeout, unit, "
+        "worker-memory"
+    ),
+    "audit null --set rows=many": "--set: rows: 'many' is not of type 'integer'; correct it",
+    "audit null --set rows=3 --set rows=4": "--set rows is given twice: give it once",
     "audit --data": "--data requires an argument",
     "audit --quiet=3 null": "--quiet does not take a value",
     "report a b c": "too many arguments: b c; see dpaudit report --help",

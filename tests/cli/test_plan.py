@@ -110,7 +110,7 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
 @pytest.mark.ci
 def test_plan_says_what_a_further_audit_takes() -> None:
     said = " ".join(
-        dpaudit("audit", "--plan", "--epsilon", "1", "--confidence", "0.99").stdout.split()
+        dpaudit("audit", "--plan", "--epsilon", "1", "--set", "confidence=0.99").stdout.split()
     )
     assert "after another audit: a fresh --seed; 1 % error adds to what that one spent" in said
     assert "to add models later, audit with --sequential from the start: 1 % error in all" in said
@@ -167,7 +167,7 @@ def test_plan_follows_what_the_attacker_sees(few_rows: None) -> None:
     done = dpaudit("audit", "--plan", *named, "--access", "released", "--detect", "2")
     assert "sees rows, model and what the proof protects" in done.stdout
     assert re.search(r"next +the same command with --shadow-models \d+, without", done.stdout)
-    assert "--rows" not in done.stdout  # no attack looks at rows
+    assert "rows=" not in done.stdout  # no attack looks at rows
     refused = dpaudit("audit", "--plan", *named, "--access", "timing")
     assert refused.exit_code == ExitCode.USAGE
     assert "--access timing needs a claim in epsilon" in refused.stderr
@@ -272,7 +272,7 @@ def test_more_rows_are_timed_apart_from_training() -> None:
     )
     words = ("slow.py:Slow", "--data", "table.csv", "--epsilon", "1", "--time-one", "--jobs", "2")
     words += ("--attack", "groundhog-naive")
-    timed = planned(*words, "--rows", "20")
+    timed = planned(*words, "--set", "rows=20")
     assert timed["seconds"] > 401 * 2 / 2
     more = timed["more_rows"]
     assert more["rows"] == 200
@@ -291,20 +291,26 @@ def test_a_table_that_a_worker_may_lack_memory_for_is_not_asked_for(
     words = ("null", "--data", "table.csv", "--time-one")
     assert "more_rows" not in planned(*words)
     spoken = " ".join(dpaudit("audit", "--plan", *words).stdout.split())
-    assert "rows more of every model (--rows) may show a leak that few rows hide shadow" in spoken
+    assert (
+        "rows more of every model (--set rows=N) may show a leak that few rows hide shadow"
+        in spoken
+    )
 
 
 @pytest.mark.usefixtures("few_rows")
 def test_rows_are_named_as_a_lever() -> None:
     untimed = " ".join(dpaudit("audit", "--plan", "--epsilon", "1").stdout.split())
-    assert "rows more of every model (--rows) may show a leak that few rows hide; --time" in untimed
+    assert (
+        "rows more of every model (--set rows=N) may show a leak that few rows hide; --time"
+        in untimed
+    )
     assert "more_rows" not in planned("--epsilon", "1")
     timed = " ".join(
         dpaudit("audit", "--plan", "null", "--data", "table.csv", "--time-one").stdout.split()
     )
     assert re.search(
         r"rows 10 times the rows cost .+ s more \(.+ s a model\) and may show a leak that few rows "
-        r"hide: --rows 600",
+        r"hide: --set rows=600",
         timed,
     )
 
@@ -401,7 +407,7 @@ def test_a_sequential_audit_is_planned_to_its_end() -> None:
 @pytest.mark.ci
 def test_a_sequential_plan_agrees_with_its_audit() -> None:
     words = ("--data", "table.csv", "--sequential", "--shadow-models", "40")
-    done = dpaudit("audit", "null", *words, "--json", "--jobs", "1", "--no-probe")
+    done = dpaudit("audit", "null", *words, "--json", "--jobs", "1", "--set", "probe=false")
     result, plan = json.loads(done.stdout), planned("null", *words)
     for key in ("max_provable", "detectable"):
         assert plan["asked"][key] == result[f"{key}_epsilon"]
@@ -413,7 +419,7 @@ def test_a_sequential_plan_agrees_with_its_audit() -> None:
         (["--epsilon", "1", "--canaries", "40"], "is for --one-run"),
         (["--epsilon", "1", "--one-run", "--canaries", "19"], "a number from 20"),
         (["--epsilon", "1", "--one-run", "--shadow-models", "100"], "leave out --shadow-models"),
-        (["--epsilon", "1", "--one-run", "--neighbours", "replace-one"], "replace-one"),
+        (["--epsilon", "1", "--one-run", "--set", "neighbours=replace-one"], "replace-one"),
         (["null", "--data", "table.csv", "--one-run", "--canaries", "31"], "half of the table"),
     ],
 )

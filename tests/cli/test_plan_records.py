@@ -95,4 +95,4 @@ def test_one_model_is_timed_for_many_records() -> None:
 
 
 def test_a_claim_that_many_records_cannot_test_is_refused() -> None:
-    assert plan("--records", "16", "--neighbours", "replace-one").exit_code == 2
+    assert plan("--records", "16", "--set", "neighbours=replace-one").exit_code == 2

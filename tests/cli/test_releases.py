@@ -90,7 +90,7 @@ def test_the_release_that_stopped_leaking_is_found(
     runs = tmp_path / "runs"
     for release, leaks in RELEASES.items():
         assert dpaudit("env", "create", f"toy@{release}").exit_code == 0
-        words = (*files, *AUDIT, "--no-probe", "--out", str(runs / release))
+        words = (*files, *AUDIT, "--set", "probe=false", "--out", str(runs / release))
         done = dpaudit("audit", f"toy@{release}:rows", *words)
         assert done.exit_code == leaks, done.output
     lost = dpaudit("env", "create", "toy@1.3")

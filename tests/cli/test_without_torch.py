@@ -117,7 +117,7 @@ def test_all_others_train_and_are_audited(bare: Path) -> None:
     }  # one is a control of the audit below
     without = {name for name, place in GENERATORS.items() if not place.endswith(" [torch]")}
     names = sorted(without - given_a_target)
-    size = "--shadow-models 24 --no-probe --jobs 1 --fail-on never"
+    size = "--shadow-models 24 --set probe=false --jobs 1 --fail-on never"
     *made, audited = commands(
         bare,
         *(f"synthesize {name} --data table.csv --out {name}.csv" for name in names),

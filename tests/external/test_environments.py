@@ -257,7 +257,7 @@ def test_a_library_is_audited_by_name(
 
 def test_slips_are_answered_in_one_line(toy: Library, home: Path) -> None:
     create_environment(toy.environment)
-    words = ("--data", "sample:breast-cancer", "--no-probe")
+    words = ("--data", "sample:breast-cancer", "--set", "probe=false")
     for name, said in {
         "toy:row": "toy has no method 'row' (did you mean 'rows'?); there is toy:rows, toy:gone",
         "toy": "toy is a library: name one of its methods; there is toy:rows, toy:gone",

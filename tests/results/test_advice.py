@@ -92,9 +92,9 @@ def test_explain_is_proposed_where_there_is_something_to_fix_with_its_cost(recor
 @pytest.mark.parametrize(
     ("claim", "options"),
     [
-        (GaussianClaim(mu=0.5), "--mu 0.5"),
-        (ConcentratedClaim(rho=0.1), "--rho 0.1"),
-        (CurveClaim(points=(CurvePoint(1.0, 1e-5),)), "--curve FILE"),
+        (GaussianClaim(mu=0.5), "--set mu=0.5"),
+        (ConcentratedClaim(rho=0.1), "--set rho=0.1"),
+        (CurveClaim(points=(CurvePoint(1.0, 1e-5),)), "--set curve=FILE"),
     ],
 )
 def test_the_plan_is_of_the_claim(record_of: Make, claim: object, options: str) -> None:
