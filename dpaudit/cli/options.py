@@ -26,7 +26,6 @@ from dpaudit.errors import InputError
 from dpaudit.model.choices import (
     CHOICES_OF_TARGET,
     Access,
-    EngineName,
     WorstCase,
 )
 from dpaudit.model.claim import Neighbours
@@ -172,32 +171,6 @@ Jobs = Annotated[
         panel=Panel.MACHINE,
     ),
 ]
-EngineKind = Annotated[
-    EngineName,
-    option(
-        metavar="ENGINE",
-        help="Engine that trains the models: local (processes), dask (cluster).",
-        shown=True,
-        panel=Panel.MACHINE,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    option(
-        metavar="ADDRESS",
-        help="Dask scheduler: tcp://host:8786, or its JSON file.",
-        panel=Panel.MACHINE,
-    ),
-]
-TrialTimeout = Annotated[
-    float | None,
-    option(
-        metavar="SECONDS",
-        help="Time limit of one training. Default: a day for the first, then 20 times the slowest, "
-        "at least an hour.",
-        panel=Panel.MACHINE,
-    ),
-]
 Python = Annotated[
     Path | None,
     option(
@@ -237,27 +210,6 @@ Html = Annotated[
 Markdown = Annotated[
     Path | None,
     option(metavar="FILE", help="Also write the report as Markdown.", panel=Panel.OUTPUT),
-]
-
-LabelColumn = Annotated[
-    str | None, option(metavar="COLUMN", help="Column to predict. Default: the schema's label.")
-]
-PositiveValue = Annotated[
-    str | None,
-    option(
-        metavar="VALUE",
-        help="Value of the label that counts as positive. Default: the second of two.",
-    ),
-]
-TestShare = Annotated[
-    float, option(metavar="SHARE", help="Share of --data held out for testing.", shown=True)
-]
-Classifiers = Annotated[
-    list[str] | None,
-    option(
-        metavar="NAME",
-        help="Classifier to train; repeatable. Default: the twelve of the PATE-GAN paper.",
-    ),
 ]
 
 

@@ -219,7 +219,8 @@ def test_what_a_stream_still_holds_changes_no_exit_code(monkeypatch: pytest.Monk
     [
         *("audit null --data t.csv", "replay null --data t.csv", "probe null --data t.csv"),
         *("audit-data --synthetic s.csv --train t.csv", "trace pate-gan --data t.csv"),
-        *("plan null --data t.csv", "utility null --data t.csv", "split --data t.csv --to s"),
+        *("audit --plan null --data t.csv", "utility null --data t.csv"),
+        "split --data t.csv --to s",
     ],
 )
 def test_an_interrupt_is_one_line_that_says_how_to_go_on(

@@ -88,7 +88,7 @@ def test_generators_that_need_torch_are_listed_and_say_so(bare: Path) -> None:
     listed, shown, doctor, audited, probed = commands(
         bare,
         "list generators",
-        "show pate-gan",
+        "list pate-gan",
         "doctor",
         "audit pate-gan --data sample:breast-cancer",
         "probe dpaudit_generators.gan:DpGan --data sample:breast-cancer",
