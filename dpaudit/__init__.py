@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from dpaudit.auditing.two_worlds.settings import TwoWorlds
     from dpaudit.comparison import Comparison, compare
     from dpaudit.errors import DpauditError, InputError
-    from dpaudit.frontiers.record import Frontier
-    from dpaudit.frontiers.run import frontier
     from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
     from dpaudit.model.column import Column, Kind, Unit
     from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
@@ -60,8 +58,6 @@ _NAMES_OF = {
     # utility of synthetic data
     "usefulness.run": ("utility", "UtilitySettings"),
     "usefulness.report": ("UtilityReport",),
-    "frontiers.run": ("frontier",),
-    "frontiers.record": ("Frontier",),
     # schemas and claims
     "model.schema": ("Schema",),
     "model.linked_tables": ("LinkedTables",),
@@ -89,7 +85,6 @@ __all__ = [
     "CurveClaim",
     "DpauditError",
     "FeatureName",
-    "Frontier",
     "GameView",
     "GaussianClaim",
     "Generator",
@@ -118,7 +113,6 @@ __all__ = [
     "audit_data",
     "audit_settings",
     "compare",
-    "frontier",
     "replay",
     "result_schema",
     "split",

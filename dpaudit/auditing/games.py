@@ -22,7 +22,7 @@ from dpaudit.formatting import did_you_mean
 from dpaudit.model.stated_claim import StatedClaim
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.plan import PlanQuestion, PlanSubject, Sizing
+    from dpaudit.auditing.plan import PlanSubject, Sizing
     from dpaudit.auditing.session import GameKind
     from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
     from dpaudit.model.tables import Table
@@ -139,35 +139,31 @@ def sizes_of_effort() -> frozenset[str]:
     return frozenset().union(*(sizes for game in GAMES for sizes in game.SIZES.values()))
 
 
-def size_keywords() -> frozenset[str]:
-    """The keywords that choose a game or its size."""
-    return sizes_of_effort().union(game.SWITCH.keyword for game in GAMES if game.SWITCH)
-
-
 def kind_of(game: GameSettings) -> GameKind:
     """What runs a game."""
     kind: GameKind = _module_of(game, "session").KIND
     return kind
 
 
-def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuestion) -> Sizing:
+def sizing_of(subject: PlanSubject, settings: AuditSettings, detect: float | None) -> Sizing:
     """The power and the upper limit of audits of several sizes, before anything is trained.
 
     Args:
         subject: What will be audited.
         settings: Every choice of the audit.
-        question: What the audit must be large enough for.
+        detect: True value of the claim's quantity that the audit must be large enough to detect;
+            None if none was asked for.
 
     Raises:
-        SettingsError: If there can be no such audit, or the question is none of its game.
+        SettingsError: If there can be no such audit.
         ClaimError: If the game cannot be about such a claim.
     """
-    sizing: Sizing = _module_of(settings.game, "plan").sizing(subject, settings, question)
+    sizing: Sizing = _module_of(settings.game, "plan").sizing(subject, settings, detect)
     if sizing.also_records is None:
         return sizing
     from dpaudit.auditing.records.plan import what_decides_instead
 
-    instead = what_decides_instead(subject, question, sizing, settings)
+    instead = what_decides_instead(subject, detect, sizing, settings)
     return replace(sizing, details=(*sizing.details, *instead))
 
 

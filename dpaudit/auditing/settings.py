@@ -9,7 +9,7 @@ they are used: the help of a command is made from these fields.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from numbers import Integral
@@ -65,6 +65,14 @@ class GameSwitch(NamedTuple):
     description: str = ""
 
 
+SET_BY_NAME: Final = frozenset(
+    {
+        *("links", "mu", "rho", "curve", "neighbours", "unit", "max_rows_per_unit", "effort"),
+        *("neighbours_file", "rows", "confidence", "threshold", "multiplicity", "probe"),
+        *("worker_memory", "engine", "scheduler", "trial_timeout", "junit", "after_replay"),
+    }
+)
+"""What few audits need: `dpaudit audit` takes it as `--set NAME=VALUE`, or from its file."""
 MOST_MODELS: Final = 100_000
 """Of an audit; its bounds, and a plan of it, are computed in half a minute."""
 PROBES_SHARE: Final = 0.05
@@ -104,6 +112,26 @@ class Choices:
             elif value != defaults[name]:
                 words.append(option if value else f"--no-{option[2:]}")
         return words
+
+
+def set_by_name(words: Sequence[str]) -> list[str]:
+    """Words of `dpaudit audit` with `--set NAME=VALUE` for settings that have no option.
+
+    Args:
+        words: Options and their values, spelled as if every setting had an option.
+
+    Returns:
+        The words that the command takes.
+    """
+    found, rest = list[str](), iter(words)
+    for word in rest:
+        name = "links" if word == "--link" else word.removeprefix("--no-").removeprefix("--")
+        if word[:2] != "--" or name.replace("-", "_") not in SET_BY_NAME:
+            found.append(word)
+        else:
+            value = "false" if word.startswith("--no-") else next(rest)
+            found += ["--set", f"{name}={value}"]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

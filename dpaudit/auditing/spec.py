@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings, set_by_name
 from dpaudit.errors import SettingsError
 from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.game.store import Private
@@ -294,15 +294,16 @@ class AuditSpec(ABC):
     def reproduce(self) -> str:
         """The command that reproduces this result."""
         further = self.settings.words(*_WRITTEN_APART, *_OF_EVERY_COMMAND)
-        return self.command_of("audit", [*further, *self.own_options])
+        words = self.command_of("audit", [*further, *self.own_options])
+        return shlex.join(set_by_name(words))
 
     @property
     def replay(self) -> str | None:
         """The command that replays the generator on the same tables; none in most games."""
         return None
 
-    def command_of(self, name: str, own: Sequence[str]) -> str:
-        """A command on the same generator, table and claim.
+    def command_of(self, name: str, own: Sequence[str]) -> list[str]:
+        """The words of a command on the same generator, table and claim.
 
         Args:
             name: The command.
@@ -315,7 +316,7 @@ class AuditSpec(ABC):
         words += _naming_unit(settings.claim)
         words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
         words += ["--confidence", f"{settings.confidence!r}", "--seed", str(settings.seed)]
-        return shlex.join([*words, *own])
+        return [*words, *own]
 
 
 def _naming_unit(claim: StatedClaim) -> list[str]:

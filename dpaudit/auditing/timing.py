@@ -48,9 +48,9 @@ class ModelCost(NamedTuple):
     """
 
     model: float
-    control: float | None = None
-    memory: int | None = None
-    larger: RowsCost | None = None
+    control: float
+    memory: int | None
+    larger: RowsCost | None
 
 
 def time_one(audit: AuditSpec) -> ModelCost:

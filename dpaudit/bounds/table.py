@@ -1,7 +1,7 @@
 """Every bound and estimate of epsilon: its name, its input and whether it may decide.
 
-Audits compute the bounds of this table; results, reports, `dpaudit bounds`, `dpaudit list bounds`
-and docs/statistics.md show them. A new bound is a function and a row here.
+Audits compute the bounds of this table; results, reports, `dpaudit report --bounds`, `dpaudit list
+bounds` and docs/statistics.md show them. A new bound is a function and a row here.
 """
 
 from __future__ import annotations

@@ -338,7 +338,9 @@ class ReplayRecord(Document):
             found.append(Row("skipped", f"not compared: {listed(self.not_compared)}"))
         if self.features:
             moved = f"the record moves {listed(self.features)}"
-            found.append(Row("rows", f"{moved}: prove it by `dpaudit audit --after-replay FILE`"))
+            found.append(
+                Row("rows", f"{moved}: prove it by `dpaudit audit --set after-replay=FILE`")
+            )
         if self.schema_inferred:
             found.append(Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}"))
         return tuple(found)

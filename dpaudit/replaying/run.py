@@ -198,23 +198,6 @@ def replays_of(
     yield from _records(specs, seeds, options, say=on_progress or (lambda line: None))
 
 
-def replay_of(spec: TwoWorldSpec, **options: Any) -> ReplayRecord:
-    """As `replay`, of an audit that is complete and validated.
-
-    Args:
-        spec: The audit.
-        options: Fields of `findings.Options`.
-
-    Returns:
-        What was found.
-
-    Raises:
-        InputError: If the claim cannot be replayed.
-        ReplayError: As `replay`.
-    """
-    return next(_records([spec], [spec.settings.seed], Options(**options), say=lambda line: None))
-
-
 def _records(
     specs: Sequence[TwoWorldSpec],
     seeds: Sequence[int],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -240,7 +241,7 @@ def conclude(
         seconds=seconds,
         seconds_a_fit=float(np.median(fits.seconds)),
         versions=spec.versions,
-        reproduce=spec.command_of("replay", _own_words(fits, options)),
+        reproduce=shlex.join(spec.command_of("replay", _own_words(fits, options))),
         date=today(),
     )
 

@@ -1,4 +1,4 @@
-"""The bounds of a finished run, recomputed: the record of `dpaudit bounds`, and its lines."""
+"""The bounds of a finished run, recomputed: the record of `dpaudit report --bounds`, its lines."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RecomputedBound(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RecomputedBounds(Document):
-    """The bounds of a run, as `dpaudit bounds --json` prints them.
+    """The bounds of a run, as `dpaudit report --bounds --json` prints them.
 
     Attributes:
         quantity: Unit of the bounds: that of the claim.

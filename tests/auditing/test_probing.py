@@ -254,7 +254,7 @@ def test_an_audit_without_probes_judges_the_same_trials_alike(table: pd.DataFram
     with_probes, without = spec_of(noise, table), spec_of(noise, table, probe=False)
     assert with_probes.id == without.id
     assert with_probes.specification != without.specification
-    assert without.reproduce == f"{with_probes.reproduce} --no-probe"
+    assert without.reproduce == f"{with_probes.reproduce} --set probe=false"
     salt = Salt("0" * 64)
     assert _mark_of(with_probes, salt) == _mark_of(without, salt)
 

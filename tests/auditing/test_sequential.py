@@ -200,7 +200,7 @@ def test_a_hold_out_scores_less_than_cross_validation(table: pd.DataFrame) -> No
     assert (result.counts.n_in, result.counts.n_out) == (12, 12)
     assert result.bounds["fair_coin"] is None
     assert result.threshold_rule == "hold-out"
-    assert "--threshold hold-out" in result.reproduce
+    assert "--set threshold=hold-out" in result.reproduce
 
 
 @pytest.mark.parametrize(

@@ -288,8 +288,8 @@ def test_the_claim_of_the_caller_says_its_unit() -> None:
     found = spec_of(None, schema=plain, epsilon=2.0, unit="patient", max_rows_per_unit=10)
     assert found.claim.unit == "patient"
     assert found.table.schema == SCHEMA
-    assert "--unit patient --max-rows-per-unit 10" in found.reproduce
-    assert "--unit" not in spec_of(None, epsilon=2.0).reproduce
+    assert "--set unit=patient --set max-rows-per-unit=10" in found.reproduce
+    assert "unit=" not in spec_of(None, epsilon=2.0).reproduce
     stated = dpaudit.StatedClaim.of(PrivacyClaim(epsilon=2.0, unit="patient"))
     assert stated.unit == "patient"
     assert stated.is_stated

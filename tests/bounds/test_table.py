@@ -159,9 +159,9 @@ def test_the_list_of_bounds_is_the_table() -> None:
 
 def recomputed(record: AuditRecord, folder: Path, *words: str) -> list[dict[str, Any]]:
     AuditResult.of(record, folder=None).save(folder)
-    found: list[dict[str, Any]] = json.loads(command("bounds", str(folder), "--json", *words))[
-        "bounds"
-    ]
+    found: list[dict[str, Any]] = json.loads(
+        command("report", str(folder), "--bounds", "--json", *words)
+    )["bounds"]
     return found
 
 

@@ -18,7 +18,6 @@ from dpaudit.auditing.plan import (
     SHADOW_MODELS,
     Caught,
     Needed,
-    PlanQuestion,
     PlanSubject,
     Sizing,
     fewest,
@@ -32,7 +31,6 @@ from dpaudit.bounds import (
     coin_detectable_shift,
     coin_provable,
 )
-from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, aligned, counted, rounded_down, rounded_up, row_lines
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove, require_on_epsilon
@@ -187,7 +185,7 @@ def most_sensitive(leaks: Mapping[int, float | None]) -> int | None:
 
 def what_decides_instead(
     subject: PlanSubject,
-    question: PlanQuestion,
+    detect: float | None,
     of_one: Sizing,
     settings: AuditSettings[Any],
 ) -> tuple[Row, ...]:
@@ -198,7 +196,8 @@ def what_decides_instead(
 
     Args:
         subject: What will be audited, with a claim of epsilon.
-        question: What the audit must be large enough for.
+        detect: True value of the claim's quantity that the audit must be large enough to detect;
+            None if none was asked for.
         of_one: What audits of one record can prove.
         settings: The settings of the audit of one record.
 
@@ -212,7 +211,7 @@ def what_decides_instead(
         return ()
     from dpaudit.results.decide import largest_detectable  # loads pandas
 
-    target = largest_detectable(claim) if question.detect is None else question.detect
+    target = largest_detectable(claim) if detect is None else detect
     of = subject.population
     found = []
     for records in _RECORDS_TRIED if of_one.also_records else ():
@@ -239,22 +238,21 @@ def what_decides_instead(
 
 
 def sizing(
-    subject: PlanSubject, settings: AuditSettings[ManyRecords], question: PlanQuestion
+    subject: PlanSubject, settings: AuditSettings[ManyRecords], detect: float | None
 ) -> Sizing:
     """The power of audits by number of shadow models and by number of records.
 
     Args:
         subject: What will be audited.
         settings: The settings of the audit.
-        question: What the audit must be large enough for.
+        detect: True value of the claim's quantity that the audit must be large enough to detect;
+            None if none was asked for.
 
     Raises:
         ClaimError: If the claim is not one of epsilon and add-remove neighbours.
-        SettingsError: If the table is too small for the records, or an attack was given by rates.
+        SettingsError: If the table is too small for the records.
     """
     game = settings.game
-    if question.assumed is not None and question.detect is None:
-        raise SettingsError("`tpr` and `fpr` are for one target: with `records` give `detect`")
     claim = require_on_epsilon(subject.claim, method="`records`")
     require_add_remove(claim.neighbours, method="`records`")
     most = max(ALTERNATIVE_RECORDS)
@@ -265,9 +263,9 @@ def sizing(
     choices = caught_with(sorted(numbers), settings, claim)
 
     needed = None
-    if question.detect is not None:
-        size = needed_shadow_models(claim, question.detect, settings)
-        needed = Needed(size, f"a true epsilon of {question.detect:g} on every record")
+    if detect is not None:
+        size = needed_shadow_models(claim, detect, settings)
+        needed = Needed(size, f"a true epsilon of {detect:g} on every record")
     return Sizing(
         unit="shadow_models",
         scored="scored",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -240,7 +241,7 @@ class TwoWorldSpec(AuditSpec):
         """The command that replays the generator on both tables, if it can read them."""
         if self.table.source == IN_MEMORY:
             return None
-        return self.command_of("replay", self.pair_options)
+        return shlex.join(self.command_of("replay", self.pair_options))
 
 
 def build_two_worlds(

@@ -245,5 +245,5 @@ def test_a_claim_per_row_is_refused_with_its_group_factor() -> None:
 
 def test_the_command_repeats_the_unit() -> None:
     spec = spec_of("null", visits(), schema=BY_ROW, epsilon=1.0, unit="patient")
-    assert "--unit patient" in spec.reproduce
+    assert "--set unit=patient" in spec.reproduce
     assert spec.settings.game == OneRun(canaries=CANARIES)
