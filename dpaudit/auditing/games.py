@@ -1,7 +1,7 @@
 """The games of an audit, and the plain keywords that choose a game and its settings.
 
-A new game is a package next to these with the modules `settings`, `plan` and `session`, and a line
-here.
+A new game is a package next to these, with its settings and a `dpaudit.auditing.game.Game`, and a
+line in `GAMES` and in `kind_of`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import cache
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.auditing.one_run.settings import OneRun
@@ -22,8 +20,8 @@ from dpaudit.formatting import did_you_mean
 from dpaudit.model.stated_claim import StatedClaim
 
 if TYPE_CHECKING:
+    from dpaudit.auditing.game import Game
     from dpaudit.auditing.plan import PlanQuestion, PlanSubject, Sizing
-    from dpaudit.auditing.session import GameKind
     from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
     from dpaudit.model.tables import Table
 
@@ -144,10 +142,22 @@ def size_keywords() -> frozenset[str]:
     return sizes_of_effort().union(game.SWITCH.keyword for game in GAMES if game.SWITCH)
 
 
-def kind_of(game: GameSettings) -> GameKind:
-    """What runs a game."""
-    kind: GameKind = _module_of(game, "session").KIND
-    return kind
+def kind_of(game: GameSettings) -> Game[Any]:
+    """The game of some settings, which is loaded when it is needed: options are made of settings.
+
+    Args:
+        game: The settings of a game.
+    """
+    from dpaudit.auditing.one_run.game import OneRunGame
+    from dpaudit.auditing.records.game import RecordsGame
+    from dpaudit.auditing.two_worlds.game import TwoWorldsGame
+
+    games: Mapping[type[GameSettings], Game[Any]] = {
+        TwoWorlds: TwoWorldsGame(),
+        ManyRecords: RecordsGame(),
+        OneRun: OneRunGame(),
+    }
+    return games[type(game)]
 
 
 def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuestion) -> Sizing:
@@ -162,7 +172,7 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuest
         SettingsError: If there can be no such audit, or the question is none of its game.
         ClaimError: If the game cannot be about such a claim.
     """
-    sizing: Sizing = _module_of(settings.game, "plan").sizing(subject, settings, question)
+    sizing = kind_of(settings.game).plan(subject, settings, question)
     if sizing.also_records is None:
         return sizing
     from dpaudit.auditing.records.plan import what_decides_instead
@@ -204,13 +214,7 @@ def build_spec(generator: object, table: Table, settings: AuditSettings) -> Audi
     Raises:
         InputError: If anything is unusable; says what and how to fix it.
     """
-    return kind_of(settings.game).build(generator, table, settings)
-
-
-def _module_of(game: GameSettings, name: str) -> ModuleType:
-    """A module of a game's package, loaded when it is needed: options are made of settings."""
-    package, _, _ = type(game).__module__.rpartition(".")
-    return import_module(f"{package}.{name}")
+    return kind_of(settings.game).specify(generator, table, settings)
 
 
 def _fields(of: type) -> dict[str, Any]:

@@ -164,8 +164,8 @@ def _settings(audit: AuditSpec) -> ProbeSettings:
     )
 
 
-def proves(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord:
-    """The record with what the probes found: what one proves makes the verdict a violation.
+def add_probes(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord:
+    """Adds what the probes found to a record: what one proves makes the verdict a violation.
 
     It does not where the audit is invalid, scored nothing, has no claim, or has a bound above the
     claim that was withheld: its verdict and its alarms say so.

@@ -139,6 +139,11 @@ class GameSettings(Choices, ABC):
         """
 
     @property
+    def rule(self) -> ThresholdRule | None:
+        """Where thresholds come from; None in a game without thresholds."""
+        return None
+
+    @property
     def correction(self) -> Multiplicity:
         """The correction for multiple hypotheses."""
         return Multiplicity.BONFERRONI

@@ -113,7 +113,7 @@ class AuditSpec(ABC):
         """An audit with the same cost per model, and nothing before it."""
         return self
 
-    def prepared(
+    def resolve(
         self,
         folder: Path,
         *,
@@ -121,7 +121,7 @@ class AuditSpec(ABC):
         on_progress: OnProgress,
         trial_timeout: float | None = None,
     ) -> AuditSpec:
-        """The audit to run, once anything that comes before it has been trained: itself.
+        """The audit to run: itself, unless its target is searched for by trainings.
 
         Args:
             folder: Its run folder.
@@ -130,8 +130,7 @@ class AuditSpec(ABC):
             trial_timeout: Seconds after which a training has failed; derived if None.
 
         Raises:
-            RunFolderError: If the folder cannot be used, or holds an audit without what comes
-                before.
+            RunFolderError: If the folder cannot be used, or holds an audit without a search.
             InterruptedRunError: On Ctrl-C; the same call resumes.
         """
         del folder, engine, on_progress, trial_timeout

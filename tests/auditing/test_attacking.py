@@ -19,7 +19,7 @@ from dpaudit.auditing.two_worlds.attacking.fitting import (
     evaluate,
     fit_attack,
 )
-from dpaudit.auditing.two_worlds.conclusion import attribute
+from dpaudit.auditing.two_worlds.findings import attribute
 from dpaudit.bounds import Counts, EpsilonGuarantee, bonferroni, coin_provable
 from dpaudit.bounds.table import ValidBound, deciding
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer

@@ -11,6 +11,7 @@ from dpaudit.auditing import checks
 from dpaudit.auditing.checks import (
     MOST_REASONS,
     SIGNIFICANCE,
+    TrialCounts,
     auc_by_chance,
     check_repeats,
     check_replay,
@@ -19,7 +20,6 @@ from dpaudit.auditing.checks import (
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation
 from dpaudit.auditing.two_worlds.checks import (
-    TrialCounts,
     check_agreement,
     check_failures,
     check_order,

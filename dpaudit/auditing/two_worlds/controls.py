@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final
 
 import cloudpickle
+import numpy as np
+import pandas as pd
 
 from dpaudit.auditing.checks import (
     BEYOND_CHANCE,
@@ -19,7 +21,6 @@ from dpaudit.auditing.checks import (
 )
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.fitting import MIN_FITTED, Evaluation
-from dpaudit.auditing.two_worlds.each_table import EachTable
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds.table import deciding
@@ -27,9 +28,11 @@ from dpaudit.formatting import auc_text, percent, rounded_down
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.linked_tables import LinkedTables
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.adapt import train
+from dpaudit.plugins.protocols import Generator, Model, World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import ControlOutcome
+from dpaudit.seeds import rng_of
 
 TRIALS_PER_WORLD = 30
 """Trials of a full control; fewer if the audit itself is small (`control_settings`)."""
@@ -132,6 +135,51 @@ def _of_tables(
         )
     sizes = {table: len(rows) for table, rows in schema.handed(audit.table.data).items()}
     return EachTable(schema, generators, sizes)
+
+
+@dataclass(frozen=True)
+class EachTable:
+    """A generator for each table, which sees that table alone and without keys.
+
+    Attributes:
+        schema: The public schema.
+        generators: The generators by table.
+        sizes: Rows of each table, the same in both worlds; children keep their number a parent.
+    """
+
+    schema: LinkedTables
+    generators: Mapping[str, Generator]
+    sizes: Mapping[str, int]
+
+    def fit(self, data: dict[str, pd.DataFrame], *, seed: int | None) -> EachTableModel:
+        """Trains each generator on its table."""
+        models = {
+            name: train(generator, data[name][self.schema.tables[name].names], seed=seed)
+            for name, generator in self.generators.items()
+        }
+        return EachTableModel(self, models)
+
+
+@dataclass(frozen=True)
+class EachTableModel:
+    """A model of each table."""
+
+    generator: EachTable
+    models: Mapping[str, Model]
+
+    def sample(self, n: int, *, seed: int | None) -> dict[str, pd.DataFrame]:
+        """Draws `n` rows of the root and rows of the other tables that refer to random ones."""
+        schema, sizes = self.generator.schema, self.generator.sizes
+        rows = {name: -(-size * n // sizes[schema.root]) for name, size in sizes.items()}
+        found = {}
+        for name in schema.order:
+            rng = rng_of(seed, f"links of {name}")
+            link, own = schema.link_of(name), schema.key_of(name)
+            keys = {} if own is None else {own: np.arange(rows[name])}
+            if link is not None:
+                keys[link.column] = rng.integers(rows[link.parent], size=rows[name])
+            found[name] = self.models[name].sample(rows[name], seed=seed).assign(**keys)
+        return found
 
 
 def _none_of(attacks: int) -> str:

@@ -145,7 +145,7 @@ class TargetSearchSpec(SearchSpec):
         included = halves(self.trainings, len(each), self.stream("candidates").rng())
         return SelectionGame(view=view, data=self.table.data, candidates=each, included=included)
 
-    def prepared(
+    def resolve(
         self,
         folder: Path,
         *,

@@ -80,7 +80,7 @@ class WorstCaseSearchSpec(SearchSpec):
         names = [one.target.choice for one in self.candidates]
         return {"choice": f"worst-case:{WorstCase.SEARCH}", "candidates": names}
 
-    def prepared(
+    def resolve(
         self,
         folder: Path,
         *,

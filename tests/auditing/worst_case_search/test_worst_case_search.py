@@ -138,7 +138,7 @@ def test_a_leak_that_shows_on_one_kind_of_table_is_found(found: Any) -> None:
 def test_the_table_on_which_a_leak_shows_is_found(
     tmp_path: Path, generator: object, worst_case: str
 ) -> None:
-    audit = searched(generator).prepared(
+    audit = searched(generator).resolve(
         tmp_path / "run", engine=LocalEngine(1), on_progress=ignore_progress
     )
     shown = {"reversed": ("one-hot", "inside", "centre", "outlier")}.get(worst_case, ())
@@ -263,7 +263,7 @@ def test_the_search_shows_its_progress(tmp_path: Path) -> None:
     seen: list[TrialProgress] = []
     search = searched(noisy_mean, shadow_models=20)
     assert search.before == "worst case: 152 trainings, shared by 9 candidates"
-    search.prepared(tmp_path / "run", engine=LocalEngine(1), on_progress=seen.append)
+    search.resolve(tmp_path / "run", engine=LocalEngine(1), on_progress=seen.append)
     assert seen[-1] == (Role.TARGET_SELECTION, 152, 152, 0)
 
 
