@@ -19,7 +19,7 @@ from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.trial import Role, Trial
-from dpaudit.game.worlds import Game, build_game
+from dpaudit.game.worlds import TargetGame, build_game
 from dpaudit.model.choices import EXPOSING, VULNERABLE, Access, WorstCase
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import require_claim
@@ -143,7 +143,7 @@ class TwoWorldSpec(AuditSpec):
 
     settings: AuditSettings[TwoWorlds]
     target: Target
-    game: Game
+    game: TargetGame
     pair: NeighbouringTables | None = None
     selection: Selection | None = None
 
