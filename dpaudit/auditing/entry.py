@@ -125,7 +125,7 @@ def audit(
         worker_memory=machine.worker_memory,
         seed=seed,
     )
-    return _audited(generator, data, schema, settings, machine, out, progress)
+    return _audit(generator, data, schema, settings, machine, out, progress)
 
 
 def audit_by_keywords(
@@ -155,16 +155,16 @@ def audit_by_keywords(
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
     """
-    names = {one.name for one in fields(Machine)}
+    names = {field.name for field in fields(Machine)}
     machine = Machine(**{name: keywords[name] for name in names & set(keywords)})
     names.remove("worker_memory")  # which is a setting, as it builds the generator
     settings = audit_settings(
         **{name: value for name, value in keywords.items() if name not in names}
     )
-    return _audited(generator, data, schema, settings, machine, out, progress)
+    return _audit(generator, data, schema, settings, machine, out, progress)
 
 
-def _audited(
+def _audit(
     generator: object,
     data: Data,
     schema: SchemaGiven,
@@ -173,12 +173,12 @@ def _audited(
     out: str | Path | None,
     progress: bool | OnProgress | None,
 ) -> AuditResult:
-    from dpaudit.auditing.progress_bar import shown
+    from dpaudit.auditing.progress_bar import show_progress
 
     spec = build_spec(generator, audited_table(data, schema, settings), settings)
     asked = progress if isinstance(progress, bool) else None
     on_progress = progress if callable(progress) else ignore_progress
-    with shown(on_progress, asked=asked) as on_event:
+    with show_progress(on_progress, asked=asked) as on_event:
         if out is not None:
             return run_audit(spec, Path(out), jobs=machine, on_progress=on_event)
         with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:  # a private one

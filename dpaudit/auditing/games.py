@@ -51,24 +51,24 @@ class Keyword(NamedTuple):
 @cache
 def keywords() -> Mapping[str, Keyword]:
     """Every plain keyword, claims first: the fields of all settings, and switches."""
-    found: dict[str, Keyword] = {}
+    known: dict[str, Keyword] = {}
     for name, default in _fields(StatedClaim).items():
-        found[name] = Keyword(default, StatedClaim)
-    found[EFFORT] = Keyword(None)
+        known[name] = Keyword(default, StatedClaim)
+    known[EFFORT] = Keyword(None)
     for game in GAMES:
         own = _fields(game)
         switch = game.SWITCH
         if switch is not None:
             owner = game if switch.keyword in own else None
             own.pop(switch.keyword, None)
-            found[switch.keyword] = Keyword(switch.off, owner, (game,))
+            known[switch.keyword] = Keyword(switch.off, owner, (game,))
         for name, default in own.items():
-            before = found.get(name, Keyword(default, game, ()))
-            found[name] = before._replace(games=(*(before.games or ()), game))
+            before = known.get(name, Keyword(default, game, ()))
+            known[name] = before._replace(games=(*(before.games or ()), game))
     for name, default in _fields(AuditSettings).items():
         if name not in ("game", "claim"):
-            found[name] = Keyword(default, AuditSettings)
-    return found
+            known[name] = Keyword(default, AuditSettings)
+    return known
 
 
 def audit_settings(**given: Any) -> AuditSettings[Any]:
@@ -107,7 +107,7 @@ def keywords_of(settings: AuditSettings) -> dict[str, Any]:
     """The plain keywords in which settings differ from their defaults."""
     values: dict[str, Any] = {}
     for part in (settings.claim, settings.game, settings):
-        values |= {one.name: getattr(part, one.name) for one in fields(part)}
+        values |= {field.name: getattr(part, field.name) for field in fields(part)}
     switch = settings.game.SWITCH
     if switch is not None and switch.keyword not in values:
         values[switch.keyword] = not switch.off
@@ -219,11 +219,12 @@ def build_spec(generator: object, table: Table, settings: AuditSettings) -> Audi
 
 def _fields(of: type) -> dict[str, Any]:
     """The fields of settings with their defaults."""
-    found = {}
-    for one in fields(of):
-        made = one.default_factory() if one.default_factory is not MISSING else one.default
-        found[one.name] = None if made is MISSING else made
-    return found
+    defaults = {}
+    for field in fields(of):
+        factory = field.default_factory
+        default = field.default if factory is MISSING else factory()
+        defaults[field.name] = None if default is MISSING else default
+    return defaults
 
 
 def _game_of(asked: Mapping[str, Any]) -> type[GameSettings]:
@@ -239,8 +240,10 @@ def _is_answered(name: str, value: object, game: type[GameSettings]) -> bool:
     """Whether a keyword adds nothing: a switch already chose the game, or the value is False."""
     if name in _fields(game):
         return False
-    switches = [one.SWITCH for one in GAMES if one.SWITCH and one.SWITCH.keyword == name]
-    return value is False or any(value == one.off or one is game.SWITCH for one in switches)
+    switches = [of.SWITCH for of in GAMES if of.SWITCH and of.SWITCH.keyword == name]
+    return value is False or any(
+        value == switch.off or switch is game.SWITCH for switch in switches
+    )
 
 
 def _of_another_game(wrong: Sequence[str], game: type[GameSettings]) -> str:
@@ -252,5 +255,5 @@ def _of_another_game(wrong: Sequence[str], game: type[GameSettings]) -> str:
             f"`{game.SWITCH.keyword}`"
         )
     others = keywords()[wrong[0]].games or ()
-    switches = " or ".join(f"`{one.SWITCH.keyword}`" for one in others if one.SWITCH)
+    switches = " or ".join(f"`{other.SWITCH.keyword}`" for other in others if other.SWITCH)
     return f"{named} is for {switches}: set that too, or leave it out"

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.spec import AuditSpec, built, view_of
+from dpaudit.auditing.spec import AuditSpec, build_generator, view_of
 from dpaudit.game.worlds import CanaryGame, choose_canaries, flip_coins
 from dpaudit.model.currencies import require_add_remove
 from dpaudit.model.tables import Table
@@ -88,7 +88,7 @@ def build_one_run(generator: object, table: Table, settings: AuditSettings[OneRu
     """
     data, schema = table.data, table.schema
     settings.game.check_population(table.population)
-    named = built(generator, settings, schema=schema)
+    named = build_generator(generator, settings, schema=schema)
     spec = OneRunSpec(
         given=generator,
         generator=named,

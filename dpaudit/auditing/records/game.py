@@ -34,7 +34,7 @@ from dpaudit.auditing.records.attack import (
     control_settings,
     evaluate_records,
     fit_records,
-    judged,
+    judge_control,
 )
 from dpaudit.auditing.records.plan import power, sizing
 from dpaudit.auditing.records.settings import ManyRecords
@@ -121,7 +121,7 @@ class RecordsGame(Game[RecordsSpec]):
         spec, trials = run.spec, self._train(run, role)
         attacked = _attack_all(spec, run.store.outcomes(role), role, trials, spec.claim)
         highest = power(_settings(spec, role), spec.claim).max_provable
-        return judged(role, attacked[0] if attacked else None, highest=highest)
+        return judge_control(role, attacked[0] if attacked else None, highest=highest)
 
     def _train(self, run: Run[RecordsSpec], role: Role) -> Sequence[Trial]:
         """Runs the models of a role; gives up if none of the first ones finishes."""

@@ -84,12 +84,13 @@ def first_control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[
         A full control's settings if the audit is large enough for it.
     """
     full = control_settings(settings)
+    # Of each world, if both controls together have as many trials as the audit.
     most = settings.game.shadow_models // (len(World) * len(CONTROLS))
     per_world = min(most, max(FEWEST_PER_WORLD, most // 2))
     if per_world >= TRIALS_PER_WORLD:
         return full
     small = full.with_game(shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
-    by_chance = 0.5**small.game.scored  # of a perfect separation without any leak
+    by_chance = 0.5**small.game.scored  # the probability of a perfect separation without any leak
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 
@@ -105,14 +106,14 @@ def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:
     name = LEAKS_BY_TIME if by_time else GENERATORS_OF[role]
     schema = audit.table.schema
     if isinstance(schema, LinkedTables):
-        built: object = _of_tables(name, schema, audit, offered)
+        built: object = _build_linked(name, schema, audit, offered)
     else:
         built = build(name, GENERATORS, given={}, offered=offered)
     pickled: bytes = cloudpickle.dumps(built)
     return pickled
 
 
-def _of_tables(
+def _build_linked(
     name: str, schema: LinkedTables, audit: TwoWorldSpec, offered: Mapping[str, object]
 ) -> EachTable:
     """A control of several tables: the root's rows come from that of one table, the rest is null.
@@ -186,7 +187,7 @@ def _none_of(attacks: int) -> str:
     return "the attack does not see" if attacks == 1 else f"none of the {attacks} attacks sees"
 
 
-def judged(
+def judge_control(
     role: Role,
     best: Evaluation | None,
     game: ControlGame,

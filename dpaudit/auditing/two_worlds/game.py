@@ -22,7 +22,7 @@ from dpaudit.auditing.two_worlds.controls import (
     control_generator,
     control_settings,
     first_control_settings,
-    judged,
+    judge_control,
 )
 from dpaudit.auditing.two_worlds.findings import find, stopped_by_control, target_of
 from dpaudit.auditing.two_worlds.plan import highest_provable, sizing
@@ -225,7 +225,7 @@ def _run_control_of(
     run.train(shuffle_trials(spec, role, settings), payload)
     claim = control_claim(spec.claim)
     attacked = attack_all(spec, run.store.outcomes(role), role, settings, claim)
-    return judged(
+    return judge_control(
         role,
         best(attacked).evaluation if attacked else None,
         settings.game,

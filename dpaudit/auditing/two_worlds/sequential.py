@@ -68,37 +68,39 @@ def run_sequential(
         return None
     for block in refit_schedule(cap, first=FIRST_FITTED):
         claim = _claim_so_far(audit, outcomes, plan, block.start)
-        fixed = _fixed_on_the_past(audit, outcomes, plan, block.start, claim)
+        fixed = _fix_on_past(audit, outcomes, plan, block.start, claim)
         for start in range(block.start, block.stop, BATCH):
             stop = min(start + BATCH, block.stop)
             outcomes = run(start, stop)
-            for one in fixed:
+            for features, fitted, hypothesis in fixed:
                 stream = streams.setdefault(
-                    _key(one.hypothesis, audit), BetStream(audit.settings.attack_confidence)
+                    _key(hypothesis, audit), BetStream(audit.settings.attack_confidence)
                 )
-                stream.bet(one.features, one.fitted, plan.trials(start, stop), outcomes)
+                stream.bet(features, fitted, plan.trials(start, stop), outcomes)
             claim = _claim_so_far(audit, outcomes, plan, stop)
-            seen = (stream.attacked(claim) for stream in streams.values())
-            found = [one for one in seen if one is not None]
-            if any(one.evaluation.proved > claim.value for one in found):
-                return found
+            results = (stream.attacked(claim) for stream in streams.values())
+            attacked = [result for result in results if result is not None]
+            # Ville's inequality: the bound of the bets holds whenever the audit stops.
+            if any(result.evaluation.proved > claim.value for result in attacked):
+                return attacked
         if block.stop < cap and hopeless():
             return None
     claim = _claim_so_far(audit, outcomes, plan, cap)
     at_cap = attack_all(audit, outcomes, Role.AUDIT, audit.settings, claim)
     return [
-        _with_sequential(one, streams.get(_key(one.hypothesis, audit)), claim) for one in at_cap
+        _add_bets(attacked, streams.get(_key(attacked.hypothesis, audit)), claim)
+        for attacked in at_cap
     ]
 
 
-def _with_sequential(one: Attacked, stream: BetStream | None, claim: Claim) -> Attacked:
+def _add_bets(attacked: Attacked, stream: BetStream | None, claim: Claim) -> Attacked:
     """An attack at the cap, with the bound of its bets up to then."""
     bounds = NO_BETS
     if stream is not None:
         bounds = stream.bounds(claim)
-        one = one._replace(guessed_by=stream.guessed_by)
-    evaluation = one.evaluation
-    return one._replace(evaluation=evaluation._replace(bounds=evaluation.bounds | bounds))
+        attacked = attacked._replace(guessed_by=stream.guessed_by)
+    evaluation = attacked.evaluation
+    return attacked._replace(evaluation=evaluation._replace(bounds=evaluation.bounds | bounds))
 
 
 def _key(hypothesis: str, audit: TwoWorldSpec) -> str:
@@ -114,7 +116,7 @@ def _claim_so_far(
     return audit.effective_claim(seen)
 
 
-def _fixed_on_the_past(
+def _fix_on_past(
     audit: TwoWorldSpec,
     outcomes: StoredOutcomes,
     plan: TrialPlan,
@@ -253,8 +255,8 @@ class BetStream:
     @property
     def guessed_by(self) -> dict[str, int]:
         """Number of trials that each attack bet on, in order; empty if only one did."""
-        found = {name: len(shown.trials) for name, shown in self.shown.items()}
-        return found if len(found) > 1 else {}
+        trials = {name: len(shown.trials) for name, shown in self.shown.items()}
+        return trials if len(trials) > 1 else {}
 
 
 def _member(trials: Sequence[Trial]) -> BoolArray:

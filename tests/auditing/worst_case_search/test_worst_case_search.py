@@ -175,7 +175,9 @@ def test_no_trial_of_a_search_shares_a_stream_with_an_audit() -> None:
     search = searched(noisy_mean)
 
     def seeds(role: Role, audit: str) -> set[int]:
-        payload = Payload(game=search.like_it.game, generators={}, attacks=[], root=0, audit=audit)
+        payload = Payload(
+            game=search.timed_audit.game, generators={}, attacks=[], root=0, audit=audit
+        )
         return {
             payload.seed(Trial(role, world, number), purpose)
             for world in World

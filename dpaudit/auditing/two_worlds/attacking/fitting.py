@@ -200,20 +200,22 @@ def fit_attack(
     """
     features, member = fitting.features[:], fitting.member
     held_out = settings.game.threshold is ThresholdRule.HOLD_OUT
+    # Threshold and weights need scores of trials that the scorer did not learn from.
     if held_out:
         chosen = _held_out(member, rng)
         share = np.count_nonzero(chosen) / len(member)
         failed = FailedTrials(*(round(share * count) for count in failed))
-        scorer = trained(attack, features[~chosen], member[~chosen], rng)
+        scorer = train_scorer(attack, features[~chosen], member[~chosen], rng)
         member = member[chosen]
         scores = score(scorer, features[chosen])
     else:
         scores = _cross_validated(attack, features, member, rng)
-        scorer = trained(attack, features, member, rng)
+        scorer = train_scorer(attack, features, member, rng)
     confidence = settings.attack_confidence
     threshold = choose_threshold_by(
         scores, member, guarantee.threshold_statistic, confidence=confidence
     )
+    # Errors at one threshold: as published audits do, and where fair coins bound no such claim.
     if held_out or guarantee.delta is None:
         calibration = log_odds_line(scores, member) if settings.game.sequential else None
         counts = scaled_errors(
@@ -257,7 +259,7 @@ def _scores(scorer: Scorer, features: FloatArray) -> FloatArray:
     return scores
 
 
-def trained(
+def train_scorer(
     attack: AnyAttack, features: FloatArray, member: BoolArray, rng: np.random.Generator
 ) -> Scorer:
     """The scorer that an attack learns from some trials.
@@ -281,7 +283,7 @@ def _cross_validated(
         # The scorer gets no name: a forest of many trials is large, and only one should be in
         # memory.
         scores[held_out] = score(
-            trained(attack, features[~held_out], member[~held_out], rng), features[held_out]
+            train_scorer(attack, features[~held_out], member[~held_out], rng), features[held_out]
         )
     return scores
 
@@ -362,6 +364,7 @@ def evaluate(
     """
     scores = score(fitted.scorer, trials.scored.features)
     errors = count_errors(scores, trials.scored.member, fitted.threshold)
+    # Failed trials are errors: dropped, failures that depend on the record would raise the bound.
     counts = Counts(
         false_negatives=errors.false_negatives + trials.failed_in,
         false_positives=errors.false_positives + trials.failed_out,

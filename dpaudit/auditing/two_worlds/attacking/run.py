@@ -167,7 +167,7 @@ def contenders(
         for ends, mask in zip(worlds, fitting, strict=True)
     ]
 
-    def fixed(features: Features, *, lost: Sequence[int]) -> Contender | None:
+    def fix(features: Features, *, lost: Sequence[int]) -> Contender | None:
         usable = [features.usable(ends) for ends in worlds]
         part = gather(usable, fitting, fitting=True, rows=partial(features.rows, outcomes))
         if part is None:
@@ -183,24 +183,26 @@ def contenders(
         )
         return Contender(features, fitted, attack.name)
 
-    on_tables = [fixed(features, lost=lost) for features in candidates(audit, settings)]
-    found = [one for one in on_tables if one is not None]
+    on_tables = [fix(features, lost=lost) for features in candidates(audit, settings)]
+    fixed = [contender for contender in on_tables if contender is not None]
     if any(lost):
-        on_endings = fixed(EndingFeatures(audit.game.view.n_rows), lost=(0, 0))
+        on_endings = fix(EndingFeatures(audit.game.view.n_rows), lost=(0, 0))
         assert on_endings is not None  # it uses every trial
-        found = _with_endings(found, on_endings, audit, settings)
-    if found and settings.game.multiplicity is Multiplicity.SELECT:
-        return [_selected(found)]
-    return found
+        fixed = _add_endings(fixed, on_endings, audit, settings)
+    # One hypothesis instead of many: the choice is made here, on trials that are not scored.
+    if fixed and settings.game.multiplicity is Multiplicity.SELECT:
+        return [_select_contender(fixed)]
+    return fixed
 
 
-def _selected(found: Sequence[Contender]) -> Contender:
+def _select_contender(fixed: Sequence[Contender]) -> Contender:
     """The candidate that is selected for scoring."""
-    others = [one for one in found if one.features.attack.name != COMBINED]
-    together = [one for one in found if one.features.attack.name == COMBINED]
+    others = [contender for contender in fixed if contender.features.attack.name != COMBINED]
+    together = [contender for contender in fixed if contender.features.attack.name == COMBINED]
     if not together:
-        return max(others, key=lambda one: one.forecast)
-    return [*others, *together][select([one.forecast for one in others], together[0].forecast)]
+        return max(others, key=lambda contender: contender.forecast)
+    forecasts = [contender.forecast for contender in others]
+    return [*others, *together][select(forecasts, together[0].forecast)]
 
 
 def select(attacks: Sequence[FittingScore], combination: FittingScore) -> int:
@@ -217,26 +219,27 @@ def select(attacks: Sequence[FittingScore], combination: FittingScore) -> int:
     """
     best = max(range(len(attacks)), key=attacks.__getitem__)
     clearly = attacks[best].bound > combination.bound + PREFERENCE
-    sure = [one for one in range(len(attacks)) if attacks[one].separation == _SURE]
+    sure = [place for place, forecast in enumerate(attacks) if forecast.separation == _SURE]
     return best if clearly else sure[0] if sure else len(attacks)
 
 
-def _with_endings(
-    found: Sequence[Contender],
+def _add_endings(
+    fixed: Sequence[Contender],
     endings: Contender,
     audit: TwoWorldSpec,
     settings: AuditSettings[TwoWorlds],
 ) -> list[Contender]:
     """The attacks, including the one on how trials end if its forecast earns it a place."""
-    if not found:
+    if not fixed:
         return [endings._replace(hypothesis=audit.attacks[0].name)]
     if settings.game.multiplicity is Multiplicity.SELECT:
-        return [*found, endings]
-    least = min(found, key=lambda one: one.forecast)
-    if endings.forecast <= least.forecast:
-        return list(found)
-    seated = endings._replace(hypothesis=least.hypothesis)
-    return [seated if one is least else one for one in found]
+        return [*fixed, endings]
+    # It takes the place of another hypothesis, so their number, the correction, stays as it was.
+    weakest = min(fixed, key=lambda contender: contender.forecast)
+    if endings.forecast <= weakest.forecast:
+        return list(fixed)
+    seated = endings._replace(hypothesis=weakest.hypothesis)
+    return [seated if contender is weakest else contender for contender in fixed]
 
 
 def first_outcomes(
@@ -307,32 +310,26 @@ def attack_all(
     """
     parts = masks(audit, role, settings)
     worlds = first_outcomes(outcomes, role, parts)
-    found = []
-    for one in contenders(audit, outcomes, role, parts, settings, claim, purpose=f"{role}/attack"):
-        usable = [one.features.usable(ends) for ends in worlds]
-        trials = arrange(usable, parts, rows=partial(one.features.rows, outcomes))
+    attacked = []
+    # All are fixed, and at most one per hypothesis is left, before any trial is scored.
+    for features, fitted, hypothesis in contenders(
+        audit, outcomes, role, parts, settings, claim, purpose=f"{role}/attack"
+    ):
+        usable = [features.usable(ends) for ends in worlds]
+        trials = arrange(usable, parts, rows=partial(features.rows, outcomes))
         if trials is None:  # trials of a single world cannot be scored
             continue
-        found.append(
-            Attacked(
-                one.features.attack,
-                [
-                    trial
-                    for ends, mask in zip(usable, parts, strict=True)
-                    for trial, fits in zip(ends, mask, strict=True)
-                    if trial is not None and not fits
-                ],
-                trials.scored,
-                evaluate(
-                    one.fitted,
-                    trials,
-                    guarantee=guarantee_of(claim),
-                    confidence=settings.attack_confidence,
-                ),
-                one.hypothesis,
-            )
+        scored = [
+            trial
+            for ends, mask in zip(usable, parts, strict=True)
+            for trial, fits in zip(ends, mask, strict=True)
+            if trial is not None and not fits
+        ]
+        evaluation = evaluate(
+            fitted, trials, guarantee=guarantee_of(claim), confidence=settings.attack_confidence
         )
-    return found
+        attacked.append(Attacked(features.attack, scored, trials.scored, evaluation, hypothesis))
+    return attacked
 
 
 def tables_suffice(
@@ -349,4 +346,4 @@ def tables_suffice(
 
 def best(attacked: Sequence[Attacked]) -> Attacked:
     """The attack with the largest bound; ties by the larger AUC."""
-    return max(attacked, key=lambda one: (one.evaluation.proved, one.evaluation.auc))
+    return max(attacked, key=lambda attack: (attack.evaluation.proved, attack.evaluation.auc))
