@@ -107,7 +107,7 @@ def find(
     deciding = best(attacked) if attacked else None
     proved = deciding is not None and deciding.evaluation.proved > claim.value
     # The bound may come from how trials end, which failures do not hide.
-    scored = set() if proved else set(plan_trials(spec, Role.AUDIT, settings).scored(order))
+    scored = set() if proved else set(plan_trials(spec, Role.AUDIT, settings).parts[1])
     lost = failed_by_world(outcomes, scored)  # errors of attacks on tables
     left = power(settings, claim, false_negatives=lost[World.IN], false_positives=lost[World.OUT])
     checks = _check_trials(spec, outcomes, replays, claim=claim, left=left)

@@ -268,7 +268,7 @@ def _is_hopeless(run: Run[TwoWorldSpec], trials: Sequence[Trial]) -> bool:
     outcomes = [stored[trial] for trial in trials]
     if all_failed_alike(outcomes):
         return True
-    scored = set(_plan_of(run).scored(trials))
+    scored = set(_plan_of(run).parts[1])
     claim = run.spec.effective_claim(outcomes)
     return cannot_prove(outcomes, run.spec.settings, claim, scored=scored)
 

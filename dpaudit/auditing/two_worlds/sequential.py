@@ -21,15 +21,22 @@ from dpaudit.auditing.two_worlds.attacking.run import (
     Features,
     attack_all,
     contenders,
+    member_of,
 )
-from dpaudit.auditing.two_worlds.spec import FIRST_FITTED, TrialPlan, TwoWorldSpec, plan_trials
+from dpaudit.auditing.two_worlds.spec import (
+    FIRST_FITTED,
+    TrialPlan,
+    TwoWorldSpec,
+    in_first,
+    plan_trials,
+)
 from dpaudit.bounds import Counts, auc, guarantee_of, refit_schedule
 from dpaudit.bounds.table import Observed, ValidBound
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.currencies import Claim
-from dpaudit.plugins.protocols import BoolArray, World
+from dpaudit.plugins.protocols import World
 
 BATCH = 16
 """Trials run between two tests."""
@@ -72,7 +79,7 @@ def run_sequential(
         for start in range(block.start, block.stop, BATCH):
             stop = min(start + BATCH, block.stop)
             outcomes = run(start, stop)
-            for features, fitted, hypothesis in fixed:
+            for features, _, fitted, hypothesis in fixed:
                 stream = streams.setdefault(
                     _key(hypothesis, audit), BetStream(audit.settings.attack_confidence)
                 )
@@ -127,8 +134,7 @@ def _fix_on_past(
     return contenders(
         audit,
         outcomes,
-        Role.AUDIT,
-        [np.ones(plan.count(world, among=trials), dtype=np.bool_) for world in World],
+        in_first(plan.trials(0, trials)),
         audit.settings,
         claim,
         purpose=f"look/{trials}",
@@ -158,16 +164,15 @@ class AttackBets:
     def bet(self, batch: Sequence[Trial]) -> list[float]:
         """Bets on a batch: the log odds of world "in" for every trial; 0 if it failed."""
         ends = [self.outcomes[trial] for trial in batch]
-        usable = self.features.usable(ends)
-        finished = [trial for trial in usable if trial is not None]
+        finished = self.features.usable(ends)
         odds, right = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.bool_)
         if finished:
             values = score(self.fitted.scorer, self.features.rows(self.outcomes, finished))
             self.scores.update(zip(finished, values.tolist(), strict=True))
             assert self.fitted.calibration is not None  # a sequential audit bets
-            done = [trial is not None for trial in usable]
+            done = [trial in self.scores for trial in batch]
             odds[done] = self.fitted.calibration.log_odds(values)
-            right[done] = self.fitted.threshold.guesses_in(values) == _member(finished)
+            right[done] = self.fitted.threshold.guesses_in(values) == member_of(finished)
         self.right += right.tolist()
         self.trials += batch
         return odds.tolist()
@@ -179,7 +184,7 @@ class AttackBets:
 
     def attacked(self, bounds: dict[ValidBound, float]) -> Attacked:
         """The whole result, with the bounds of its stream."""
-        member, right = _member(self.trials), np.array(self.right)
+        member, right = member_of(self.trials), np.array(self.right)
         counts = Counts(
             false_negatives=int(np.count_nonzero(member & ~right)),
             false_positives=int(np.count_nonzero(~member & ~right)),
@@ -193,11 +198,11 @@ class AttackBets:
             threshold=self.fitted.threshold,
             guesses=None,
             bounds=bounds,
-            auc=auc(scores, _member(finished)),
+            auc=auc(scores, member_of(finished)),
             scores=scores,
             scorer=self.fitted.scorer,
         )
-        part = Part(self.features.rows(self.outcomes, finished), _member(finished))
+        part = Part(self.features.rows(self.outcomes, finished), member_of(finished))
         attack = self.features.attack
         return Attacked(attack, finished, part, evaluation, attack.name)
 
@@ -235,7 +240,7 @@ class BetStream:
         self.shown[name] = shown
         shown.fitted = fitted
         self.log_odds += shown.bet(batch)
-        self.member += _member(batch).tolist()
+        self.member += member_of(batch).tolist()
 
     def bounds(self, claim: Claim) -> dict[ValidBound, float]:
         """The bounds on all bets so far."""
@@ -257,8 +262,3 @@ class BetStream:
         """Number of trials that each attack bet on, in order; empty if only one did."""
         trials = {name: len(shown.trials) for name, shown in self.shown.items()}
         return trials if len(trials) > 1 else {}
-
-
-def _member(trials: Sequence[Trial]) -> BoolArray:
-    """Whether the world of each trial is "in"."""
-    return np.array([trial.world is World.IN for trial in trials], dtype=np.bool_)

@@ -393,20 +393,16 @@ class TrialPlan:
             number[world] += 1
         return named[start:]
 
-    def count(self, world: World, *, among: int | None = None) -> int:
-        """Trials of a world, of all or of the first ones."""
-        return self.worlds[:among].count(world)
+    @property
+    def parts(self) -> tuple[list[Trial], list[Trial]]:
+        """The fitting part and the part that is scored, each in the order of `in_first`."""
+        trials = self.trials()
+        return in_first(trials[: self.fitted]), in_first(trials[self.fitted :])
 
-    def scored(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Those of some trials that are not of the fitting part."""
-        fitted = {world: self.count(world, among=self.fitted) for world in World}
-        return [trial for trial in trials if trial.number >= fitted[trial.world]]
 
-    def fitting(self, world: World) -> BoolArray:
-        """Which trials of a world, by number, form the fitting part; shape (count,)."""
-        numbers = np.arange(self.count(world))
-        mask: BoolArray = numbers < self.count(world, among=self.fitted)
-        return mask
+def in_first(trials: Iterable[Trial]) -> list[Trial]:
+    """Trials of world "in" by number, then those of world "out"."""
+    return sorted(trials, key=lambda trial: (trial.world is World.OUT, trial.number))
 
 
 def plan_trials(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorlds]) -> TrialPlan:
