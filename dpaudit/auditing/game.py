@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from dpaudit.auditing.plan import PlanQuestion, PlanSubject, Sizing
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
 from dpaudit.bounds import Counts, Threshold
@@ -198,7 +197,7 @@ class TrainingCount(NamedTuple):
 
 
 class Game(Protocol[SpecT]):
-    """One game: how an audit of it is specified, planned and run.
+    """One game: how an audit of it is specified and run. What it can prove is planned without it.
 
     A game keeps no state. Its settings say what the user chose, its spec what follows from that,
     and a `Run` where trials go.
@@ -218,22 +217,6 @@ class Game(Protocol[SpecT]):
 
         Raises:
             InputError: If anything is unusable; says what and how to fix it.
-        """
-
-    @abstractmethod
-    def plan(
-        self, subject: PlanSubject, settings: AuditSettings[Any], question: PlanQuestion
-    ) -> Sizing:
-        """What audits of several sizes can prove, before anything is trained.
-
-        Args:
-            subject: What will be audited.
-            settings: Every choice of the audit.
-            question: What the audit must be large enough for.
-
-        Raises:
-            SettingsError: If there can be no such audit, or the question is none of this game.
-            ClaimError: If the game cannot be about such a claim.
         """
 
     @abstractmethod

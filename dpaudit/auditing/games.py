@@ -1,12 +1,12 @@
 """The games of an audit, and the plain keywords that choose a game and its settings.
 
-A new game is a package next to these, with its settings and a `dpaudit.auditing.game.Game`, and a
-line in `GAMES` and in `kind_of`.
+A new game is a package next to these, with its settings, a `dpaudit.auditing.game.Game` and a plan,
+and a line in each of the tables here: `GAMES`, `kind_of` and `sizing_of`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -172,12 +172,20 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuest
         SettingsError: If there can be no such audit, or the question is none of its game.
         ClaimError: If the game cannot be about such a claim.
     """
-    sizing = kind_of(settings.game).plan(subject, settings, question)
+    # The modules of plans alone: what trains and stores models takes long to load.
+    from dpaudit.auditing.one_run import plan as one_run
+    from dpaudit.auditing.records import plan as records
+    from dpaudit.auditing.two_worlds import plan as two_worlds
+
+    plans: Mapping[type[GameSettings], Callable[..., Sizing]] = {
+        TwoWorlds: two_worlds.sizing,
+        ManyRecords: records.sizing,
+        OneRun: one_run.sizing,
+    }
+    sizing = plans[type(settings.game)](subject, settings, question)
     if sizing.also_records is None:
         return sizing
-    from dpaudit.auditing.records.plan import what_decides_instead
-
-    instead = what_decides_instead(subject, question, sizing, settings)
+    instead = records.what_decides_instead(subject, question, sizing, settings)
     return replace(sizing, details=(*sizing.details, *instead))
 
 

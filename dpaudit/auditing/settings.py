@@ -108,7 +108,7 @@ class Choices:
 
 @dataclass(frozen=True, kw_only=True)
 class GameSettings(Choices, ABC):
-    """The settings of one game; `build` and `session` of its package carry them out."""
+    """The settings of one game, which its `dpaudit.auditing.game.Game` carries out."""
 
     NAME: ClassVar[str]
     """The game in words."""

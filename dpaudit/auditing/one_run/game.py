@@ -14,7 +14,7 @@ from dpaudit.auditing.checks import CONFIDENCE, CONTROLS, control_claim, judge, 
 from dpaudit.auditing.game import BestAttack, Findings, Game, Run, TrainingCount
 from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess
 from dpaudit.auditing.one_run.marginals import interference
-from dpaudit.auditing.one_run.plan import power, sizing
+from dpaudit.auditing.one_run.plan import power
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
 from dpaudit.auditing.settings import AuditSettings
@@ -51,7 +51,6 @@ class OneRunGame(Game[OneRunSpec]):
     FIRST_TRIAL: ClassVar[Trial] = Trial(Role.ONE_RUN, World.IN, 0)
 
     specify = staticmethod(build_one_run)
-    plan = staticmethod(sizing)
 
     def trainings(self, settings: AuditSettings[OneRun], together: bool) -> TrainingCount:
         """Counts one model."""

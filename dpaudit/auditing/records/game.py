@@ -36,7 +36,7 @@ from dpaudit.auditing.records.attack import (
     fit_records,
     judge_control,
 )
-from dpaudit.auditing.records.plan import power, sizing
+from dpaudit.auditing.records.plan import power
 from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.records.spec import RecordsSpec, build_records
 from dpaudit.auditing.settings import AuditSettings
@@ -68,7 +68,6 @@ class RecordsGame(Game[RecordsSpec]):
     FIRST_TRIAL: ClassVar[Trial] = Trial(Role.AUDIT, World.OUT, 0)
 
     specify = staticmethod(build_records)
-    plan = staticmethod(sizing)
 
     def trainings(self, settings: AuditSettings[ManyRecords], together: bool) -> TrainingCount:
         """Counts the models, of which one is repeated."""

@@ -25,7 +25,7 @@ from dpaudit.auditing.two_worlds.controls import (
     judge_control,
 )
 from dpaudit.auditing.two_worlds.findings import find, stopped_by_control, target_of
-from dpaudit.auditing.two_worlds.plan import highest_provable, sizing
+from dpaudit.auditing.two_worlds.plan import highest_provable
 from dpaudit.auditing.two_worlds.same_tables import compare_tables
 from dpaudit.auditing.two_worlds.sequential import run_sequential
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
@@ -65,7 +65,6 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
     FIRST_TRIAL: ClassVar[Trial] = Trial(Role.AUDIT, World.IN, 0)
 
     table = staticmethod(audited_table)
-    plan = staticmethod(sizing)
 
     def specify(
         self, generator: object, table: Table, settings: AuditSettings[TwoWorlds]
