@@ -284,7 +284,7 @@ def _shareable(record: AuditRecord, folder: Path, store: RunFolder) -> AuditReco
 def _date(folder: Path) -> str:
     """The day on which an audit ended: that of the folder's result, if it has one, else today."""
     try:
-        found = parse_json((folder / RESULT_FILE).read_text(encoding="utf-8"))["date"]
-        return date.fromisoformat(found).isoformat()
+        day = parse_json((folder / RESULT_FILE).read_text(encoding="utf-8"))["date"]
+        return date.fromisoformat(day).isoformat()
     except (OSError, ValueError, TypeError, KeyError):
         return today()

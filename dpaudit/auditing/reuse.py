@@ -186,8 +186,8 @@ def _read(folder: Path) -> _Mark | None:
     try:
         if not file.is_file() or file.stat().st_size > MOST_BYTES:  # a pipe would block for ever
             return None
-        found: Any = parse_json(file.read_text(encoding="utf-8"))
-        mark = _Mark(**{**found, "earlier": tuple(found["earlier"])})
+        document: Any = parse_json(file.read_text(encoding="utf-8"))
+        mark = _Mark(**{**document, "earlier": tuple(document["earlier"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None
     texts = (mark.streams, mark.settings, *mark.earlier)

@@ -82,7 +82,7 @@ class Choices:
         Args:
             left_out: Fields that are written otherwise.
         """
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {choice.name: getattr(self, choice.name) for choice in fields(self)}
         return {
             name: value.value if isinstance(value, StrEnum) else value
             for name, value in values.items()
@@ -95,7 +95,7 @@ class Choices:
         Args:
             left_out: Fields that are written otherwise.
         """
-        defaults = {one.name: one.default for one in fields(self)}
+        defaults = {choice.name: choice.default for choice in fields(self)}
         words = []
         for name, value in self.plain(*left_out).items():
             option = f"--{name.replace('_', '-')}"

@@ -86,10 +86,10 @@ def time_one(audit: AuditSpec) -> ModelCost:
         def timed(role: Role, name: str, *, larger: int | None) -> TimedModel:
             trial = game.FIRST_TRIAL._replace(role=role)
             errand = partial(run_timed, game.payload(audit, role), trial, larger=larger)
-            one = run_errand(errand, store, jobs=1, seconds=FIRST_SECONDS)
-            if one is None or one.outcome.status is not TrialStatus.FINISHED:
-                raise InputError(f"{name}: its one model could not be timed: {_why(one)}")
-            return one
+            timed_model = run_errand(errand, store, jobs=1, seconds=FIRST_SECONDS)
+            if timed_model is None or timed_model.outcome.status is not TrialStatus.FINISHED:
+                raise InputError(f"{name}: its one model could not be timed: {_why(timed_model)}")
+            return timed_model
 
         # The control first: what a new worker imports is not the generator's time.
         control = timed(Role.NULL_CONTROL, Role.NULL_CONTROL.value, larger=None)

@@ -325,24 +325,26 @@ def control_settings(settings: AuditSettings[ManyRecords]) -> AuditSettings[Many
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 
-def judge_control(role: Role, found: RecordsEvaluation | None, *, highest: float) -> ControlOutcome:
+def judge_control(
+    role: Role, evaluation: RecordsEvaluation | None, *, highest: float
+) -> ControlOutcome:
     """Whether a control ended as it must.
 
     Args:
         role: Which control.
-        found: The result of its attack; None if too few of its models finished.
+        evaluation: The result of its attack; None if too few of its models finished.
         highest: The largest epsilon that it could prove.
 
     Returns:
         The result.
     """
-    if found is None:
+    if evaluation is None:
         return unfinished(role, "too few of its models finished", highest=highest)
-    seen = f"{int(found.right.sum())} of {int(found.made.sum())} guesses were right"
+    seen = f"{int(evaluation.right.sum())} of {int(evaluation.made.sum())} guesses were right"
     return judge(
         role,
-        found.proved,
-        auc=found.auc,
+        evaluation.proved,
+        auc=evaluation.auc,
         highest=highest,
         hidden=f"a generator that ignores its data revealed no coin: {seen}",
         found=f"a generator that ignores its data revealed coins ({seen}): the game leaks",

@@ -63,7 +63,7 @@ class ControlGame(TwoWorlds):
 
 def control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[ControlGame]:
     """The settings of a full control: 60 trials, the same rules, one analysis."""
-    same = {one.name: getattr(settings.game, one.name) for one in fields(settings.game)}
+    same = {field.name: getattr(settings.game, field.name) for field in fields(settings.game)}
     game = ControlGame(**same | {"shadow_models": 2 * TRIALS_PER_WORLD, "sequential": False})
     return AuditSettings(game=game, confidence=CONFIDENCE)
 
@@ -172,15 +172,15 @@ class EachTableModel:
         """Draws `n` rows of the root and rows of the other tables that refer to random ones."""
         schema, sizes = self.generator.schema, self.generator.sizes
         rows = {name: -(-size * n // sizes[schema.root]) for name, size in sizes.items()}
-        found = {}
+        tables = {}
         for name in schema.order:
             rng = rng_of(seed, f"links of {name}")
             link, own = schema.link_of(name), schema.key_of(name)
             keys = {} if own is None else {own: np.arange(rows[name])}
             if link is not None:
                 keys[link.column] = rng.integers(rows[link.parent], size=rows[name])
-            found[name] = self.models[name].sample(rows[name], seed=seed).assign(**keys)
-        return found
+            tables[name] = self.models[name].sample(rows[name], seed=seed).assign(**keys)
+        return tables
 
 
 def _none_of(attacks: int) -> str:

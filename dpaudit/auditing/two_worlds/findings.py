@@ -218,7 +218,7 @@ def _replay_check(spec: TwoWorldSpec, replays: Sequence[Replay]) -> Check:
 
 def _is_timed(attack: AnyAttack) -> bool:
     """Whether an attack looks at what is measured."""
-    parts = [one.attack for one in attack.attacks] if isinstance(attack, Combined) else [attack]
+    parts = [part.attack for part in attack.attacks] if isinstance(attack, Combined) else [attack]
     return any(access_of(part) is Access.TIMING for part in parts)
 
 
@@ -314,9 +314,9 @@ class _Shuffled:
 
     def __getitem__(self, rows: slice) -> FloatArray:
         chosen = np.arange(len(self))[rows]
-        found = self.features[chosen % len(self.features)]
-        found[:, self.place] = self.values.ravel()[chosen]
-        return found
+        vectors = self.features[chosen % len(self.features)]
+        vectors[:, self.place] = self.values.ravel()[chosen]
+        return vectors
 
 
 def attribute(

@@ -70,18 +70,18 @@ def compare_tables(
         return _read(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError, AttributeError):
         seen = run_errand(_comparison(audit, payload), store, jobs=jobs, seconds=STOPPED_AFTER)
-    found = None if seen is None else SameTables(**seen._asdict())
-    text = json.dumps(None if found is None else to_document(found)) + "\n"
+    same = None if seen is None else SameTables(**seen._asdict())
+    text = json.dumps(None if same is None else to_document(same)) + "\n"
     write_whole(file, text, mode=PRIVATE_FILE)
-    return found
+    return same
 
 
 def _read(text: str) -> SameTables | None:
     kept = parse_json(text)
     if kept is None:
         return None
-    found: SameTables = from_document(SameTables, kept)
-    return found
+    same: SameTables = from_document(SameTables, kept)
+    return same
 
 
 def _comparison(audit: TwoWorldSpec, payload: Payload) -> TableComparison:
