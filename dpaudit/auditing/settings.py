@@ -90,7 +90,7 @@ class Choices:
         Args:
             left_out: Fields that are written otherwise.
         """
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {choice.name: getattr(self, choice.name) for choice in fields(self)}
         return {
             name: value.value if isinstance(value, StrEnum) else value
             for name, value in values.items()
@@ -103,7 +103,7 @@ class Choices:
         Args:
             left_out: Fields that are written otherwise.
         """
-        defaults = {one.name: one.default for one in fields(self)}
+        defaults = {choice.name: choice.default for choice in fields(self)}
         words = []
         for name, value in self.plain(*left_out).items():
             option = f"--{name.replace('_', '-')}"
@@ -136,7 +136,7 @@ def set_by_name(words: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class GameSettings(Choices, ABC):
-    """The settings of one game; `build` and `session` of its package carry them out."""
+    """The settings of one game, which its `dpaudit.auditing.game.Game` carries out."""
 
     NAME: ClassVar[str]
     """The game in words."""
@@ -165,6 +165,11 @@ class GameSettings(Choices, ABC):
 
         Thresholds, directions and the target are fixed before.
         """
+
+    @property
+    def rule(self) -> ThresholdRule | None:
+        """Where thresholds come from; None in a game without thresholds."""
+        return None
 
     @property
     def correction(self) -> Multiplicity:

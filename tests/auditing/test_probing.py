@@ -18,8 +18,8 @@ import pytest
 from dpaudit.auditing import probing
 from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.one_run.session import OneRunSpec
-from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, probe_first, proves
+from dpaudit.auditing.one_run.spec import OneRunSpec
+from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, add_probes, probe_first
 from dpaudit.auditing.reuse import _mark_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InterruptedRunError, RunFolderError
@@ -303,15 +303,15 @@ def test_a_proof_of_a_probe_changes_no_verdict_that_says_the_audit_is_none(
     record = record_of(verdict=before, proved=bound, reasons=["first", "second"])
     note = replace(ALARM, severity=Severity.BUG, shows=None)
     for alarms, verdict in (((), before), ((note,), before), ((note, ALARM), after)):
-        found = proves(record, ProbesOutcome(alarms=alarms, confidence=0.9975))
+        found = add_probes(record, ProbesOutcome(alarms=alarms, confidence=0.9975))
         assert found.verdict == verdict
         assert found.probe_alarms == alarms
         proved = ALARM in alarms and after == "violation"
         assert (probe_reason(ALARM) in found.reasons) == proved
         assert ("first" in found.reasons) == (verdict == before)
         assert "second" in found.reasons
-    assert proves(record, None) == record
+    assert add_probes(record, None) == record
     nothing = replace(record, verdict=Verdict.INCONCLUSIVE, proved=None)
-    assert proves(nothing, ProbesOutcome(alarms=(ALARM,), confidence=0.9975)).verdict == (
+    assert add_probes(nothing, ProbesOutcome(alarms=(ALARM,), confidence=0.9975)).verdict == (
         Verdict.INCONCLUSIVE
     )

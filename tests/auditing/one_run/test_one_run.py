@@ -26,8 +26,8 @@ from dpaudit.auditing.one_run.attack import (
     surest_first,
 )
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, extra_variance, interference
-from dpaudit.auditing.one_run.session import OneRunSpec, build_one_run
 from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
+from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
 from dpaudit.bounds import EpsilonGuarantee, one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError

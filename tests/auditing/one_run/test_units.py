@@ -21,8 +21,8 @@ from dpaudit.auditing.one_run.attack import (
     pairs_in_order,
 )
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, interference
-from dpaudit.auditing.one_run.session import OneRunSpec
 from dpaudit.auditing.one_run.settings import OneRun
+from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.bounds import guarantee_of
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.column import Column, Kind, Unit
