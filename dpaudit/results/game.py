@@ -2,7 +2,7 @@
 
 An audit's record holds the outcome of one game. Terminal, report, `dpaudit bounds` and `dpaudit
 explain` ask it, and nothing else knows which game it is: a new one is a subclass of `GameOutcome`
-in a module next to these, and its name in `AnyOutcome` (`record.py`).
+in a module next to these, and a line in `AuditRecord.game`.
 """
 
 from __future__ import annotations
