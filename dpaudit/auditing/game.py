@@ -35,7 +35,10 @@ from dpaudit.model.tables import SEVERAL, Table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.results.game import AttackOutcome
-from dpaudit.results.record import AnyOutcome, ControlOutcome, Leak, TargetOfAudit
+from dpaudit.results.one_run import OneRunOutcome
+from dpaudit.results.record import ControlOutcome, Leak, TargetOfAudit
+from dpaudit.results.records import RecordsOutcome
+from dpaudit.results.two_worlds import TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power, SampleUnit
 
 SpecT = TypeVar("SpecT", bound=AuditSpec)
@@ -151,7 +154,7 @@ class Findings:
         access: What the attacker sees in addition to synthetic rows; None if nothing.
     """
 
-    outcome: AnyOutcome
+    outcome: TwoWorldsOutcome | RecordsOutcome | OneRunOutcome
     claim: Claim
     target: TargetOfAudit
     controls: Mapping[Role, ControlOutcome] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from dpaudit.bounds import Counts, Threshold
 from dpaudit.bounds.table import BoundEntry, ValidBound, deciding
@@ -33,9 +33,6 @@ from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.records import RecordsOutcome
 from dpaudit.results.two_worlds import TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power, Verdict, exceeds_claim
-
-AnyOutcome: TypeAlias = TwoWorldsOutcome | RecordsOutcome | OneRunOutcome
-"""What only one game finds; a new game's outcome is added here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -421,7 +418,7 @@ class AuditRecord(Document):
     bounds: Mapping[ValidBound, NonNegative | None] | None
     multiplicity: Correction
     threshold_rule: ThresholdRule | None
-    game: AnyOutcome
+    game: TwoWorldsOutcome | RecordsOutcome | OneRunOutcome
     max_provable_epsilon: NonNegative | None
     detectable_epsilon: NonNegative | None
     detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
