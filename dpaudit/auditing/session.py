@@ -18,8 +18,8 @@ from dpaudit.game.flight import Engine, OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.claim import NoClaim
-from dpaudit.model.currencies import Claim, EpsilonClaim
+from dpaudit.model.claim import Claim, EpsilonClaim, NoClaim
+from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import TABLE, LinkedTables
 from dpaudit.model.tables import IN_MEMORY, SEVERAL, Table
@@ -369,7 +369,7 @@ def given_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Tab
     """
     if data is None:
         raise SettingsError("no table to audit on: give `data`")
-    table = load_given(data, schema, settings.claim.stated_unit, settings.links)
+    table = load_given(data, schema, stated_unit(settings.claim), settings.links)
     if isinstance(table.schema, LinkedTables):
         raise SettingsError(f"the game of {settings.game.NAME} audits one table: {SEVERAL}")
     return table

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Access, Effort, Multiplicity, ThresholdRule, member_named
-from dpaudit.model.currencies import Promise
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import Promise, StatedClaim
 
 if TYPE_CHECKING:
     from typing import Self

@@ -37,8 +37,14 @@ from dpaudit.bounds.trade_off import (
     rejecting_region,
     smallest,
 )
-from dpaudit.model.claim import NoClaim, PrivacyClaim
-from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import (
+    Claim,
+    ConcentratedClaim,
+    CurveClaim,
+    GaussianClaim,
+    NoClaim,
+    PrivacyClaim,
+)
 
 # e^epsilon overflows beyond this; such a guarantee allows everything.
 _LARGEST_EXPONENT = 700.0

@@ -18,6 +18,7 @@ import pandas as pd
 
 from dpaudit.errors import SchemaError
 from dpaudit.formatting import counted, did_you_mean
+from dpaudit.model.claim import StatedClaim
 
 OTHER = -2
 """Code of a category that the schema does not name."""
@@ -401,3 +402,12 @@ class Unit:
                 'the "unit" must be an object such as {"column": "patient_id", "max_rows": 10}'
             )
         return Unit(**document)
+
+
+def stated_unit(claim: StatedClaim) -> Unit | None:
+    """The unit that a caller's claim is about; None for a claim per row.
+
+    Raises:
+        SchemaError: If the column has no name, or the largest number of rows is not at least 1.
+    """
+    return None if claim.unit is None else Unit(column=claim.unit, max_rows=claim.max_rows_per_unit)

@@ -24,7 +24,7 @@ from dpaudit.bounds.inputs import BoolArray
 from dpaudit.bounds.sequential import coin_bound, coin_level, e_process, level_e_process
 from dpaudit.errors import AttackError, SchemaError
 from dpaudit.game.features import features_of_table
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.named import named_attacks
 from dpaudit.plugins.protocols import FeatureName, World
 from dpaudit.replaying.fits import Fits

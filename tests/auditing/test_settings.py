@@ -15,7 +15,7 @@ from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Multiplicity, ThresholdRule
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import StatedClaim
 from dpaudit.model.tables import load
 from samples import PEOPLE, people
 

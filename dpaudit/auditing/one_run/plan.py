@@ -21,7 +21,7 @@ from dpaudit.bounds.one_run_levels import numbers_of_guesses
 from dpaudit.bounds.table import Observed, proved
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted
-from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove
+from dpaudit.model.claim import Claim, EpsilonClaim, require_add_remove
 from dpaudit.results.verdict import POWER, Power
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from dpaudit.bounds import guarantee_of, one_run_gaussian
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Payload, Role
 from dpaudit.game.worlds import CanaryGame, choose_canaries, flip_coins
-from dpaudit.model.currencies import require_add_remove
+from dpaudit.model.claim import require_add_remove
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.foreign import pickled

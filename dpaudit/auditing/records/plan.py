@@ -34,8 +34,13 @@ from dpaudit.bounds import (
 )
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, aligned, counted, rounded_down, rounded_up, row_lines
-from dpaudit.model.claim import Neighbours
-from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove, require_on_epsilon
+from dpaudit.model.claim import (
+    Claim,
+    EpsilonClaim,
+    Neighbours,
+    require_add_remove,
+    require_on_epsilon,
+)
 from dpaudit.results.verdict import POWER, Power
 
 ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)

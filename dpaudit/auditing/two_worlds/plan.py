@@ -30,8 +30,7 @@ from dpaudit.bounds import (
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import counted, percent
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.results.verdict import POWER, Power
 
 _KNOWN_RULE = 0.88
