@@ -98,7 +98,7 @@ class _Promise(_Claim, ABC):
         """What this claim implies for tables that are neighbours in another sense.
 
         Replacing a record is removing one and adding another, so an add-remove claim implies that
-        of a group of two for replace-one. Nothing follows in the other direction.
+        of a group of two (`of_group`) for replace-one. Nothing follows in the other direction.
 
         Args:
             neighbours: The relation asked for.
@@ -299,9 +299,9 @@ class CurveClaim(_Promise):
         Args:
             rows: Number of rows k.
         """
-        claims = (PrivacyClaim(epsilon=point.epsilon, delta=point.delta) for point in self.points)
-        groups = (claim.of_group(rows) for claim in claims)
-        return replace(self, points=tuple(CurvePoint(one.epsilon, one.delta) for one in groups))
+        claims = [PrivacyClaim(epsilon=epsilon, delta=delta) for epsilon, delta in self.points]
+        groups = [claim.of_group(rows) for claim in claims]
+        return replace(self, points=tuple(CurvePoint(at.epsilon, at.delta) for at in groups))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -499,8 +499,10 @@ def _read_pairs(content: str) -> list[Any]:
         KeyError: If epsilon or delta is missing.
     """
     if content.lstrip().startswith("["):
-        listed = json.loads(content)
-        return [(of["epsilon"], of["delta"]) if isinstance(of, dict) else of for of in listed]
+        return [
+            (point["epsilon"], point["delta"]) if isinstance(point, dict) else point
+            for point in json.loads(content)
+        ]
     rows = csv.DictReader(content.splitlines(), skipinitialspace=True)
     return [(float(row["epsilon"]), float(row["delta"])) for row in rows]
 
