@@ -120,7 +120,7 @@ def _correction(audit: AuditSpec) -> Correction:
     selected = game.correction is Multiplicity.SELECT
     return Correction(
         rule=game.correction.value,
-        hypotheses=game.hypotheses.count,
+        hypotheses=game.hypotheses,
         probes=game.probes_share or None,
         attacks=tuple(one.name for one in audit.attacks) if selected else None,
     )

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
-    from dpaudit.bounds import Hypotheses
     from dpaudit.plugins.access import AnyAttack
 
     GameT = TypeVar("GameT", bound="GameSettings", default="GameSettings", covariant=True)
@@ -131,8 +130,8 @@ class GameSettings(Choices, ABC):
 
     @property
     @abstractmethod
-    def hypotheses(self) -> Hypotheses:
-        """The hypotheses tested on the scored trials: every audit takes the number from here.
+    def hypotheses(self) -> int:
+        """The number of hypotheses tested on the scored trials: every audit takes it from here.
 
         Thresholds, directions and the target are fixed before.
         """
@@ -157,7 +156,7 @@ class GameSettings(Choices, ABC):
         from dpaudit.bounds import attack_confidence
 
         return attack_confidence(
-            confidence, self.hypotheses.count, sequential=self.may_stop, others=self.probes_share
+            confidence, self.hypotheses, sequential=self.may_stop, others=self.probes_share
         )
 
     @property
@@ -237,12 +236,9 @@ class ShadowModelSettings(GameSettings):
         return self.shadow_models - 2 * self.fitted
 
     @property
-    def hypotheses(self) -> Hypotheses:
-        """Every attack, or the selected one."""
-        from dpaudit.bounds import Hypotheses
-
-        selected = self.multiplicity is Multiplicity.SELECT
-        return Hypotheses(attacks=1 if selected else len(self.attacks))
+    def hypotheses(self) -> int:
+        """The number of attacks; 1 if one of them is selected on the fitting part."""
+        return 1 if self.multiplicity is Multiplicity.SELECT else len(self.attacks)
 
     @property
     def correction(self) -> Multiplicity:

@@ -106,7 +106,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
         size = needed_canaries(claim, question.detect, confidence)
         needed = Needed(size, f"a true {claim.quantity.noun} of {question.detect:g}")
     lost = None if subject.table is None else _interference(subject.table, settings, claim)
-    attacks = settings.game.hypotheses.count
+    attacks = settings.game.hypotheses
     return Sizing(
         unit="canaries",
         scored="guesses",

@@ -35,7 +35,7 @@ from dpaudit.auditing.session import (
 )
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec, built, view_of
-from dpaudit.bounds import guarantee_of, one_run_gaussian
+from dpaudit.bounds import bonferroni, guarantee_of, one_run_gaussian
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Payload, Role
 from dpaudit.game.worlds import CanaryGame, choose_canaries, flip_coins
@@ -254,7 +254,7 @@ class OneRunSession(Session[OneRunSpec, Outcome]):
     def control(self, role: Role) -> ControlOutcome:
         """Runs a control and judges it; strictly, so a sound one hardly ever fails."""
         outcome, claim = self.train_one(role), control_claim(self.audit.claim)
-        confidence = self.audit.settings.game.hypotheses.confidence(CONFIDENCE)
+        confidence = bonferroni(CONFIDENCE, self.audit.settings.game.hypotheses)
         highest = power(self.audit.canaries, claim, confidence).max_provable
         guessed = self._guessed(outcome)
         if not guessed:
