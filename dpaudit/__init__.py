@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from dpaudit.auditing.two_worlds.settings import TwoWorlds
     from dpaudit.comparison import Comparison, compare
     from dpaudit.errors import DpauditError, InputError
-    from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
+    from dpaudit.model.claim import (
+        ConcentratedClaim,
+        CurveClaim,
+        GaussianClaim,
+        Neighbours,
+        NoClaim,
+        PrivacyClaim,
+        StatedClaim,
+    )
     from dpaudit.model.column import Column, Kind, Unit
-    from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
     from dpaudit.model.linked_tables import LinkedTables
     from dpaudit.model.schema import Schema
-    from dpaudit.model.stated_claim import StatedClaim
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
     from dpaudit.released_data.audit import audit_data
     from dpaudit.released_data.result import ReleasedDataResult
@@ -62,9 +68,15 @@ _NAMES_OF = {
     "model.schema": ("Schema",),
     "model.linked_tables": ("LinkedTables",),
     "model.column": ("Column", "Kind", "Unit"),
-    "model.claim": ("PrivacyClaim", "NoClaim", "Neighbours"),
-    "model.currencies": ("GaussianClaim", "ConcentratedClaim", "CurveClaim"),
-    "model.stated_claim": ("StatedClaim",),
+    "model.claim": (
+        "PrivacyClaim",
+        "GaussianClaim",
+        "ConcentratedClaim",
+        "CurveClaim",
+        "NoClaim",
+        "StatedClaim",
+        "Neighbours",
+    ),
     # contracts for the user's own generators and attacks
     "plugins.protocols": ("Generator", "Model", "Attack", "Scorer", "GameView", "FeatureName"),
     # errors

@@ -19,8 +19,7 @@ import numpy as np
 from dpaudit.formatting import rounded_down
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Outcome, Role, TrialEnd, TrialStatus
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.plugins.protocols import FloatArray, IntArray, World
 from dpaudit.results.record import ControlOutcome, FailureReason
 from dpaudit.results.verdict import Check, Consequence

@@ -10,8 +10,7 @@ from dpaudit.auditing.game import BestAttack, Findings, Run, recorded_bounds
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.claim import NoClaim
-from dpaudit.model.currencies import Claim, EpsilonClaim
+from dpaudit.model.claim import Claim, EpsilonClaim, NoClaim
 from dpaudit.model.linked_tables import TABLE, LinkedTables
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.foreign import patches_apart
@@ -139,7 +138,7 @@ def _correction(spec: AuditSpec) -> Correction:
     selected = game.correction is Multiplicity.SELECT
     return Correction(
         rule=game.correction.value,
-        hypotheses=game.hypotheses.count,
+        hypotheses=game.hypotheses,
         probes=game.probes_share or None,
         attacks=tuple(attack.name for attack in spec.attacks) if selected else None,
     )

@@ -31,8 +31,7 @@ from dpaudit.game.flight import (
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.model.choices import EngineName
-from dpaudit.model.currencies import Claim
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import Claim, StatedClaim
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.versions import today

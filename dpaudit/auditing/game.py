@@ -28,7 +28,8 @@ from dpaudit.game.flight import (
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial, TrialEnd
 from dpaudit.model.choices import Access
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
+from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.tables import SEVERAL, Table
@@ -257,7 +258,7 @@ class Game(Protocol[SpecT]):
         """
         if data is None:
             raise SettingsError("no table to audit on: give `data`")
-        table = load_given(data, schema, settings.claim.stated_unit, settings.links)
+        table = load_given(data, schema, stated_unit(settings.claim), settings.links)
         if isinstance(table.schema, LinkedTables):
             raise SettingsError(f"the game of {settings.game.NAME} audits one table: {SEVERAL}")
         return table

@@ -17,7 +17,7 @@ from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import StatedClaim
 
 if TYPE_CHECKING:
     from dpaudit.auditing.game import Game

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from dpaudit.auditing.settings import MOST_MODELS, AuditSettings, ShadowModelSettings
 from dpaudit.formatting import Row
-from dpaudit.model.claim import Quantity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, Quantity
 from dpaudit.results.document import (
     OPTIONAL,
     Document,

@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Access, Effort, Multiplicity, ThresholdRule, member_named
-from dpaudit.model.currencies import Promise
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import Promise, StatedClaim
 
 if TYPE_CHECKING:
     from typing import Self
 
     from typing_extensions import TypeVar
 
-    from dpaudit.bounds import Hypotheses
     from dpaudit.plugins.access import AnyAttack
 
     GameT = TypeVar("GameT", bound="GameSettings", default="GameSettings", covariant=True)
@@ -160,8 +158,8 @@ class GameSettings(Choices, ABC):
 
     @property
     @abstractmethod
-    def hypotheses(self) -> Hypotheses:
-        """The hypotheses tested on the scored trials: every audit takes the number from here.
+    def hypotheses(self) -> int:
+        """The number of hypotheses tested on the scored trials: every audit takes it from here.
 
         Thresholds, directions and the target are fixed before.
         """
@@ -191,7 +189,7 @@ class GameSettings(Choices, ABC):
         from dpaudit.bounds import attack_confidence
 
         return attack_confidence(
-            confidence, self.hypotheses.count, sequential=self.may_stop, others=self.probes_share
+            confidence, self.hypotheses, sequential=self.may_stop, others=self.probes_share
         )
 
     @property
@@ -271,12 +269,9 @@ class ShadowModelSettings(GameSettings):
         return self.shadow_models - 2 * self.fitted
 
     @property
-    def hypotheses(self) -> Hypotheses:
-        """Every attack, or the selected one."""
-        from dpaudit.bounds import Hypotheses
-
-        selected = self.multiplicity is Multiplicity.SELECT
-        return Hypotheses(attacks=1 if selected else len(self.attacks))
+    def hypotheses(self) -> int:
+        """The number of attacks; 1 if one of them is selected on the fitting part."""
+        return 1 if self.multiplicity is Multiplicity.SELECT else len(self.attacks)
 
     @property
     def correction(self) -> Multiplicity:

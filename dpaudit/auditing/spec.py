@@ -21,11 +21,18 @@ from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.game.store import Private
 from dpaudit.game.trial import TrialEnd
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
-from dpaudit.model.currencies import Claim, CurveClaim, EpsilonClaim, written_out
+from dpaudit.model.claim import (
+    Claim,
+    CurveClaim,
+    EpsilonClaim,
+    Neighbours,
+    NoClaim,
+    PrivacyClaim,
+    StatedClaim,
+    written_out,
+)
 from dpaudit.model.linked_files import Given
 from dpaudit.model.schema import Schema
-from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.access import (
     AnyAttack,

@@ -24,7 +24,7 @@ from dpaudit.external.libraries import Library
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import error_text, rounded, rounded_down
 from dpaudit.game.flight import OnProgress, ignore_progress
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.record import ReplayRecord

@@ -23,8 +23,7 @@ from dpaudit.formatting import (
     row_lines,
 )
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Neighbours, Quantity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, Neighbours, Quantity
 
 if TYPE_CHECKING:
     from dpaudit.auditing.plan import MoreRows, Plan, PlanSubject, Sizing

@@ -16,8 +16,7 @@ from dpaudit.formatting import (
     row_lines,
     wrapped,
 )
-from dpaudit.model.claim import NoClaim, Quantity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, NoClaim, Quantity
 from dpaudit.report.figures import (
     CLAIM,
     LETTER,

@@ -20,7 +20,7 @@ from dpaudit.formatting import (
     row_lines,
     wrapped,
 )
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.protocols import Attack
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.ledger import LedgerLine

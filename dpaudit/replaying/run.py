@@ -18,7 +18,7 @@ from dpaudit.auditing.two_worlds.worst_case_search import candidate_audits
 from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
 from dpaudit.model.choices import WorstCase, check_sampler
-from dpaudit.model.currencies import require_claim
+from dpaudit.model.claim import require_claim
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema

@@ -11,8 +11,7 @@ import numpy as np
 from dpaudit.formatting import rounded
 from dpaudit.game.target import Target
 from dpaudit.model.choices import sampler_text
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.reading import Proof

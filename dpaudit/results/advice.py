@@ -6,8 +6,7 @@ import shlex
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import counted, duration, percent, rounded_up
-from dpaudit.model.claim import NoClaim, PrivacyClaim
-from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
+from dpaudit.model.claim import Claim, ConcentratedClaim, GaussianClaim, NoClaim, PrivacyClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.record import AuditRecord

@@ -11,8 +11,7 @@ from dpaudit.bounds import attack_confidence, guarantee_of
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound, entries_for
 from dpaudit.formatting import Row, aligned, headed, percent, rounded, rounded_down
 from dpaudit.model.choices import Assumption
-from dpaudit.model.claim import Quantity
-from dpaudit.model.currencies import EpsilonClaim
+from dpaudit.model.claim import EpsilonClaim, Quantity
 from dpaudit.results.document import Document, NonNegative, Probability
 from dpaudit.results.game import Evidence
 from dpaudit.results.phrases import claim_and_relation

@@ -18,8 +18,7 @@ from dpaudit.auditing.two_worlds import plan
 from dpaudit.bounds.guarantee import EpsilonGuarantee, TradeOffGuarantee, guarantee_of
 from dpaudit.bounds.trade_off import rejecting_region
 from dpaudit.game.worlds import draw_included
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, PrivacyClaim, Promise
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray
 from dpaudit.released_data.membership import (

@@ -22,7 +22,7 @@ from dpaudit.auditing.two_worlds.attacking.fitting import (
 )
 from dpaudit.auditing.two_worlds.attacking.run import FeatureSlice, gather
 from dpaudit.auditing.two_worlds.findings import attribute
-from dpaudit.bounds import Counts, EpsilonGuarantee, bonferroni, coin_provable
+from dpaudit.bounds import CoinPlan, Counts, EpsilonGuarantee, bonferroni
 from dpaudit.bounds.table import ValidBound, deciding
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialStatus
@@ -140,8 +140,8 @@ def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:
     ones = np.ones((SETTINGS.game.shadow_models, 1))
     rng = np.random.default_rng(0)
     evaluation = evaluated(FirstFeature(), simulated(ones, 0 * ones, 0), delta=1e-5, rng=rng)
-    highest = coin_provable(SETTINGS.game.scored, delta=1e-5, confidence=0.95)
-    assert evaluation.proved == pytest.approx(highest, abs=1e-9)
+    coins = CoinPlan(trials=SETTINGS.game.scored, delta=1e-5, confidence=0.95)
+    assert evaluation.proved == pytest.approx(coins.provable(), abs=1e-9)
     assert evaluation.auc == 1.0
 
 

@@ -19,7 +19,7 @@ from dpaudit.auditing.two_worlds.plan import needed_shadow_models, power
 from dpaudit.bounds import guarantee_of
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.probe import probe
 from dpaudit.report.render import render_html, render_markdown
 from samples import QUICK_ATTACKS

@@ -76,5 +76,5 @@ def test_a_game_says_what_it_trains_and_what_that_can_prove(game: type[GameSetti
     assert sizing.asked_row.max_provable > 1.0
     assert sizing.needed is not None
     assert sizing.needed.size is not None
-    assert sizing.attacks >= settings.game.hypotheses.count
+    assert sizing.attacks >= settings.game.hypotheses
     assert 0.95 <= settings.attack_confidence < 1.0

@@ -18,9 +18,16 @@ from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.training import _claimed
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
+from dpaudit.model.claim import (
+    Claim,
+    ConcentratedClaim,
+    CurveClaim,
+    GaussianClaim,
+    Neighbours,
+    NoClaim,
+    PrivacyClaim,
+)
 from dpaudit.model.column import Column, Kind, Unit
-from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.model.gaussian import gaussian_delta
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import World

@@ -40,8 +40,7 @@ from dpaudit.bounds.table import (
     valid_bounds,
 )
 from dpaudit.cli.main import app
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, PrivacyClaim
 from dpaudit.results.record import AuditRecord
 
 Make = Callable[..., AuditRecord]

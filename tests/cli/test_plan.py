@@ -20,7 +20,7 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run import plan as one_run
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.two_worlds import plan as two_worlds
-from dpaudit.bounds import coin_detectable, coin_provable
+from dpaudit.bounds import CoinPlan
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.model.claim import PrivacyClaim
@@ -195,10 +195,10 @@ def test_plan_takes_the_table_of_a_worst_case(request: pytest.FixtureRequest) ->
 def test_where_trainings_are_timed_fair_coins_alone_decide() -> None:
     claim = PrivacyClaim(epsilon=1.0)
     timed = audit_settings(access="timing", shadow_models=100)
-    coins = {"delta": 0.0, "confidence": 0.95, "trials": 60}
+    coins = CoinPlan(delta=0.0, confidence=0.95, trials=60)
     reached = two_worlds.power(timed, claim)
-    assert reached.max_provable == coin_provable(**coins)
-    assert reached.detectable == coin_detectable(claim_epsilon=1.0, power=0.88, **coins)
+    assert reached.max_provable == coins.provable()
+    assert reached.detectable == coins.detectable(1.0, power=0.88)
     rows = two_worlds.power(audit_settings(shadow_models=100), claim)
     assert rows.detectable is not None
     assert reached.detectable is not None

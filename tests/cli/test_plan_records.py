@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from dpaudit.auditing import timing
 from dpaudit.auditing.settings import DEFAULT_ATTACKS
-from dpaudit.bounds import attack_confidence, coin_provable
+from dpaudit.bounds import CoinPlan, attack_confidence
 from dpaudit.cli.main import app
 
 CLAIM = ("--epsilon", "1", "--delta", "1e-5")
@@ -26,13 +26,13 @@ def test_more_records_prove_more_of_as_many_models() -> None:
     assert many["scored"] == alone["scored"] == 24
     assert many["max_provable"] > alone["max_provable"] + 1
     assert many["detectable"] < alone["detectable"]
-    expected = coin_provable(
-        24 * 16,
+    coins = CoinPlan(
+        trials=24 * 16,
         shared=16,
         delta=1e-5,
         confidence=attack_confidence(0.95, len(DEFAULT_ATTACKS), sequential=False),
     )
-    assert many["max_provable"] == expected
+    assert many["max_provable"] == coins.provable()
 
 
 NULL = ("null", "--data", "sample:breast-cancer", "--time-one")

@@ -23,7 +23,7 @@ from dpaudit.comparison.render import (
     draw_forest,
 )
 from dpaudit.errors import InputError
-from dpaudit.model.currencies import GaussianClaim
+from dpaudit.model.claim import GaussianClaim
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.advice import next_step

@@ -25,8 +25,14 @@ from dpaudit import AuditResult, Verdict
 from dpaudit.bounds import CoinGuesses, Counts
 from dpaudit.comparison import ComparedRun, Comparison, Reference
 from dpaudit.errors import InputError
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import (
+    ConcentratedClaim,
+    CurveClaim,
+    GaussianClaim,
+    Neighbours,
+    NoClaim,
+    PrivacyClaim,
+)
 from dpaudit.results.document import Document, completed, from_document, to_document
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import result_schema

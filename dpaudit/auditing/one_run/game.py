@@ -18,7 +18,7 @@ from dpaudit.auditing.one_run.plan import power
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import guarantee_of, one_run_gaussian
+from dpaudit.bounds import bonferroni, guarantee_of, one_run_gaussian
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.plugins.foreign import pickled
@@ -164,7 +164,7 @@ def _guess(training: Outcome | None, spec: OneRunSpec) -> tuple[Guessed, ...]:
 def _judge_control(role: Role, training: Outcome, spec: OneRunSpec) -> ControlOutcome:
     """Judges a control strictly, so that a sound one hardly ever fails."""
     claim = control_claim(spec.claim)
-    confidence = spec.settings.game.hypotheses.confidence(CONFIDENCE)
+    confidence = bonferroni(CONFIDENCE, spec.settings.game.hypotheses)
     highest = power(spec.canaries, claim, confidence).max_provable
     guessed = _guess(training, spec)
     if not guessed:

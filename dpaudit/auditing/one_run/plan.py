@@ -19,7 +19,7 @@ from dpaudit.bounds import guarantee_of
 from dpaudit.bounds.one_run_levels import numbers_of_guesses
 from dpaudit.bounds.table import Observed, proved
 from dpaudit.formatting import Row, counted
-from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove
+from dpaudit.model.claim import Claim, EpsilonClaim, require_add_remove
 from dpaudit.results.verdict import POWER, Power
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], detect: float 
         size = needed_canaries(claim, detect, confidence)
         needed = Needed(size, f"a true {claim.quantity.noun} of {detect:g}")
     lost = None if subject.table is None else _interference(subject.table, settings, claim)
-    attacks = settings.game.hypotheses.count
+    attacks = settings.game.hypotheses
     return Sizing(
         unit="canaries",
         scored="guesses",

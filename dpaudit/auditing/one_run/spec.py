@@ -12,7 +12,7 @@ from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec, build_generator, view_of
 from dpaudit.game.worlds import CanaryGame, choose_canaries, flip_coins
-from dpaudit.model.currencies import require_add_remove
+from dpaudit.model.claim import require_add_remove
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_if_any

@@ -44,7 +44,7 @@ from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.currencies import EpsilonClaim, require_on_epsilon
+from dpaudit.model.claim import EpsilonClaim, require_on_epsilon
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import Attack, Generator, World, is_seedable, trains_many
 from dpaudit.plugins.registry import GENERATORS, build

@@ -26,14 +26,16 @@ from dpaudit.auditing.plan import (
 from dpaudit.auditing.records.settings import LARGEST_SHARE, ManyRecords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import (
-    coin_detectable,
-    coin_detectable_gaussian,
-    coin_detectable_shift,
-    coin_provable,
+    CoinPlan,
 )
 from dpaudit.formatting import Row, aligned, counted, rounded_down, rounded_up, row_lines
-from dpaudit.model.claim import Neighbours
-from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove, require_on_epsilon
+from dpaudit.model.claim import (
+    Claim,
+    EpsilonClaim,
+    Neighbours,
+    require_add_remove,
+    require_on_epsilon,
+)
 from dpaudit.results.verdict import POWER, Power
 
 ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)
@@ -65,15 +67,14 @@ def power(settings: AuditSettings[ManyRecords], claim: Claim, *, failed: int = 0
         ClaimError: If the claim is not one of epsilon.
     """
     claim = require_on_epsilon(claim, method="`records`")
-    size = size_of(settings, claim, records=settings.game.records, failed=failed)
-    highest = coin_provable(**size)
+    coins = coin_plan(settings, claim, records=settings.game.records, failed=failed)
+    highest = coins.provable()
     if highest <= claim.epsilon:
         return Power(highest, None)
-    size["claim_epsilon"] = claim.epsilon
     return Power(
         highest,
-        coin_detectable(power=_of_known_rule(settings), **size),
-        coin_detectable_gaussian(power=POWER, **size),
+        coins.detectable(claim.epsilon, power=_of_known_rule(settings)),
+        coins.detectable_gaussian(claim.epsilon, power=POWER),
     )
 
 
@@ -98,8 +99,8 @@ def needed_shadow_models(
 
     def enough(shadow_models: int) -> bool:
         sized = settings.with_game(shadow_models=shadow_models)
-        size = size_of(sized, asked, records=settings.game.records)
-        caught = coin_detectable(claim_epsilon=asked.epsilon, power=_of_known_rule(sized), **size)
+        coins = coin_plan(sized, asked, records=settings.game.records)
+        caught = coins.detectable(asked.epsilon, power=_of_known_rule(sized))
         return caught is not None and caught <= epsilon
 
     return fewest(enough, least=ManyRecords.FEWEST, most=MOST_PLANNED)
@@ -115,27 +116,24 @@ def _of_known_rule(settings: AuditSettings[ManyRecords]) -> float:
     return 1.0 - (1.0 - POWER) * coins**2 / (coins**2 + _LEARNT_FROM**2)
 
 
-def size_of(
+def coin_plan(
     settings: AuditSettings[ManyRecords], claim: EpsilonClaim, *, records: int, failed: int = 0
-) -> dict[str, Any]:
-    """The size of an audit as the fair-coin bound sees it.
+) -> CoinPlan:
+    """An audit as the fair-coin bound sees it.
 
     Args:
         settings: Settings of the audit; its own number of records does not matter.
         claim: The claim under audit.
         records: Records that each model serves.
         failed: Scored models that failed, without guesses.
-
-    Returns:
-        Arguments of the functions of `bounds` that plan for fair coins.
     """
-    return {
-        "trials": settings.game.scored * records,
-        "shared": records,
-        "failed": failed * records,
-        "delta": claim.delta,
-        "confidence": settings.attack_confidence,
-    }
+    return CoinPlan(
+        trials=settings.game.scored * records,
+        shared=records,
+        failed=failed * records,
+        delta=claim.delta,
+        confidence=settings.attack_confidence,
+    )
 
 
 def shift_needed(seen: float, records: int) -> float | None:
@@ -167,10 +165,10 @@ def caught_with(
     """
     found = []
     for k in records:
-        size = size_of(settings, claim, records=k)
-        seen = coin_detectable_shift(claim_epsilon=claim.epsilon, power=POWER, **size)
+        coins = coin_plan(settings, claim, records=k)
+        seen = coins.detectable_shift(claim.epsilon, power=POWER)
         together = None if seen is None else shift_needed(seen, k)
-        found.append(Caught(k, size["trials"], seen, together))
+        found.append(Caught(k, coins.trials, seen, together))
     return found
 
 

@@ -12,7 +12,7 @@ from dpaudit.auditing.spec import AuditSpec, attacks_with_access, build_generato
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.game.trial import Role
 from dpaudit.game.worlds import Records, SelectionGame, choose_records, draw_included
-from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_on_epsilon
+from dpaudit.model.claim import EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_if_any

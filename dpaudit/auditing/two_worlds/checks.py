@@ -28,7 +28,7 @@ from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
 from dpaudit.formatting import rounded_down
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Trial, TrialEnd, TrialStatus
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 

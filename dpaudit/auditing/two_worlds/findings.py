@@ -37,7 +37,7 @@ from dpaudit.game.meter import reset_peaks
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Outcome, Role, Trial
 from dpaudit.model.choices import VULNERABLE, Access
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.access import AnyAttack, access_of
 from dpaudit.plugins.protocols import FeatureName, FloatArray, World, is_seedable
 from dpaudit.results.game import AttackOutcome

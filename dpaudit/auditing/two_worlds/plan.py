@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from dpaudit.auditing.plan import (
     MOST_PLANNED,
@@ -16,20 +15,16 @@ from dpaudit.auditing.plan import (
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import (
+    CoinPlan,
     Counts,
     Detectable,
     Guarantee,
-    coin_detectable,
-    coin_detectable_gaussian,
-    coin_power,
-    coin_provable,
     guarantee_of,
 )
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import counted, percent
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.results.verdict import POWER, Power
 
 _KNOWN_RULE = 0.88
@@ -71,12 +66,10 @@ def power(
         leaks.append(guarantee.detectable(claim.value, failed, confidence=confidence, power=known))
     coins = _coins(settings, guarantee, false_negatives + false_positives)
     if coins is not None:
-        leak: dict[str, Any] = {
-            "claim_epsilon": claim.value,
-            "power": _of_known_rule(settings),
-            **coins,
-        }
-        leaks.append(Detectable(coin_detectable(**leak), coin_detectable_gaussian(**leak)))
+        known = _of_known_rule(settings)
+        best = coins.detectable(claim.value, power=known)
+        gaussian = coins.detectable_gaussian(claim.value, power=known)
+        leaks.append(Detectable(best, gaussian))
     return Power(highest, *(_least(found) for found in zip(*leaks, strict=True)))
 
 
@@ -91,7 +84,7 @@ def highest_provable(
     guarantee, confidence = guarantee_of(claim), settings.attack_confidence
     failed = _failed(settings, false_negatives, false_positives)
     coins = _coins(settings, guarantee, false_negatives + false_positives)
-    by_coins = 0.0 if coins is None else coin_provable(**coins)
+    by_coins = 0.0 if coins is None else coins.provable()
     if settings.game.is_timed:
         return by_coins
     return max(guarantee.exact(failed, confidence=confidence), by_coins)
@@ -126,16 +119,16 @@ def _failed(
 
 def _coins(
     settings: AuditSettings[TwoWorlds], guarantee: Guarantee, failed: int
-) -> dict[str, Any] | None:
-    """The size of the audit as the fair-coin bound sees it; None where it does not apply."""
+) -> CoinPlan | None:
+    """The audit as the fair-coin bound sees it; None where it does not apply."""
     if guarantee.delta is None or not settings.game.fair_coins:
         return None
-    return {
-        "trials": settings.game.scored,
-        "delta": guarantee.delta,
-        "confidence": settings.attack_confidence,
-        "failed": failed,
-    }
+    return CoinPlan(
+        trials=settings.game.scored,
+        delta=guarantee.delta,
+        confidence=settings.attack_confidence,
+        failed=failed,
+    )
 
 
 def _least(found: Iterable[float | None]) -> float | None:
@@ -165,9 +158,7 @@ def needed_shadow_models(
         sized = settings.with_game(shadow_models=shadow_models)
         coins = _coins(sized, guarantee_of(claim), 0)
         if sized.game.is_timed and coins is not None:
-            del coins["failed"]
-            reached = coin_power(claim_epsilon=claim.value, right=1.0 - error, **coins)
-            return reached >= _of_known_rule(settings)
+            return coins.power(claim.value, right=1.0 - error) >= _of_known_rule(settings)
         reached = guarantee_of(claim).detection_power(
             claim.value,
             n_in=sized.game.scored - sized.game.scored // 2,

@@ -35,7 +35,7 @@ from dpaudit.bounds.table import Observed, ValidBound
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.protocols import World
 
 BATCH = 16

@@ -22,8 +22,8 @@ from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.trial import Role, Trial
 from dpaudit.game.worlds import TargetGame, build_game
 from dpaudit.model.choices import EXPOSING, VULNERABLE, Access, WorstCase
-from dpaudit.model.claim import Neighbours
-from dpaudit.model.currencies import require_claim
+from dpaudit.model.claim import Neighbours, require_claim
+from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import TABLE, LinkedTables
 from dpaudit.model.neighbouring_tables import (
@@ -52,7 +52,7 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
     Raises:
         InputError: As `dpaudit.auditing.games.audited_table`.
     """
-    unit = settings.claim.stated_unit
+    unit = stated_unit(settings.claim)
     if settings.game.worst_case is None:
         if data is None:
             raise SettingsError("no table to audit on: give `data`, or `worst_case`")
