@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/commands.py [--rounds N] [--json]
 
-Median CPU time of `dpaudit --help` and of `dpaudit plan` for a pure and an approximate claim, in
-turn, each as a program of its own. Then the audit that README.md starts with, once.
+Median CPU time of `dpaudit --help` and of `dpaudit audit --plan` for a pure and an approximate
+claim, in turn, each as a program of its own. Then the audit that README.md starts with, once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_sessions import measured
 
 from dpaudit.versions import versions
 
-COMMANDS: Final = ("--help", "plan --epsilon 1", "plan --epsilon 1 --delta 1e-5")
+COMMANDS: Final = ("--help", "audit --plan --epsilon 1", "audit --plan --epsilon 1 --delta 1e-5")
 
 README: Final = Path(__file__).parents[1] / "README.md"
 

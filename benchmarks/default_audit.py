@@ -2,11 +2,11 @@
 
 Usage: python benchmarks/default_audit.py [--models 100 400] [--json]
 
-`dpaudit audit null --data sample:breast-cancer --epsilon 1 --no-probe` as a program of its own: CPU
-time of the coordinator and of its workers, imports included. Then the forest of `classifier=chosen`
-beside scikit-learn's random forest with as many trees, on the same normal features, one of which
-has another spread in world "in": CPU time and AUC on trials that neither saw, the mean of
-interleaved rounds in one process.
+`dpaudit audit null --data sample:breast-cancer --epsilon 1 --set probe=false` as a program of its
+own: CPU time of the coordinator and of its workers, imports included. Then the forest of
+`classifier=chosen` beside scikit-learn's random forest with as many trees, on the same normal
+features, one of which has another spread in world "in": CPU time and AUC on trials that neither
+saw, the mean of interleaved rounds in one process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,16 @@ FEATURES: Final = 64
 TREES: Final = 16
 UNSEEN: Final = 500
 ROUNDS: Final = 10
-AUDIT: Final = ("audit", "null", "--data", "sample:breast-cancer", "--epsilon", "1", "--no-probe")
+AUDIT: Final = (
+    "audit",
+    "null",
+    "--data",
+    "sample:breast-cancer",
+    "--epsilon",
+    "1",
+    "--set",
+    "probe=false",
+)
 _MEASURED: Final = """
 import resource, sys
 from dpaudit.cli.main import main

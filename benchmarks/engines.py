@@ -31,7 +31,7 @@ from dpaudit.game.local import LocalEngine
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
-from dpaudit.game.worlds import Game
+from dpaudit.game.worlds import TargetGame
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
@@ -86,7 +86,7 @@ def payload(generator: Waits) -> Payload:
         neighbours=Neighbours.ADD_REMOVE,
     )
     return Payload(
-        game=Game(view=view, data=table, missing={World.IN: (), World.OUT: (99,)}),
+        game=TargetGame(view=view, data=table, missing={World.IN: (), World.OUT: (99,)}),
         generators={Role.AUDIT: cloudpickle.dumps(generator)},
         attacks=[Mean()],  # type: ignore[list-item]  # it is never fitted
         root=0,

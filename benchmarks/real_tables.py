@@ -4,9 +4,10 @@ Usage: python benchmarks/real_tables.py --data DIR [--table adult credit] [--job
 
 Adult as it is (32,561 x 15, strings and missing values) and a fifth of Credit Card Fraud
 (56,962 x 30), `marginals` at epsilon 1: the game of two worlds, sequential, and one run with many
-canaries, each as a program of its own, after `dpaudit plan --time-one` of the same. Prints a JSON
-document: the seconds that the plan foretold and that the audit took, and the most memory that all
-processes together held (proportional set sizes, Linux: a page that several share counts once).
+canaries, each as a program of its own, after `dpaudit audit --plan --time-one` of the same. Prints
+a JSON document: the seconds that the plan foretold and that the audit took, and the most memory
+that all processes together held (proportional set sizes, Linux: a page that several share counts
+once).
 """
 
 from __future__ import annotations
@@ -82,14 +83,23 @@ def main() -> None:
         data = ("--data", str(asked.data / FILES[table]))
         for game, options in GAMES.items():
             said = subprocess.run(
-                [*DPAUDIT, "plan", *GENERATOR, *data, *options, "--time-one", "--json"],
+                [*DPAUDIT, "audit", "--plan", *GENERATOR, *data, *options, "--time-one", "--json"],
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,
             )
             foretold = round(json.loads(said.stdout)["seconds"])
             with tempfile.TemporaryDirectory() as folder:
-                run = (*options, "--jobs", asked.jobs, "--no-probe", "--quiet", "--out", folder)
+                run = (
+                    *options,
+                    "--jobs",
+                    asked.jobs,
+                    "--set",
+                    "probe=false",
+                    "--quiet",
+                    "--out",
+                    folder,
+                )
                 found = measured([*DPAUDIT, "audit", *GENERATOR, *data, *run])
             audits.append({"table": table, "game": game, "foretold": foretold, **found})
             print(audits[-1], file=sys.stderr, flush=True)

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
     from dpaudit.auditing.two_worlds.settings import TwoWorlds
     from dpaudit.comparison import Comparison, compare
     from dpaudit.errors import DpauditError, InputError
-    from dpaudit.frontiers.record import Frontier
-    from dpaudit.frontiers.run import frontier
-    from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
+    from dpaudit.model.claim import (
+        ConcentratedClaim,
+        CurveClaim,
+        GaussianClaim,
+        Neighbours,
+        NoClaim,
+        PrivacyClaim,
+        StatedClaim,
+    )
     from dpaudit.model.column import Column, Kind, Unit
-    from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
     from dpaudit.model.linked_tables import LinkedTables
     from dpaudit.model.schema import Schema
-    from dpaudit.model.stated_claim import StatedClaim
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
     from dpaudit.released_data.audit import audit_data
     from dpaudit.released_data.result import ReleasedDataResult
@@ -60,15 +64,19 @@ _NAMES_OF = {
     # utility of synthetic data
     "usefulness.run": ("utility", "UtilitySettings"),
     "usefulness.report": ("UtilityReport",),
-    "frontiers.run": ("frontier",),
-    "frontiers.record": ("Frontier",),
     # schemas and claims
     "model.schema": ("Schema",),
     "model.linked_tables": ("LinkedTables",),
     "model.column": ("Column", "Kind", "Unit"),
-    "model.claim": ("PrivacyClaim", "NoClaim", "Neighbours"),
-    "model.currencies": ("GaussianClaim", "ConcentratedClaim", "CurveClaim"),
-    "model.stated_claim": ("StatedClaim",),
+    "model.claim": (
+        "PrivacyClaim",
+        "GaussianClaim",
+        "ConcentratedClaim",
+        "CurveClaim",
+        "NoClaim",
+        "StatedClaim",
+        "Neighbours",
+    ),
     # contracts for the user's own generators and attacks
     "plugins.protocols": ("Generator", "Model", "Attack", "Scorer", "GameView", "FeatureName"),
     # errors
@@ -89,7 +97,6 @@ __all__ = [
     "CurveClaim",
     "DpauditError",
     "FeatureName",
-    "Frontier",
     "GameView",
     "GaussianClaim",
     "Generator",
@@ -118,7 +125,6 @@ __all__ = [
     "audit_data",
     "audit_settings",
     "compare",
-    "frontier",
     "replay",
     "result_schema",
     "split",

@@ -82,7 +82,7 @@ LOADED = {
     "dpaudit.report": TABLES,
     "dpaudit.results.result": TABLES,
     "dpaudit.cli.main": TABLES,
-    "dpaudit.auditing.two_worlds.session": TABLES,
+    "dpaudit.auditing.two_worlds.game": TABLES,
     "dpaudit.report.render": PAGES,
     "dpaudit_generators.pate": PAGES,
     "dpaudit_generators.toys": PAGES,

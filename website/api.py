@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
+from types import UnionType
 from typing import Final
 
 from website.docstrings import markdown
@@ -58,6 +59,8 @@ def _entry(name: str, value: object) -> Iterator[str]:
     elif callable(value):
         yield _code(signature(name, value))
         yield markdown(value)
+    elif isinstance(value, UnionType):
+        yield f"One of {', '.join(f'`{one.__name__}`' for one in value.__args__)}.\n"
     else:
         yield f"A constant: `{type(value).__name__}`.\n"
 

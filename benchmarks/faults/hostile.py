@@ -36,7 +36,7 @@ def survived(bench: Bench, rng: random.Random, *, how: str, failing: bool) -> in
     (folder / "how").write_text(f"{how}\n" * TIMES)
     # Of a trial that is run again the first attempt may be the one that was hit.
     missing = TIMES if failing else 0
-    limit = ("--trial-timeout", str(LIMIT_SECONDS)) if how in HANGING else ()
+    limit = ("--set", f"trial-timeout={LIMIT_SECONDS}") if how in HANGING else ()
     ended = bench.start(folder, *limit).wait()
     if ended.code:
         raise FailureError(f"exit code {ended.code}: {ended.err[-300:]}")

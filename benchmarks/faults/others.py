@@ -95,7 +95,7 @@ SETTINGS = {
     "shadow models": ("--shadow-models", "24"),
     "seed": ("--seed", "1"),
     "target": ("--target", "row:9"),
-    "rows": ("--rows", "5"),
+    "rows": ("--set", "rows=5"),
 }
 
 

@@ -183,7 +183,7 @@ def survived(bench: Bench, rng: random.Random, *, how: str) -> int:
     own = _undisturbed[bench.home]
     folder = _scene(own)
     (folder / "how").write_text(f"{how}\n" * TIMES)
-    limit = ("--trial-timeout", str(LIMIT_SECONDS)) if how in SLOW else ()
+    limit = ("--set", f"trial-timeout={LIMIT_SECONDS}") if how in SLOW else ()
     ended = own.start(folder, *limit, words=_command()).wait()
     if ended.code:
         raise FailureError(f"exit code {ended.code}: {ended.err[-300:]}")

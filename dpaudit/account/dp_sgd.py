@@ -11,8 +11,7 @@ import numpy as np
 
 from dpaudit.account.conversion import check_positive_delta
 from dpaudit.errors import SettingsError
-from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.currencies import CurveClaim, curve_points
+from dpaudit.model.claim import CurveClaim, Neighbours, PrivacyClaim, curve_points
 
 if TYPE_CHECKING:
     from dp_accounting import PrivacyAccountant

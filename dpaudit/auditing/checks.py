@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,8 +19,7 @@ import numpy as np
 from dpaudit.formatting import rounded_down
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Outcome, Role, TrialEnd, TrialStatus
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.plugins.protocols import FloatArray, IntArray, World
 from dpaudit.results.record import ControlOutcome, FailureReason
 from dpaudit.results.verdict import Check, Consequence
@@ -152,6 +151,22 @@ MOST_REASONS = 10
 PERMUTATIONS = 9999
 PERMUTED_NUMBERS = 2**22
 """Numbers shuffled at a time: several permutations of few trials, or one of many."""
+
+
+class TrialCounts(NamedTuple):
+    """Trials of each world that were run, and how many of them failed."""
+
+    run: Mapping[World, int]
+    failed: Mapping[World, int]
+
+    @classmethod
+    def of(cls, outcomes: Iterable[TrialEnd]) -> TrialCounts:
+        """Counts outcomes."""
+        run, failed = dict.fromkeys(World, 0), dict.fromkeys(World, 0)
+        for outcome in outcomes:
+            run[outcome.trial.world] += 1
+            failed[outcome.trial.world] += outcome.status is not TrialStatus.FINISHED
+        return cls(run, failed)
 
 
 def failure_reasons(outcomes: Iterable[TrialEnd]) -> tuple[FailureReason, ...]:

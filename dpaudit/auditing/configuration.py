@@ -1,6 +1,6 @@
 """A project's choices for its audits: `[tool.dpaudit]` of pyproject.toml, or dpaudit.toml.
 
-`dpaudit audit`, `plan` and `replay` read them; `dpaudit.audit` and `dp_audit` use only their
+`dpaudit audit` and `dpaudit replay` read them; `dpaudit.audit` and `dp_audit` use only their
 arguments, and `dp_replay` takes the samplers from here. Keys are the settings of an audit as the
 command line spells them, and the other options of these commands (`_BESIDE_SETTINGS`).
 """
@@ -11,14 +11,15 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
 from dpaudit.auditing.games import EFFORT, EFFORT_DESCRIPTION, GAMES, keywords
+from dpaudit.auditing.settings import SET_BY_NAME
 from dpaudit.errors import SettingsError
-from dpaudit.files import io_reason
+from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import SAMPLER_SCHEMA, Effort, sampler_text
 
@@ -74,6 +75,47 @@ def configured(file: Path) -> dict[str, Any]:
     return {name: _as_option(name, value, file.parent) for name, value in found.items()}
 
 
+def configured_by_name(pairs: Sequence[str]) -> dict[str, Any]:
+    """Settings that are given as NAME=VALUE, spelled as in a configuration file.
+
+    Args:
+        pairs: The pairs; `links` may be given several times.
+
+    Returns:
+        The values by parameter of the command.
+
+    Raises:
+        SettingsError: If one has an option of its own, is no setting, or has a value of another
+            type.
+    """
+    known = sorted(name.replace("_", "-") for name in SET_BY_NAME)
+    table: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or name not in known:
+            raise SettingsError(
+                f"--set {pair}: write NAME=VALUE{did_you_mean(name, known)}; NAME is one of "
+                f"{', '.join(known)}"
+            )
+        if name in table and name != "links":
+            raise SettingsError(f"--set {name} is given twice: give it once")
+        table[name] = [*table.get(name, []), text] if name == "links" else _typed(name, text)
+    if table:
+        _check(table, "--set")
+    return {name.replace("-", "_"): of for name, of in table.items()}
+
+
+def _typed(name: str, text: str) -> Any:
+    """A value of a pair: JSON, unless the setting is a text."""
+    of = _shipped_schema()["properties"][name]
+    if of.get("type") == "string" or "enum" in of or "oneOf" in of:
+        return text
+    try:
+        return parse_json(text)
+    except ValueError:
+        return text
+
+
 def configured_samplers(file: Path) -> list[dict[str, Any]]:
     """The user's own samplers that a configuration file names, for `dpaudit.replay`.
 
@@ -89,22 +131,37 @@ def configured_samplers(file: Path) -> list[dict[str, Any]]:
 
 def _checked(file: Path) -> dict[str, Any]:
     """The table of a file, every key known and every value of its type."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
     table = _table(file)
     if table is None:
         raise SettingsError(f"{file} has no table [tool.dpaudit]: add it, or name another file")
-    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    _check(table, str(file))
+    return table
+
+
+def _check(table: Mapping[str, Any], source: str) -> None:
+    """Refuses a table with an unknown key or a value of another type.
+
+    Raises:
+        SettingsError: If it has one; names the source.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    schema = _shipped_schema()
     for key in table:
         if key not in schema["properties"]:
             known = did_you_mean(key, list(schema["properties"]))
-            raise SettingsError(f"{file}: {key!r} is no setting{known}; correct or remove it")
+            raise SettingsError(f"{source}: {key!r} is no setting{known}; correct or remove it")
     mismatch = best_match(Draft202012Validator(schema).iter_errors(table))
     if mismatch is not None:
         place = ".".join(str(part) for part in mismatch.absolute_path)
-        raise SettingsError(f"{file}: {place}: {mismatch.message}; correct it")
-    return table
+        raise SettingsError(f"{source}: {place}: {mismatch.message}; correct it")
+
+
+@cache
+def _shipped_schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    return schema
 
 
 @cache
@@ -163,6 +220,15 @@ _BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
         {"type": "number", "minimum": 1},
         "Seconds after which a shadow model has failed.",
     ),
+    "junit": (
+        {"type": "string"},
+        "JUnit XML file to write: claim, controls and checks as test cases.",
+    ),
+    "after-replay": (
+        {"type": "string"},
+        "Result of `dpaudit replay --json`, to attack the features that its record moves; the only "
+        "attack unless attacks are named.",
+    ),
     "fail-on": (
         {"enum": ["violation", "inconclusive", "never"]},
         "What gives a non-zero exit code: violation (with leaks and invalid runs), "
@@ -202,7 +268,7 @@ def _as_option(name: str, value: Any, folder: Path) -> Any:
     if name == "data":
         files = [value] if isinstance(value, str) else value
         return [one if one.startswith("sample:") else _beside(one, folder) for one in files]
-    of_file = name in ("schema", "neighbours_file")
+    of_file = name in ("schema", "neighbours_file", "junit", "after_replay")
     of_file |= name == "curve" and (folder / value).is_file()
     of_file |= name == "generator" and re.search(r"\.py:\w+$", value) is not None
     return _beside(value, folder) if of_file else value

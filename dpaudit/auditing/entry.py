@@ -10,8 +10,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from dpaudit.auditing.conclusion import conclude
+from dpaudit.auditing.game import Run
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec, kind_of
-from dpaudit.auditing.probing import probe_first, proves
+from dpaudit.auditing.probing import add_probes, probe_first
 from dpaudit.auditing.reuse import check_reuse
 from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
@@ -29,8 +31,7 @@ from dpaudit.game.flight import (
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.model.choices import EngineName
-from dpaudit.model.currencies import Claim
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import Claim, StatedClaim
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.versions import today
@@ -123,7 +124,7 @@ def audit(
         worker_memory=machine.worker_memory,
         seed=seed,
     )
-    return _audited(generator, data, schema, settings, machine, out, progress)
+    return _audit(generator, data, schema, settings, machine, out, progress)
 
 
 def audit_by_keywords(
@@ -153,16 +154,16 @@ def audit_by_keywords(
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
     """
-    names = {one.name for one in fields(Machine)}
+    names = {field.name for field in fields(Machine)}
     machine = Machine(**{name: keywords[name] for name in names & set(keywords)})
     names.remove("worker_memory")  # which is a setting, as it builds the generator
     settings = audit_settings(
         **{name: value for name, value in keywords.items() if name not in names}
     )
-    return _audited(generator, data, schema, settings, machine, out, progress)
+    return _audit(generator, data, schema, settings, machine, out, progress)
 
 
-def _audited(
+def _audit(
     generator: object,
     data: Data,
     schema: SchemaGiven,
@@ -171,12 +172,12 @@ def _audited(
     out: str | Path | None,
     progress: bool | OnProgress | None,
 ) -> AuditResult:
-    from dpaudit.auditing.progress_bar import shown
+    from dpaudit.auditing.progress_bar import show_progress
 
     spec = build_spec(generator, audited_table(data, schema, settings), settings)
     asked = progress if isinstance(progress, bool) else None
     on_progress = progress if callable(progress) else ignore_progress
-    with shown(on_progress, asked=asked) as on_event:
+    with show_progress(on_progress, asked=asked) as on_event:
         if out is not None:
             return run_audit(spec, Path(out), jobs=machine, on_progress=on_event)
         with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:  # a private one
@@ -216,23 +217,30 @@ def run_audit(
     check_trial_timeout(machine.trial_timeout)
     from dpaudit.report.render import write_reports
 
-    kind, limit = kind_of(spec.settings.game), machine.trial_timeout
+    game, limit = kind_of(spec.settings.game), machine.trial_timeout
     with (
-        opened_engine(machine.engine, jobs=machine.jobs, scheduler=machine.scheduler) as chosen,
+        opened_engine(machine.engine, jobs=machine.jobs, scheduler=machine.scheduler) as engine,
         folder_usable(folder),
         workers_ended(),
     ):
-        spec = spec.prepared(folder, engine=chosen, trial_timeout=limit, on_progress=on_progress)
+        # A search for the target trains models of its own, in a folder below this one.
+        spec = spec.resolve(folder, engine=engine, trial_timeout=limit, on_progress=on_progress)
         with RunFolder(folder, spec=spec.stored_specification, versions=spec.software) as store:
-            local = chosen.workers if machine.engine == EngineName.LOCAL else 1
-            probes = probe_first(spec, store, jobs=local)
+            run = Run(
+                spec=spec,
+                store=store,
+                engine=engine,
+                jobs=engine.workers if machine.engine == EngineName.LOCAL else 1,
+                trial_timeout=limit,
+                on_progress=on_progress,
+                on_warning=on_warning,
+            )
+            probes = probe_first(spec, store, jobs=run.jobs)
+            # Before any trial: what was judged already proves no violation a second time.
             reuse = check_reuse(spec, store)
-            session = kind.session(spec, store, chosen, limit, on_progress)
-            if warning := session.looked_at_first(jobs=local):
-                on_warning(warning)
-            record = _shareable(session.run(reuse), store)
-            record = replace(proves(record, probes), date=_date(folder))
-            result = AuditResult.of(record, folder=folder)
+            findings = game.run(run)
+            record = add_probes(conclude(run, findings, reuse=reuse), probes)
+            result = AuditResult.of(_shareable(record, folder, store), folder=folder)
             store.ensure_kept()
             result.save(folder)
             write_reports(result, folder)
@@ -263,16 +271,19 @@ def folder_usable(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _shareable(record: AuditRecord, store: RunFolder) -> AuditRecord:
-    """The record with a salted digest of the table: guesses cannot be checked without the salt."""
+def _shareable(record: AuditRecord, folder: Path, store: RunFolder) -> AuditRecord:
+    """The record with its day and with a salted digest of the table.
+
+    Guesses of the table cannot be checked without the salt.
+    """
     digest = store.salt.digest(record.data.sha256)
-    return replace(record, data=replace(record.data, sha256=digest))
+    return replace(record, data=replace(record.data, sha256=digest), date=_date(folder))
 
 
 def _date(folder: Path) -> str:
     """The day on which an audit ended: that of the folder's result, if it has one, else today."""
     try:
-        found = parse_json((folder / RESULT_FILE).read_text(encoding="utf-8"))["date"]
-        return date.fromisoformat(found).isoformat()
+        day = parse_json((folder / RESULT_FILE).read_text(encoding="utf-8"))["date"]
+        return date.fromisoformat(day).isoformat()
     except (OSError, ValueError, TypeError, KeyError):
         return today()

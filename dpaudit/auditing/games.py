@@ -1,16 +1,14 @@
 """The games of an audit, and the plain keywords that choose a game and its settings.
 
-A new game is a package next to these with the modules `settings`, `plan` and `session`, and a line
-here.
+A new game is a package next to these, with its settings, a `dpaudit.auditing.game.Game` and a plan,
+and a line in each of the tables here: `GAMES`, `kind_of` and `sizing_of`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import cache
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.auditing.one_run.settings import OneRun
@@ -19,11 +17,11 @@ from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import StatedClaim
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.plan import PlanQuestion, PlanSubject, Sizing
-    from dpaudit.auditing.session import GameKind
+    from dpaudit.auditing.game import Game
+    from dpaudit.auditing.plan import PlanSubject, Sizing
     from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
     from dpaudit.model.tables import Table
 
@@ -53,24 +51,24 @@ class Keyword(NamedTuple):
 @cache
 def keywords() -> Mapping[str, Keyword]:
     """Every plain keyword, claims first: the fields of all settings, and switches."""
-    found: dict[str, Keyword] = {}
+    known: dict[str, Keyword] = {}
     for name, default in _fields(StatedClaim).items():
-        found[name] = Keyword(default, StatedClaim)
-    found[EFFORT] = Keyword(None)
+        known[name] = Keyword(default, StatedClaim)
+    known[EFFORT] = Keyword(None)
     for game in GAMES:
         own = _fields(game)
         switch = game.SWITCH
         if switch is not None:
             owner = game if switch.keyword in own else None
             own.pop(switch.keyword, None)
-            found[switch.keyword] = Keyword(switch.off, owner, (game,))
+            known[switch.keyword] = Keyword(switch.off, owner, (game,))
         for name, default in own.items():
-            before = found.get(name, Keyword(default, game, ()))
-            found[name] = before._replace(games=(*(before.games or ()), game))
+            before = known.get(name, Keyword(default, game, ()))
+            known[name] = before._replace(games=(*(before.games or ()), game))
     for name, default in _fields(AuditSettings).items():
         if name not in ("game", "claim"):
-            found[name] = Keyword(default, AuditSettings)
-    return found
+            known[name] = Keyword(default, AuditSettings)
+    return known
 
 
 def audit_settings(**given: Any) -> AuditSettings[Any]:
@@ -109,7 +107,7 @@ def keywords_of(settings: AuditSettings) -> dict[str, Any]:
     """The plain keywords in which settings differ from their defaults."""
     values: dict[str, Any] = {}
     for part in (settings.claim, settings.game, settings):
-        values |= {one.name: getattr(part, one.name) for one in fields(part)}
+        values |= {field.name: getattr(part, field.name) for field in fields(part)}
     switch = settings.game.SWITCH
     if switch is not None and switch.keyword not in values:
         values[switch.keyword] = not switch.off
@@ -139,35 +137,51 @@ def sizes_of_effort() -> frozenset[str]:
     return frozenset().union(*(sizes for game in GAMES for sizes in game.SIZES.values()))
 
 
-def size_keywords() -> frozenset[str]:
-    """The keywords that choose a game or its size."""
-    return sizes_of_effort().union(game.SWITCH.keyword for game in GAMES if game.SWITCH)
+def kind_of(game: GameSettings) -> Game[Any]:
+    """The game of some settings, which is loaded when it is needed: options are made of settings.
+
+    Args:
+        game: The settings of a game.
+    """
+    from dpaudit.auditing.one_run.game import OneRunGame
+    from dpaudit.auditing.records.game import RecordsGame
+    from dpaudit.auditing.two_worlds.game import TwoWorldsGame
+
+    games: Mapping[type[GameSettings], Game[Any]] = {
+        TwoWorlds: TwoWorldsGame(),
+        ManyRecords: RecordsGame(),
+        OneRun: OneRunGame(),
+    }
+    return games[type(game)]
 
 
-def kind_of(game: GameSettings) -> GameKind:
-    """What runs a game."""
-    kind: GameKind = _module_of(game, "session").KIND
-    return kind
-
-
-def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuestion) -> Sizing:
+def sizing_of(subject: PlanSubject, settings: AuditSettings, detect: float | None) -> Sizing:
     """The power and the upper limit of audits of several sizes, before anything is trained.
 
     Args:
         subject: What will be audited.
         settings: Every choice of the audit.
-        question: What the audit must be large enough for.
+        detect: True value of the claim's quantity that the audit must be large enough to detect;
+            None if none was asked for.
 
     Raises:
-        SettingsError: If there can be no such audit, or the question is none of its game.
+        SettingsError: If there can be no such audit.
         ClaimError: If the game cannot be about such a claim.
     """
-    sizing: Sizing = _module_of(settings.game, "plan").sizing(subject, settings, question)
+    # The modules of plans alone: what trains and stores models takes long to load.
+    from dpaudit.auditing.one_run import plan as one_run
+    from dpaudit.auditing.records import plan as records
+    from dpaudit.auditing.two_worlds import plan as two_worlds
+
+    plans: Mapping[type[GameSettings], Callable[..., Sizing]] = {
+        TwoWorlds: two_worlds.sizing,
+        ManyRecords: records.sizing,
+        OneRun: one_run.sizing,
+    }
+    sizing = plans[type(settings.game)](subject, settings, detect)
     if sizing.also_records is None:
         return sizing
-    from dpaudit.auditing.records.plan import what_decides_instead
-
-    instead = what_decides_instead(subject, question, sizing, settings)
+    instead = records.what_decides_instead(subject, detect, sizing, settings)
     return replace(sizing, details=(*sizing.details, *instead))
 
 
@@ -204,22 +218,17 @@ def build_spec(generator: object, table: Table, settings: AuditSettings) -> Audi
     Raises:
         InputError: If anything is unusable; says what and how to fix it.
     """
-    return kind_of(settings.game).build(generator, table, settings)
-
-
-def _module_of(game: GameSettings, name: str) -> ModuleType:
-    """A module of a game's package, loaded when it is needed: options are made of settings."""
-    package, _, _ = type(game).__module__.rpartition(".")
-    return import_module(f"{package}.{name}")
+    return kind_of(settings.game).specify(generator, table, settings)
 
 
 def _fields(of: type) -> dict[str, Any]:
     """The fields of settings with their defaults."""
-    found = {}
-    for one in fields(of):
-        made = one.default_factory() if one.default_factory is not MISSING else one.default
-        found[one.name] = None if made is MISSING else made
-    return found
+    defaults = {}
+    for field in fields(of):
+        factory = field.default_factory
+        default = field.default if factory is MISSING else factory()
+        defaults[field.name] = None if default is MISSING else default
+    return defaults
 
 
 def _game_of(asked: Mapping[str, Any]) -> type[GameSettings]:
@@ -235,8 +244,10 @@ def _is_answered(name: str, value: object, game: type[GameSettings]) -> bool:
     """Whether a keyword adds nothing: a switch already chose the game, or the value is False."""
     if name in _fields(game):
         return False
-    switches = [one.SWITCH for one in GAMES if one.SWITCH and one.SWITCH.keyword == name]
-    return value is False or any(value == one.off or one is game.SWITCH for one in switches)
+    switches = [of.SWITCH for of in GAMES if of.SWITCH and of.SWITCH.keyword == name]
+    return value is False or any(
+        value == switch.off or switch is game.SWITCH for switch in switches
+    )
 
 
 def _of_another_game(wrong: Sequence[str], game: type[GameSettings]) -> str:
@@ -248,5 +259,5 @@ def _of_another_game(wrong: Sequence[str], game: type[GameSettings]) -> str:
             f"`{game.SWITCH.keyword}`"
         )
     others = keywords()[wrong[0]].games or ()
-    switches = " or ".join(f"`{one.SWITCH.keyword}`" for one in others if one.SWITCH)
+    switches = " or ".join(f"`{other.SWITCH.keyword}`" for other in others if other.SWITCH)
     return f"{named} is for {switches}: set that too, or leave it out"

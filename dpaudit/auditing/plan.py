@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from dpaudit.auditing.settings import MOST_MODELS, AuditSettings, ShadowModelSettings
-from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import Row
-from dpaudit.model.claim import Quantity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, Quantity
 from dpaudit.results.document import (
     OPTIONAL,
     Document,
@@ -32,22 +30,6 @@ SHADOW_MODELS = (50, 100, 200, 400, 1000, 2000)
 """Numbers of shadow models that every plan shows."""
 
 
-class AssumedAttack(NamedTuple):
-    """The attack that a plan assumes: its error rates on the scored trials."""
-
-    fpr: float
-    tpr: float
-
-    @classmethod
-    def of_leak(cls, level: float, claim: Claim) -> AssumedAttack:
-        """The balanced attack on the worst mechanism of that level, in the claim's quantity.
-
-        For epsilon that is randomised response.
-        """
-        error = guarantee_of(claim).balanced_error(level)
-        return cls(fpr=error, tpr=1 - error)
-
-
 class PlanSubject(NamedTuple):
     """What is to be audited.
 
@@ -65,18 +47,6 @@ class PlanSubject(NamedTuple):
     def population(self) -> Population | None:
         """Rows of the table, or its units; None if none was handed in."""
         return None if self.table is None else self.table.population
-
-
-class PlanQuestion(NamedTuple):
-    """What an audit is to be large enough for.
-
-    Attributes:
-        detect: A true number of the claim's quantity that is to be proved, if one was given.
-        assumed: The attack that is counted on: that on such a leak, or one given by its rates.
-    """
-
-    detect: float | None = None
-    assumed: AssumedAttack | None = None
 
 
 class Needed(NamedTuple):
@@ -188,7 +158,7 @@ class MoreRows(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Document):
-    """What an audit can prove and what it costs, as `dpaudit plan --json` prints it.
+    """What an audit can prove and what it costs, as `dpaudit audit --plan --json` prints it.
 
     Attributes:
         game: How the audit is run.

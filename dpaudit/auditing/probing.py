@@ -43,10 +43,10 @@ STOPPED_AFTER: Final = 3 * MOST_SECONDS
 _COSTLIEST: Final = "rows-copied-verbatim"
 FIRST_PROBES: Final = (
     *(
-        one.id
-        for one in PROBES
-        if one.severity is Severity.VIOLATION
-        and one.id not in ("target-followed", _COSTLIEST)  # the audit itself follows the target
+        probe.id
+        for probe in PROBES
+        if probe.severity is Severity.VIOLATION
+        and probe.id not in ("target-followed", _COSTLIEST)  # the audit itself follows the target
     ),
     _COSTLIEST,
 )
@@ -79,13 +79,13 @@ def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutco
     if not audit.probe_fits:
         return None
     file = store.path / PROBES_FILE
-    outcome = _stored(file)
+    outcome = _read(file)
     if outcome is None:
         outcome = run_errand(_errand(audit), store, jobs=jobs, seconds=STOPPED_AFTER)
         if outcome is None:
             outcome = _outcome([], confidence=audit.settings.probes_confidence, why=STOPPED)
         if outcome.alarms:
-            alarmed = replace(_settings(audit), only=tuple(one.id for one in outcome.alarms))
+            alarmed = replace(_settings(audit), only=tuple(alarm.id for alarm in outcome.alarms))
             command = alarmed.command(*audit.generator.words, *audit.table.words)
             outcome = replace(outcome, reproduce=command)
         text = json.dumps(to_document(outcome), indent=1) + "\n"
@@ -120,7 +120,7 @@ class _Probing:
             with patches_apart():
                 generator = pickle.loads(self.generator)
                 for name in FIRST_PROBES:
-                    fits = sum(one.fits for one in results)
+                    fits = sum(result.fits for result in results)
                     if fits and (perf_counter() - start) / fits * self.settings.fits > MOST_SECONDS:
                         why = TOO_SLOW
                         break
@@ -164,8 +164,8 @@ def _settings(audit: AuditSpec) -> ProbeSettings:
     )
 
 
-def proves(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord:
-    """The record with what the probes found: what one proves makes the verdict a violation.
+def add_probes(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord:
+    """Adds what the probes found to a record: what one proves makes the verdict a violation.
 
     It does not where the audit is invalid, scored nothing, has no claim, or has a bound above the
     claim that was withheld: its verdict and its alarms say so.
@@ -178,7 +178,7 @@ def proves(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord:
         The record; the proof is a reason, the first one where the bound itself proves nothing.
     """
     record = replace(record, probes=probes)
-    reasons = tuple(probe_reason(one) for one in proofs_of(record.probe_alarms))
+    reasons = tuple(probe_reason(alarm) for alarm in proofs_of(record.probe_alarms))
     first, *others = record.reasons
     if not reasons or record.proved is None:
         return record
@@ -191,44 +191,44 @@ def proves(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord:
 
 def _outcome(results: list[ProbeResult], *, confidence: float, why: str | None) -> ProbesOutcome:
     def names(status: ProbeStatus) -> tuple[str, ...]:
-        return tuple(one.id for one in results if one.status is status)
+        return tuple(result.id for result in results if result.status is status)
 
     return ProbesOutcome(
         alarms=tuple(
             ProbeAlarm(
-                id=one.id,
-                severity=one.severity,
-                correct=one.correct,
-                p_value=one.p_value,
-                shows=_shows(one),
+                id=result.id,
+                severity=result.severity,
+                correct=result.correct,
+                p_value=result.p_value,
+                shows=_proof_of(result),
             )
-            for one in results
-            if one.status is ProbeStatus.ALARM
+            for result in results
+            if result.status is ProbeStatus.ALARM
         ),
         passed=names(ProbeStatus.PASSED),
         not_applicable=names(ProbeStatus.NOT_APPLICABLE),
         failed=names(ProbeStatus.FAILED),
         left_out=FIRST_PROBES[len(results) :],
         confidence=confidence,
-        fits=sum(one.fits for one in results),
+        fits=sum(result.fits for result in results),
         why_left_out=why,
     )
 
 
-def _shows(alarm: ProbeResult) -> str | None:
+def _proof_of(alarm: ProbeResult) -> str | None:
     """What an alarm proves, and which claim that contradicts; None if it proves nothing."""
     if alarm.severity is not Severity.VIOLATION or alarm.p_value is None:
         return None
-    described = next(one for one in PROBES if one.id == alarm.id)
+    described = next(probe for probe in PROBES if probe.id == alarm.id)
     return f"{described.shows}, which contradicts {described.breaks}"
 
 
-def _stored(file: Path) -> ProbesOutcome | None:
+def _read(file: Path) -> ProbesOutcome | None:
     """The results in a run folder; None if missing or unreadable, and the probes run again."""
     try:
-        found: ProbesOutcome = from_document(
+        outcome: ProbesOutcome = from_document(
             ProbesOutcome, parse_json(file.read_text(encoding="utf-8"))
         )
     except (OSError, ValueError, TypeError, AttributeError):
         return None
-    return found
+    return outcome

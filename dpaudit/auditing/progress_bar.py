@@ -112,7 +112,7 @@ class ConsoleProgress:
 
 
 @contextmanager
-def shown(on_progress: OnProgress, *, asked: bool | None) -> Iterator[OnProgress]:
+def show_progress(on_progress: OnProgress, *, asked: bool | None) -> Iterator[OnProgress]:
     """Shows the progress of an audit that Python called for.
 
     Args:

@@ -125,20 +125,20 @@ def _stays_true(result: AuditResult) -> bool:
 
 def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:
     """Where a result is cached, or why it cannot be."""
-    states = [_state(of) for of in (generator, *(one.attack for one in spec.attacks))]
+    states = [_state(of) for of in (generator, *(named.attack for named in spec.attacks))]
     held = [state for state in states if state is not None]
     if len(held) < len(states):
         return "what the generator or an attack holds cannot be pickled"
     modules = set[str]().union(*(module for _, module in held))
-    found = spec.reached_with(memory.files, sorted(modules))
-    if found.unknown:
-        return found.unknown
+    reached = spec.reached_with(memory.files, sorted(modules))
+    if reached.unknown:
+        return reached.unknown
     parts = {
         "specification": spec.specification,
         "dpaudit": source_digest(spec),
-        "versions": {**spec.versions, **found.software},
+        "versions": {**spec.versions, **reached.software},
         "states": [digest for digest, _ in held],
-        "code": found.code,
+        "code": reached.code,
     }
     text = json.dumps(parts, sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -63,10 +63,11 @@ def check_reuse(audit: AuditSpec, store: RunFolder) -> Check:
         OSError: If it cannot be written.
     """
     own = _own(audit, store)
+    # Once there is a result, later judgements of the same trials cannot have influenced it.
     if own is None or not (store.path / RESULT_FILE).is_file():
-        found = {} if own is None else dict.fromkeys(own.earlier)
-        found |= dict.fromkeys(judged_before(audit, store.path))
-        own = _mark_of(audit, store.salt)._replace(earlier=tuple(found))
+        earlier = {} if own is None else dict.fromkeys(own.earlier)
+        earlier |= dict.fromkeys(judged_before(audit, store.path))
+        own = _mark_of(audit, store.salt)._replace(earlier=tuple(earlier))
         _keep(own, store.path)
     if not own.earlier:
         detail = (
@@ -98,13 +99,13 @@ def judged_before(audit: AuditSpec, folder: Path) -> tuple[str, ...]:
     except OSError:  # a name that the system does not allow is refused when the folder is made
         return ()
     own, default = folder.resolve(), audit.default_folder.parent
-    found = []
+    names = []
     for parent in dict.fromkeys((own.parent, default.resolve())):
         for other in _folders(parent):
             if other != own and (other / RESULT_FILE).is_file() and _judges(audit, other):
                 name = other.name if parent == own.parent else f"{default.name}/{other.name}"
-                found.append(clipped(printable(name), LONGEST_NAME))
-    return tuple(found)
+                names.append(clipped(printable(name), LONGEST_NAME))
+    return tuple(names)
 
 
 def judged_in(earlier: Sequence[str]) -> str:
@@ -185,8 +186,8 @@ def _read(folder: Path) -> _Mark | None:
     try:
         if not file.is_file() or file.stat().st_size > MOST_BYTES:  # a pipe would block for ever
             return None
-        found: Any = parse_json(file.read_text(encoding="utf-8"))
-        mark = _Mark(**{**found, "earlier": tuple(found["earlier"])})
+        document: Any = parse_json(file.read_text(encoding="utf-8"))
+        mark = _Mark(**{**document, "earlier": tuple(document["earlier"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None
     texts = (mark.streams, mark.settings, *mark.earlier)

@@ -9,7 +9,7 @@ they are used: the help of a command is made from these fields.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from numbers import Integral
@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Access, Effort, Multiplicity, ThresholdRule, member_named
-from dpaudit.model.currencies import Promise
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import Promise, StatedClaim
 
 if TYPE_CHECKING:
     from typing import Self
 
     from typing_extensions import TypeVar
 
-    from dpaudit.bounds import Hypotheses
     from dpaudit.plugins.access import AnyAttack
 
     GameT = TypeVar("GameT", bound="GameSettings", default="GameSettings", covariant=True)
@@ -65,6 +63,14 @@ class GameSwitch(NamedTuple):
     description: str = ""
 
 
+SET_BY_NAME: Final = frozenset(
+    {
+        *("links", "mu", "rho", "curve", "neighbours", "unit", "max_rows_per_unit", "effort"),
+        *("neighbours_file", "rows", "confidence", "threshold", "multiplicity", "probe"),
+        *("worker_memory", "engine", "scheduler", "trial_timeout", "junit", "after_replay"),
+    }
+)
+"""What few audits need: `dpaudit audit` takes it as `--set NAME=VALUE`, or from its file."""
 MOST_MODELS: Final = 100_000
 """Of an audit; its bounds, and a plan of it, are computed in half a minute."""
 PROBES_SHARE: Final = 0.05
@@ -82,7 +88,7 @@ class Choices:
         Args:
             left_out: Fields that are written otherwise.
         """
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {choice.name: getattr(self, choice.name) for choice in fields(self)}
         return {
             name: value.value if isinstance(value, StrEnum) else value
             for name, value in values.items()
@@ -95,7 +101,7 @@ class Choices:
         Args:
             left_out: Fields that are written otherwise.
         """
-        defaults = {one.name: one.default for one in fields(self)}
+        defaults = {choice.name: choice.default for choice in fields(self)}
         words = []
         for name, value in self.plain(*left_out).items():
             option = f"--{name.replace('_', '-')}"
@@ -106,9 +112,29 @@ class Choices:
         return words
 
 
+def set_by_name(words: Sequence[str]) -> list[str]:
+    """Words of `dpaudit audit` with `--set NAME=VALUE` for settings that have no option.
+
+    Args:
+        words: Options and their values, spelled as if every setting had an option.
+
+    Returns:
+        The words that the command takes.
+    """
+    found, rest = list[str](), iter(words)
+    for word in rest:
+        name = "links" if word == "--link" else word.removeprefix("--no-").removeprefix("--")
+        if word[:2] != "--" or name.replace("-", "_") not in SET_BY_NAME:
+            found.append(word)
+        else:
+            value = "false" if word.startswith("--no-") else next(rest)
+            found += ["--set", f"{name}={value}"]
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class GameSettings(Choices, ABC):
-    """The settings of one game; `build` and `session` of its package carry them out."""
+    """The settings of one game, which its `dpaudit.auditing.game.Game` carries out."""
 
     NAME: ClassVar[str]
     """The game in words."""
@@ -132,11 +158,16 @@ class GameSettings(Choices, ABC):
 
     @property
     @abstractmethod
-    def hypotheses(self) -> Hypotheses:
-        """The hypotheses tested on the scored trials: every audit takes the number from here.
+    def hypotheses(self) -> int:
+        """The number of hypotheses tested on the scored trials: every audit takes it from here.
 
         Thresholds, directions and the target are fixed before.
         """
+
+    @property
+    def rule(self) -> ThresholdRule | None:
+        """Where thresholds come from; None in a game without thresholds."""
+        return None
 
     @property
     def correction(self) -> Multiplicity:
@@ -158,7 +189,7 @@ class GameSettings(Choices, ABC):
         from dpaudit.bounds import attack_confidence
 
         return attack_confidence(
-            confidence, self.hypotheses.count, sequential=self.may_stop, others=self.probes_share
+            confidence, self.hypotheses, sequential=self.may_stop, others=self.probes_share
         )
 
     @property
@@ -238,12 +269,9 @@ class ShadowModelSettings(GameSettings):
         return self.shadow_models - 2 * self.fitted
 
     @property
-    def hypotheses(self) -> Hypotheses:
-        """Every attack, or the selected one."""
-        from dpaudit.bounds import Hypotheses
-
-        selected = self.multiplicity is Multiplicity.SELECT
-        return Hypotheses(attacks=1 if selected else len(self.attacks))
+    def hypotheses(self) -> int:
+        """The number of attacks; 1 if one of them is selected on the fitting part."""
+        return 1 if self.multiplicity is Multiplicity.SELECT else len(self.attacks)
 
     @property
     def correction(self) -> Multiplicity:

@@ -15,17 +15,24 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings, set_by_name
 from dpaudit.errors import SettingsError
 from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.game.store import Private
 from dpaudit.game.trial import TrialEnd
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
-from dpaudit.model.currencies import Claim, CurveClaim, EpsilonClaim, written_out
+from dpaudit.model.claim import (
+    Claim,
+    CurveClaim,
+    EpsilonClaim,
+    Neighbours,
+    NoClaim,
+    PrivacyClaim,
+    StatedClaim,
+    written_out,
+)
 from dpaudit.model.linked_files import Given
 from dpaudit.model.schema import Schema
-from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.access import (
     AnyAttack,
@@ -109,11 +116,11 @@ class AuditSpec(ABC):
         return ""
 
     @property
-    def like_it(self) -> AuditSpec:
-        """An audit with the same cost per model, and nothing before it."""
+    def timed_audit(self) -> AuditSpec:
+        """The audit whose models are timed: itself, without any search before it."""
         return self
 
-    def prepared(
+    def resolve(
         self,
         folder: Path,
         *,
@@ -121,7 +128,7 @@ class AuditSpec(ABC):
         on_progress: OnProgress,
         trial_timeout: float | None = None,
     ) -> AuditSpec:
-        """The audit to run, once anything that comes before it has been trained: itself.
+        """The audit to run: itself, unless its target is searched for by trainings.
 
         Args:
             folder: Its run folder.
@@ -130,8 +137,7 @@ class AuditSpec(ABC):
             trial_timeout: Seconds after which a training has failed; derived if None.
 
         Raises:
-            RunFolderError: If the folder cannot be used, or holds an audit without what comes
-                before.
+            RunFolderError: If the folder cannot be used, or holds an audit without a search.
             InterruptedRunError: On Ctrl-C; the same call resumes.
         """
         del folder, engine, on_progress, trial_timeout
@@ -188,11 +194,11 @@ class AuditSpec(ABC):
         claim = self.claim
         if self.settings.claim.is_stated or not isinstance(claim, EpsilonClaim):
             return claim
-        made = {one.claimed for one in outcomes if one.claimed is not None}
-        if not made:
+        by_models = {end.claimed for end in outcomes if end.claimed is not None}
+        if not by_models:
             return claim
-        epsilon = max(claim.epsilon, *(one.epsilon for one in made))
-        delta = max(claim.delta, *(one.delta for one in made))
+        epsilon = max(claim.epsilon, *(claimed.epsilon for claimed in by_models))
+        delta = max(claim.delta, *(claimed.delta for claimed in by_models))
         if (epsilon, delta) == (claim.epsilon, claim.delta):
             return claim
         source = f"{claim.source}; largest that a fitted model claimed in either world"
@@ -294,15 +300,16 @@ class AuditSpec(ABC):
     def reproduce(self) -> str:
         """The command that reproduces this result."""
         further = self.settings.words(*_WRITTEN_APART, *_OF_EVERY_COMMAND)
-        return self.command_of("audit", [*further, *self.own_options])
+        words = self.command_of("audit", [*further, *self.own_options])
+        return shlex.join(set_by_name(words))
 
     @property
     def replay(self) -> str | None:
         """The command that replays the generator on the same tables; none in most games."""
         return None
 
-    def command_of(self, name: str, own: Sequence[str]) -> str:
-        """A command on the same generator, table and claim.
+    def command_of(self, name: str, own: Sequence[str]) -> list[str]:
+        """The words of a command on the same generator, table and claim.
 
         Args:
             name: The command.
@@ -315,7 +322,7 @@ class AuditSpec(ABC):
         words += _naming_unit(settings.claim)
         words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
         words += ["--confidence", f"{settings.confidence!r}", "--seed", str(settings.seed)]
-        return shlex.join([*words, *own])
+        return [*words, *own]
 
 
 def _naming_unit(claim: StatedClaim) -> list[str]:
@@ -340,7 +347,9 @@ def _digest(document: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def built(generator: object, settings: AuditSettings, **offered: object) -> NamedGenerator:
+def build_generator(
+    generator: object, settings: AuditSettings, **offered: object
+) -> NamedGenerator:
     """The generator of an audit, built with the caller's choices.
 
     Args:
@@ -403,43 +412,44 @@ def attacks_with_access(
     name = generator.name
     disclosed = disclosed_by(generator.generator, name=name) | {Disclosure.COST}
     attacks = named_attacks(chosen)
+    accesses = {disclosure.access for disclosure in disclosed}
     for part in level.parts:
-        if part is not Access.OUTPUT and not any(one.access is part for one in disclosed):
-            ways = "; or ".join(one.how for one in Disclosure if one.access is part)
+        if part is not Access.OUTPUT and part not in accesses:
+            ways = "; or ".join(way.how for way in Disclosure if way.access is part)
             raise SettingsError(
                 f'`access="{level}"`: {name} discloses nothing of the kind; give it {ways}; or '
                 "leave out `access`"
             )
     if chosen == ATTACKS_AT[level]:
-        attacks = tuple(one for one in attacks if _unseen(one, disclosed) is None)
-    for one in attacks:
-        needed, unseen = access_of(one.attack), _unseen(one, disclosed)
+        attacks = tuple(named for named in attacks if _unseen(named, disclosed) is None)
+    for named in attacks:
+        needed, unseen = access_of(named.attack), _unseen(named, disclosed)
         if not level.includes(needed):
             raise SettingsError(
-                f"attack {one.name} sees {needed.in_words}: set "
+                f"attack {named.name} sees {needed.in_words}: set "
                 f'`access="{needed}"`, or leave it out'
             )
         if unseen is not None:
             raise SettingsError(
-                f"attack {one.name}: {name} does not disclose what it sees; give the generator "
+                f"attack {named.name}: {name} does not disclose what it sees; give the generator "
                 f"{unseen.how}, or leave the attack out"
             )
     _require_use(attacks, level)
-    sees_facts = any(access_of(one.attack) is Access.RELEASED for one in attacks)
+    sees_facts = any(access_of(named.attack) is Access.RELEASED for named in attacks)
     facts = tuple(released_facts(generator.generator, name=name)) if sees_facts else ()
     return attacks, facts
 
 
-def _unseen(one: NamedAttack, disclosed: frozenset[Disclosure]) -> Disclosure | None:
+def _unseen(named: NamedAttack, disclosed: frozenset[Disclosure]) -> Disclosure | None:
     """What an attack needs and the generator does not disclose, if anything."""
-    attack = one.attack
+    attack = named.attack
     return attack.sees if isinstance(attack, ModelAttack) and attack.sees not in disclosed else None
 
 
 def _require_use(attacks: Sequence[NamedAttack], level: Access) -> None:
     """Refuses a level that no attack uses: the report would promise too much."""
     for part in level.parts:
-        if not any(access_of(one.attack) is part for one in attacks):
+        if not any(access_of(named.attack) is part for named in attacks):
             new = [name for name in ATTACKS_AT[part] if name not in ATTACKS_AT[Access.OUTPUT]]
             raise SettingsError(
                 f'`access="{level}"`, but no attack looks at what it adds: add one such as '

@@ -12,11 +12,11 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
 from dpaudit.formatting import visible
 from dpaudit.game.flight import FIRST_SECONDS
-from dpaudit.game.local import LocalEngine, run_errand
+from dpaudit.game.local import run_errand
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import TimedModel, run_timed
-from dpaudit.game.trial import Role, Trial, TrialStatus
+from dpaudit.game.trial import Role, TrialStatus
 
 TIMES_THE_ROWS: Final = 10
 """How many times the rows of the audit's tables a larger table has."""
@@ -48,9 +48,9 @@ class ModelCost(NamedTuple):
     """
 
     model: float
-    control: float | None = None
-    memory: int | None = None
-    larger: RowsCost | None = None
+    control: float
+    memory: int | None
+    larger: RowsCost | None
 
 
 def time_one(audit: AuditSpec) -> ModelCost:
@@ -71,7 +71,7 @@ def time_one(audit: AuditSpec) -> ModelCost:
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C.
     """
-    audit = audit.like_it
+    audit = audit.timed_audit
     rows = TIMES_THE_ROWS * audit.rows
     asked = rows if rows <= MOST_ROWS else None
     with (
@@ -81,19 +81,19 @@ def time_one(audit: AuditSpec) -> ModelCost:
         ) as store,
         workers_ended(),
     ):
-        session = kind_of(audit.settings.game).session(audit, store, LocalEngine(1))
+        game = kind_of(audit.settings.game)
 
         def timed(role: Role, name: str, *, larger: int | None) -> TimedModel:
-            trial = Trial(role, session.WORLD, 0)
-            errand = partial(run_timed, session.payload(role), trial, larger=larger)
-            one = run_errand(errand, store, jobs=1, seconds=FIRST_SECONDS)
-            if one is None or one.outcome.status is not TrialStatus.FINISHED:
-                raise InputError(f"{name}: its one model could not be timed: {_why(one)}")
-            return one
+            trial = game.FIRST_TRIAL._replace(role=role)
+            errand = partial(run_timed, game.payload(audit, role), trial, larger=larger)
+            timed_model = run_errand(errand, store, jobs=1, seconds=FIRST_SECONDS)
+            if timed_model is None or timed_model.outcome.status is not TrialStatus.FINISHED:
+                raise InputError(f"{name}: its one model could not be timed: {_why(timed_model)}")
+            return timed_model
 
         # The control first: what a new worker imports is not the generator's time.
         control = timed(Role.NULL_CONTROL, Role.NULL_CONTROL.value, larger=None)
-        model = timed(session.AUDITED, audit.generator.name, larger=asked)
+        model = timed(game.FIRST_TRIAL.role, audit.generator.name, larger=asked)
     return ModelCost(
         model=model.outcome.seconds,
         control=control.outcome.seconds,

@@ -24,18 +24,20 @@ from dpaudit.bounds.exact import (
 )
 from dpaudit.bounds.fair_coin import (
     CoinGuesses,
-    coin_detectable,
-    coin_detectable_gaussian,
-    coin_detectable_shift,
-    coin_power,
-    coin_provable,
+    CoinPlan,
     fair_coin,
     fair_coin_p_value,
 )
 from dpaudit.bounds.forecast import FailedTrials, Forecast, choose_rule, scaled_errors
-from dpaudit.bounds.guarantee import Detectable, EpsilonGuarantee, Guarantee, guarantee_of
+from dpaudit.bounds.guarantee import (
+    Detectable,
+    EpsilonGuarantee,
+    Guarantee,
+    TradeOffGuarantee,
+    guarantee_of,
+)
 from dpaudit.bounds.inputs import Counts
-from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
+from dpaudit.bounds.multiplicity import attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     GuessesInTurn,
     Prefix,
@@ -63,6 +65,7 @@ from dpaudit.model.choices import ThresholdRule
 
 __all__ = [
     "CoinGuesses",
+    "CoinPlan",
     "Counts",
     "Detectable",
     "Direction",
@@ -72,12 +75,12 @@ __all__ = [
     "Guarantee",
     "GuessCalibration",
     "GuessesInTurn",
-    "Hypotheses",
     "Prefix",
     "RocCurve",
     "ScoredBlock",
     "Threshold",
     "ThresholdRule",
+    "TradeOffGuarantee",
     "attack_confidence",
     "auc",
     "aucs",
@@ -88,11 +91,6 @@ __all__ = [
     "choose_threshold_by",
     "clopper_pearson",
     "coin_bound",
-    "coin_detectable",
-    "coin_detectable_gaussian",
-    "coin_detectable_shift",
-    "coin_power",
-    "coin_provable",
     "count_errors",
     "count_guesses",
     "detectable_epsilon",

@@ -30,7 +30,7 @@ heaviest guesses count as correct.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -189,8 +189,6 @@ def fair_coin(
         SettingsError: If an argument is out of range.
     """
     guesses = CoinGuesses(tuple(right), tuple(made), trials, tuple(by_training or ()))
-    check_delta(delta)
-    check_confidence(confidence)
     aside = _set_aside_for(guesses, delta=delta, confidence=confidence)
     return _bound(guesses.made, guesses.weight_of_right, aside, 1.0 - confidence, 0.0)
 
@@ -236,7 +234,7 @@ def _bound(
     high = at_least + 1.0
     while excess(high) < 0.0:
         high *= 2.0
-        if high > _LARGEST_EPSILON:  # only a count of right guesses near e^36 gets here
+        if high > _LARGEST_EPSILON:  # only a number of right guesses near e^36 gets here
             return _LARGEST_EPSILON
     root = float(brentq(excess, at_least, high, xtol=_TOLERANCE))
     return max(at_least, root - 2.0 * _TOLERANCE)
@@ -271,8 +269,6 @@ def fair_coin_p_value(
     """
     guesses = CoinGuesses(tuple(right), tuple(made), trials, tuple(by_training or ()))
     check_epsilon(epsilon)
-    check_delta(delta)
-    check_confidence(confidence)
     aside = _set_aside_for(guesses, delta=delta, confidence=confidence)
     if aside is None:
         return 1.0
@@ -302,11 +298,11 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
     alpha = 1.0 - confidence
     best, least = None, math.inf
     for revealed in range(trials):
+        # Trainings are independent, and each reveals a coin with probability at most delta.
         probability = float(binomial.sf(revealed, trials, delta))
         if probability >= alpha:
             continue
-        # If all n guesses are correct, p^n is within what is left: the smaller -log p, the larger
-        # ε.
+        # If all n guesses are right, p^n is within what is left: the smaller -log p, the larger ε.
         cost = -math.log(alpha - probability) / (trials - revealed)
         if cost >= least:
             break
@@ -316,6 +312,8 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
 
 def _set_aside_for(guesses: CoinGuesses, *, delta: float, confidence: float) -> SetAside | None:
     """The allowance in guesses: those of the trainings with the most guesses."""
+    check_delta(delta)
+    check_confidence(confidence)
     revealed = any_revealed(guesses.shared, delta)
     aside = set_aside(guesses.trainings, delta=revealed, confidence=confidence)
     if aside is None or not guesses.by_training:
@@ -325,13 +323,18 @@ def _set_aside_for(guesses: CoinGuesses, *, delta: float, confidence: float) -> 
 
 
 def _p_value(made: Sequence[int], weight: int, epsilon: float, aside: SetAside) -> float:
-    left, needed, taken = list(made), weight, aside.revealed
-    for place in reversed(range(len(left))):
-        heaviest = min(taken, left[place])
-        left[place] -= heaviest
+    # Kairouz, Oh and Viswanath 2015, Theorem 2.5: δ reveals coins. At worst these are the coins of
+    # the heaviest guesses, which count as right.
+    unrevealed, needed, revealed = list(made), weight, aside.revealed
+    for place in reversed(range(len(unrevealed))):
+        heaviest = min(revealed, unrevealed[place])
+        unrevealed[place] -= heaviest
         needed -= heaviest * (place + 1)
-        taken -= heaviest
-    return min(1.0, weight_reached(left, needed, success=float(expit(epsilon))) + aside.probability)
+        revealed -= heaviest
+    # Steinke, Nasr and Jagielski 2023, Theorem 5.2: the weight of the others that are right is
+    # dominated by that of independent guesses, each right with probability e^ε/(1 + e^ε).
+    reached = weight_reached(unrevealed, needed, success=float(expit(epsilon)))
+    return min(1.0, reached + aside.probability)
 
 
 def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float:
@@ -364,214 +367,156 @@ def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float
     return float(np.clip(mass[needed : most + 1].sum() + _ROUNDING, 0.0, 1.0))
 
 
-def coin_provable(
-    trials: int, *, delta: float, confidence: float, failed: int = 0, shared: int = 1
-) -> float:
-    """Upper limit of the `fair_coin` bound for this many trials: the bound of a perfect attack.
+@dataclass(frozen=True, kw_only=True)
+class CoinPlan:
+    """An audit as the fair-coin bound sees it, and what it can prove and detect.
 
-    Args:
-        trials: Scored trials of both worlds together, at least 1.
+    The attack guesses every coin but those of failed trials, with guesses of one weight.
+
+    Attributes:
+        trials: Coins of both worlds together, at least 1: as many as scored trials, unless coins
+            share them.
         delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence, in (0, 1).
-        failed: Trials that failed, on which nothing is guessed.
-        shared: Coins that each training serves; `trials` and `failed` count coins.
-
-    Returns:
-        The bound of an attack that guesses every trial correctly but the failed ones.
+        confidence: One-sided confidence of the bound, in (0, 1).
+        failed: Coins of trials that failed, on which nothing is guessed.
+        shared: Coins that each training serves.
 
     Raises:
-        SettingsError: If a setting is out of range.
+        SettingsError: If `delta` or `confidence` is out of range, or more trials failed than there
+            are.
     """
-    made = (trials - failed,)
-    by_training: tuple[int, ...] = ()
-    if shared > 1:
-        finished = made[0] // shared
-        by_training = (shared,) * finished + (0,) * (trials // shared - finished)
-    return fair_coin(made, made, trials, by_training, delta=delta, confidence=confidence)
 
+    trials: int
+    delta: float
+    confidence: float
+    failed: int = 0
+    shared: int = 1
 
-def coin_detectable(
-    *,
-    claim_epsilon: float,
-    trials: int,
-    delta: float,
-    confidence: float,
-    power: float = 0.8,
-    failed: int = 0,
-    shared: int = 1,
-) -> float | None:
-    """Minimum detectable epsilon of `fair_coin`, with this power.
+    def __post_init__(self) -> None:
+        if not 0 <= self.failed <= self.trials:
+            raise SettingsError(
+                f"`failed` is {self.failed} of {self.trials} trials; give a number from 0 to all"
+            )
+        check_delta(self.delta)
+        check_confidence(self.confidence)
 
-    The leak is that of randomised response, which shows equally in all trials: of n guesses Bin(n,
-    e^ε/(1 + e^ε)) are correct.
+    def provable(self) -> float:
+        """Upper limit of the `fair_coin` bound: that of an attack whose guesses are all right.
 
-    Args:
-        claim_epsilon: Claimed ε, finite and not negative.
-        trials: Scored trials of both worlds together, at least 1.
-        delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence, in (0, 1).
-        power: Probability that the bound exceeds the claim, in (1 − confidence, 1).
-        failed: Trials that failed, on which nothing is guessed.
-        shared: Coins that each training serves; `trials` and `failed` count coins.
+        Raises:
+            SettingsError: If there is no trial.
+        """
+        made = (self.trials - self.failed,)
+        by_training: tuple[int, ...] = ()
+        if self.shared > 1:
+            finished = made[0] // self.shared
+            failed = self.trials // self.shared - finished
+            by_training = (self.shared,) * finished + (0,) * failed
+        level = {"delta": self.delta, "confidence": self.confidence}
+        return fair_coin(made, made, self.trials, by_training, **level)
 
-    Returns:
-        The smallest such ε, or None if no leak, however large, is detected.
+    def power(self, claimed: float, *, right: float) -> float:
+        """Probability that the bound exceeds the claim.
 
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    _check_leak(claim_epsilon, delta, confidence, power)
-    made = np.array([trials - failed])
-    fewest = _fewest_right(made, claim_epsilon, trials, delta, confidence, shared)
-    if fewest is None or fewest[0] > made[0]:
-        return None
+        Args:
+            claimed: Claimed ε, finite and not negative.
+            right: Probability that a guess is right, in [0, 1].
 
-    def shortfall(epsilon: float) -> float:
-        return float(binomial.sf(fewest[0] - 1, made[0], expit(epsilon))) - power
+        Raises:
+            SettingsError: If `claimed` is out of range.
+        """
+        return self._power_by_success(claimed)(right)
 
-    return float(brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9))
+    def detectable(self, claimed: float, *, power: float = 0.8) -> float | None:
+        """Minimum detectable epsilon.
 
+        The leak is that of randomised response, which shows equally in all trials: a guess is right
+        with probability e^ε/(1 + e^ε).
 
-def coin_power(
-    *, claim_epsilon: float, trials: int, delta: float, confidence: float, right: float
-) -> float:
-    """Probability that `fair_coin` exceeds the claim, by guesses of one weight on all trials.
+        Args:
+            claimed: Claimed ε, finite and not negative.
+            power: Probability that the bound exceeds the claim, in (1 − confidence, 1).
 
-    Args:
-        claim_epsilon: Claimed ε, finite and not negative.
-        trials: Scored trials of both worlds together, at least 1.
-        delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence, in (0, 1).
-        right: Probability that a guess is right, in [0, 1].
+        Returns:
+            The smallest such ε, or None if no leak, however large, is detected.
 
-    Returns:
-        The power.
+        Raises:
+            SettingsError: If an argument is out of range.
+        """
+        power_by_success = self._power_by_success(claimed)
+        check_power(power, confidence=self.confidence)
+        if power_by_success(1.0) == 0.0:
+            return None
 
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    check_epsilon(claim_epsilon)
-    check_delta(delta)
-    check_confidence(confidence)
-    fewest = _fewest_right(np.array([trials]), claim_epsilon, trials, delta, confidence, 1)
-    return 0.0 if fewest is None else float(binomial.sf(fewest[0] - 1, trials, right))
+        def excess(epsilon: float) -> float:
+            return power_by_success(float(expit(epsilon))) - power
 
+        return float(brentq(excess, claimed, claimed + _CERTAIN_LEAK, xtol=1e-9))
 
-def coin_detectable_gaussian(
-    *,
-    claim_epsilon: float,
-    trials: int,
-    delta: float,
-    confidence: float,
-    power: float = 0.8,
-    failed: int = 0,
-    shared: int = 1,
-) -> float | None:
-    """Minimum detectable epsilon of `fair_coin` for a Gaussian leak, with this power.
+    def detectable_shift(self, claimed: float, *, power: float = 0.8) -> float | None:
+        """Smallest detectable shift mu of a normal score (mu-GDP: Dong, Roth and Su 2022).
 
-    Args:
-        claim_epsilon: As in `coin_detectable_shift`, and so are the others.
-        trials: See there.
-        delta: See there.
-        confidence: See there.
-        power: See there.
-        failed: See there.
-        shared: See there.
+        The attack abstains if the score is nearer to the middle than a margin, the best one for the
+        audit. Weights that grow with the odds do slightly better.
 
-    Returns:
-        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak has infinite ε,
-        and if no leak is detected.
+        Args:
+            claimed: Claimed ε, finite and not negative.
+            power: Probability that the bound exceeds the claim, in (1 − confidence, 1).
 
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    if delta == 0.0:
-        _check_leak(claim_epsilon, delta, confidence, power)
-        return None
-    shift = coin_detectable_shift(
-        claim_epsilon=claim_epsilon,
-        trials=trials,
-        delta=delta,
-        confidence=confidence,
-        power=power,
-        failed=failed,
-        shared=shared,
-    )
-    return None if shift is None else gaussian_epsilon(shift, delta)
+        Returns:
+            mu, in standard deviations of the score; None if no shift is detected.
 
+        Raises:
+            SettingsError: If an argument is out of range.
+        """
+        usable = self.trials - self.failed
+        fewest = self._fewest_right(claimed, np.arange(usable + 1))
+        check_power(power, confidence=self.confidence)
+        if fewest[usable] > usable:
+            return None
+        middles = (np.arange(_PARTS) + 0.5) / _PARTS
 
-def coin_detectable_shift(
-    *,
-    claim_epsilon: float,
-    trials: int,
-    delta: float,
-    confidence: float,
-    power: float = 0.8,
-    failed: int = 0,
-    shared: int = 1,
-) -> float | None:
-    """Smallest Gaussian leak that `fair_coin` detects with this power.
+        def excess(mu: float) -> float:
+            right = ndtr(mu / 2.0 - _MARGINS)  # beyond the margin, on the side of the trial's world
+            guessed = right + ndtr(-mu / 2.0 - _MARGINS)
+            start, mass = binomial.mass(usable, guessed)
+            ranks = [np.searchsorted(below, middles) for below in np.cumsum(mass, axis=1)]
+            made = start[:, None] + np.stack(ranks)
+            reached = binomial.sf(fewest[made] - 1, made, (right / guessed)[:, None])
+            return float(reached.mean(axis=1).max()) - power
 
-    The leak shifts a normal score by mu standard deviations (mu-GDP: Dong, Roth and Su 2022). The
-    attack guesses if the score is further from the middle than the margin that is best for the
-    audit. All guesses have equal weight; weights that grow with the odds do slightly better.
+        return float(brentq(excess, 0.0, _CERTAIN_SHIFT, xtol=1e-6))
 
-    Args:
-        claim_epsilon: Claimed ε, finite and not negative.
-        trials: Scored trials of both worlds together, at least 1.
-        delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence, in (0, 1).
-        power: Probability that the bound exceeds the claim, in (1 − confidence, 1).
-        failed: Trials that failed, on which nothing is guessed.
-        shared: Coins that each training serves; `trials` and `failed` count coins.
+    def detectable_gaussian(self, claimed: float, *, power: float = 0.8) -> float | None:
+        """ε at δ of `detectable_shift`; arguments as there.
 
-    Returns:
-        mu of the smallest such shift; None if no leak is detected.
+        Returns:
+            ε; None if no shift is detected, and at δ = 0, where every shift has infinite ε.
+        """
+        if self.delta == 0.0:
+            check_epsilon(claimed)
+            check_power(power, confidence=self.confidence)
+            return None
+        shift = self.detectable_shift(claimed, power=power)
+        return None if shift is None else gaussian_epsilon(shift, self.delta)
 
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    _check_leak(claim_epsilon, delta, confidence, power)
-    usable = trials - failed
-    fewest = _fewest_right(np.arange(usable + 1), claim_epsilon, trials, delta, confidence, shared)
-    if fewest is None or fewest[usable] > usable:
-        return None
-    middles = (np.arange(_PARTS) + 0.5) / _PARTS
+    def _power_by_success(self, claimed: float) -> Callable[[float], float]:
+        """The power as a function of the probability that a guess is right."""
+        made = self.trials - self.failed
+        [fewest] = self._fewest_right(claimed, np.array([made]))
+        return lambda right: float(binomial.sf(fewest - 1, made, right))
 
-    def shortfall(mu: float) -> float:
-        right = ndtr(mu / 2.0 - _MARGINS)  # beyond the margin, on the side of the trial's world
-        guessed = right + ndtr(-mu / 2.0 - _MARGINS)
-        start, mass = binomial.mass(usable, guessed)
-        ranks = [np.searchsorted(below, middles) for below in np.cumsum(mass, axis=1)]
-        made = start[:, None] + np.stack(ranks)
-        reached = binomial.sf(fewest[made] - 1, made, (right / guessed)[:, None])
-        return float(reached.mean(axis=1).max()) - power
-
-    return float(brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6))
-
-
-def _fewest_right(
-    made: IntArray,
-    claim_epsilon: float,
-    trials: int,
-    delta: float,
-    confidence: float,
-    shared: int,
-) -> FloatArray | None:
-    """The smallest number of correct guesses that refutes the claim; None if no number does."""
-    aside = set_aside(trials // shared, delta=any_revealed(shared, delta), confidence=confidence)
-    if aside is None:
-        return None
-    taken = aside.revealed * shared
-    left = np.maximum(made - taken, 0)
-    # P[Bin >= k] must be below the remaining error probability; isf returns k - 1.
-    enough = binomial.isf(1.0 - confidence - aside.probability, left, expit(claim_epsilon)) + 1.0
-    fewest: FloatArray = np.where(left > 0, enough + taken, math.inf)
-    return fewest
-
-
-def _check_leak(claim_epsilon: float, delta: float, confidence: float, power: float) -> None:
-    check_epsilon(claim_epsilon)
-    check_delta(delta)
-    check_confidence(confidence)
-    check_power(power, confidence=confidence)
+    def _fewest_right(self, claimed: float, made: IntArray) -> FloatArray:
+        """The smallest numbers of right guesses that refute the claim; infinite if none does."""
+        check_epsilon(claimed)
+        revealed = any_revealed(self.shared, self.delta)
+        aside = set_aside(self.trials // self.shared, delta=revealed, confidence=self.confidence)
+        if aside is None:
+            return np.full(made.shape, math.inf)
+        taken = aside.revealed * self.shared
+        left = np.maximum(made - taken, 0)
+        # P[Bin >= k] must be below the remaining error probability; isf returns k - 1.
+        remaining = 1.0 - self.confidence - aside.probability
+        enough = binomial.isf(remaining, left, expit(claimed)) + 1.0
+        fewest: FloatArray = np.where(left > 0, enough + taken, math.inf)
+        return fewest

@@ -2,21 +2,20 @@
 
 An audit asks the guarantee of its claim for every number: lower limits in the quantity of the claim
 (epsilon, mu, rho, or the factor of a privacy curve), thresholds, and what an audit of some size
-could prove.
+could prove. There are two kinds, with the same methods.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtr
 
 from dpaudit.bounds._region import RejectionRegion
-from dpaudit.bounds.clopper_pearson import statistic, upper_limits
+from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic
 from dpaudit.bounds.exact import detectable_epsilon, detectable_gaussian, detection_power, exact
 from dpaudit.bounds.inputs import Counts, FloatArray, check_power
 from dpaudit.bounds.one_run import Prefix, one_run_in_turn_detectable, strongest_prefix
@@ -33,12 +32,19 @@ from dpaudit.bounds.trade_off import (
     CurveTradeOff,
     GaussianTradeOff,
     TradeOff,
+    level_clopper_pearson,
     level_limit,
     rejecting_region,
     smallest,
 )
-from dpaudit.model.claim import NoClaim, PrivacyClaim
-from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import (
+    Claim,
+    ConcentratedClaim,
+    CurveClaim,
+    GaussianClaim,
+    NoClaim,
+    PrivacyClaim,
+)
 
 # e^epsilon overflows beyond this; such a guarantee allows everything.
 _LARGEST_EXPONENT = 700.0
@@ -61,15 +67,26 @@ class Detectable(NamedTuple):
     gaussian: float | None
 
 
-class Guarantee(ABC):
-    """The error rates that a claim allows of every attack; its parameter is the level."""
+@dataclass(frozen=True)
+class EpsilonGuarantee:
+    """(ε, δ)-differential privacy at a fixed δ: the error rates it allows, and limits on its ε.
 
-    delta: float | None
-    """δ at which the level is an ε, as fair-coin bounds need; None if the level is not an ε."""
+    `TradeOffGuarantee` has the same methods for claims in mu, in rho or by a curve; what both limit
+    is called the level.
 
-    @abstractmethod
+    Attributes:
+        delta: δ of the claim, in [0, 1), as fair-coin bounds need; None of a guarantee whose level
+            is not an ε.
+    """
+
+    delta: float
+
     def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
-        """The level that upper limits on both error rates prove, not clipped at 0."""
+        """The level that upper limits on both error rates prove, not clipped at 0.
+
+        Of ε the log of the larger privacy ratio (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+        """
+        return statistic(fn_upper, fp_upper, self.delta)
 
     def threshold_statistic(
         self, fn_upper: FloatArray, fp_upper: FloatArray
@@ -77,11 +94,20 @@ class Guarantee(ABC):
         """The criterion for a threshold, given upper limits on its error rates: the level."""
         return self.statistic(fn_upper, fp_upper)
 
-    @abstractmethod
     def exact(self, counts: Counts, *, confidence: float) -> float:
         """The lower limit on the level by inverting the exact test, at least 0."""
+        return exact(*counts, delta=self.delta, confidence=confidence)
 
-    @abstractmethod
+    def clopper_pearson(self, counts: Counts, *, confidence: float) -> float:
+        """The lower limit on the level from simultaneous limits on both error rates."""
+        return clopper_pearson(*counts, delta=self.delta, confidence=confidence)
+
+    def bounds(
+        self, observed: Observed, *given: object, confidence: float
+    ) -> dict[ValidBound, float]:
+        """Every valid lower limit on the level from observations, by its row in the table."""
+        return valid_bounds(observed, *given, delta=self.delta, confidence=confidence)
+
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float
     ) -> Detectable:
@@ -94,44 +120,38 @@ class Guarantee(ABC):
             power: The probability, in (1 − confidence, 1).
 
         Returns:
-            The leaks.
+            The leaks: of ε that of randomised response, and that of a Gaussian mechanism at δ.
 
         Raises:
             SettingsError: If an argument is out of range.
         """
+        leak: dict[str, Any] = {
+            "claim_epsilon": claimed,
+            "delta": self.delta,
+            "confidence": confidence,
+            "power": power,
+            **asdict(failed),
+        }
+        return Detectable(detectable_epsilon(**leak), detectable_gaussian(**leak))
 
-    @abstractmethod
     def detection_power(
         self, claimed: float, *, n_in: int, n_out: int, confidence: float, fpr: float, tpr: float
     ) -> float:
         """Probability that an attack with these rates makes the exact limit exceed the claim."""
+        return detection_power(
+            claim_epsilon=claimed,
+            n_in=n_in,
+            n_out=n_out,
+            delta=self.delta,
+            confidence=confidence,
+            fpr=fpr,
+            tpr=tpr,
+        )
 
-    @abstractmethod
-    def balanced_error(self, level: float) -> float:
-        """Either error rate, both equal, of the best attack on the worst mechanism of a level."""
-
-    @abstractmethod
-    def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:
-        """Largest true-positive rates that a level allows at false-positive rates [m]."""
-
-    def clopper_pearson(self, counts: Counts, *, confidence: float) -> float:
-        """The lower limit on the level from simultaneous limits on both error rates."""
-        tail = (1.0 - confidence) / 2.0
-        fn_upper = upper_limits(counts.n_in, tail)[counts.false_negatives]
-        fp_upper = upper_limits(counts.n_out, tail)[counts.false_positives]
-        return max(0.0, float(self.statistic(fn_upper, fp_upper)))
-
-    @abstractmethod
-    def bounds(
-        self, observed: Observed, *given: object, confidence: float
-    ) -> dict[ValidBound, float]:
-        """Every valid lower limit on the level from observations, by its method."""
-
-    @abstractmethod
     def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
         """The guesses of one training, of those in turn, that carry its bound."""
+        return strongest_prefix(right, epsilon=bound)
 
-    @abstractmethod
     def one_run_detectable(
         self, claimed: float, canaries: int, *, confidence: float, power: float
     ) -> Detectable:
@@ -144,46 +164,12 @@ class Guarantee(ABC):
             power: Probability that it exceeds the claim, in (1 − confidence, 1).
 
         Returns:
-            The best one is that of randomised response on every coin; for mu, and for what is
-            given as well, that of a normal score of every canary.
+            The leak of randomised response on every coin; for mu and rho also that of a normal
+            score of every canary.
 
         Raises:
             SettingsError: If an argument is out of range.
         """
-
-
-@dataclass(frozen=True)
-class EpsilonGuarantee(Guarantee):
-    """(ε, δ)-differential privacy at a fixed δ; its level is ε.
-
-    Attributes:
-        delta: δ of the claim, in [0, 1).
-    """
-
-    delta: float
-
-    def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
-        """Log of the larger privacy ratio."""
-        return statistic(fn_upper, fp_upper, self.delta)
-
-    def exact(self, counts: Counts, *, confidence: float) -> float:
-        """`dpaudit.bounds.exact`."""
-        return exact(*counts, delta=self.delta, confidence=confidence)
-
-    def bounds(
-        self, observed: Observed, *given: object, confidence: float
-    ) -> dict[ValidBound, float]:
-        """The bounds of the table."""
-        return valid_bounds(observed, *given, delta=self.delta, confidence=confidence)
-
-    def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
-        """`dpaudit.bounds.strongest_prefix`."""
-        return strongest_prefix(right, epsilon=bound)
-
-    def one_run_detectable(
-        self, claimed: float, canaries: int, *, confidence: float, power: float
-    ) -> Detectable:
-        """`dpaudit.bounds.one_run_in_turn_detectable`."""
         least = one_run_in_turn_detectable(
             claim_epsilon=claimed,
             canaries=canaries,
@@ -193,43 +179,16 @@ class EpsilonGuarantee(Guarantee):
         )
         return Detectable(least, None)
 
-    def detectable(
-        self, claimed: float, failed: Counts, *, confidence: float, power: float
-    ) -> Detectable:
-        """The leaks of randomised response, and of a Gaussian mechanism at δ."""
-        false_negatives, false_positives, n_in, n_out = failed
-        leak: dict[str, Any] = {
-            "claim_epsilon": claimed,
-            "n_in": n_in,
-            "n_out": n_out,
-            "delta": self.delta,
-            "confidence": confidence,
-            "power": power,
-            "false_negatives": false_negatives,
-            "false_positives": false_positives,
-        }
-        return Detectable(detectable_epsilon(**leak), detectable_gaussian(**leak))
-
-    def detection_power(
-        self, claimed: float, *, n_in: int, n_out: int, confidence: float, fpr: float, tpr: float
-    ) -> float:
-        """`dpaudit.bounds.detection_power`."""
-        return detection_power(
-            claim_epsilon=claimed,
-            n_in=n_in,
-            n_out=n_out,
-            delta=self.delta,
-            confidence=confidence,
-            fpr=fpr,
-            tpr=tpr,
-        )
-
     def balanced_error(self, level: float) -> float:
-        """The balanced error of randomised response."""
-        return (1.0 - self.delta) * float(expit(-level))
+        """Either error rate, both equal, of the best attack on the worst mechanism of a level."""
+        return (1.0 - self.delta) * float(expit(-level))  # randomised response that may reveal all
 
     def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:
-        """min(1, e^ε FPR + δ, 1 − e^−ε (1 − FPR − δ)) (Kairouz, Oh and Viswanath 2015)."""
+        """Largest true-positive rates that a level allows at false-positive rates [m].
+
+        Of ε min(1, e^ε FPR + δ, 1 − e^−ε (1 − FPR − δ)).
+        """
+        # Kairouz, Oh and Viswanath 2015, Theorem 2.1.
         factor = np.exp(min(level, _LARGEST_EXPONENT))
         steep = np.minimum(1.0, factor * fpr + self.delta)
         most: FloatArray = np.minimum(steep, 1.0 - np.maximum(0.0, 1.0 - fpr - self.delta) / factor)
@@ -237,18 +196,23 @@ class EpsilonGuarantee(Guarantee):
 
 
 @dataclass(frozen=True)
-class TradeOffGuarantee(Guarantee):
-    """A guarantee that is a trade-off function.
+class TradeOffGuarantee:
+    """A guarantee that is a trade-off function, with the methods of `EpsilonGuarantee`.
 
     Attributes:
         trade_off: Its family; the level names the member.
         measures_gaussian: Whether a Gaussian leak is another mechanism than the worst, of level
-            mu²/2.
+            mu²/2 (Bun and Steinke 2016, Proposition 1.6).
+        delta: None: the level is not an ε.
     """
 
     trade_off: TradeOff
     measures_gaussian: bool = False
     delta: None = field(default=None, init=False)
+
+    def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+        """The smallest level that allows these rates."""
+        return self.trade_off.level(fn_upper, fp_upper)
 
     def threshold_statistic(
         self, fn_upper: FloatArray, fp_upper: FloatArray
@@ -261,13 +225,13 @@ class TradeOffGuarantee(Guarantee):
         below: FloatArray = 1.0 - fn_upper - fp_upper
         return below
 
-    def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
-        """The smallest level that allows these rates."""
-        return self.trade_off.level(fn_upper, fp_upper)
-
     def exact(self, counts: Counts, *, confidence: float) -> float:
-        """`dpaudit.bounds.trade_off.level_limit`."""
+        """The lower limit on the level by inverting the exact test, at least 0."""
         return level_limit(counts, self.trade_off, confidence=confidence)
+
+    def clopper_pearson(self, counts: Counts, *, confidence: float) -> float:
+        """The lower limit on the level from simultaneous limits on both error rates."""
+        return level_clopper_pearson(counts, self.trade_off, confidence=confidence)
 
     def bounds(
         self, observed: Observed, *given: object, confidence: float
@@ -276,13 +240,13 @@ class TradeOffGuarantee(Guarantee):
         return valid_levels(observed, *given, trade_off=self.trade_off, confidence=confidence)
 
     def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
-        """`dpaudit.bounds.one_run_levels.strongest_level`."""
+        """The better number of guesses."""
         return strongest_level(right, self.trade_off, confidence=confidence).prefix
 
     def one_run_detectable(
         self, claimed: float, canaries: int, *, confidence: float, power: float
     ) -> Detectable:
-        """Both leaks by the better number of guesses."""
+        """The smallest leaks that the better number of guesses detects."""
         check_power(power, confidence=confidence)
         tests = refuting(claimed, canaries, self.trade_off, confidence=confidence)
         if not tests:
@@ -317,14 +281,14 @@ class TradeOffGuarantee(Guarantee):
     def detection_power(
         self, claimed: float, *, n_in: int, n_out: int, confidence: float, fpr: float, tpr: float
     ) -> float:
-        """By enumeration."""
+        """Probability that these rates make the exact limit exceed the claim, by enumeration."""
         region = rejecting_region(claimed, n_in, n_out, self.trade_off, confidence)
         if region.is_empty:
             return 0.0
         return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
 
     def balanced_error(self, level: float) -> float:
-        """Where the trade-off function meets the diagonal."""
+        """Either error rate where both are equal: the trade-off function meets the diagonal."""
 
         def beyond(fpr: float) -> bool:
             return float(self.trade_off.least_fnr(np.array([fpr]), level)[0]) <= fpr
@@ -332,8 +296,12 @@ class TradeOffGuarantee(Guarantee):
         return smallest(beyond, low=0.0, start=0.5)
 
     def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:
-        """1 less the trade-off function."""
+        """Largest true-positive rates that a level allows: 1 less the trade-off function."""
         return 1.0 - self.trade_off.least_fnr(fpr, level)
+
+
+Guarantee: TypeAlias = EpsilonGuarantee | TradeOffGuarantee
+"""The error rates that a claim allows of every attack; its parameter is the level."""
 
 
 def guarantee_of(claim: Claim) -> Guarantee:

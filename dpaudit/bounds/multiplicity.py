@@ -1,60 +1,14 @@
 """The number of hypotheses that an audit tests, and the confidence that each of them needs.
 
-A hypothesis is a bound or a p-value computed from the scored trials: one per attack, threshold,
-direction and target evaluated on them. A choice made on other trials (the fitting part) counts as
-one hypothesis, however many candidates there were.
+A hypothesis is a bound or a p-value computed from the scored trials. Their number is the product of
+the attacks, thresholds, directions and targets evaluated on them. A choice made on other trials
+(the fitting part) counts as one hypothesis, however many candidates there were.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
 from dpaudit.bounds.inputs import check_confidence, whole_number
 from dpaudit.errors import SettingsError
-
-
-@dataclass(frozen=True)
-class Hypotheses:
-    """The hypotheses of one audit on the scored trials: the product of these factors.
-
-    Attributes:
-        attacks: Attacks, each with a bound of its own.
-        thresholds: Thresholds per attack; 1 where it was chosen on other trials.
-        directions: Directions per threshold; 1 where it was chosen on other trials.
-        targets: Target records, each attacked by all attacks.
-
-    Raises:
-        SettingsError: If a number is not whole or is below 1.
-    """
-
-    attacks: int
-    thresholds: int = 1
-    directions: int = 1
-    targets: int = 1
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            number = _number(field.name, getattr(self, field.name))
-            object.__setattr__(self, field.name, number)
-
-    @property
-    def count(self) -> int:
-        """How many bounds are computed; the report gives the largest of them."""
-        return self.attacks * self.thresholds * self.directions * self.targets
-
-    def confidence(self, overall: float) -> float:
-        """Confidence that each bound needs for the largest one to hold (Bonferroni).
-
-        Args:
-            overall: Confidence of the bound that is reported, in (0, 1).
-
-        Returns:
-            1 − (1 − overall)/count.
-
-        Raises:
-            SettingsError: If the confidence is out of range.
-        """
-        return bonferroni(overall, self.count)
 
 
 def bonferroni(confidence: float, hypotheses: int) -> float:
@@ -74,7 +28,10 @@ def bonferroni(confidence: float, hypotheses: int) -> float:
         SettingsError: If an argument is out of range.
     """
     check_confidence(confidence)
-    return 1.0 - (1.0 - confidence) / _number("hypotheses", hypotheses)
+    number = whole_number("hypotheses", hypotheses)
+    if number < 1:
+        raise SettingsError(f"`hypotheses` is {number}; give the number tested, at least 1")
+    return 1.0 - (1.0 - confidence) / number
 
 
 def attack_confidence(
@@ -100,11 +57,3 @@ def attack_confidence(
     check_confidence(overall)
     left = 1.0 - (1.0 - overall) * (1.0 - others) if others else overall
     return bonferroni(bonferroni(left, 2 if sequential else 1), hypotheses)
-
-
-def _number(name: str, value: object) -> int:
-    """Returns a number of hypotheses, or refuses one that is not whole or is below 1."""
-    number = whole_number(name, value)
-    if number < 1:
-        raise SettingsError(f"`{name}` is {number}; give the number tested, at least 1")
-    return number

@@ -1,7 +1,7 @@
 """Every bound and estimate of epsilon: its name, its input and whether it may decide.
 
-Audits compute the bounds of this table; results, reports, `dpaudit bounds`, `dpaudit list bounds`
-and docs/statistics.md show them. A new bound is a function and a row here.
+Audits compute the bounds of this table; results, reports, `dpaudit report --bounds`, `dpaudit list
+bounds` and docs/statistics.md show them. A new bound is a function and a row here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from dpaudit.bounds.clopper_pearson import clopper_pearson
@@ -282,17 +283,15 @@ FIXED = frozenset(
 
 def deciding(bounds: Mapping[ValidBound, float | None]) -> BoundEntry | None:
     """The row of the largest bound that may decide a verdict, or None."""
-    found = [
+    rows = [
         (value, entry)
         for entry in BOUNDS
-        if entry.decides
-        and isinstance(entry.key, ValidBound)
-        and (value := bounds.get(entry.key)) is not None
+        if entry.decides and (value := bounds.get(ValidBound(entry.key))) is not None
     ]
-    return max(found, key=lambda one: one[0])[1] if found else None
+    return max(rows, key=itemgetter(0))[1] if rows else None
 
 
 def proved(bounds: Mapping[ValidBound, float]) -> float:
     """The largest of the bounds that may decide a verdict; 0 if there is none."""
-    found = deciding(bounds)
-    return 0.0 if found is None else bounds[ValidBound(found.key)]
+    entry = deciding(bounds)
+    return 0.0 if entry is None else bounds[ValidBound(entry.key)]

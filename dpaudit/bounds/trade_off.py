@@ -19,7 +19,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import upper_limits
 from dpaudit.bounds.inputs import BoolArray, Counts, FloatArray, check_confidence
-from dpaudit.model.currencies import CurvePoint
+from dpaudit.model.claim import CurvePoint
 from dpaudit.model.gaussian import gaussian_delta
 
 # ndtr underflows below this, and 1 - ndtr is 0 above its negative.

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple, Self
 
-from dpaudit.auditing.bisection import ReleasedSubject
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.spec import AuditSpec
@@ -25,7 +24,7 @@ from dpaudit.external.libraries import Library
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import error_text, rounded, rounded_down
 from dpaudit.game.flight import OnProgress, ignore_progress
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.record import ReplayRecord
@@ -302,8 +301,8 @@ def run_bug(bug: Bug, run: BugRun) -> BugEnding:
     for release in (case.broken, case.twin):
         create_environment(release.environment, on_step=run.on_step)
     if found is None:
-        broken, claim = _replayed(bug, case, case.broken, run)
-        twin, _ = _replayed(bug, case, case.twin, run)
+        broken, claim = replay_side(bug, case, case.broken, run)
+        twin, _ = replay_side(bug, case, case.twin, run)
         found = BugOutcome(
             id=bug.id,
             case=digest,
@@ -370,8 +369,21 @@ def _generator(bug: Bug, case: Case, release: Release) -> WorkerGenerator:
     return library.generator(case.method, schema=schema, parameters=release.parameters)
 
 
-def _replayed(bug: Bug, case: Case, release: Release, run: BugRun) -> tuple[SideFound, Claim]:
-    """What a replay found of one side, and the claim of that side."""
+def replay_side(bug: Bug, case: Case, release: Release, run: BugRun) -> tuple[SideFound, Claim]:
+    """Replays one side of a bug, whose environment exists.
+
+    Args:
+        bug: A row of the corpus.
+        case: Its case.
+        release: One of the case's sides, perhaps with another release of the package.
+        run: How bugs are run.
+
+    Returns:
+        What the replay found, or why it is not possible; and the claim of that side.
+
+    Raises:
+        InputError: If the side cannot be used.
+    """
     run.on_step(f"replaying {release.account}")
     start = time.perf_counter()
     settings = {name: value for name, value in case.settings.items() if name in _OF_REPLAY}
@@ -437,30 +449,3 @@ def _spec(case: Case, generator: WorkerGenerator | str, seed: int) -> AuditSpec:
     """The audit of one side."""
     given = {**case.settings, "neighbours_file": str(case.neighbour), "seed": seed, "probe": False}
     return build_spec(generator, load(case.table, case.schema), audit_settings(**given))
-
-
-def subject_of_bug(bug: Bug, *, seed: int = 0) -> ReleasedSubject:
-    """The audit of a bug's broken side, to be run at any release of its package.
-
-    Args:
-        bug: A row of the corpus.
-        seed: Root of every random stream.
-
-    Returns:
-        What `audit_releases` audits.
-
-    Raises:
-        RegistryError: If the bug has no case.
-        InputError: If its settings or tables cannot be used.
-    """
-    case = case_of(bug)
-    schema = load(case.table, case.schema).schema
-    library = library_of(bug, case, case.broken)
-
-    def spec(version: str) -> AuditSpec:
-        generator = library.with_release(version).generator(
-            case.method, schema=schema, parameters=case.broken.parameters
-        )
-        return _spec(case, generator, seed)
-
-    return ReleasedSubject(package=bug.package, environment=library.environment, spec=spec)

@@ -1,6 +1,7 @@
 """`dpaudit account`: what a PATE ensemble's labels cost, and how often they are right.
 
-`dpaudit account check` compares a stated epsilon with what recorded mechanism calls cost.
+`dpaudit account labels --simulate` attacks the labels; `dpaudit account check` compares a stated
+epsilon with what recorded mechanism calls cost.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from dpaudit.cli.console import FailOn, exit_code, guarded, results, show
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import Row, aligned, counted, headed, percent, rounded_up, row_lines
-from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
-from dpaudit.model.claim import Neighbours
+from dpaudit.model.choices import CLEAR_MAJORITY, Drawing, Mechanism, Method
+from dpaudit.model.claim import Neighbours, PrivacyClaim
 
 if TYPE_CHECKING:
     from dpaudit.account.calibration import Prospect
+    from dpaudit.labels import LabelAudit
     from dpaudit.results.accounts import AccountCheck, LabelCosts
 
 
@@ -36,6 +38,42 @@ class Mechanisms(StrEnum):
     NOISY_MAX = "noisy-max"
 
 
+Budget = Annotated[
+    float | None,
+    option(
+        metavar="E",
+        help="Privacy budget of all labels together; with --simulate the claimed epsilon, by "
+        "default the accountant's.",
+    ),
+]
+BudgetDelta = Annotated[
+    float,
+    option(
+        metavar="D",
+        help="Delta of the budget; choose less than one over the number of records.",
+        shown=True,
+    ),
+]
+Labels = Annotated[
+    int | None,
+    option(metavar="T", help="Number of labels. Default: a table of 10, 100, 1000 and 10000."),
+]
+Accuracy = Annotated[
+    float | None,
+    option(
+        metavar="P", help="Probability that a label is right; finds the largest number of labels."
+    ),
+]
+Consensus = Annotated[
+    float, option(metavar="C", help="Share of teachers that agree, for --accuracy.", shown=True)
+]
+Scale = Annotated[
+    float | None,
+    option(
+        metavar="S",
+        help="Noise scale, to compute its cost instead of giving --epsilon; needs --labels.",
+    ),
+]
 MechanismsOption = Annotated[
     Mechanisms,
     option(metavar="NAME", help="Noise mechanism: gaussian (default), laplace, noisy-max, all."),
@@ -46,6 +84,39 @@ MethodOption = Annotated[
         metavar="NAME",
         help="Accounting: best (default; the smaller of rdp and pld), rdp, pld, tight (slow).",
     ),
+]
+Simulate = Annotated[
+    bool,
+    option(
+        "--simulate",
+        help="Audit the labels instead: simulate both worlds and attack the bits with the optimal "
+        "test; needs --labels and --scale.",
+    ),
+]
+Votes = Annotated[
+    int | None,
+    option(
+        metavar="N",
+        help="Votes for 1 in world out of --simulate; world in has one more. Default: a tie.",
+    ),
+]
+Runs = Annotated[
+    int | None, option(metavar="N", help="Simulated runs of each world. Default: 100000.")
+]
+DrawingOption = Annotated[
+    Drawing | None,
+    option(
+        metavar="UNIT",
+        help="What is simulated: bits (default; each label, through the sampler), counts (the "
+        "number of ones, for millions of labels).",
+    ),
+]
+SimulationSeed = Annotated[
+    int | None, option(metavar="S", help="Seed of the simulation. Default: 0.")
+]
+SimulationConfidence = Annotated[
+    float | None,
+    option(metavar="C", help="One-sided confidence of the simulation's bound. Default: 0.95."),
 ]
 
 
@@ -62,55 +133,58 @@ account = typer.Typer(
 @guarded
 def label_costs(
     teachers: Annotated[int, option(metavar="K", help="Number of teachers.")],
-    epsilon: Annotated[
-        float | None, option(metavar="E", help="Privacy budget of all labels together.")
-    ] = None,
-    delta: Annotated[
-        float,
-        option(
-            metavar="D",
-            help="Delta of the budget; choose less than one over the number of records.",
-            shown=True,
-        ),
-    ] = 1e-5,
-    labels: Annotated[
-        int | None,
-        option(metavar="T", help="Number of labels. Default: a table of 10, 100, 1000 and 10000."),
-    ] = None,
-    accuracy: Annotated[
-        float | None,
-        option(
-            metavar="P",
-            help="Probability that a label is right; finds the largest number of labels.",
-        ),
-    ] = None,
-    consensus: Annotated[
-        float, option(metavar="C", help="Share of teachers that agree, for --accuracy.", shown=True)
-    ] = CLEAR_MAJORITY,
-    scale: Annotated[
-        float | None,
-        option(
-            metavar="S",
-            help="Noise scale, to compute its cost instead of giving --epsilon; needs --labels.",
-        ),
-    ] = None,
+    epsilon: Budget = None,
+    delta: BudgetDelta = 1e-5,
+    labels: Labels = None,
+    accuracy: Accuracy = None,
+    consensus: Consensus = CLEAR_MAJORITY,
+    scale: Scale = None,
     mechanism: MechanismsOption = Mechanisms.GAUSSIAN,
     method: MethodOption = Method.BEST,
+    simulate: Simulate = False,
+    votes: Votes = None,
+    runs: Runs = None,
+    drawing: DrawingOption = None,
+    seed: SimulationSeed = None,
+    confidence: SimulationConfidence = None,
+    fail_on: options.FailOnVerdict = FailOn.INCONCLUSIVE,
     json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Computes the privacy cost of a PATE ensemble's labels.
+    """Computes what a PATE ensemble's labels cost, or audits them.
 
     A label is one bit; its accuracy is computed, too. Finds the noise for a budget (--epsilon), or
     the cost of a noise scale (--scale). Noise is in votes: standard deviation (gaussian) or Laplace
     scale (laplace, noisy-max). The cost holds for adding or removing one record, whatever the votes
     are. Nothing is trained.
+
+    With --simulate both worlds are drawn with constant vote counts that differ by one teacher, and
+    the labels are attacked with the optimal (likelihood-ratio) test.
     """
     from dpaudit.account import calibrate
     from dpaudit.account.calibration import USUAL_CONSENSUS, USUAL_LABELS, priced, prospect
     from dpaudit.results.accounts import LabelCosts
 
-    _check_question(labels, accuracy, epsilon, scale, method)
+    of_simulation = {
+        **{"votes": votes, "runs": runs, "drawing": drawing},
+        **{"seed": seed, "confidence": confidence},
+    }
+    simulation: dict[str, Any] = {
+        name: value for name, value in of_simulation.items() if value is not None
+    }
     each = list(Mechanism) if mechanism is Mechanisms.ALL else [Mechanism(mechanism.value)]
+    if simulate:
+        if labels is None or scale is None or len(each) > 1 or accuracy is not None:
+            raise SettingsError(
+                "`simulate` needs `labels`, `scale` and one `mechanism`, and takes no `accuracy`"
+            )
+        claim = None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta)
+        audit = _simulated(each[0], teachers, scale, labels, claim, delta, **simulation)
+        show(audit, json=json, quiet=quiet)
+        raise typer.Exit(exit_code(audit.verdict, fail_on))
+    if simulation:
+        raise SettingsError(f"`{next(iter(simulation))}` belongs to a simulation: give `simulate`")
+    _check_question(labels, accuracy, epsilon, scale, method)
     given: dict[str, Any] = {"k": teachers, "delta": delta, "method": method}
     if scale is not None and labels is not None:
         plans = [priced(mechanism=one, labels=labels, scale=scale, **given) for one in each]
@@ -131,7 +205,46 @@ def label_costs(
         plans=tuple(rows),
         warnings=_warnings(rows),
     )
-    results().print(costs.to_json() if json else _text(costs), end="")
+    text = _headline(costs) + "\n" if quiet else _text(costs)
+    results().print(costs.to_json() if json else text, end="")
+
+
+def _simulated(
+    mechanism: Mechanism,
+    teachers: int,
+    scale: float,
+    labels: int,
+    claim: PrivacyClaim | None,
+    delta: float,
+    votes: int | None = None,
+    **settings: Any,
+) -> LabelAudit:
+    """Audits simulated labels.
+
+    Args:
+        mechanism: The noise mechanism.
+        teachers: Number of teachers.
+        scale: Its noise scale, in votes.
+        labels: Number of released labels.
+        claim: What is claimed for them; by default what the accountant says.
+        delta: Delta of the accountant's claim.
+        votes: Votes for 1 in world out; by default those of a tie.
+        settings: Keywords of `dpaudit.labels.audit_labels`.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    from dpaudit.account import vote_table
+    from dpaudit.labels import VotePair, audit_labels
+
+    table = vote_table(mechanism, teachers, scale).quantised()
+    if votes is None:
+        pair = VotePair.at_tie(table, labels=labels)
+    elif 0 <= votes < teachers:
+        pair = VotePair(table=table, labels=labels, votes_in=votes + 1, votes_out=votes)
+    else:
+        raise SettingsError(f"--votes is {votes}: give a number from 0 to {teachers - 1}")
+    return audit_labels(pair, claim or table.claim(labels, delta=delta), **settings)
 
 
 def _check_question(

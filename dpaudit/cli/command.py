@@ -6,6 +6,7 @@ mistyped command cost no more than Typer, and no command imports what only anoth
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -29,6 +30,7 @@ class Panel(StrEnum):
     INPUT = "Input"
     CLAIM = "Claim"
     ATTACK = "Attack"
+    PLAN = "Plan"
     MORE_AUDITS = "More audits"
     OUTPUT = "Output and exit code"
     MACHINE = "Machine"
@@ -50,11 +52,13 @@ def option(
 
 
 HELP_ALL: Final = "--help-all"
+SET: Final = "set"
+"""The parameter of a command that takes settings without an option of their own, by name."""
 _SHOWS_ALL: Final = "dpaudit.help_all"
 _ARGUMENTS: Final = "Arguments"
 _OWN_PANEL: Final = "Options"
 _ORDER: Final = (
-    *(_ARGUMENTS, Panel.INPUT, Panel.CLAIM, _OWN_PANEL, Panel.ATTACK),
+    *(_ARGUMENTS, Panel.INPUT, Panel.CLAIM, _OWN_PANEL, Panel.ATTACK, Panel.PLAN),
     *(Panel.MORE_AUDITS, Panel.RULES, Panel.OUTPUT, Panel.MACHINE),
 )
 """The panels in the order of the help: what a command reads, what it does, where and how."""
@@ -106,7 +110,7 @@ class PanelledCommand(TyperCommand):
         if table is not None and not table.multiple and given > 1:
             raise typer.BadParameter(
                 "one table is read, and several are given; dpaudit audit and dpaudit replay take "
-                "several, with --link",
+                "several that are linked",
                 ctx,
                 table,
             )
@@ -164,39 +168,69 @@ class ConfiguredCommand(PanelledCommand):
         ctx.auto_envvar_prefix = f"DPAUDIT_{(self.name or '').upper()}"
         from dpaudit.auditing.configuration import configured, in_use
 
-        file: Path | None = None
         try:
             file = in_use(ctx.find_root().params.get("config"), Path.cwd())
-            if file is not None:
-                known = {one.name for one in self.params}
-                options = configured(file).items()
-                ctx.default_map = {name: of for name, of in options if name in known}
+            of_file = {} if file is None else configured(file)
+            known = {one.name for one in self.params}
+            ctx.default_map = {name: of for name, of in of_file.items() if name in known}
+            rest = super().parse_args(ctx, args)
+            places = _take_by_name(ctx, of_file)
         except InputError as error:
             messages().print(f"error: {error_text(error)}")
             raise typer.Exit(ExitCode.USAGE) from None
-        rest = super().parse_args(ctx, args)
-        _let_effort_win(ctx)
+        _let_effort_win(ctx, places)
         if file is None:
             return rest
-        given = [name for name, of in ctx.params.items() if of is not None]
-        of_file = {name for name in given if _source(ctx, name) == "DEFAULT_MAP"}
-        if "generator" not in of_file and "parameters" in of_file:
+        taken = {name for name, place in places.items() if place == "DEFAULT_MAP"}
+        taken -= {name for name, of in ctx.params.items() if of is None}
+        if "generator" not in taken and "parameters" in taken:
             ctx.params["parameters"] = None  # they are those of the generator of the file
-            of_file.remove("parameters")
-        if of_file and not ctx.params.get("quiet"):
-            keys = ", ".join(sorted(of_file)).replace("_", "-")
+            taken.remove("parameters")
+        if taken and not ctx.params.get("quiet"):
+            keys = ", ".join(sorted(taken)).replace("_", "-")
             messages().print(f"from {os.path.relpath(file)}: {keys}")
         return rest
 
 
-def _let_effort_win(ctx: Any) -> None:
+def _take_by_name(ctx: Any, of_file: Mapping[str, Any]) -> dict[str, str]:
+    """Collects the settings that have no option of their own, as NAME=JSON.
+
+    Returns:
+        Where each parameter and each of these settings comes from.
+
+    Raises:
+        SettingsError: If one is unknown or has a value of another type.
+    """
+    places = {name: _source(ctx, name) for name in ctx.params}
+    if SET not in ctx.params:
+        return places
+    from dpaudit.auditing.configuration import configured_by_name
+    from dpaudit.auditing.settings import SET_BY_NAME
+
+    texts = {
+        name: os.environ.get(f"{ctx.auto_envvar_prefix}_{name.upper()}") for name in SET_BY_NAME
+    }
+    variables = [f"{name.replace('_', '-')}={text}" for name, text in texts.items() if text]
+    found: dict[str, Any] = {}
+    for place, values in (
+        ("DEFAULT_MAP", {name: of for name, of in of_file.items() if name in SET_BY_NAME}),
+        ("ENVIRONMENT", configured_by_name(variables)),
+        ("COMMANDLINE", configured_by_name(ctx.params[SET] or ())),
+    ):
+        found |= values
+        places |= dict.fromkeys(values, place)
+    ctx.params[SET] = [f"{name}={json.dumps(of)}" for name, of in found.items()]
+    return places
+
+
+def _let_effort_win(ctx: Any, places: Mapping[str, str]) -> None:
     """Drops sizes if an effort comes from a source that takes precedence."""
     from dpaudit.auditing.games import EFFORT, sizes_of_effort
 
-    effort = _source(ctx, EFFORT)
+    effort = places.get(EFFORT)
     after = _PLACES[_PLACES.index(effort) + 1 :] if effort in _PLACES else ()
     for name in sizes_of_effort().intersection(ctx.params):
-        if _source(ctx, name) in after:
+        if places.get(name) in after:
             ctx.params[name] = None
 
 
@@ -291,9 +325,11 @@ class LazyGroup(SuggestingGroup):
 
     Attributes:
         sections: The commands by name, under the headings of the help, in its order.
+        renamed: What is typed today in place of commands that are gone.
     """
 
     sections: ClassVar[Mapping[str, Mapping[str, Command]]] = {}
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     @property
     def known(self) -> dict[str, Command]:
@@ -303,6 +339,13 @@ class LazyGroup(SuggestingGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
         return list(self.known)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Finds the command that is called; one that is gone is answered with its new form."""
+        if args[0] in self.renamed:
+            new = self.renamed[args[0]]
+            raise UsageError(f"no such command {args[0]!r}: did you mean `{new}`?")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Imports a command; None if there is no such command."""
@@ -373,6 +416,7 @@ def _usage_line(error: Any) -> str:
     kind, context, parameter = type(error).__name__, error.ctx, getattr(error, "param", None)
     if kind == "NoSuchOption" and context is not None:
         what = f"no such option {error.option_name}{_close(error.option_name, context)}"
+        what = _by_name(error.option_name, context) or what
     elif kind == "MissingParameter" and parameter is not None:
         what = f"{_with_value(parameter)} is missing"
     elif parameter is not None:
@@ -382,6 +426,17 @@ def _usage_line(error: Any) -> str:
     else:
         what = _EXTRA.sub(r"too many arguments: \1", error.message)
     return f"error: {what}{_read_on(error)}"
+
+
+def _by_name(flag: str, context: Any) -> str:
+    """How to give a setting that has no option of its own; empty if it is none of the command."""
+    from dpaudit.auditing.settings import SET_BY_NAME
+
+    name = "links" if flag == "--link" else flag.removeprefix("--no-").removeprefix("--")
+    taken = any(one.name == SET for one in context.command.params)
+    if not taken or name.replace("-", "_") not in SET_BY_NAME:
+        return ""
+    return f"{flag} is no option: give --set {name}=VALUE, or {name} in dpaudit.toml or in Python"
 
 
 def _close(name: str, context: Any) -> str:

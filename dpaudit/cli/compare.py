@@ -1,4 +1,4 @@
-"""`dpaudit compare` and `dpaudit history`: several runs side by side."""
+"""`dpaudit compare`: several runs side by side."""
 
 from __future__ import annotations
 
@@ -35,34 +35,38 @@ Out = Annotated[
 @guarded
 def compare(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN RUN...", help="Run folders, or their result.json.")
+        list[Path],
+        typer.Argument(
+            metavar="RUN RUN...|FOLDER",
+            help="Run folders, or their result.json; or one folder with a run folder per version.",
+        ),
     ],
     out: Out = None,
     json: options.Json = False,
 ) -> None:
     """Compares finished runs: claims, bounds, and what changed since the first one.
 
-    The exit code is 0 whatever the runs found.
-    """
-    from dpaudit.comparison import Reference
-
-    _show(runs, Reference.FIRST, ["compare", *map(str, runs)], out or [], json=json)
-
-
-@guarded
-def history(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder with the run folders, one per version.")
-    ],
-    out: Out = None,
-    json: options.Json = False,
-) -> None:
-    """Compares each run of a folder with the previous one, in the order of their names.
-
+    Runs of one FOLDER are compared each with the previous one, in the order of their names.
     Numbers in names count as numbers: v9 comes before v10. The exit code is 0 whatever the runs
     found.
     """
     from dpaudit.comparison import Reference
+    from dpaudit.results.result import RESULT_FILE
+
+    reference, paths, unfinished = Reference.FIRST, runs, list[str]()
+    if len(runs) == 1 and runs[0].name != RESULT_FILE and not (runs[0] / RESULT_FILE).exists():
+        reference = Reference.PREVIOUS
+        paths, unfinished = _versions(runs[0])
+    words = ["compare", *map(str, runs)]
+    _show(paths, reference, words, out or [], json=json, unfinished=unfinished)
+
+
+def _versions(folder: Path) -> tuple[list[Path], list[str]]:
+    """The finished runs of a folder by version, and the names of those without a result.
+
+    Raises:
+        InputError: If it cannot be read or holds fewer than two finished runs.
+    """
     from dpaudit.game.store import STORE_FILE
     from dpaudit.results.result import RESULT_FILE
 
@@ -73,13 +77,10 @@ def history(
         raise InputError(
             f"{folder} cannot be read: {io_reason(error)}; give a folder of two run folders or more"
         ) from None
-    unfinished = sorted(path.name for path in begun.difference(inside))
     if len(inside) < 2:
         count = "only one finished run" if inside else "no finished runs"
         raise InputError(f"{folder} holds {count}: give a folder of two run folders or more")
-    words = ["history", str(folder)]
-    ordered = sorted(inside, key=_natural)
-    _show(ordered, Reference.PREVIOUS, words, out or [], json=json, unfinished=unfinished)
+    return sorted(inside, key=_natural), sorted(path.name for path in begun.difference(inside))
 
 
 def _show(

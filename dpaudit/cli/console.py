@@ -98,15 +98,24 @@ def spelled(message: str, *, options: Collection[str] = ()) -> str:
         The message.
     """
     from dpaudit.auditing.games import keywords
+    from dpaudit.auditing.settings import SET_BY_NAME
 
     def as_option(found: re.Match[str]) -> str:
         name, value = found.groups()
+        if "set" in options and name in SET_BY_NAME:
+            word = f"--set {name.replace('_', '-')}"
+            return (
+                word if value is None else f"{word}={value.lower() if value in _BOOLS else value}"
+            )
         if name not in keywords() and name not in options:
             return found[0]
         option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
         return option if value in (None, "True") else f"{option} {value}"
 
     return re.sub(r"`(\w+)(?:=\"?([^`\"]*)\"?)?`", as_option, message)
+
+
+_BOOLS: Final = ("True", "False")
 
 
 class _Tolerant(io.TextIOBase):

@@ -1,4 +1,4 @@
-"""`dpaudit doctor`: whether this installation can run audits."""
+"""`dpaudit doctor`: whether this installation can run audits, and whether a worker conforms."""
 
 from __future__ import annotations
 
@@ -9,18 +9,52 @@ import warnings
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from dpaudit.cli import options
+from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import ExitCode, guarded, results
-from dpaudit.errors import RegistryError, RunFolderError
-from dpaudit.formatting import Row, counted, headed
+from dpaudit.errors import RegistryError, RunFolderError, SettingsError
+from dpaudit.formatting import Row, counted, headed, labelled
 from dpaudit.versions import versions
 
 
 @guarded
-def doctor() -> None:
-    """Checks this installation: versions, plugins, workers, disk."""
+def doctor(
+    worker: Annotated[
+        str | None,
+        option(
+            metavar="COMMAND",
+            help="Worker to check instead of the installation: program and arguments as one "
+            "string, such as '/path/venv/bin/python my.py:Generator'; or LIBRARY:METHOD.",
+            panel=Panel.INPUT,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        option(
+            metavar="FILE",
+            help="Table that the worker trains on: CSV (also .gz), Parquet. Default: "
+            "sample:breast-cancer.",
+            panel=Panel.INPUT,
+        ),
+    ] = None,
+    schema: options.SchemaFile = None,
+    parameter: options.Parameters = None,
+    worker_memory: options.WorkerMemory = None,
+) -> None:
+    """Checks this installation: versions, plugins, workers, disk.
+
+    With --worker it checks that a worker conforms to the protocol dpaudit-worker/1: the exit code
+    is 1 if it does not, 2 if it does not start.
+    """
+    if worker is not None:
+        _check_worker(worker, data or "sample:breast-cancer", schema, parameter, worker_memory)
+        return
+    if (data, schema, parameter, worker_memory) != (None, None, None, None):
+        raise SettingsError("there is no worker to check: give `worker`")
     output = results()
     findings = list(_findings())
     problems = sum(not good for good, _ in findings)
@@ -120,3 +154,40 @@ def _worker_finding() -> tuple[bool, str]:
     if report.answer != 1024:
         return False, "worker processes do not start: the first one ended"
     return True, f"worker processes start ({loky.cpu_count()} core(s))"
+
+
+def _check_worker(
+    worker: str,
+    data: str,
+    schema: Path | None,
+    parameters: list[str] | None,
+    worker_memory: float | None,
+) -> None:
+    """Prints whether a worker conforms to the protocol, clause by clause."""
+    from dpaudit.external.generator import WorkerGenerator
+    from dpaudit.external.session import PREFIX
+    from dpaudit.model.tables import load
+    from dpaudit.plugins.named import library_named, named_generator
+    from dpaudit.plugins.registry import parse_parameters
+    from dpaudit.probe.conformance import check_worker
+
+    table = load(data, schema)
+    library = library_named(worker.rpartition(":")[0] or worker)
+    generator = named_generator(
+        worker if library else f"{PREFIX}{worker.removeprefix(PREFIX)}",
+        parse_parameters(parameters or []),
+        {"schema": table.schema},
+        worker_memory=worker_memory,
+    ).generator
+    assert isinstance(generator, WorkerGenerator)
+    output, passed = results(), True
+    claim = generator.claim.in_words if generator.claim else "no claim"
+    output.print(f"{generator.hello.name}: {claim}; tables as {', '.join(generator.hello.formats)}")
+    for finding in check_worker(generator, table):
+        passed &= finding.passed
+        lines = labelled("ok" if finding.passed else "PROBLEM", finding.name, width=9)
+        if finding.detail:
+            lines += labelled("", finding.detail, width=9)
+        output.print("\n".join(lines))
+    if not passed:
+        raise typer.Exit(ExitCode.VIOLATION)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import option
+from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import ExitCode, guarded, messages, resumable, show
 from dpaudit.formatting import Row
 from dpaudit.model.choices import EngineName
@@ -30,6 +30,32 @@ Models = Annotated[
         "where the leak needs them.",
     ),
 ]
+EngineKind = Annotated[
+    EngineName,
+    option(
+        metavar="ENGINE",
+        help="Engine that trains the models: local (processes), dask (cluster).",
+        shown=True,
+        panel=Panel.MACHINE,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    option(
+        metavar="ADDRESS",
+        help="Dask scheduler: tcp://host:8786, or its JSON file.",
+        panel=Panel.MACHINE,
+    ),
+]
+TrialTimeout = Annotated[
+    float | None,
+    option(
+        metavar="SECONDS",
+        help="Time limit of one training. Default: a day for the first, then 20 times the slowest, "
+        "at least an hour.",
+        panel=Panel.MACHINE,
+    ),
+]
 
 
 @guarded
@@ -40,9 +66,9 @@ def explain(
     suspect: Suspects = None,
     shadow_models: Models = None,
     jobs: options.Jobs = None,
-    engine: options.EngineKind = EngineName.LOCAL,
-    scheduler: options.Scheduler = None,
-    trial_timeout: options.TrialTimeout = None,
+    engine: EngineKind = EngineName.LOCAL,
+    scheduler: Scheduler = None,
+    trial_timeout: TrialTimeout = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

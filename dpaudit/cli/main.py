@@ -18,36 +18,15 @@ _EXAMPLES: Final = (
     "dpaudit audit pate-gan --data sample:breast-cancer --epsilon 1 --delta 1e-5",
     "dpaudit audit my.py:Gan -p hidden=64 --data t.csv --epsilon 1 --delta 1e-5",
     "dpaudit audit my.py:Gan --data t.csv --schema t.json --target row:397",
-    "dpaudit audit my.py:Gan --data t.csv --effort quick",
+    "dpaudit audit my.py:Gan --data t.csv --set effort=quick",
     "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --delta 1e-5 --one-run",
 )
-_COMMON: Final = ("data", "schema", "epsilon", "delta", "attacks", "confidence", "json", "help_all")
-_AUDIT: Final = (
-    *_COMMON,
-    *("generator", "parameters", "effort", "shadow_models", "target", "sequential", "one_run"),
-    *("seed", "jobs", "out", "fail_on", "quiet"),
-)
-"""Options of `audit` that a first audit needs; `--help-all` lists the others, too."""
-_PLAN: Final = (
-    *_COMMON,
-    *("generator", "parameters", "detect", "time_one", "seconds_per_model", "effort"),
-    *("shadow_models", "sequential", "one_run", "canaries", "records", "jobs"),
-)
 _REPLAY: Final = (
-    *_COMMON,
+    *("data", "schema", "epsilon", "delta", "attacks", "confidence", "json", "help_all"),
     *("generator", "parameters", "target", "targets", "fits", "proof", "internal"),
     *("access", "public_coins", "samplers", "seed", "html", "quiet"),
 )
-_FRONTIER: Final = (
-    *_COMMON,
-    *("generators", "epsilons", "test", "label", "repeats", "classifier", "target"),
-    *("shadow_models", "seed", "jobs", "out", "fail_on", "quiet"),
-)
-_BISECT: Final = (
-    *_COMMON,
-    *("name", "versions", "parameters", "effort", "shadow_models", "target", "seed", "jobs"),
-    *("out", "fail_on", "quiet", "python"),
-)
+"""Options of `replay` that a first replay needs; `--help-all` lists the others, too."""
 
 
 class Commands(LazyGroup):
@@ -56,16 +35,10 @@ class Commands(LazyGroup):
     sections: ClassVar = {
         "Audit a generator": {
             "demo": Command("Two toy audits in a minute: one finds a violation."),
-            "plan": Command(
-                "Size, cost and minimum detectable epsilon of an audit.",
-                configured=True,
-                brief=_PLAN,
-            ),
             "audit": Command(
                 "Empirical epsilon of a generator, from shadow models.",
                 configured=True,
                 examples=_EXAMPLES,
-                brief=_AUDIT,
             ),
             "replay": Command(
                 "Privacy cost of Python code, line by line.",
@@ -75,37 +48,42 @@ class Commands(LazyGroup):
             "probe": Command("Cheap black-box checks, a handful of fits each."),
             "trace": Command("Checks of training by PATE or DP-SGD."),
             "utility": Command("Utility compared with noise and real data."),
-            "frontier": Command("Privacy and utility at several epsilons.", brief=_FRONTIER),
-            "audit-labels": Command("Empirical epsilon of a PATE ensemble's labels."),
         },
         "Audit a released table, without its generator": {
             "split": Command("Random split into train and hold-out."),
             "audit-data": Command("Members and copies in a released table."),
         },
         "Runs and reports": {
-            "report": Command("Report of a run, written again; figures."),
+            "report": Command("Report of a run, written again; figures and bounds."),
             "explain": Command("Cause of a violation: the fix that removes the leak."),
             "evidence": Command("A run as one file that others can check."),
-            "bounds": Command("Every bound of a run, recomputed."),
-            "compare": Command("Several runs side by side."),
-            "history": Command("Runs of a folder, version by version.", place="compare:history"),
+            "compare": Command("Several runs side by side, or version by version."),
         },
         "Released libraries": {
             "env": Command("Pinned environments: list, create, remove."),
-            "bisect": Command("One audit per release of a library.", brief=_BISECT),
             "bugs": Command("Real privacy bugs and their proofs."),
-            "check-worker": Command("Conformance of a worker to dpaudit-worker/1."),
         },
         "Utilities": {
             "schema": Command("Schema of a table, to be edited."),
             "synthesize": Command("Synthetic rows as CSV, and their claim."),
-            "account": Command("Privacy cost of labels, and of recorded calls."),
+            "account": Command("Privacy cost of labels, their audit, and recorded calls."),
             "list": Command(
-                "Generators, attacks, libraries, bounds.", place="list:list_registered"
+                "Generators, attacks, libraries, bounds; one of them in full.",
+                place="list:list_registered",
             ),
-            "show": Command("Description and parameters of one of them."),
-            "doctor": Command("State of this installation."),
+            "doctor": Command("State of this installation, or of a worker."),
         },
+    }
+
+    renamed: ClassVar = {
+        "plan": "dpaudit audit --plan",
+        "show": "dpaudit list NAME",
+        "history": "dpaudit compare FOLDER",
+        "bounds": "dpaudit report RUN --bounds",
+        "audit-labels": "dpaudit account labels --simulate",
+        "check-worker": "dpaudit doctor --worker COMMAND",
+        "frontier": "dpaudit audit -p epsilon=E for each E, then dpaudit compare FOLDER",
+        "bisect": "dpaudit audit LIBRARY@VERSION:METHOD for each, then dpaudit compare FOLDER",
     }
 
 
@@ -135,7 +113,7 @@ def _root(
         str | None,
         typer.Option(
             metavar="FILE|none",
-            help="Configuration of audit, plan and replay; none: no file. Default: dpaudit.toml, "
+            help="Configuration of audit and replay; none: no file. Default: dpaudit.toml, "
             "or [tool.dpaudit] in pyproject.toml, in this folder or above it in a git "
             "repository.",
             show_default=False,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
@@ -18,17 +19,13 @@ import typer
 
 from dpaudit.auditing.configuration import type_and_description
 from dpaudit.auditing.games import audit_settings, keywords
-from dpaudit.auditing.settings import AuditSettings
-from dpaudit.cli.command import Panel, option
+from dpaudit.auditing.settings import SET_BY_NAME, AuditSettings
+from dpaudit.cli.command import SET, Panel, option
 from dpaudit.cli.console import FailOn
 from dpaudit.errors import InputError
 from dpaudit.model.choices import (
     CHOICES_OF_TARGET,
     Access,
-    Effort,
-    EngineName,
-    Multiplicity,
-    ThresholdRule,
     WorstCase,
 )
 from dpaudit.model.claim import Neighbours
@@ -41,16 +38,15 @@ def _registered_generators(incomplete: str) -> list[str]:
     return [name for name in names(GENERATORS) if name.startswith(incomplete)]
 
 
-GeneratorName = Annotated[
-    str,
-    typer.Argument(
-        metavar="GENERATOR",
-        help="Class with fit(data, *, seed) and sample(n, *, seed), as file.py:Gan or module:Gan; "
-        "registered name or LIBRARY:METHOD (see `dpaudit list`); or worker:COMMAND.",
-        show_default=False,
-        autocompletion=_registered_generators,
-    ),
-]
+_GENERATOR = typer.Argument(
+    metavar="GENERATOR",
+    help="Class with fit(data, *, seed) and sample(n, *, seed), as file.py:Gan or module:Gan; "
+    "registered name or LIBRARY:METHOD (see `dpaudit list`); or worker:COMMAND.",
+    show_default=False,
+    autocompletion=_registered_generators,
+)
+GeneratorName = Annotated[str, _GENERATOR]
+GeneratorToPlan = Annotated[str | None, _GENERATOR]
 RunFolderArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run folder, or its result.json.")
 ]
@@ -86,7 +82,7 @@ Parameters = Annotated[
         "-p",
         "--parameter",
         metavar="K=V",
-        help="Parameter of the generator's constructor; repeatable.",
+        help="Parameter of the generator; repeatable.",
         panel=Panel.INPUT,
     ),
 ]
@@ -105,8 +101,7 @@ Epsilon = Annotated[
     option(
         metavar="E",
         help="Claimed epsilon: tested, not passed to the generator (-p epsilon=E does that). "
-        "Default: the generator's claim. If it states none, the audit reports a lower bound on "
-        "epsilon and gives no verdict.",
+        "Default: the generator's claim; if it has none, the audit gives a bound and no verdict.",
         panel=Panel.CLAIM,
     ),
 ]
@@ -171,34 +166,8 @@ Jobs = Annotated[
     int | None,
     option(
         metavar="J",
-        help="Trainings in parallel; 1 for a single GPU. Default: one per core.",
+        help="Trainings in parallel. Default: one per core.",
         least=1,
-        panel=Panel.MACHINE,
-    ),
-]
-EngineKind = Annotated[
-    EngineName,
-    option(
-        metavar="ENGINE",
-        help="Engine that trains the models: local (processes), dask (cluster).",
-        shown=True,
-        panel=Panel.MACHINE,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    option(
-        metavar="ADDRESS",
-        help="Dask scheduler: tcp://host:8786, or its JSON file.",
-        panel=Panel.MACHINE,
-    ),
-]
-TrialTimeout = Annotated[
-    float | None,
-    option(
-        metavar="SECONDS",
-        help="Time limit of one training. Default: a day for the first, then 20 times the slowest, "
-        "at least an hour.",
         panel=Panel.MACHINE,
     ),
 ]
@@ -243,24 +212,16 @@ Markdown = Annotated[
     option(metavar="FILE", help="Also write the report as Markdown.", panel=Panel.OUTPUT),
 ]
 
-LabelColumn = Annotated[
-    str | None, option(metavar="COLUMN", help="Column to predict. Default: the schema's label.")
-]
-PositiveValue = Annotated[
-    str | None,
-    option(
-        metavar="VALUE",
-        help="Value of the label that counts as positive. Default: the second of two.",
-    ),
-]
-TestShare = Annotated[
-    float, option(metavar="SHARE", help="Share of --data held out for testing.", shown=True)
-]
-Classifiers = Annotated[
+
+Settings = Annotated[
     list[str] | None,
     option(
-        metavar="NAME",
-        help="Classifier to train; repeatable. Default: the twelve of the PATE-GAN paper.",
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other setting, as in dpaudit.toml; repeatable. Such as neighbours=replace-one, "
+        "unit=COLUMN, mu=M, rho=R, curve=FILE, rows=N, confidence=C, effort=quick, probe=false, "
+        "worker-memory=GB (`docs/configuration.md` has all).",
+        panel=Panel.MORE_AUDITS,
     ),
 ]
 
@@ -311,15 +272,6 @@ SETTINGS: dict[str, Any] = {
             metavar="K",
             help="Largest number of rows that a unit may have. Default: the schema's, else none.",
             panel=Panel.RULES,
-        ),
-    ],
-    "effort": Annotated[
-        Effort,
-        option(
-            metavar="EFFORT",
-            help="Size of the audit: standard (default; 400 shadow models), quick (100), thorough "
-            "(1000); --shadow-models takes precedence.",
-            panel=Panel.ATTACK,
         ),
     ],
     "target": Annotated[
@@ -374,26 +326,6 @@ SETTINGS: dict[str, Any] = {
         int,
         option(metavar="N", help="Total number of shadow models.", shown=True, panel=Panel.ATTACK),
     ],
-    "rows": _of_attack(Rows),
-    "confidence": _of_attack(Confidence),
-    "threshold": Annotated[
-        ThresholdRule,
-        option(
-            metavar="RULE",
-            help="Models that choose the attack's threshold: cross-validated (default; those that "
-            "fit the attack), hold-out (a separate part).",
-            panel=Panel.RULES,
-        ),
-    ],
-    "multiplicity": Annotated[
-        Multiplicity,
-        option(
-            metavar="RULE",
-            help="Correction for several attacks: select (default; only the most promising one, "
-            "or all combined, is scored), bonferroni (all are scored; default of --records).",
-            panel=Panel.RULES,
-        ),
-    ],
     "sequential": Annotated[
         bool,
         option(
@@ -407,7 +339,7 @@ SETTINGS: dict[str, Any] = {
         bool,
         option(
             "--one-run",
-            help="Audit of a single training with many canaries, for slow generators.",
+            help="One training with many canaries, for slow generators.",
             panel=Panel.MORE_AUDITS,
         ),
     ],
@@ -429,18 +361,10 @@ SETTINGS: dict[str, Any] = {
             panel=Panel.MORE_AUDITS,
         ),
     ],
-    "probe": Annotated[
-        bool,
-        option(
-            "--probe/--no-probe",
-            help="Black-box probes first, in audits of 400 models or more; on by default.",
-            panel=Panel.RULES,
-        ),
-    ],
     "worker_memory": WorkerMemory,
     "seed": _of_attack(Seed),
 }
-"""The help text of each setting as an option, in the order of the help."""
+"""Each setting that is an option of some command, with its help text, in the order of the help."""
 
 
 def built_with(
@@ -474,7 +398,8 @@ def takes_settings(
     """Decorates a command that takes `settings`: `AuditSettings`, or the keywords that are given.
 
     Args:
-        names: The settings that the command has options for; all if none is named.
+        names: The settings that the command has options for. If none is named it takes all
+            settings: those of `SET_BY_NAME` by `--set`, as also its own parameters of these names.
 
     Returns:
         The decorator; typer then sees an option for each setting in the parameter's place. A
@@ -488,7 +413,9 @@ def takes_settings(
 
         @functools.wraps(command)
         def run(**options: Any) -> None:
-            asked = {name: options.pop(name) for name in chosen}
+            by_name = (pair.partition("=") for pair in options.pop(SET, None) or ())
+            options |= {name: json.loads(text) for name, _, text in by_name}
+            asked = {name: options.pop(name, None) for name in chosen}
             if asked.get("parameters"):
                 from dpaudit.plugins.registry import parse_parameters
 
@@ -497,13 +424,14 @@ def takes_settings(
             command(**options, settings=audit_settings(**plain) if whole else plain)
 
         shown = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option_of(name)
-            )
-            for name in chosen
+            _keyword(name, _option_of(name)) for name in chosen if names or name not in SET_BY_NAME
         ]
+        if not names:
+            shown.append(_keyword(SET, Settings))
         own = [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in given.parameters.values()
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in given.parameters.values()
+            if names or one.name not in SET_BY_NAME
         ]
         place = [one.name for one in own].index("settings")
         whole = own[place].annotation is AuditSettings
@@ -513,6 +441,12 @@ def takes_settings(
         return run
 
     return decorate
+
+
+def _keyword(name: str, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
 
 
 def _option_of(name: str) -> Any:

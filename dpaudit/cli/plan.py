@@ -1,18 +1,14 @@
-"""`dpaudit plan`: what an audit of a given size can detect, and what it costs."""
+"""`dpaudit audit --plan`: what an audit of a given size can detect, and what it costs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import typer
-
-from dpaudit.auditing.games import keywords_of, size_keywords
+from dpaudit.auditing.games import keywords_of
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
-from dpaudit.cli import options
-from dpaudit.cli.command import HelpAll, option
-from dpaudit.cli.console import guarded, results, spelled
+from dpaudit.cli.console import results, spelled
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -27,133 +23,78 @@ from dpaudit.formatting import (
     row_lines,
 )
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Neighbours, Quantity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, Neighbours, Quantity
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.plan import MoreRows, Plan, PlanQuestion, PlanSubject, Sizing
+    from dpaudit.auditing.plan import MoreRows, Plan, PlanSubject, Sizing
     from dpaudit.auditing.timing import ModelCost, RowsCost
 
 
 _MEGABYTE = 10**6
 _MAY_SHOW = "may show a leak that few rows hide"
 
-Detect = Annotated[
-    float | None,
-    option(
-        metavar="E",
-        help="Epsilon to detect; the plan then says how many models that takes. (Mu or rho for a "
-        "claim in these.)",
-    ),
-]
-TruePositiveRate = Annotated[
-    float | None,
-    option(metavar="T", help="True positive rate of an attack, instead of --detect; needs --fpr."),
-]
-FalsePositiveRate = Annotated[
-    float | None, option(metavar="F", help="False positive rate of that attack; needs --tpr.")
-]
-SecondsPerModel = Annotated[
-    float | None, option(metavar="S", help="Training time of one model, to estimate the cost.")
-]
 
-
-@guarded
-@options.takes_settings(
-    *("epsilon", "delta", "mu", "rho", "curve", "parameters", "links", "neighbours", "unit"),
-    *("max_rows_per_unit", "access", "attacks", "effort", "rows", "confidence", "sequential"),
-    *("worker_memory", "worst_case"),
-    *size_keywords(),
-)
 def plan(
     settings: AuditSettings,
-    generator: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="GENERATOR",
-            help="Generator to audit; needs --data or --worst-case. Default: none; "
-            "give the claim instead.",
-            show_default=False,
-        ),
-    ] = None,
-    data: options.Tables = None,
-    schema: options.SchemaFile = None,
-    detect: Detect = None,
-    tpr: TruePositiveRate = None,
-    fpr: FalsePositiveRate = None,
-    seconds_per_model: SecondsPerModel = None,
-    time_one: Annotated[
-        bool, option("--time-one", help="Train one model of GENERATOR to measure its cost.")
-    ] = False,
-    jobs: options.Jobs = None,
-    json: options.Json = False,
-    help_all: HelpAll = False,
+    generator: str | None,
+    data: list[str] | None,
+    schema: Path | None,
+    *,
+    detect: float | None,
+    time_one: bool,
+    jobs: int | None,
+    json: bool,
+    quiet: bool,
 ) -> None:
-    """Computes what an audit can detect and what it costs, without training.
+    """Prints what an audit can detect and what it costs, without training.
 
-    Only --time-one trains, a single model. --one-run plans an audit of one training with canaries.
+    Args:
+        settings: Every choice of the audit.
+        generator: The generator; None to plan by the claim alone.
+        data: Its table; None if there is none.
+        schema: The schema of the table.
+        detect: True value of the claim's quantity to detect; None to plan the size that is asked.
+        time_one: Whether to train one model, to estimate the cost.
+        jobs: Trainings in parallel; None for one per core.
+        json: Whether to print one JSON document.
+        quiet: Whether to print one line.
+
+    Raises:
+        SettingsError: If options contradict one another, or there can be no such audit.
+        ClaimError: If there is no claim, or the game cannot be about it.
+        InputError: If the table or the generator cannot be used.
     """
-    del help_all  # its callback has answered
     from dpaudit.auditing.games import audited_table, build_spec, sizing_of
 
-    if jobs is not None and jobs < 1:
-        raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
-    if seconds_per_model is not None and not seconds_per_model > 0:
-        raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
     has_table = data is not None or "worst_case" in keywords_of(settings)  # which makes its own
-    if generator is not None and not has_table and not time_one:
+    if generator is not None and not has_table:
         raise SettingsError(
             f"what generator {generator!r} claims depends on its table: give `data` or "
             "`worst_case`, or plan by the claim without GENERATOR"
         )
-    if generator is None or not has_table:
-        if time_one:
-            raise SettingsError("--time-one needs a GENERATOR with `data` or `worst_case`")
+    if generator is None and time_one:
+        raise SettingsError("`time_one` needs a GENERATOR with `data` or `worst_case`")
+    if generator is None:
         subject = _claimed(settings)
     else:
         subject, settings = _subject(generator, data, schema, settings)
-    question = _question(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
-    sizing = sizing_of(subject, settings, question)
-    cost = AuditCost()
-    if seconds_per_model or time_one:
+    claim = subject.claim
+    if detect is not None and not detect > claim.value:
+        raise SettingsError(f"`detect` must be above the claim ({claim.value:g}), got {detect:g}")
+    sizing, cost = sizing_of(subject, settings, detect), AuditCost()
+    if generator is not None and time_one:
         from dpaudit.auditing import timing
 
-        if seconds_per_model:
-            model = timing.ModelCost(seconds_per_model)
-        else:
-            table = audited_table(data, schema, settings)
-            model = timing.time_one(build_spec(generator, table, settings))
+        model = timing.time_one(
+            build_spec(generator, audited_table(data, schema, settings), settings)
+        )
         cost = cost_of(settings, model, together=subject.together, jobs=jobs)
     if json:
-        record = _record(sizing, subject.claim, settings, cost)
-        results().print(record.to_json(), end="")
+        results().print(_record(sizing, claim, settings, cost).to_json(), end="")
+    elif quiet:
+        results().print(_headline(sizing, claim))
     else:
-        _show(sizing, subject.claim, settings, cost)
-
-
-def _question(
-    claim: Claim, *, detect: float | None, tpr: float | None, fpr: float | None
-) -> PlanQuestion:
-    """The question that the audit must be large enough to answer.
-
-    Raises:
-        SettingsError: If options contradict one another.
-    """
-    from dpaudit.auditing.plan import AssumedAttack, PlanQuestion
-
-    if detect is not None:
-        if tpr is not None or fpr is not None:
-            raise SettingsError("give either --detect or --tpr with --fpr, not both")
-        if not detect > claim.value:
-            raise SettingsError(
-                f"--detect must be above the claim ({claim.value:g}), got {detect:g}"
-            )
-        return PlanQuestion(detect, AssumedAttack.of_leak(detect, claim))
-    if (tpr is None) != (fpr is None):
-        raise SettingsError("--tpr and --fpr belong together: give both")
-    if tpr is None or fpr is None:
-        return PlanQuestion()
-    return PlanQuestion(assumed=AssumedAttack(fpr=fpr, tpr=tpr))
+        _show(sizing, claim, settings, cost)
 
 
 def _claimed(settings: AuditSettings) -> PlanSubject:
@@ -172,7 +113,7 @@ def _claimed(settings: AuditSettings) -> PlanSubject:
     )
     if stated is None:
         raise ClaimError(
-            "plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
+            "a plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
             "`data` or `worst_case`"
         )
     return PlanSubject(stated)
@@ -270,13 +211,13 @@ def _rows(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
         yield Row("too small", "even an attack without errors could not prove more than the claim")
     for label, fact, _ in sizing.details:
         yield Row(label, spelled(fact, options=("data",)).replace("`", ""))
-    unknown = "not known: --time-one trains one model, or give --seconds-per-model"
+    unknown = "not known: --time-one trains one model and multiplies"
     yield from cost.rows or [Row("cost", sizing.cost or unknown)]
     # An attack that looks at rows may see more in more of them.
     blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
     if cost.more_rows is None and given.get("attacks") not in blind:
         ask = "" if cost.rows else "; --time-one says their cost"
-        yield Row("rows", f"more of every model (--rows) {_MAY_SHOW}{ask}")
+        yield Row("rows", f"more of every model (--set rows=N) {_MAY_SHOW}{ask}")
 
 
 def _table(sizing: Sizing, claim: Claim) -> list[tuple[str, ...]]:
@@ -296,21 +237,12 @@ def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
         yield Row("next", f"--detect E says how many {sizing.unit.replace('_', ' ')} a leak takes")
     elif sizing.needed.size is not None:
         option = f"--{sizing.unit.replace('_', '-')} {sizing.needed.size}"
-        words = [option, *_asked(settings)]
-        yield Row("next", f"dpaudit audit with {' '.join(words)}")
+        yield Row("next", f"the same command with {option}, without --plan and --detect")
     error = percent(round(1.0 - settings.confidence, 12))
     again = f"after another audit: a fresh --seed; {error} error adds to what that one spent"
     yield Row("then", again)
     if sizing.advice:
         yield Row("then", spelled(sizing.advice))
-
-
-def _asked(settings: AuditSettings) -> Iterator[str]:
-    """The options that the plan was asked for, and that the audit must have too."""
-    given = keywords_of(settings)
-    for name in ("access", "worst_case"):
-        if name in given:
-            yield f"--{name.replace('_', '-')} {given[name]}"
 
 
 class AuditCost(NamedTuple):
@@ -343,16 +275,10 @@ def cost_of(
     planned = kind_of(settings.game).trainings(settings, together)
     workers = 1 if planned.alone else jobs or loky.cpu_count()
     several = planned.models > 1
-    control = one.control if one.control is not None else one.model if several else 0.0
-    total = planned.seconds(per_model=one.model, per_control=control, workers=workers)
+    total = planned.seconds(per_model=one.model, per_control=one.control, workers=workers)
     each = f"{rounded(one.model)} s {'a' if several else 'the'} model"
-    if one.control is not None:
-        each += f", {rounded(control)} s a control"
-    elif several:
-        each += "; controls counted alike, though they train nothing"
-    else:
-        each = "its controls train nothing"
-    if together and one.control is not None:
+    each += f", {rounded(one.control)} s a control"
+    if together:
         each += "; trained together they take less"
     trained = [f"{planned.models} models" if several else "one model"]
     if planned.searches:
@@ -381,7 +307,7 @@ def _larger(larger: RowsCost, more: MoreRows) -> Row:
     if more.seconds is None:
         return Row("rows", f"the generator does not give {times} ({larger.rows})")
     cost = f"{duration(more.seconds)} more ({rounded(larger.seconds)} s a model)"
-    return Row("rows", f"{times} cost {cost} and {_MAY_SHOW}: --rows {larger.rows}")
+    return Row("rows", f"{times} cost {cost} and {_MAY_SHOW}: --set rows={larger.rows}")
 
 
 def _memory(one: ModelCost, workers: int) -> list[Row]:

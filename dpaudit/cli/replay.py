@@ -89,7 +89,7 @@ HandOver = Annotated[
     option(
         "--hand-over",
         help="Unless the verdict is consistent, find in 16 more fits which features of synthetic "
-        "rows the record moves, for `dpaudit audit --after-replay`.",
+        "rows the record moves, for `dpaudit audit --set after-replay=FILE`.",
     ),
 ]
 

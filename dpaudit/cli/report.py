@@ -1,22 +1,43 @@
-"""`dpaudit report`."""
+"""`dpaudit report`: the report, a figure or every bound of a finished run, without training."""
 
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, results, write_asked
-from dpaudit.errors import SettingsError
+from dpaudit.errors import InputError, SettingsError
 from dpaudit.formatting import Row, row_lines
-from dpaudit.model.choices import FigureName
+from dpaudit.model.choices import Assumption, FigureName
+
+if TYPE_CHECKING:
+    from dpaudit.results.result import AuditResult
 
 Width = Annotated[float | None, option(metavar="INCHES", help="Width of the figure.")]
 Height = Annotated[float | None, option(metavar="INCHES", help="Height of the figure.")]
+
+
+Delta = Annotated[
+    float | None,
+    option(metavar="D", help="Delta of --bounds. Default: the run's; any other is post hoc."),
+]
+Confidence = Annotated[
+    float | None,
+    option(metavar="C", help="Confidence of --bounds. Default: the run's; any other is post hoc."),
+]
+Assume = Annotated[
+    Assumption | None,
+    option(
+        metavar="MECHANISM",
+        help="Estimate that --bounds adds, for this kind of mechanism: gaussian. Default: none.",
+    ),
+]
 
 
 @guarded
@@ -34,18 +55,39 @@ def report(
     ] = None,
     width: Width = None,
     height: Height = None,
+    bounds: Annotated[
+        bool, option("--bounds", help="Print every bound instead, recomputed from the counts.")
+    ] = False,
+    delta: Delta = None,
+    confidence: Confidence = None,
+    assume: Assume = None,
     json: options.Json = False,
 ) -> None:
-    """Writes a run's report.html and report.md again from its result.json, or draws a figure of it.
+    """Writes a run's report.html and report.md again from its result.json.
 
-    Figures need matplotlib: pip install 'dpaudit[plot]'.
+    With --figure it draws a figure, which needs matplotlib: pip install 'dpaudit[plot]'. With
+    --bounds it recomputes every bound, corrected as in the run, for its number of attacks and for
+    sequential stopping. A delta or confidence that differs from the run's was chosen after seeing
+    the counts, so its bounds prove nothing. Estimates are for comparison with other tools: they may
+    exceed the true epsilon more often than the confidence allows.
     """
     from dpaudit.report.render import write_reports
     from dpaudit.results.result import AuditResult, report_row
 
+    if bounds and figure is not None:
+        raise SettingsError("give either `bounds` or `figure`, not both")
+    of_figure = {"out": out, "width": width, "height": height}
+    of_bounds = {"delta": delta, "confidence": confidence, "assume": assume}
+    if figure is None and (name := _first_given(of_figure)):
+        raise SettingsError(f"`{name}` belongs to a figure: give --figure claim|roc|scores")
+    if not bounds and (name := _first_given(of_bounds)):
+        raise SettingsError(f"`{name}` belongs to the bounds: give `bounds`")
     result = AuditResult.load(run_folder)
     assert result.folder is not None  # it was loaded from one
     output = results()
+    if bounds:
+        _print_bounds(result, delta, confidence, assume, json=json)
+        return
     if figure is not None:
         from dpaudit.results.plots import caption, figure_file
 
@@ -60,12 +102,50 @@ def report(
             rows = [Row(name, words) for name, words in said.items()]
             output.print("\n".join(row_lines(rows)))
         raise typer.Exit(ExitCode.PASS)
-    for name, value in (("out", out), ("width", width), ("height", height)):
-        if value is not None:
-            raise SettingsError(f"--{name} belongs to a figure: give --figure claim|roc|scores")
     write_reports(result, result.folder)
     if json:
         output.print(result.to_json(), end="")
     else:
         output.print("\n".join([str(result), *row_lines([report_row(result.folder)])]))
     raise typer.Exit(ExitCode.PASS)
+
+
+def _first_given(options: Mapping[str, object]) -> str | None:
+    """The first option that was given; None if none was."""
+    return next((name for name, value in options.items() if value is not None), None)
+
+
+def _print_bounds(
+    result: AuditResult,
+    delta: float | None,
+    confidence: float | None,
+    assume: Assumption | None,
+    *,
+    json: bool,
+) -> None:
+    """Prints every bound of a run from its stored counts and scores.
+
+    Raises:
+        InputError: If the run has no delta, or scored no attack.
+    """
+    from dpaudit.results.recomputed import Asked, delta_of, lines_of, recomputed
+
+    own = delta_of(result)
+    if own is None and (delta is not None or assume is not None):
+        raise SettingsError(
+            f"{result.folder} audits {result.claim.in_words}, which has no delta: leave out "
+            "`delta` and `assume`"
+        )
+    asked = Asked(
+        result=result,
+        delta=own if delta is None else delta,
+        confidence=result.confidence if confidence is None else confidence,
+        assume=assume,
+    )
+    found = recomputed(asked)
+    if not found.bounds:
+        raise InputError(f"{result.folder} scored no attack, so there is nothing to bound")
+    if json:
+        results().print(found.to_json(), end="")
+    else:
+        results().print("\n".join(lines_of(asked, found.bounds)))

@@ -8,14 +8,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import option
-from dpaudit.cli.console import (
-    ExitCode,
-    guarded,
-    progress_of,
-    require_folders,
-    show,
-    write_asked,
-)
+from dpaudit.cli.console import ExitCode, guarded, progress_of, require_folders, show, write_asked
 
 TestOption = Annotated[
     str | None,
@@ -29,6 +22,26 @@ RowsOption = Annotated[
     int | None,
     option(metavar="N", help="Synthetic rows per model. Default: as many as real training rows."),
 ]
+LabelColumn = Annotated[
+    str | None, option(metavar="COLUMN", help="Column to predict. Default: the schema's label.")
+]
+PositiveValue = Annotated[
+    str | None,
+    option(
+        metavar="VALUE",
+        help="Value of the label that counts as positive. Default: the second of two.",
+    ),
+]
+TestShare = Annotated[
+    float, option(metavar="SHARE", help="Share of --data held out for testing.", shown=True)
+]
+Classifiers = Annotated[
+    list[str] | None,
+    option(
+        metavar="NAME",
+        help="Classifier to train; repeatable. Default: the twelve of the PATE-GAN paper.",
+    ),
+]
 
 
 @guarded
@@ -40,14 +53,14 @@ def utility(
     epsilon: options.OwnEpsilon = None,
     delta: options.OwnDelta = None,
     test: TestOption = None,
-    label: options.LabelColumn = None,
-    positive: options.PositiveValue = None,
-    test_share: options.TestShare = 0.2,
+    label: LabelColumn = None,
+    positive: PositiveValue = None,
+    test_share: TestShare = 0.2,
     repeats: Annotated[
         int, option(metavar="N", help="Models to train, one synthetic table each.", shown=True)
     ] = 10,
     rows: RowsOption = None,
-    classifier: options.Classifiers = None,
+    classifier: Classifiers = None,
     fidelity: Annotated[
         bool, option("--fidelity", help="Also compare columns and pairs of columns (SDMetrics).")
     ] = False,

@@ -16,8 +16,7 @@ from dpaudit.formatting import (
     row_lines,
     wrapped,
 )
-from dpaudit.model.claim import NoClaim, Quantity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, NoClaim, Quantity
 from dpaudit.report.figures import (
     CLAIM,
     LETTER,
@@ -179,7 +178,8 @@ def _next(comparison: Comparison) -> str:
                 "seed, and compare."
             )
         case Verdict.INCONCLUSIVE:
-            return f"Plan a larger audit for {named} (dpaudit plan), run it, and compare again."
+            larger = f"Plan a larger audit for {named} (dpaudit audit --plan)"
+            return f"{larger}, run it, and compare again."
     return (
         "Audit the next version with the same settings and compare again: bounds of different "
         "settings come from different experiments."

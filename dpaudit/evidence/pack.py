@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from dpaudit.errors import InputError, MissingExtraError
 from dpaudit.files import io_reason
 from dpaudit.formatting import clipped
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, Neighbours, NoClaim, PrivacyClaim, Quantity
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.document import Document, NonNegative, Probability
 from dpaudit.results.phrases import relation

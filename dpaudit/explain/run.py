@@ -41,9 +41,8 @@ from dpaudit.game.store import (
 )
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import EXPOSING, EngineName
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import PrivacyClaim, require_epsilon
 from dpaudit.model.column import Unit
-from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
 from dpaudit.plugins.adapt import check_table

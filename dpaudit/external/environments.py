@@ -23,9 +23,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dpaudit.errors import RegistryError, SettingsError
+from dpaudit.errors import RegistryError
 from dpaudit.files import io_reason, parse_json, write_whole
-from dpaudit.formatting import clipped, did_you_mean, one_line
+from dpaudit.formatting import clipped, one_line
 
 MARKER: Final = "environment.json"
 """Name of the file that makes an environment complete."""
@@ -502,56 +502,25 @@ def _asked(path: Path) -> tuple[str | None, bool]:
     return (said[0] if said else None), not done.returncode
 
 
-def releases_between(
-    environment: Environment, package: str, versions: str, *, python: Path | None = None
-) -> tuple[str, ...]:
-    """The releases of a package in a range, the oldest first.
+def newest_release(environment: Environment, package: str) -> str:
+    """The newest release of a package on the index, for the Python of an environment.
 
     Args:
-        environment: The environment that they are for.
+        environment: The environment that it is for.
         package: Its name on the index.
-        versions: "A..B", both included; one that is left out is the oldest or the newest there is.
-        python: The interpreter that they are for; by default one that fits the environment.
-
-    Returns:
-        The versions. Those before a final release count only if A or B is one.
 
     Raises:
-        SettingsError: If the range is none, or one of its ends is not on the index.
         RegistryError: If no interpreter fits, or pip fails; says why.
     """
-    first, dots, last = versions.partition("..")
-    if not dots:
-        raise SettingsError(f"`versions` is {versions!r}: give a range, such as 1.0..1.2")
-    early = any(letter.isalpha() for letter in versions)
-    known = _offered(environment, package, early=early, python=python)
-    for end in (first, last):
-        if end and end not in known:
-            raise SettingsError(
-                f"`versions`: the index has no {package} {end}{did_you_mean(end, known)} for this "
-                f"Python; it has {', '.join(known)}"
-            )
-    start = known.index(first) if first else 0
-    stop = known.index(last) if last else len(known) - 1
-    if start > stop:
-        raise SettingsError(f"`versions` is {versions}, and {last} is older: write {last}..{first}")
-    return known[start : stop + 1]
-
-
-def _offered(
-    environment: Environment, package: str, *, early: bool, python: Path | None
-) -> tuple[str, ...]:
-    """All releases for a Python, asked with the pip of a virtual environment of its own."""
-    interpreter = find_interpreter(environment.name, environment.pythons, given=python)
+    interpreter = find_interpreter(environment.name, environment.pythons, given=None)
     with tempfile.TemporaryDirectory(prefix="dpaudit-pip-") as folder:
         own = Path(folder) / "bin" / "python"
         _pip_says(package, interpreter, "-I", "-m", "venv", folder)
-        flags = ["--pre"] if early else []
-        said = _pip_says(package, own, "-I", "-m", "pip", "index", "versions", package, *flags)
+        said = _pip_says(package, own, "-I", "-m", "pip", "index", "versions", package)
     match = re.search(r"^Available versions: (.+)$", said, re.MULTILINE)
     if match is None:
         raise RegistryError(f"pip does not say which releases of {package} there are: {said!r}")
-    return tuple(reversed(match[1].split(", ")))
+    return match[1].split(", ")[0]
 
 
 def _pip_says(package: str, *command: str | Path) -> str:

@@ -30,7 +30,7 @@ from dpaudit.game.trial import (
     message_of,
     reason_of,
 )
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.access import COSTS, Disclosed, Disclosure
 from dpaudit.plugins.adapt import train

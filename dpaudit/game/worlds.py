@@ -1,6 +1,6 @@
 """The games that the engine runs: one table, and the rows of it that each trial lacks.
 
-`Game` has two worlds that differ in one record, or in the rows of one unit, `CanaryGame` one
+`TargetGame` has two worlds that differ in one record, or in the rows of one unit, `CanaryGame` one
 training with many canaries, each in or out by a fair coin, and `SelectionGame` models that all lack
 a random half of some records. Canaries and records are units where the audit is of units.
 """
@@ -64,7 +64,7 @@ class OneTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Game(OneTable):
+class TargetGame(OneTable):
     """One distinguishing game: two tables that differ in the target's rows and in nothing else.
 
     There is one number of requested rows, for both worlds: a game that asks for different numbers
@@ -112,7 +112,7 @@ def build_game(
     replacement: pd.DataFrame | None,
     released_facts: tuple[str, ...] = (),
     released_effect: FloatArray | None = None,
-) -> Game:
+) -> TargetGame:
     """Builds both worlds from a canonical table and the target.
 
     Args:
@@ -160,7 +160,7 @@ def build_game(
         released_facts=released_facts,
         released_effect=released_effect,
     )
-    return Game(view=view, data=schema.canonical(union), missing=missing)
+    return TargetGame(view=view, data=schema.canonical(union), missing=missing)
 
 
 class CanaryGame(OneTable):

@@ -307,27 +307,7 @@ def audit_labels(
             minutes.
     """
     settings = LabelAuditSettings(runs=runs, seed=seed, confidence=confidence, drawing=drawing)
-    return run_label_audit(pair, claim, settings)
-
-
-def run_label_audit(
-    pair: VotePair, claim: PrivacyClaim, settings: LabelAuditSettings
-) -> LabelAudit:
-    """Audits released labels under given settings; `audit_labels` says how.
-
-    Args:
-        pair: What draws the labels; its table must be `quantised()` to draw bits.
-        claim: What was claimed for them, by whatever accountant.
-        settings: Everything else that is chosen.
-
-    Returns:
-        The result.
-
-    Raises:
-        SettingsError: If more bits are asked for than can be drawn in minutes.
-    """
     settings.require_drawable(pair.labels)
-    runs, confidence = settings.runs, settings.confidence
     size = RunSize(runs, claim.delta, upper_limits(runs, (1.0 - confidence) / 2.0))
     chosen = choose_cuts(pair, size)
     telling = {

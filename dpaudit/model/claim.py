@@ -1,13 +1,34 @@
-"""The privacy claim under audit."""
+"""Claims of differential privacy: what a generator promises, and what a caller states instead.
+
+A claim limits one quantity for neighbouring tables: epsilon at a delta, mu (Gaussian DP), rho
+(zero-concentrated DP), or all epsilons of a privacy curve. Its class says which; what all have in
+common is written once. The claim of an audit may also be that nothing is claimed.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
 import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from itertools import pairwise
+from numbers import Real
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, cast
 
-from dpaudit.errors import ClaimError
+from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.files import io_reason
+from dpaudit.model.choices import member_named
+
+MOST_POINTS: Final = 1000
+"""Largest number of points of a privacy curve."""
+_FOR_THIS_AUDIT: Final = "set for this audit"
+_ABSENT_IF_NONE: Final = {"optional": True}
+"""Metadata of a claim's unit, which is absent from documents for a claim per row."""
 
 
 class Neighbours(StrEnum):
@@ -32,12 +53,77 @@ class Quantity(StrEnum):
         return "curve factor" if self is Quantity.FACTOR else self.value
 
 
-ABSENT_IF_NONE: Final = {"optional": True}
-"""Metadata of a claim's unit, which is absent from documents for a claim per row."""
+class _Claim:
+    """What every claim has. `quantity` also names the attribute that holds the claimed number."""
+
+    quantity: ClassVar[Quantity] = Quantity.EPSILON
+    _settings: ClassVar[tuple[str, ...]]
+    _words: ClassVar[str]
+
+    @property
+    def value(self) -> float:
+        """The claimed number in the claim's quantity; 0 if nothing is claimed."""
+        return cast(float, getattr(self, self.quantity))
+
+    @property
+    def in_words(self) -> str:
+        """The claim by its usual name."""
+        return self._words.format(self)
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {name: getattr(self, name) for name in self._settings}
+
+
+class _Promise(_Claim, ABC):
+    """A claim of a generator: a positive number, from which claims about groups follow."""
+
+    neighbours: Neighbours
+    source: str
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value) or self.value <= 0:
+            raise ClaimError(f"{self.quantity} must be a number greater than 0, got {self.value:g}")
+
+    @abstractmethod
+    def of_group(self, rows: int) -> Self:
+        """What this claim implies for tables that differ in so many rows.
+
+        Args:
+            rows: Number of rows k.
+        """
+
+    def under(self, neighbours: Neighbours) -> Self:
+        """What this claim implies for tables that are neighbours in another sense.
+
+        Replacing a record is removing one and adding another, so an add-remove claim implies that
+        of a group of two (`of_group`) for replace-one. Nothing follows in the other direction.
+
+        Args:
+            neighbours: The relation asked for.
+
+        Returns:
+            The implied claim; this one if the relation is the same.
+
+        Raises:
+            ClaimError: If nothing follows for that relation.
+        """
+        if neighbours is self.neighbours:
+            return self
+        if neighbours is Neighbours.ADD_REMOVE:
+            raise ClaimError(
+                "a claim for replace-one neighbours says nothing about add-remove ones: audit with "
+                f'`neighbours="replace-one"`, or state an add-remove claim with '
+                f"`{self._settings[0]}`"
+            )
+        pair = cast(Any, self.of_group(2))  # every promise is a dataclass
+        source = f"{self.source}, restated for replace-one (group of two)"
+        return cast(Self, replace(pair, neighbours=neighbours, source=source))
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivacyClaim:
+class PrivacyClaim(_Promise):
     """An (epsilon, delta)-differential-privacy claim.
 
     Attributes:
@@ -53,54 +139,19 @@ class PrivacyClaim:
         ClaimError: If epsilon is not positive and finite, or delta is outside [0, 1).
     """
 
-    quantity: ClassVar[Quantity] = Quantity.EPSILON
+    _settings: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
+    _words: ClassVar[str] = "({0.epsilon:g}, {0.delta:g})-DP"
 
     epsilon: float
     delta: float = 0.0
     neighbours: Neighbours = Neighbours.ADD_REMOVE
-    source: str = "set for this audit"
+    source: str = _FOR_THIS_AUDIT
     data_dependent: bool = field(default=False, metadata={"document": False})
-    unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    unit: str | None = field(default=None, metadata=_ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_delta(self.delta)
-
-    @property
-    def value(self) -> float:
-        """The claimed epsilon."""
-        return self.epsilon
-
-    @property
-    def in_words(self) -> str:
-        """The claim by its usual name."""
-        return f"({self.epsilon:g}, {self.delta:g})-DP"
-
-    @property
-    def as_settings(self) -> dict[str, Any]:
-        """The settings of an audit that state this claim, as JSON."""
-        return {"epsilon": self.epsilon, "delta": self.delta}
-
-    def under(self, neighbours: Neighbours) -> PrivacyClaim:
-        """What this claim implies for tables that are neighbours in another sense.
-
-        Replacing a record is removing one and adding another, so an add-remove claim implies
-        (2 epsilon, (1 + e^epsilon) delta) for replace-one (group privacy for a group of two:
-        Dwork and Roth 2014, Theorem 2.2 and its (epsilon, delta) form). Nothing follows in the
-        other direction.
-
-        Args:
-            neighbours: The relation asked for.
-
-        Returns:
-            The implied claim; this one if the relation is the same.
-
-        Raises:
-            ClaimError: If nothing follows for that relation.
-        """
-        if not check_under(self.neighbours, neighbours, setting="epsilon"):
-            return self
-        return replace(self.of_group(2), neighbours=neighbours, source=restated(self.source))
+        super().__post_init__()
+        _check_delta(self.delta)
 
     def of_group(self, rows: int) -> PrivacyClaim:
         """What this claim implies for tables that differ in so many rows.
@@ -117,7 +168,144 @@ class PrivacyClaim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoClaim:
+class GaussianClaim(_Promise):
+    """A claim of Gaussian differential privacy (Dong, Roth and Su 2022).
+
+    Attributes:
+        mu: Claimed mu, positive and finite: distinguishing the two worlds is at least as hard as
+            distinguishing N(0, 1) from N(mu, 1).
+        neighbours: Relation between the two tables that the claim covers.
+        source: Where the claim comes from, in words.
+        unit: The column that names whose rows enter and leave together; absent for a claim per row.
+
+    Raises:
+        ClaimError: If mu is not positive and finite.
+    """
+
+    quantity: ClassVar[Quantity] = Quantity.MU
+    _settings: ClassVar[tuple[str, ...]] = ("mu",)
+    _words: ClassVar[str] = "{0.mu:g}-Gaussian DP"
+
+    mu: float
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    source: str = _FOR_THIS_AUDIT
+    unit: str | None = field(default=None, metadata=_ABSENT_IF_NONE)
+
+    def of_group(self, rows: int) -> GaussianClaim:
+        """What this claim implies for tables that differ in so many rows: k mu.
+
+        Dong, Roth and Su 2022, Theorem 2.14.
+
+        Args:
+            rows: Number of rows k.
+        """
+        return replace(self, mu=rows * self.mu)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcentratedClaim(_Promise):
+    """A claim of zero-concentrated differential privacy (Bun and Steinke 2016).
+
+    Attributes:
+        rho: Claimed rho, positive and finite: the Rényi divergence of every order alpha above 1 is
+            at most rho alpha, in both directions.
+        neighbours: Relation between the two tables that the claim covers.
+        source: Where the claim comes from, in words.
+        unit: The column that names whose rows enter and leave together; absent for a claim per row.
+
+    Raises:
+        ClaimError: If rho is not positive and finite.
+    """
+
+    quantity: ClassVar[Quantity] = Quantity.RHO
+    _settings: ClassVar[tuple[str, ...]] = ("rho",)
+    _words: ClassVar[str] = "{0.rho:g}-zCDP"
+
+    rho: float
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    source: str = _FOR_THIS_AUDIT
+    unit: str | None = field(default=None, metadata=_ABSENT_IF_NONE)
+
+    def of_group(self, rows: int) -> ConcentratedClaim:
+        """What this claim implies for tables that differ in so many rows: k squared rho.
+
+        Bun and Steinke 2016, Proposition 1.9.
+
+        Args:
+            rows: Number of rows k.
+        """
+        return replace(self, rho=rows**2 * self.rho)
+
+
+class CurvePoint(NamedTuple):
+    """One point of a privacy curve: (epsilon, delta)-differential privacy.
+
+    Attributes:
+        epsilon: Positive and finite.
+        delta: In [0, 1).
+    """
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveClaim(_Promise):
+    """A claim of (epsilon, delta)-differential privacy at every point of a curve at once.
+
+    Attributes:
+        points: The points by increasing epsilon, which are all different; 1 to 1000 of them. Pairs
+            are taken in any order.
+        neighbours: Relation between the two tables that the claim covers.
+        source: Where the claim comes from, in words.
+        unit: The column that names whose rows enter and leave together; absent for a claim per row.
+
+    Raises:
+        ClaimError: If there is no point, there are more than 1000 or two of one epsilon, or a point
+            has no meaning.
+    """
+
+    quantity: ClassVar[Quantity] = Quantity.FACTOR
+    _settings: ClassVar[tuple[str, ...]] = ("curve",)
+
+    points: tuple[CurvePoint, ...]
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    source: str = _FOR_THIS_AUDIT
+    unit: str | None = field(default=None, metadata=_ABSENT_IF_NONE)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", curve_points(self.points))
+
+    @property
+    def value(self) -> float:
+        """1: the claim is that its epsilons need no larger factor."""
+        return 1.0
+
+    @property
+    def in_words(self) -> str:
+        """The claim by its size and first point."""
+        first, *others = self.points
+        more = f" and {len(others)} more points" if others else ""
+        return f"privacy curve with ({first.epsilon:g}, {first.delta:g}){more}"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"curve": [list(point) for point in self.points]}
+
+    def of_group(self, rows: int) -> CurveClaim:
+        """What this claim implies for tables that differ in so many rows, point by point.
+
+        Args:
+            rows: Number of rows k.
+        """
+        claims = [PrivacyClaim(epsilon=epsilon, delta=delta) for epsilon, delta in self.points]
+        groups = [claim.of_group(rows) for claim in claims]
+        return replace(self, points=tuple(CurvePoint(at.epsilon, at.delta) for at in groups))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoClaim(_Claim):
     """No claim: the audit measures epsilon and tests nothing.
 
     Attributes:
@@ -130,78 +318,284 @@ class NoClaim:
         ClaimError: If delta is outside [0, 1).
     """
 
-    quantity: ClassVar[Quantity] = Quantity.EPSILON
+    _settings: ClassVar[tuple[str, ...]] = ("delta",)
+    _words: ClassVar[str] = "no claim"
 
     delta: float = 0.0
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     source: str = "no claim was given"
-    unit: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    unit: str | None = field(default=None, metadata=_ABSENT_IF_NONE)
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        _check_delta(self.delta)
 
     @property
     def epsilon(self) -> float:
         """0: any bound exceeds it, and the attack should prove as much as it can."""
         return 0.0
 
-    @property
-    def value(self) -> float:
-        """0, likewise."""
-        return 0.0
 
-    @property
-    def in_words(self) -> str:
-        """That there is none."""
-        return "no claim"
-
-    @property
-    def as_settings(self) -> dict[str, Any]:
-        """The settings of an audit that bound epsilon at this delta, as JSON."""
-        return {"delta": self.delta}
+Promise: TypeAlias = PrivacyClaim | GaussianClaim | ConcentratedClaim | CurveClaim
+"""The claims of a generator."""
+Claim: TypeAlias = Promise | NoClaim
+"""The claim of an audit, or no claim."""
+EpsilonClaim: TypeAlias = PrivacyClaim | NoClaim
+"""The claim of an audit that bounds epsilon only."""
 
 
-def restated(source: str) -> str:
-    """The source of a claim that was restated for replace-one neighbours."""
-    return f"{source}, restated for replace-one (group of two)"
-
-
-def check_positive(name: str, value: float) -> None:
-    """Refuses a value of a claim that is not positive and finite.
-
-    Raises:
-        ClaimError: If it is not.
-    """
-    if not math.isfinite(value) or value <= 0:
-        raise ClaimError(f"{name} must be a number greater than 0, got {value:g}")
-
-
-def check_delta(delta: float) -> None:
-    """Refuses a delta outside [0, 1).
-
-    Raises:
-        ClaimError: If it is.
-    """
+def _check_delta(delta: float) -> None:
     if not 0 <= delta < 1:
         raise ClaimError(f"delta must be in [0, 1), got {delta:g}; usual is 1e-5 or less")
 
 
-def check_under(own: Neighbours, asked: Neighbours, *, setting: str) -> bool:
-    """Whether a claim must be restated for the relation asked for.
+# What a method can test.
+
+
+def require_claim(claim: Claim, *, method: str) -> None:
+    """Refuses to test nothing.
 
     Args:
-        own: The relation that the claim covers.
-        asked: The relation asked for.
-        setting: What states such a claim, for the message.
+        claim: Any claim.
+        method: What tests it, for the message.
 
     Raises:
-        ClaimError: If nothing follows for that relation.
+        ClaimError: If nothing is claimed.
     """
-    if asked is own:
-        return False
-    if asked is Neighbours.ADD_REMOVE:
+    if isinstance(claim, NoClaim):
+        raise ClaimError(f"{method} needs a claim, and none was given: give `epsilon` and `delta`")
+
+
+def require_on_epsilon(claim: Claim, *, method: str) -> EpsilonClaim:
+    """The claim, refusing mu, rho and curves, for a method that bounds epsilon alone.
+
+    Args:
+        claim: Any claim.
+        method: What cannot use another one, for the message.
+
+    Raises:
+        SettingsError: If it is stated otherwise than in epsilon and delta.
+    """
+    if isinstance(claim, EpsilonClaim):
+        return claim
+    raise SettingsError(
+        f"{method} bounds epsilon alone, and the claim is {claim.in_words}: state one with "
+        f"`epsilon` and `delta`, or do without {method}"
+    )
+
+
+def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:
+    """The claim, for a method that tests a claim of epsilon and nothing else.
+
+    Args:
+        claim: Any claim.
+        method: What cannot use another one, for the message.
+
+    Raises:
+        ClaimError: If nothing is claimed.
+        SettingsError: If it is not stated in epsilon and delta.
+    """
+    require_claim(claim, method=method)
+    return cast(PrivacyClaim, require_on_epsilon(claim, method=method))
+
+
+def require_add_remove(neighbours: Neighbours, *, method: str) -> None:
+    """Refuses a claim that cannot be tested by adding and removing records.
+
+    Args:
+        neighbours: Neighbouring relation of the claim.
+        method: What adds and removes records, for the message.
+
+    Raises:
+        ClaimError: If it is for replace-one neighbours.
+    """
+    if neighbours is not Neighbours.ADD_REMOVE:
         raise ClaimError(
-            "a claim for replace-one neighbours says nothing about add-remove ones: "
-            f'audit with `neighbours="replace-one"`, or state an add-remove claim with `{setting}`'
+            f"{method} adds and removes records, so it says nothing about replace-one "
+            f"neighbours: audit an add-remove claim, or leave out {method}"
         )
-    return True
+
+
+# Privacy curves: pairs of numbers, text, or a JSON or CSV file.
+
+_FORMS: Final = (
+    'a JSON list of [epsilon, delta] or of {"epsilon": ..., "delta": ...}, or CSV with the columns '
+    "epsilon and delta"
+)
+_NUMBER: Final = r"[0-9.]+(?:[eE][+-]?[0-9]+)?"
+_INLINE: Final = re.compile(rf"{_NUMBER}:{_NUMBER}(?:,{_NUMBER}:{_NUMBER})*")
+
+
+def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ...]:
+    """The points of a curve in order, once each has a meaning.
+
+    Args:
+        pairs: Pairs of epsilon and delta, in any order.
+
+    Returns:
+        The points by increasing epsilon.
+
+    Raises:
+        ClaimError: As `CurveClaim`.
+    """
+    points = []
+    for place, pair in enumerate(pairs, start=1):
+        try:
+            point = CurvePoint(*(float(number) for number in pair))
+            PrivacyClaim(epsilon=point.epsilon, delta=point.delta)
+        except (TypeError, ValueError):
+            raise ClaimError(
+                f"point {place} of the curve is {pair!r}: give a pair of numbers, epsilon and delta"
+            ) from None
+        except ClaimError as error:
+            raise ClaimError(f"point {place} of the curve: {error}") from None
+        points.append(point)
+    if not 1 <= len(points) <= MOST_POINTS:
+        raise ClaimError(f"a privacy curve has 1 to {MOST_POINTS} points, got {len(points)}")
+    points.sort()
+    for before, after in pairwise(points):
+        if before.epsilon == after.epsilon:
+            raise ClaimError(f"the curve has two points of epsilon {after.epsilon:g}: keep one")
+    return tuple(points)
+
+
+def read_curve(text: str | Path) -> tuple[CurvePoint, ...]:
+    """The points that a command names: "0.5:1e-3,1:1e-5", or a file that holds them.
+
+    Args:
+        text: Points written out, or a JSON or CSV file.
+
+    Returns:
+        The points by increasing epsilon.
+
+    Raises:
+        ClaimError: If the file cannot be read or is neither, or a point has no meaning.
+    """
+    written = str(text).replace(" ", "")
+    if _INLINE.fullmatch(written):
+        return curve_points(pair.split(":") for pair in written.split(","))
+    try:
+        content = Path(text).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = io_reason(error) if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ClaimError(f"the curve {text} cannot be read: {reason}; give {_FORMS}") from None
+    try:
+        return curve_points(_read_pairs(content))
+    except ClaimError as error:
+        raise ClaimError(f"{text}: {error}") from None
+    except (ValueError, KeyError, TypeError, csv.Error):
+        raise ClaimError(f"{text} is no privacy curve: give {_FORMS}") from None
+
+
+def written_out(points: Sequence[CurvePoint]) -> str:
+    """The points as `read_curve` takes them, without loss."""
+    return ",".join(f"{epsilon!r}:{delta!r}" for epsilon, delta in points)
+
+
+def _read_pairs(content: str) -> list[Any]:
+    """Pairs of a file, JSON if it begins as a list.
+
+    Raises:
+        ValueError: If it is neither JSON nor CSV.
+        KeyError: If epsilon or delta is missing.
+    """
+    if content.lstrip().startswith("["):
+        return [
+            (point["epsilon"], point["delta"]) if isinstance(point, dict) else point
+            for point in json.loads(content)
+        ]
+    rows = csv.DictReader(content.splitlines(), skipinitialspace=True)
+    return [(float(row["epsilon"]), float(row["delta"])) for row in rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedClaim:
+    """The caller's claim; None leaves it to the generator. At most one quantity is stated.
+
+    Attributes:
+        epsilon: Epsilon of the claim under audit; the generator's own if None.
+        delta: Delta of the claim; the generator's own, else 0, if None.
+        mu: A claim of Gaussian DP under audit, instead of epsilon.
+        rho: A claim of zCDP, instead of epsilon.
+        curve: A privacy curve, instead of epsilon: pairs of epsilon and delta, a JSON or CSV file
+            of them, or text such as "0.5:1e-3,1:1e-5".
+        neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
+        unit: The column that names the unit of each row, such as patient_id: both worlds then
+            differ in all rows of one unit, and the claim is per unit. That of the schema if None.
+        max_rows_per_unit: Largest number of rows that a unit may have.
+
+    Raises:
+        ClaimError: If the points of the curve have no meaning.
+        SettingsError: If two claims are stated, one is not a number, or the neighbouring relation
+            is unknown.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    mu: float | None = None
+    rho: float | None = None
+    curve: tuple[CurvePoint, ...] | None = None
+    neighbours: Neighbours | None = None
+    unit: str | None = None
+    max_rows_per_unit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.curve is not None:
+            curve: Any = self.curve
+            read = read_curve if isinstance(curve, str | Path) else curve_points
+            object.__setattr__(self, "curve", read(curve))
+        if self.neighbours is not None:
+            relation = member_named("neighbours", Neighbours, self.neighbours)
+            object.__setattr__(self, "neighbours", relation)
+        for name in ("epsilon", "delta", "mu", "rho"):
+            number: object = getattr(self, name)
+            if number is not None and not isinstance(number, Real):
+                raise SettingsError(f"`{name}` must be a number, got {number!r}")
+        if self.unit is None and self.max_rows_per_unit is not None:
+            raise SettingsError("`max_rows_per_unit` needs `unit`: give the column of the unit too")
+        quantities = self._quantities
+        if self.delta is not None and quantities and quantities != ["epsilon"]:
+            raise SettingsError(f"`delta` belongs to `epsilon`: leave it out of `{quantities[0]}`")
+        if len(quantities) > 1:
+            named = " and ".join(f"`{name}`" for name in quantities)
+            raise SettingsError(f"{named} state one claim each: give one of them")
+
+    @property
+    def _quantities(self) -> list[str]:
+        """The settings that each state a claim."""
+        return [n for n in ("epsilon", "mu", "rho", "curve") if getattr(self, n) is not None]
+
+    @classmethod
+    def of(cls, claim: Claim) -> StatedClaim:
+        """What a claim states, its neighbours and its unit included."""
+        return cls(**claim.as_settings, neighbours=claim.neighbours, unit=claim.unit)
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether a quantity is stated; else the claim is the generator's own."""
+        return self.delta is not None or bool(self._quantities)
+
+    def made(
+        self, *, relation: Neighbours, default_delta: float, source: str, unit: str | None = None
+    ) -> Promise | None:
+        """The claim; None if none is stated.
+
+        Args:
+            relation: Its neighbouring relation.
+            default_delta: Its delta, if none is stated.
+            source: Where it comes from, in words.
+            unit: The column of its unit; None for a claim per row.
+
+        Raises:
+            ClaimError: If it has no meaning.
+        """
+        common: dict[str, Any] = {"neighbours": relation, "source": source, "unit": unit}
+        if self.epsilon is not None:
+            delta = default_delta if self.delta is None else self.delta
+            return PrivacyClaim(epsilon=self.epsilon, delta=delta, **common)
+        if self.mu is not None:
+            return GaussianClaim(mu=self.mu, **common)
+        if self.rho is not None:
+            return ConcentratedClaim(rho=self.rho, **common)
+        if self.curve is not None:
+            return CurveClaim(points=self.curve, **common)
+        return None

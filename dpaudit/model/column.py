@@ -5,7 +5,7 @@ How their values are read, checked and brought into one form.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SchemaError
-from dpaudit.formatting import counted, did_you_mean
+from dpaudit.formatting import counted, did_you_mean, listed
+from dpaudit.model.claim import StatedClaim
 
 OTHER = -2
 """Code of a category that the schema does not name."""
@@ -313,6 +314,48 @@ def _whole(numbers: npt.NDArray[np.float64]) -> bool:
     return bool(((np.abs(numbers) <= LARGEST_WHOLE) & (numbers == np.rint(numbers))).all())
 
 
+def read_columns(
+    readers: Iterable[Callable[[], Column]], *, most: int | None = None
+) -> tuple[Column, ...]:
+    """Reads columns and reports every problem at once.
+
+    Args:
+        readers: A function for each column.
+        most: Largest number of problems that are shown; None for all.
+
+    Raises:
+        SchemaError: If any column cannot be read.
+    """
+    columns, problems = [], []
+    for read in readers:
+        try:
+            columns.append(read())
+        except SchemaError as error:
+            problems.append(str(error))
+    refuse(problems, most=most)
+    return tuple(columns)
+
+
+def refuse(problems: Collection[str], *, most: int | None = None) -> None:
+    """Refuses what has problems.
+
+    Args:
+        problems: The problems, in a line each.
+        most: Largest number that is shown; None for all.
+
+    Raises:
+        SchemaError: If there are any.
+    """
+    if problems:
+        raise SchemaError(listed(problems, most or len(problems), separator="; "))
+
+
+def repeated_names(data: pd.DataFrame) -> list[str]:
+    """The problem of a table that names columns twice; empty if it names none so."""
+    repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
+    return [f"column names repeat: {', '.join(repeated)}"] if repeated else []
+
+
 @dataclass(frozen=True, kw_only=True)
 class Unit:
     """Whose rows enter and leave a table together.
@@ -401,3 +444,12 @@ class Unit:
                 'the "unit" must be an object such as {"column": "patient_id", "max_rows": 10}'
             )
         return Unit(**document)
+
+
+def stated_unit(claim: StatedClaim) -> Unit | None:
+    """The unit that a caller's claim is about; None for a claim per row.
+
+    Raises:
+        SchemaError: If the column has no name, or the largest number of rows is not at least 1.
+    """
+    return None if claim.unit is None else Unit(column=claim.unit, max_rows=claim.max_rows_per_unit)

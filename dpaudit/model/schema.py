@@ -8,11 +8,9 @@ marked as such and every report says so.
 from __future__ import annotations
 
 import json
-import math
-import re
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +20,8 @@ import pandas as pd
 
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.files import write_whole
-from dpaudit.formatting import listed
-from dpaudit.model.column import LARGEST_WHOLE, Category, Column, Kind, Unit, truth_of
+from dpaudit.model.column import Column, Unit, read_columns, repeated_names, truth_of
+from dpaudit.model.inference import columns_from_sdv, infer_columns
 
 FORMAT = "dpaudit-schema/1"
 _KEYS: Final = frozenset(("format", "inferred", "label", "unit", "columns"))
@@ -90,8 +88,7 @@ class Schema:
             SchemaError: If a column is constant or cannot be described (names every such column),
                 or the table has a single row.
         """
-        columns = _infer(data, dict.fromkeys(map(str, data.columns)))
-        return Schema(columns=columns, label=label, inferred=True)
+        return Schema(columns=infer_columns(data), label=label, inferred=True)
 
     @staticmethod
     def from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> Schema:
@@ -112,24 +109,22 @@ class Schema:
 
     def column_problems(self, data: pd.DataFrame) -> list[str]:
         """Columns that a table lacks, has too many of, or names twice; empty if they fit."""
-        found = [f"column {name!r} is missing" for name in self.names if name not in data.columns]
-        known = [*self.names, *([] if self.unit is None else [self.unit.column])]
-        extra = [str(name) for name in data.columns if name not in known]
-        found += [f"column {name!r} is not in the schema" for name in extra]
-        if data.columns.has_duplicates:
-            repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
-            found.append(f"column names repeat: {', '.join(repeated)}")
-        return found
+        names = self.names
+        problems = [f"column {name!r} is missing" for name in names if name not in data.columns]
+        described = names if self.unit is None else [*names, self.unit.column]
+        extra = [str(name) for name in data.columns if name not in described]
+        problems += [f"column {name!r} is not in the schema" for name in extra]
+        return [*problems, *repeated_names(data)]
 
     def problems(self, data: pd.DataFrame) -> list[str]:
         """Everything in a table that contradicts this schema; empty if it fits."""
-        found = self.column_problems(data)
+        problems = self.column_problems(data)
         if data.columns.has_duplicates:
-            return found
+            return problems
         for column in self.columns:
             if column.name in data.columns:
-                found += column.problems(data[column.name])
-        return found
+                problems += column.problems(data[column.name])
+        return problems
 
     def canonical(self, data: pd.DataFrame) -> pd.DataFrame:
         """A table in schema order with dtypes that depend on the schema alone.
@@ -207,7 +202,6 @@ class Schema:
         Raises:
             SchemaError: If the document is not a schema, or any column is malformed.
         """
-        columns, problems = [], []
         entries = document.get("columns")
         if not isinstance(entries, Sequence) or isinstance(entries, str):
             raise SchemaError('a schema file needs a list "columns"; see docs/schema.md')
@@ -216,16 +210,12 @@ class Schema:
         unknown = sorted(map(str, set(document) - _KEYS))
         if unknown:
             raise SchemaError(f'unknown keys {", ".join(unknown)}; a column goes into "columns"')
-        for position, entry in enumerate(entries):
-            try:
-                columns.append(Column.from_document(entry, position=position))
-            except SchemaError as error:
-                problems.append(str(error))
-        if problems:
-            raise SchemaError("; ".join(problems))
         unit = document.get("unit")
         return Schema(
-            columns=tuple(columns),
+            columns=read_columns(
+                partial(Column.from_document, entry, position=position)
+                for position, entry in enumerate(entries)
+            ),
             label=document.get("label"),
             inferred=truth_of(document, "inferred", "the schema"),
             unit=None if unit is None else Unit.from_document(unit),
@@ -240,13 +230,13 @@ class Schema:
         Raises:
             SettingsError: If this schema has another one.
         """
-        own = self.unit
-        if unit is None or (own is not None and unit == replace(own, max_rows=None)):
+        stated = self.unit
+        if unit is None or (stated is not None and unit == replace(stated, max_rows=None)):
             return self
-        if own is None or own in (unit, replace(unit, max_rows=None)):
+        if stated is None or stated in (unit, replace(unit, max_rows=None)):
             return replace(self, unit=unit)
         raise SettingsError(
-            f"the schema's unit is {own.column!r} with {own.most}, not {unit.column!r} with "
+            f"the schema's unit is {stated.column!r} with {stated.most}, not {unit.column!r} with "
             f"{unit.most}: leave out `unit` and `max_rows_per_unit`, or correct the schema"
         )
 
@@ -282,216 +272,3 @@ def equal_rows(data: pd.DataFrame, record: pd.DataFrame, schema: Schema) -> npt.
         same = values.isna() if pd.isna(wanted) else values.to_numpy() == wanted
         equal &= np.asarray(same, dtype=bool)
     return equal
-
-
-MAX_CATEGORIES = 1000
-"""More distinct strings than this look like an identifier or free text."""
-_FEW: Final = 20
-"""So many distinct values may be categories, whatever they look like."""
-_JUDGED: Final = 50
-"""Smallest number of rows that shows an identifier."""
-_UNLIKELY: Final = 20.0
-"""Chance of at most exp(-this) is none."""
-_MOST: Final = 0.9
-"""A column is what this share of its distinct values is."""
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_WRITTEN: Final = re.compile(r"[+-]?[$€£]?[\d.,' ]*\d ?[%$€£]?|\d+([-/.])\d+\1\d+([ T][\d:.Z+-]+)?")
-"""Numbers with a decimal comma, a separator of thousands or a unit, and dates."""
-
-
-def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[Column, ...]:
-    """Reads columns from SDV-style metadata and a table; see `Schema.from_sdv`.
-
-    Raises:
-        SchemaError: As there.
-    """
-    tables = metadata.get("tables")
-    if isinstance(tables, Mapping):
-        if len(tables) != 1:
-            raise SchemaError(f"the metadata describes {len(tables)} tables; an audit takes one")
-        metadata = next(iter(tables.values()))
-    described = metadata.get("columns") if isinstance(metadata, Mapping) else None
-    if not isinstance(described, Mapping):
-        raise SchemaError('SDV metadata needs "columns": {name: {"sdtype": ...}}')
-    kinds: dict[str, Kind | None] = {}
-    problems = []
-    for name, entry in described.items():
-        sdtype = entry.get("sdtype") if isinstance(entry, Mapping) else None
-        match sdtype:
-            case "numerical":
-                whole = str(entry.get("computer_representation", "")).startswith(("Int", "UInt"))
-                kinds[name] = Kind.INTEGER if whole else Kind.CONTINUOUS
-            case "categorical" | "boolean":
-                kinds[name] = Kind.CATEGORICAL
-            case _:
-                problems.append(
-                    f"column {name!r}: sdtype {sdtype!r} is not supported: drop it, or convert it "
-                    "to a number or a category"
-                )
-        if name not in data.columns:
-            problems.append(f"column {name!r} is in the metadata but not in the table")
-    if problems:
-        raise SchemaError("; ".join(problems))
-    return _infer(data[list(kinds)], kinds)
-
-
-def _infer(data: pd.DataFrame, kinds: Mapping[str, Kind | None]) -> tuple[Column, ...]:
-    columns, problems = [], []
-    if data.columns.has_duplicates:
-        repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
-        raise SchemaError(f"column names repeat: {', '.join(repeated)}; rename them")
-    if len(data) == 1:
-        raise SchemaError(
-            "a single row shows no bounds or categories: give more rows, or a public schema"
-        )
-    for name in data.columns:
-        if not isinstance(name, str):
-            raise SchemaError(
-                f"column name {name!r} is not text: rename, for example with "
-                "data.columns = data.columns.astype(str)"
-            )
-        try:
-            columns.append(_infer_column(name, data[name], kinds[name]))
-        except SchemaError as error:
-            problems.append(str(error))
-    if problems:
-        raise SchemaError(listed(problems, 5, separator="; "))
-    return tuple(columns)
-
-
-def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Column:
-    present = values.dropna()
-    missing = len(present) < len(values)
-    _refuse_what_json_lacks(name, present)
-    distinct = present.unique()
-    if len(distinct) + missing < 2:
-        shown = (
-            "missing everywhere"
-            if missing
-            else f"always {distinct[0]!s}"
-            if len(distinct)
-            else "empty"
-        )
-        raise SchemaError(
-            f"column {name!r} is constant ({shown}): drop it, or give a schema with its public "
-            "bounds or categories"
-        )
-    is_number = (
-        pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
-    ) or pd.api.types.infer_dtype(present) == "integer"  # beyond 64 bits
-    if kind is None:
-        kind = _guess_kind(distinct, is_number=is_number)
-    if kind.numeric:
-        if not is_number:
-            raise SchemaError(f"column {name!r} is declared {kind} but holds no numbers")
-        lower, upper = float(present.min()), float(present.max())
-        if kind is Kind.INTEGER and max(-lower, upper) > LARGEST_WHOLE:
-            raise SchemaError(
-                f"column {name!r} holds whole numbers beyond 2**53, which are not exact: drop an "
-                "identifier, or rescale it"
-            )
-        if lower < upper:
-            return Column(name=name, kind=kind, lower=lower, upper=upper, missing=missing)
-        kind = Kind.CATEGORICAL  # one number, or missing: two possible values in all
-    texts = [value for value in distinct if isinstance(value, str)]
-    _refuse_text(name, texts, rows=len(present))
-    categories = tuple(sorted((_plain(value) for value in distinct), key=_order))
-    kind = Kind.BINARY if len(categories) == 2 else Kind.CATEGORICAL
-    return Column(name=name, kind=kind, categories=categories, missing=missing)
-
-
-def refuse_numbering(*tables: pd.DataFrame) -> None:
-    """Refuses columns that number the rows of each of some tables.
-
-    Raises:
-        SchemaError: If there are any.
-    """
-    problems = [
-        f"column {name!r} numbers the rows: drop it if it is an identifier, or give a schema"
-        for name in tables[0].columns
-        if all(_numbers_the_rows(table[name]) for table in tables)
-    ]
-    if problems:
-        raise SchemaError(listed(problems, 5, separator="; "))
-
-
-def _numbers_the_rows(values: pd.Series[Any]) -> bool:
-    """Whether the whole numbers of a column [n] are those of an identifier.
-
-    They rise or fall from each row to the next, which has probability 2 / n! by chance, or they are
-    all different within a range of m numbers, which has at most exp(-n (n - 1) / 2 m).
-    """
-    n = len(values)
-    if n < _JUDGED or values.dtype.kind not in "iu":
-        return False
-    numbers = values.to_numpy(dtype=np.float64)
-    steps = np.diff(numbers)
-    if (steps > 0).all() or (steps < 0).all():
-        return True
-    crowded = n * (n - 1) > 2.0 * _UNLIKELY * (numbers.max() - numbers.min() + 1.0)
-    return crowded and values.is_unique
-
-
-def _refuse_text(name: str, texts: list[str], *, rows: int) -> None:
-    """Refuses text that is no category: numbers and dates as text, identifiers.
-
-    Args:
-        name: The column.
-        texts: Its distinct values that are text.
-        rows: Its values that are not missing.
-    """
-    if len(texts) <= _FEW:
-        return
-    odd = [text for text in texts if not _NUMBER.fullmatch(text)]
-    if len(odd) <= (1.0 - _MOST) * len(texts):
-        what = f"is text because of {odd[0]!r}, else numbers" if odd else "holds numbers too large"
-        raise SchemaError(f"column {name!r} {what}: correct it, or name its categories in a schema")
-    if sum(bool(_WRITTEN.fullmatch(text)) for text in odd) > _MOST * len(odd):
-        raise SchemaError(
-            f"column {name!r} holds numbers or dates as text, such as {odd[0]!r}: write numbers as "
-            "1234.5 and dates as numbers, for example days"
-        )
-    if len(texts) > min(MAX_CATEGORIES, _MOST * rows):
-        raise SchemaError(
-            f"column {name!r} has {len(texts)} distinct texts in {rows} rows: drop an identifier, "
-            "or convert dates and text to numbers or fewer categories"
-        )
-
-
-def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
-    """Dates, lists and other objects are neither numbers nor categories; nor is infinity."""
-    numeric = present.dtype.kind in "iufb"
-    odd = [] if numeric else [v for v in present if not isinstance(v, str | int | float | np.bool_)]
-    if odd:
-        raise SchemaError(
-            f"column {name!r} holds {type(odd[0]).__name__} values: convert them to numbers (for "
-            "example days) or to a few categories"
-        )
-    infinite = (
-        np.isinf(present.to_numpy(dtype=np.float64)).any()
-        if numeric
-        else any(value in (math.inf, -math.inf) for value in present.unique())
-    )
-    if infinite:
-        raise SchemaError(f"column {name!r} holds infinite values: make them missing, or drop them")
-
-
-def _guess_kind(distinct: Any, *, is_number: bool) -> Kind:
-    if not is_number:
-        return Kind.CATEGORICAL
-    numbers = np.asarray(distinct, dtype=np.float64)
-    if len(numbers) == 2 and set(numbers) == {0.0, 1.0}:
-        return Kind.BINARY
-    return Kind.INTEGER if (numbers % 1 == 0).all() else Kind.CONTINUOUS
-
-
-def _plain(value: Any) -> Category:
-    """A category as JSON has it: whole floats as integers, numpy scalars as Python's."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, float) and plain.is_integer():
-        return int(plain)
-    return typing.cast(Category, plain)  # by _refuse_what_json_lacks
-
-
-def _order(value: Category) -> tuple[int, float, str]:
-    return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")

@@ -23,8 +23,9 @@ from dpaudit.errors import DataError, MissingExtraError, SchemaError, SettingsEr
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import counted, did_you_mean, listed, one_line
 from dpaudit.model.column import Column, Kind, Unit
+from dpaudit.model.inference import refuse_numbering
 from dpaudit.model.linked_tables import LinkedTables
-from dpaudit.model.schema import Schema, refuse_numbering
+from dpaudit.model.schema import Schema
 
 SAMPLE = "sample:"
 IN_MEMORY = "a table in memory"

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
 from dpaudit.external.session import FRESH_PREFIX, PREFIX
 from dpaudit.formatting import counted
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim, Quantity
-from dpaudit.model.currencies import Claim, CurveClaim, Promise
+from dpaudit.model.claim import (
+    Claim,
+    CurveClaim,
+    Neighbours,
+    NoClaim,
+    PrivacyClaim,
+    Promise,
+    Quantity,
+    StatedClaim,
+)
 from dpaudit.model.schema import Schema
-from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table
 from dpaudit.plugins.access import AnyAttack, ModelAttack
 from dpaudit.plugins.adapt import as_generator

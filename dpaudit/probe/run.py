@@ -11,11 +11,9 @@ import pandas as pd
 from dpaudit.formatting import listed
 from dpaudit.game.target import choose_target
 from dpaudit.game.trial import reason_of
-from dpaudit.model.claim import Neighbours
-from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.claim import Neighbours, StatedClaim, require_epsilon
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
-from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table, load, require_rows
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_under_audit

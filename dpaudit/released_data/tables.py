@@ -14,7 +14,8 @@ from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.formatting import listed
 from dpaudit.model.column import OTHER, Column, Kind, Unit
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import Schema, refuse_numbering
+from dpaudit.model.inference import refuse_numbering
+from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.released_data.rows import Keys, row_keys

@@ -25,8 +25,8 @@ from dpaudit.bounds.inputs import BoolArray
 from dpaudit.bounds.sequential import coin_bound, coin_level, e_process, level_e_process
 from dpaudit.errors import AttackError, SchemaError
 from dpaudit.game.features import NOTHING, features_of_table, features_of_values
+from dpaudit.model.claim import Claim
 from dpaudit.model.column import OTHER
-from dpaudit.model.currencies import Claim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.named import named_attacks
 from dpaudit.plugins.protocols import FeatureName, World

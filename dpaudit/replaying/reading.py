@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dpaudit.bounds.guarantee import guarantee_of
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, NoiseLaw

@@ -20,7 +20,7 @@ from dpaudit.formatting import (
     row_lines,
     wrapped,
 )
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.protocols import Attack
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.ledger import LedgerLine
@@ -338,7 +338,9 @@ class ReplayRecord(Document):
             found.append(Row("skipped", f"not compared: {listed(self.not_compared)}"))
         if self.features:
             moved = f"the record moves {listed(self.features)}"
-            found.append(Row("rows", f"{moved}: prove it by `dpaudit audit --after-replay FILE`"))
+            found.append(
+                Row("rows", f"{moved}: prove it by `dpaudit audit --set after-replay=FILE`")
+            )
         if self.schema_inferred:
             found.append(Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}"))
         return tuple(found)

@@ -18,7 +18,7 @@ from dpaudit.auditing.two_worlds.worst_case_search import candidate_audits
 from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
 from dpaudit.model.choices import WorstCase, check_sampler
-from dpaudit.model.currencies import require_claim
+from dpaudit.model.claim import require_claim
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
@@ -196,23 +196,6 @@ def replays_of(
     table = audited_table(data, schema, audit_settings(**settings))
     specs = list(_candidates(generator, table, settings, targets))
     yield from _records(specs, seeds, options, say=on_progress or (lambda line: None))
-
-
-def replay_of(spec: TwoWorldSpec, **options: Any) -> ReplayRecord:
-    """As `replay`, of an audit that is complete and validated.
-
-    Args:
-        spec: The audit.
-        options: Fields of `findings.Options`.
-
-    Returns:
-        What was found.
-
-    Raises:
-        InputError: If the claim cannot be replayed.
-        ReplayError: As `replay`.
-    """
-    return next(_records([spec], [spec.settings.seed], Options(**options), say=lambda line: None))
 
 
 def _records(

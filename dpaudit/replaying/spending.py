@@ -8,8 +8,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.currencies import Claim, CurveClaim, GaussianClaim, require_claim
+from dpaudit.model.claim import (
+    Claim,
+    CurveClaim,
+    GaussianClaim,
+    Neighbours,
+    PrivacyClaim,
+    require_claim,
+)
 from dpaudit.replaying.charges import StepCharge, charges_of
 from dpaudit.replaying.costs import (
     CostPart,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,8 +11,7 @@ import numpy as np
 from dpaudit.formatting import rounded
 from dpaudit.game.target import Target
 from dpaudit.model.choices import sampler_text
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.reading import Proof
@@ -240,7 +240,7 @@ def conclude(
         seconds=seconds,
         seconds_a_fit=float(np.median(fits.seconds)),
         versions=spec.versions,
-        reproduce=spec.command_of("replay", _own_words(fits, options)),
+        reproduce=shlex.join(spec.command_of("replay", _own_words(fits, options))),
         date=today(),
     )
 

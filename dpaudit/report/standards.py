@@ -44,14 +44,6 @@ COMPARISON: Final[tuple[Clause, ...]] = (
     ("NIST SP 800-226", "unit of privacy, trust model, implementation", "the report of each run"),
 )
 """Clauses for a comparison of audits."""
-FRONTIER: Final[tuple[Clause, ...]] = (
-    ("ISO/IEC 27559, 7.3.2", "maximum risk", "Points: of the attacked record"),
-    ("ISO/IEC 27559, 8.2.3", "adversarial testing", "the report of each point's audit"),
-    _AGAIN,
-    ("NIST SP 800-226", "meaning of epsilon", "Result; Points"),
-    ("NIST SP 800-226", "unit of privacy, trust model, implementation", "the report of each audit"),
-)
-"""Clauses for generators at several epsilons."""
 TRACE: Final[tuple[Clause, ...]] = (
     _NO_ATTACK,
     _AGAIN,

@@ -6,8 +6,7 @@ import shlex
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import counted, duration, percent, rounded_up
-from dpaudit.model.claim import NoClaim, PrivacyClaim
-from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
+from dpaudit.model.claim import Claim, ConcentratedClaim, GaussianClaim, NoClaim, PrivacyClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.record import AuditRecord
@@ -50,7 +49,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "Give --epsilon to test a claim; --access model or --target may show more.",
             then=spent,
         )
-    plan = " ".join(["dpaudit plan", *_stated(result.claim)])
+    plan = " ".join(["dpaudit audit --plan", *_stated(result.claim)])
     if result.verdict is Verdict.INVALID:
         return NextStep(
             "Repair what failed, then audit again in another run folder with a "
@@ -89,8 +88,8 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             other = "unit (--target unit:VALUE)"
         return NextStep(
             "To detect smaller leaks, audit with more models (the command says how many) or more "
-            "synthetic rows of each (--rows), let the attacker see more (--access model), attack "
-            f"another {other}.",
+            "synthetic rows of each (--set rows=N), let the attacker see more (--access model), "
+            f"attack another {other}.",
             smaller,
             spent,
         )
@@ -175,17 +174,17 @@ def _each(result: AuditRecord) -> str:
 
 
 def _stated(claim: Claim) -> list[str]:
-    """The claim as options of `dpaudit plan`; of a curve none."""
+    """The claim as options of `dpaudit audit --plan`; of a curve none."""
     match claim:
         case PrivacyClaim():
             return ["--epsilon", f"{claim.epsilon:g}", "--delta", f"{claim.delta:g}"]
         case GaussianClaim():
-            return ["--mu", f"{claim.mu:g}"]
+            return ["--set", f"mu={claim.mu:g}"]
         case ConcentratedClaim():
-            return ["--rho", f"{claim.rho:g}"]
+            return ["--set", f"rho={claim.rho:g}"]
         case NoClaim():
             return ["--epsilon", "E", "--delta", f"{claim.delta:g}"]
-    return ["--curve", "FILE"]
+    return ["--set", "curve=FILE"]
 
 
 def _between(result: AuditRecord) -> str | None:

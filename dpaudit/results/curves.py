@@ -14,8 +14,7 @@ from scipy.special import ndtr
 from dpaudit.bounds import Direction, RocCurve, guarantee_of, roc, upper_limits
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
 from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
-from dpaudit.model.claim import NoClaim, PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, NoClaim, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.record import AuditRecord
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpaudit.model.claim import NoClaim, Quantity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, NoClaim, Quantity
 from dpaudit.results import sentences
 from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleUnit, Verdict
 

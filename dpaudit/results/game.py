@@ -1,8 +1,8 @@
 """The parts of a result that differ from game to game, behind one interface.
 
-An audit's record holds the outcome of one game. Terminal, report, `dpaudit bounds` and `dpaudit
-explain` ask it, and nothing else knows which game it is: a new one is a subclass of `GameOutcome`
-in a module next to these, and a line in `AuditRecord.game`.
+An audit's record holds the outcome of one game. Terminal, report, `dpaudit report --bounds` and
+`dpaudit explain` ask it, and nothing else knows which game it is: a new one is a subclass of
+`GameOutcome` in a module next to these, and its name in `AnyOutcome` (`record.py`).
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.formatting import rounded, rounded_down, rounded_up
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.results.record import AuditBrief, AuditRecord
 from dpaudit.results.verdict import Verdict, exceeds_claim
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dpaudit.formatting import rounded, rounded_down, rounded_up
-from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, Neighbours, PrivacyClaim
 from dpaudit.results.verdict import Power
 
 CURVE_FACTOR: Final = (

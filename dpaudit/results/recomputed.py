@@ -1,4 +1,4 @@
-"""The bounds of a finished run, recomputed: the record of `dpaudit bounds`, and its lines."""
+"""The bounds of a finished run, recomputed: the record of `dpaudit report --bounds`, its lines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from dpaudit.bounds import attack_confidence, guarantee_of
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound, entries_for
 from dpaudit.formatting import Row, aligned, headed, percent, rounded, rounded_down
 from dpaudit.model.choices import Assumption
-from dpaudit.model.claim import Quantity
-from dpaudit.model.currencies import EpsilonClaim
+from dpaudit.model.claim import EpsilonClaim, Quantity
 from dpaudit.results.document import Document, NonNegative, Probability
 from dpaudit.results.game import Evidence
 from dpaudit.results.phrases import claim_and_relation
@@ -60,7 +59,7 @@ class RecomputedBound(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RecomputedBounds(Document):
-    """The bounds of a run, as `dpaudit bounds --json` prints them.
+    """The bounds of a run, as `dpaudit report --bounds --json` prints them.
 
     Attributes:
         quantity: Unit of the bounds: that of the claim.

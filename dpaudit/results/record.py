@@ -15,8 +15,7 @@ from dpaudit.bounds import Counts, Threshold
 from dpaudit.bounds.table import BoundEntry, ValidBound, deciding
 from dpaudit.game.target import Exposure
 from dpaudit.model.choices import Access, Severity, ThresholdRule, WorstCase
-from dpaudit.model.claim import Quantity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, Quantity
 from dpaudit.plugins.protocols import World
 from dpaudit.results.document import (
     OPTIONAL,

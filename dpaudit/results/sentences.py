@@ -18,8 +18,15 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.target import Exposure, Fact
 from dpaudit.model.choices import EXPOSING, FARTHEST, Access
-from dpaudit.model.claim import NoClaim, PrivacyClaim, Quantity
-from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import (
+    Claim,
+    ConcentratedClaim,
+    CurveClaim,
+    GaussianClaim,
+    NoClaim,
+    PrivacyClaim,
+    Quantity,
+)
 from dpaudit.results.leaks import Carrier, carrier, leaks_in
 from dpaudit.results.odds import in_odds
 from dpaudit.results.phrases import (

@@ -19,7 +19,6 @@ class Picture(StrEnum):
     SCORES = "scores"
     ROC = "roc"
     FOREST = "forest"
-    FRONTIER = "frontier"
     LEDGER = "ledger"
     RELEASED = "released"
     CHECKS = "checks"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 
 POWER: Final = 0.8
 """Probability of proving a violation that defines the smallest detectable epsilon."""

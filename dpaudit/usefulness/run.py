@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DpauditError, RegistryError, SettingsError, TrialError
+from dpaudit.model.claim import Promise
 from dpaudit.model.column import MISSING, Kind
-from dpaudit.model.currencies import Promise
 from dpaudit.model.encoding import check_rows, table_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import DataError, SettingsError
+from dpaudit.model.claim import Claim
 from dpaudit.model.column import MISSING, OTHER, Column, Kind, as_numbers
-from dpaudit.model.currencies import Claim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World
 

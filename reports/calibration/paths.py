@@ -26,13 +26,13 @@ import loky
 from dpaudit.bounds.guarantee import guarantee_of
 from dpaudit.formatting import percent
 from dpaudit.model.choices import Access, Multiplicity, ThresholdRule
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import (
+from dpaudit.model.claim import (
     Claim,
     ConcentratedClaim,
     CurveClaim,
     CurvePoint,
     GaussianClaim,
+    PrivacyClaim,
 )
 from dpaudit.model.gaussian import gaussian_delta
 from dpaudit.results.verdict import Power

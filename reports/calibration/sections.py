@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import binom
 
-from dpaudit.bounds import Hypotheses, clopper_pearson, exact, one_run
+from dpaudit.bounds import bonferroni, clopper_pearson, exact, one_run
 from reports.calibration.boundary import Rule, boundary
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
@@ -39,8 +39,7 @@ def preset(budget: Budget) -> Iterator[Cell]:
                     cell = partial(enumerated, ours=True, where=where, n=n, nominal=nominal)
                     yield cell(f"{name}, preset threshold", rate=one)
                     if n == 100:
-                        family = Hypotheses(attacks=1, targets=TARGETS)
-                        each = at(family.confidence(1.0 - nominal)).rate(*rates)
+                        each = at(bonferroni(1.0 - nominal, TARGETS)).rate(*rates)
                         yield cell(
                             f"{name}, largest of ten targets, Bonferroni",
                             rate=1.0 - (1.0 - each) ** TARGETS,

@@ -20,7 +20,7 @@ from dpaudit.auditing.two_worlds.sequential import run_sequential
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds, plan_trials
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialStatus
-from dpaudit.model.currencies import Promise
+from dpaudit.model.claim import Promise
 from dpaudit.model.tables import Table
 from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.named import NamedAttack

@@ -18,8 +18,7 @@ from dpaudit.auditing.two_worlds import plan
 from dpaudit.bounds.guarantee import EpsilonGuarantee, TradeOffGuarantee, guarantee_of
 from dpaudit.bounds.trade_off import rejecting_region
 from dpaudit.game.worlds import draw_included
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, PrivacyClaim, Promise
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray
 from dpaudit.released_data.membership import (
@@ -87,7 +86,7 @@ class TwoWorlds:
         return proved(audit, mechanism, audit.stream("trials").rng()) > level
 
     def power(self) -> Power:
-        """That of `dpaudit plan`."""
+        """That of `dpaudit audit --plan`."""
         return plan.power(self.audit.settings, self.claim)
 
 
@@ -124,7 +123,7 @@ class TradeOffs:
         return errors.false_negatives <= most[errors.false_positives]
 
     def power(self) -> Power:
-        """That of `dpaudit plan`."""
+        """That of `dpaudit audit --plan`."""
         return plan.power(self.settings, self.claim)
 
 
@@ -186,7 +185,7 @@ class ManyRecords:
         return found.proved > level
 
     def power(self) -> Power:
-        """That of `dpaudit plan --records`."""
+        """That of `dpaudit audit --plan --records`."""
         return records_power(self.settings, self.claim)
 
 
@@ -217,7 +216,7 @@ class OneRun:
         return any(one.bound(guarantee, confidence=confidence) > level for one in found)
 
     def power(self) -> Power:
-        """That of `dpaudit plan --one-run`."""
+        """That of `dpaudit audit --plan --one-run`."""
         return one_run_power(CANARIES, self.claim, self.settings.attack_confidence)
 
 

@@ -18,15 +18,15 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.fitting import Part, SplitTrials, evaluate, fit_attack
 from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import rounded_down
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.column import Column, Kind
-from dpaudit.model.currencies import (
+from dpaudit.model.claim import (
     Claim,
     ConcentratedClaim,
     CurveClaim,
     CurvePoint,
     GaussianClaim,
+    PrivacyClaim,
 )
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.gaussian import gaussian_delta, gaussian_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer

@@ -7,21 +7,21 @@ nothing to them.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
-from dpaudit.auditing.two_worlds.attacking.fitting import arrange, evaluate, fit_attack
-from dpaudit.auditing.two_worlds.attacking.run import (
-    FeatureSlice,
-    feature_slices,
-    first_outcomes,
-    masks,
+from dpaudit.auditing.two_worlds.attacking.fitting import (
+    MIN_FITTED,
+    SplitTrials,
+    evaluate,
+    fit_attack,
 )
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.attacking.run import FeatureSlice, feature_slices, gather
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, plan_trials
 from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role
 from dpaudit.plugins.access import AnyAttack
+from dpaudit.plugins.protocols import World
 from dpaudit_attacks.groundhog import Ensemble
 from dpaudit_attacks.queries import TargetQueries
 
@@ -54,23 +54,26 @@ def proved_alone(spec: TwoWorldSpec, outcomes: StoredOutcomes) -> dict[str, floa
 def _proved(
     spec: TwoWorldSpec, outcomes: StoredOutcomes, features: FeatureSlice, attack: AnyAttack
 ) -> float:
-    parts = masks(spec, Role.AUDIT, spec.settings)
-    worlds = first_outcomes(outcomes, Role.AUDIT, parts)
-    usable = [features.usable(ends) for ends in worlds]
-    trials = arrange(usable, parts, rows=partial(features.rows, outcomes))
-    if trials is None:
-        return 0.0
-    failed = [
-        sum(fits and not end.finished for end, fits in zip(ends, mask, strict=True))
-        for ends, mask in zip(worlds, parts, strict=True)
+    ends = [
+        [outcomes[trial] for trial in part]
+        for part in plan_trials(spec, Role.AUDIT, spec.settings).parts
     ]
+    fitting = gather(features, outcomes, ends[0], least=MIN_FITTED)
+    scored = gather(features, outcomes, ends[1], least=1)
+    if fitting is None or scored is None:
+        return 0.0
+    lost, lost_later = (
+        [sum(not end.finished for end in part if end.trial.world is world) for world in World]
+        for part in ends
+    )
+    trials = SplitTrials(fitting[1], scored[1], *lost_later)
     settings = spec.settings.with_game(attacks=(attack,))
     guarantee = guarantee_of(spec.claim)
     fitted = fit_attack(
         attack,
         trials.fitting,
         settings=settings,
-        failed=FailedTrials(*failed),
+        failed=FailedTrials(*lost),
         guarantee=guarantee,
         rng=spec.stream(f"alone/{features.attack.name}").rng(),
     )

@@ -21,7 +21,7 @@ PUBLISHED = ("--data", "cervical.csv", "--schema", "cervical.schema.json", "--ta
 FARTHEST = ("--target", "farthest")
 KEPT = ("result.json", "report.html", "report.md")
 TABLES = ("adult", "cervical-cancer")
-QUICK = ("--shadow-models", "20", "--rows", "100")
+QUICK = ("--shadow-models", "20", "--set", "rows=100")
 
 
 class Audit(NamedTuple):
@@ -64,8 +64,8 @@ AUDITS = {
             "adult.csv.gz",
             "--shadow-models",
             "100",
-            "--rows",
-            "1000",
+            "--set",
+            "rows=1000",
             *FARTHEST,
         ),
         "adult",

@@ -25,7 +25,7 @@ from dpaudit.bounds.inputs import (
     check_delta,
     whole_number,
 )
-from dpaudit.bounds.multiplicity import Hypotheses
+from dpaudit.bounds.multiplicity import bonferroni
 from dpaudit.bounds.threshold import Direction, Threshold, best_cut, checked, cuts_of, errors_at
 from dpaudit.errors import SettingsError
 from reports.methods.order_statistics import local_level
@@ -156,7 +156,7 @@ def preset_quantiles(
     Bonferroni covers the quantiles and directions.
 
     Preset cut values need no function of their own: `count_errors` and `exact` at
-    `Hypotheses(...).confidence(...)`.
+    the confidence of `bonferroni`.
 
     Args:
         scores: Attack scores of all trials; shape (n,), finite.
@@ -183,8 +183,8 @@ def preset_quantiles(
             f"`quantiles` is {list(quantiles)}; give at least one, each strictly between 0 and 1"
         )
     directions = _directions(direction)
-    family = Hypotheses(attacks=1, thresholds=len(quantiles), directions=len(directions))
-    alpha_per_world = (1.0 - family.confidence(confidence)) / 2.0
+    each = bonferroni(confidence, len(quantiles) * len(directions))
+    alpha_per_world = (1.0 - each) / 2.0
     n_in = int(np.count_nonzero(member)) + failed_in
     n_out = int(np.count_nonzero(~member)) + failed_out
     fn_upper, fp_upper = upper_limits(n_in, alpha_per_world), upper_limits(n_out, alpha_per_world)
@@ -229,7 +229,7 @@ def _over_all_cuts(
     cuts = cuts_of(scores, member)
     directions = _directions(direction)
     errors = errors_at(cuts, directions)
-    each = Hypotheses(attacks=1, directions=len(directions)).confidence(confidence)
+    each = bonferroni(confidence, len(directions))
     alpha_per_world = (1.0 - each) / 2.0
     fn_upper = limits(cuts.n_in + failed_in, alpha_per_world)[errors.false_negatives + failed_in]
     fp_upper = limits(cuts.n_out + failed_out, alpha_per_world)[errors.false_positives + failed_out]

@@ -13,12 +13,11 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import pandas as pd
 import torch
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, arrange, evaluate, fit_attack
+from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, evaluate, fit_attack
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.training import disclosed
@@ -27,7 +26,7 @@ from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.access import AnyAttack, Disclosure, ModelAttack
 from dpaudit.plugins.named import named_attacks
-from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, Job, World
+from dpaudit.plugins.protocols import FloatArray, GameView, Job, World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.seeds import Stream
 from reports import cervical
@@ -44,6 +43,7 @@ from reports.pate_gan_audit.kept import Record, kept
 from reports.pate_gan_audit.plan import Plan
 from reports.pate_gan_audit.published import CONFIDENCE, DELTA, SIX
 from reports.pate_gan_audit.setting import TEACHERS, average_schema, average_table
+from reports.pate_gan_audit.split import split
 from reports.pate_gan_audit.worst import COUNTED
 
 PART = "access"
@@ -186,13 +186,12 @@ def play(game: Game) -> Record:
         confidence=CONFIDENCE,
         probe=False,
     )
-    worlds, masks = _worlds(game, fitted=settings.game.fitted)
+    worlds = _worlds(game, fitted=settings.game.fitted)
     features = _features(game, generator, table, worlds, view, attacks)
     found = {}
     for key, attack in attacks.items():
         rng = Stream(game.seed, f"{PART}/{_label(game)}", f"attack {key}").rng()
-        trials = arrange([list(one) for one in features[key]], masks)
-        assert trials is not None  # none failed
+        trials = split(features[key], fitted=settings.game.fitted)
         guarantee = EpsilonGuarantee(DELTA)
         fitted = fit_attack(attack, trials.fitting, settings=settings, guarantee=guarantee, rng=rng)
         found[key] = _digest(
@@ -225,15 +224,14 @@ def _label(game: Game) -> str:
     return f"{game.generator}/{sorted(game.parameters.items())}/{len(game.schema.columns)}"
 
 
-def _worlds(game: Game, *, fitted: int) -> tuple[list[World], list[BoolArray]]:
-    """The world of every trial, those that fit the attacks first; for each world, which these are.
+def _worlds(game: Game, *, fitted: int) -> list[World]:
+    """The world of every trial, those that fit the attacks first.
 
     Fitting trials are as many of each world; the worlds of the others are fair coins.
     """
     coins = Stream(game.seed, f"{PART}/{_label(game)}", "coins").rng()
     thrown = coins.integers(2, size=game.models - 2 * fitted)
-    worlds = [*World] * fitted + [World.IN if coin else World.OUT for coin in thrown]
-    return worlds, [np.arange(worlds.count(world)) < fitted for world in World]
+    return [*World] * fitted + [World.IN if coin else World.OUT for coin in thrown]
 
 
 def _features(

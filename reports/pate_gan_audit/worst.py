@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.fitting import arrange, evaluate, fit_attack
+from dpaudit.auditing.two_worlds.attacking.fitting import evaluate, fit_attack
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.claim import Neighbours
@@ -30,6 +30,7 @@ from reports.pate_gan_audit.kept import Record, kept
 from reports.pate_gan_audit.plan import Plan
 from reports.pate_gan_audit.published import CONFIDENCE, DELTA, SIX
 from reports.pate_gan_audit.setting import Game, parameters, worst_schema, worst_table
+from reports.pate_gan_audit.split import split
 
 ATTACK = "query-absolute"
 ITERATIONS = 100
@@ -79,7 +80,7 @@ def generator_of(name: str, given: dict[str, Any]) -> Generator:
 
 def features_of(
     generator: Generator, rows: dict[World, int], *, models: int, name: str, seed: int
-) -> list[list[FloatArray | None]]:
+) -> list[list[FloatArray]]:
     """Features of synthetic tables of both worlds, each model asked for its world's rows.
 
     Args:
@@ -109,7 +110,7 @@ def features_of(
         values = _values(generator, table, jobs, seeds, rows[world], schema)
         worlds.append([*attack.features_many(values, view)])
         print(f"  {name}: {models} models of world {world}", flush=True)
-    return cast(list[list[FloatArray | None]], worlds)
+    return cast(list[list[FloatArray]], worlds)
 
 
 def _values(
@@ -136,7 +137,7 @@ def _values(
     return values
 
 
-def attacked(worlds: list[list[FloatArray | None]], *, models: int, seed: int) -> Record:
+def attacked(worlds: list[list[FloatArray]], *, models: int, seed: int) -> Record:
     """The published attack on them: hold-out threshold, 400 + 200 + 400 of 1000."""
     settings = audit_settings(
         attacks=(AbsoluteQueries(),),
@@ -145,8 +146,7 @@ def attacked(worlds: list[list[FloatArray | None]], *, models: int, seed: int) -
         threshold=ThresholdRule.HOLD_OUT,
     )
     rng = Stream(seed, "worst", "attack").rng()
-    trials = arrange(worlds, [np.arange(models) < settings.game.fitted for _ in World])
-    assert trials is not None  # none failed
+    trials = split(worlds, fitted=settings.game.fitted)
     guarantee = EpsilonGuarantee(DELTA)
     fitted = fit_attack(
         AbsoluteQueries(), trials.fitting, settings=settings, guarantee=guarantee, rng=rng

@@ -14,17 +14,17 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dpaudit.bugs.bug import Bug, Status, known_bugs
-from dpaudit.bugs.run import BugOutcome, library_of, subject_of_bug
+from dpaudit.bugs.run import BugOutcome, BugRun, library_of, replay_side
 from dpaudit.errors import DpauditError
-from dpaudit.external.environments import create_environment, releases_between
+from dpaudit.external.environments import create_environment, newest_release
 from dpaudit.external.libraries import Library
 from dpaudit.formatting import error_text
 from dpaudit.plugins.named import library_named
-from dpaudit.replaying.bisection import replay_release
 from reports import markdown
 from reports.command import DATA_VARIABLE, start, write_text
 from reports.replay.released import SETTINGS, Setting, released_case
@@ -105,25 +105,30 @@ def of_bugs(names: Sequence[str]) -> Iterator[Change]:
 
 
 def _changed_bug(bug: Bug) -> Iterator[Change]:
-    subject, case = subject_of_bug(bug), bug.case
+    case = bug.case
     assert case is not None
     library = library_of(bug, case, case.broken)
     newest = newest_of(library)
     if newest is None:
         return
     before = BugOutcome.load(BUGS / f"{bug.id}.json").broken.replay
-    found = replay_release(subject, newest, on_step=say)
-    if found.ending != before.verdict:
-        why = found.reason if found.record is None else found.record.reasons[0]
-        said = before.verdict or "not replayed"
-        yield Change(bug.id, pinned_release(library), said, newest, found.ending, why)
+    side = replace(case.broken, environment=library.with_release(newest).environment)
+    try:
+        create_environment(side.environment, on_step=say)
+        replay = replay_side(bug, case, side, BugRun(BUGS, on_step=say))[0].replay
+        found, why = replay.verdict or "not replayed", replay.reasons[0]
+    except DpauditError as error:
+        found, why = "not replayed", error_text(error)
+    said = before.verdict or "not replayed"
+    if found != said:
+        yield Change(bug.id, pinned_release(library), said, newest, found, why)
 
 
 def newest_of(library: Library) -> str | None:
     """The newest release of a library's package; None if that is the pinned one, or unknown."""
     pinned = pinned_release(library)
     try:
-        newest = releases_between(library.environment, library.distribution, f"{pinned}..")[-1]
+        newest = newest_release(library.environment, library.distribution)
     except DpauditError as error:
         say(f"{library.name}: {error_text(error)}")
         return None

@@ -52,8 +52,8 @@ def command(name: str, *, models: int | None = None) -> list[str]:
         words += ["-p", f"{key}={value}"]
     words += ["--data", f"{name}.csv", "--schema", f"{name}.schema.json", "--target", "row:0"]
     words += ["--epsilon", f"{EPSILON:g}", "--delta", f"{DELTA:g}", "--access", "released"]
-    words += ["--rows", str(case.rows), "--shadow-models", str(models or case.models)]
-    return [*words, "--seed", str(SEED), "--no-probe"]
+    words += ["--set", f"rows={case.rows}", "--shadow-models", str(models or case.models)]
+    return [*words, "--seed", str(SEED), "--set", "probe=false"]
 
 
 def write_table(name: str, folder: Path) -> None:

@@ -100,9 +100,9 @@ def test_default_attacks_follow_what_is_disclosed() -> None:
     audit = spec_of(Hidden(), access="model")
     names = (*DEFAULT_ATTACKS, "parameters")  # it has no discriminator
     assert tuple(name for name, _ in audit.attacks) == names == audit.settings.game.attacks
-    assert audit.settings.game.hypotheses.count == 1
+    assert audit.settings.game.hypotheses == 1
     every = spec_of(Hidden(), access="model", multiplicity="bonferroni")
-    assert every.settings.game.hypotheses.count == 4
+    assert every.settings.game.hypotheses == 4
     both = replace(Hidden(), discloses=("parameters", "discriminator"))
     assert len(spec_of(both, access="model").attacks) == 5
     assert audit.game.view.released_facts == ()

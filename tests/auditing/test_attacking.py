@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,15 +15,27 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.fitting import (
     Evaluation,
+    Part,
     SplitTrials,
-    arrange,
     evaluate,
     fit_attack,
 )
-from dpaudit.auditing.two_worlds.conclusion import attribute
-from dpaudit.bounds import Counts, EpsilonGuarantee, bonferroni, coin_provable
+from dpaudit.auditing.two_worlds.attacking.run import FeatureSlice, gather
+from dpaudit.auditing.two_worlds.findings import attribute
+from dpaudit.bounds import CoinPlan, Counts, EpsilonGuarantee, bonferroni
 from dpaudit.bounds.table import ValidBound, deciding
-from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
+from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
+from dpaudit.game.trial import Role, Trial, TrialStatus
+from dpaudit.plugins.named import NamedAttack
+from dpaudit.plugins.protocols import (
+    Attack,
+    BoolArray,
+    FeatureName,
+    FloatArray,
+    GameView,
+    Scorer,
+    World,
+)
 from dpaudit_attacks.chosen import train_chosen
 
 SETTINGS = audit_settings(shadow_models=200, multiplicity="bonferroni")
@@ -46,6 +59,18 @@ class FirstFeature:
         return lambda rows: rows[:, 0].astype(np.float64)
 
 
+def arrange(worlds: Sequence[Sequence[FloatArray | None]], *, fitted: int) -> SplitTrials:
+    """Features of world "in", then "out", None of a failed trial; the first are to fit."""
+
+    def part(rows: slice) -> Part:
+        finished = [[row for row in world[rows] if row is not None] for world in worlds]
+        member = np.repeat([True, False], [len(world) for world in finished])
+        return Part(np.vstack(finished[0] + finished[1]), member)
+
+    failed = [sum(row is None for row in world[fitted:]) for world in worlds]
+    return SplitTrials(part(slice(fitted)), part(slice(fitted, None)), *failed)
+
+
 def evaluated(
     attack: Attack,
     trials: SplitTrials,
@@ -65,9 +90,7 @@ def simulated(features_in: FloatArray, features_out: FloatArray, seed: int) -> S
     n_in = SETTINGS.game.fitted + int(coins.sum())
     n_out = SETTINGS.game.shadow_models - n_in
     worlds = [list(features_in[:n_in]), list(features_out[:n_out])]
-    trials = arrange(worlds, [np.arange(len(world)) < SETTINGS.game.fitted for world in worlds])
-    assert trials is not None
-    return trials
+    return arrange(worlds, fitted=SETTINGS.game.fitted)
 
 
 def largest_bound(epsilon: float, seed: int) -> float:
@@ -117,8 +140,8 @@ def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:
     ones = np.ones((SETTINGS.game.shadow_models, 1))
     rng = np.random.default_rng(0)
     evaluation = evaluated(FirstFeature(), simulated(ones, 0 * ones, 0), delta=1e-5, rng=rng)
-    highest = coin_provable(SETTINGS.game.scored, delta=1e-5, confidence=0.95)
-    assert evaluation.proved == pytest.approx(highest, abs=1e-9)
+    coins = CoinPlan(trials=SETTINGS.game.scored, delta=1e-5, confidence=0.95)
+    assert evaluation.proved == pytest.approx(coins.provable(), abs=1e-9)
     assert evaluation.auc == 1.0
 
 
@@ -161,9 +184,8 @@ def test_the_clopper_pearson_bound_is_there_whichever_rule_decides(
 
 def test_a_perfect_attack_has_the_clopper_pearson_bound_that_published_audits_have() -> None:
     worlds = [np.ones((1000, 1)), np.zeros((1000, 1))]
-    mask = np.arange(1000) < 600  # 400 + 200 to fit, 400 of each world to score: published audits
-    trials = arrange([list(of) for of in worlds], [mask, mask])
-    assert trials is not None
+    # 400 + 200 to fit, 400 of each world to score: published audits
+    trials = arrange([list(of) for of in worlds], fitted=600)
     settings = audit_settings(shadow_models=2000, attacks=ONE_ATTACK.game.attacks, probe=False)
     rng = np.random.default_rng(0)
     evaluation = evaluated(FirstFeature(), trials, delta=1e-5, rng=rng, settings=settings)
@@ -218,12 +240,10 @@ def test_inverted_scores_are_as_good() -> None:
 def test_failed_trials_count_as_errors_in_either_world() -> None:
     features = [np.ones(1)] * 100, [np.zeros(1)] * 100
     worlds: list[list[FloatArray | None]] = [list(features[0]), list(features[1])]
-    mask = np.arange(100) < 40
     worlds[0][50] = None  # scored, in
     worlds[1][60] = worlds[1][61] = None  # scored, out
     worlds[1][3] = None  # fitting part: costs nothing but data
-    trials = arrange(worlds, [mask, mask])
-    assert trials is not None
+    trials = arrange(worlds, fitted=40)
     assert (trials.failed_in, trials.failed_out) == (1, 2)
     rng = np.random.default_rng(0)
     evaluation = evaluated(FirstFeature(), trials, delta=0.0, rng=rng)
@@ -235,10 +255,19 @@ def test_failed_trials_count_as_errors_in_either_world() -> None:
     assert evaluation.guesses.trials == 120
 
 
-def test_too_few_finished_trials_cannot_be_evaluated() -> None:
-    worlds: list[list[FloatArray | None]] = [[None] * 10, [np.zeros(1)] * 10]
-    mask = np.arange(10) < 4
-    assert arrange(worlds, [mask, mask]) is None
+def test_too_few_finished_trials_cannot_be_attacked() -> None:
+    finished = {World.IN: False, World.OUT: True}
+    ends = [
+        StoredOutcome(
+            trial=Trial(Role.AUDIT, world, number),
+            status=TrialStatus.FINISHED if finished[world] else TrialStatus.FAILED,
+            digest=b"features" if finished[world] else None,
+        )
+        for world in World
+        for number in range(10)
+    ]
+    features = FeatureSlice(NamedAttack("first", FirstFeature()), slice(1))
+    assert gather(features, cast(StoredOutcomes, {}), ends, least=1) is None
 
 
 def test_scored_trials_never_reach_the_classifier() -> None:

@@ -18,7 +18,7 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.plan import power
 from dpaudit.auditing.two_worlds.spec import build_two_worlds
 from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
-from dpaudit.game.worlds import Game
+from dpaudit.game.worlds import TargetGame
 from dpaudit.model.claim import NoClaim, PrivacyClaim
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import World
@@ -92,7 +92,7 @@ def test_laplace_histogram_is_consistent(table: pd.DataFrame) -> None:
     )
 
 
-class _UnequalGame(Game):
+class _UnequalGame(TargetGame):
     """The published mistake: 4 rows asked for in one world, 5 in the other."""
 
     def rows_requested(self, world: World) -> int:

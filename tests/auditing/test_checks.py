@@ -11,6 +11,7 @@ from dpaudit.auditing import checks
 from dpaudit.auditing.checks import (
     MOST_REASONS,
     SIGNIFICANCE,
+    TrialCounts,
     auc_by_chance,
     check_repeats,
     check_replay,
@@ -19,14 +20,13 @@ from dpaudit.auditing.checks import (
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation
 from dpaudit.auditing.two_worlds.checks import (
-    TrialCounts,
     check_agreement,
     check_failures,
     check_order,
     check_randomness,
     first_finished,
 )
-from dpaudit.auditing.two_worlds.controls import first_control_settings, judged
+from dpaudit.auditing.two_worlds.controls import first_control_settings, judge_control
 from dpaudit.bounds import Counts, Direction, EpsilonGuarantee, Threshold
 from dpaudit.bounds.table import ValidBound
 from dpaudit.bounds.threshold import auc
@@ -295,7 +295,7 @@ def test_a_small_control_that_reaches_its_limit_says_so() -> None:
         scores=np.zeros(scored),
         scorer=None,  # type: ignore[arg-type]
     )
-    caught = judged(
+    caught = judge_control(
         Role.POSITIVE_CONTROL,
         found,
         settings.game,
@@ -308,7 +308,7 @@ def test_a_small_control_that_reaches_its_limit_says_so() -> None:
         caught.detail
     )
     assert "confidence, exact)" in caught.detail
-    short = judged(
+    short = judge_control(
         Role.POSITIVE_CONTROL,
         found,
         settings.game,
@@ -318,7 +318,7 @@ def test_a_small_control_that_reaches_its_limit_says_so() -> None:
     )
     assert short.passed
     assert "the most that" not in short.detail
-    nothing = judged(
+    nothing = judge_control(
         Role.NULL_CONTROL,
         found._replace(bounds={ValidBound.EXACT: 0.0}),
         settings.game,
@@ -340,7 +340,7 @@ def test_a_null_control_whose_auc_can_be_anything_is_not_judged_by_it() -> None:
         scores=np.zeros(6),
         scorer=None,  # type: ignore[arg-type]
     )
-    null = judged(
+    null = judge_control(
         Role.NULL_CONTROL,
         found,
         settings.game,

@@ -15,11 +15,11 @@ import dpaudit
 from dpaudit import AuditResult
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.plan import AssumedAttack
 from dpaudit.auditing.two_worlds.plan import needed_shadow_models, power
+from dpaudit.bounds import guarantee_of
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.probe import probe
 from dpaudit.report.render import render_html, render_markdown
 from samples import QUICK_ATTACKS
@@ -60,7 +60,7 @@ def test_a_gross_leak_violates_mu(of_mu: AuditResult) -> None:
     assert of_mu.claimed_epsilon == np.inf
     assert of_mu.reasons[0].startswith("violates 0.5-Gaussian DP: at 95 % confidence the true mu")
     assert str(of_mu).startswith("VIOLATION  claimed mu 0.5, empirical mu at least ")
-    assert "--mu 0.5" in of_mu.reproduce
+    assert "--set mu=0.5" in of_mu.reproduce
     assert of_mu.controls is not None
     assert of_mu.controls.positive.passed
 
@@ -158,7 +158,9 @@ def test_sequential_audits_stop_at_a_gross_leak_of_any_claim(
     assert result.bounds["exact"] is None
     assert result.bounds["sequential"] == result.proved
     assert "lower bounds on" in render_markdown(result)
-    found = json.loads(CliRunner().invoke(app, ["bounds", str(tmp_path), "--json"]).output)
+    found = json.loads(
+        CliRunner().invoke(app, ["report", str(tmp_path), "--bounds", "--json"]).output
+    )
     assert [(one["method"], one["value"]) for one in found["bounds"]] == [
         ("sequential", result.proved)
     ]
@@ -195,7 +197,9 @@ def test_one_run_proves_a_gross_leak_of_any_claim(
     assert document["game"]["guesses"] in (12, 50)
     assert document["reach"]["max_provable"] >= document["proved"]
     assert "One training, many canaries" in render_html(result)
-    found = json.loads(CliRunner().invoke(app, ["bounds", str(tmp_path), "--json"]).output)
+    found = json.loads(
+        CliRunner().invoke(app, ["report", str(tmp_path), "--bounds", "--json"]).output
+    )
     assert max(one["value"] for one in found["bounds"]) == document["proved"]
 
 
@@ -224,9 +228,9 @@ def test_larger_audits_prove_more(claim: Any) -> None:
 
 def test_needed_shadow_models_reach_the_power() -> None:
     claim, settings = GaussianClaim(mu=0.3), audit_settings()
-    attack = AssumedAttack.of_leak(1.2, claim)
-    assert attack.fpr == pytest.approx(0.2743, abs=1e-3)  # Phi(-0.6)
-    needed = needed_shadow_models(claim, attack, settings)
+    error = guarantee_of(claim).balanced_error(1.2)
+    assert error == pytest.approx(0.2743, abs=1e-3)  # Phi(-0.6)
+    needed = needed_shadow_models(claim, 1.2, settings)
     assert needed is not None
     detected = power(audit_settings(shadow_models=needed), claim).detectable
     assert detected == pytest.approx(1.2, abs=0.05)
@@ -234,24 +238,24 @@ def test_needed_shadow_models_reach_the_power() -> None:
 
 def test_the_command_line_plans_in_mu(tmp_path: Path) -> None:
     runner = CliRunner()
-    said = runner.invoke(app, ["plan", "--mu", "0.45"])
+    said = runner.invoke(app, ["audit", "--plan", "--set", "mu=0.45"])
     assert said.exit_code == 0
     assert "claim     0.45-Gaussian DP" in said.output
     assert " detects mu " in said.output
     file = tmp_path / "curve.json"
     file.write_text(json.dumps(POINTS))
-    planned = runner.invoke(app, ["plan", "--curve", str(file), "--json"])
+    planned = runner.invoke(app, ["audit", "--plan", "--set", f"curve={file}", "--json"])
     document = json.loads(planned.output)
     assert document["quantity"] == "factor"
     points = [(one["epsilon"], one["delta"]) for one in document["claim"]["points"]]
     assert points == [tuple(point) for point in POINTS]
     assert document["asked"]["detectable"] > 1
-    refused = runner.invoke(app, ["plan", "--mu", "1", "--rho", "1"])
+    refused = runner.invoke(app, ["audit", "--plan", "--set", "mu=1", "--set", "rho=1"])
     assert refused.exit_code == 2
 
 
 def test_one_run_is_planned_in_mu() -> None:
-    words = ["plan", "--one-run", "--mu", "0.3", "--detect", "1.2", "--json"]
+    words = ["audit", "--plan", "--one-run", "--set", "mu=0.3", "--detect", "1.2", "--json"]
     document = json.loads(CliRunner().invoke(app, words).output)
     assert document["quantity"] == "mu"
     assert document["asked"]["max_provable"] == pytest.approx(0.96, abs=0.01)
@@ -262,8 +266,10 @@ def test_one_run_is_planned_in_mu() -> None:
 
 def test_bounds_of_a_finished_run_are_on_mu(of_mu: AuditResult) -> None:
     runner, folder = CliRunner(), str(of_mu.folder)
-    found = json.loads(runner.invoke(app, ["bounds", folder, "--json"]).output)
+    found = json.loads(runner.invoke(app, ["report", folder, "--bounds", "--json"]).output)
     assert found["quantity"] == "mu"
     assert found["bounds"][0]["value"] == of_mu.proved
-    assert runner.invoke(app, ["bounds", folder]).output.startswith("BOUNDS  mu at least ")
-    assert runner.invoke(app, ["bounds", folder, "--delta", "0.1"]).exit_code == 2
+    assert runner.invoke(app, ["report", folder, "--bounds"]).output.startswith(
+        "BOUNDS  mu at least "
+    )
+    assert runner.invoke(app, ["report", folder, "--bounds", "--delta", "0.1"]).exit_code == 2

@@ -75,7 +75,7 @@ def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> 
     assert "--target exposing" in result.reproduce
     assert "--data TABLE.csv" in result.reproduce  # which was in memory
     assert "write it to TABLE.csv first" in render_markdown(result)
-    assert result.reproduce.endswith("--no-probe")
+    assert result.reproduce.endswith("--set probe=false")
     assert "probes" not in result.to_document()
     document = result.to_document()
     jsonschema.validate(document, result_schema())

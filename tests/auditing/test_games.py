@@ -17,7 +17,7 @@ from dpaudit.auditing.games import (
     sizing_of,
 )
 from dpaudit.auditing.one_run.settings import OneRun
-from dpaudit.auditing.plan import AssumedAttack, PlanQuestion, PlanSubject
+from dpaudit.auditing.plan import PlanSubject
 from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Effort
@@ -72,10 +72,9 @@ def test_a_game_says_what_it_trains_and_what_that_can_prove(game: type[GameSetti
     planned = kind_of(settings.game).trainings(settings, False)
     assert planned.models >= 1
     assert planned.seconds(per_model=1.0, per_control=0.0, workers=1) >= planned.models
-    question = PlanQuestion(detect=3.0, assumed=AssumedAttack.of_leak(3.0, CLAIM))
-    sizing = sizing_of(PlanSubject(CLAIM), settings, question)
+    sizing = sizing_of(PlanSubject(CLAIM), settings, 3.0)
     assert sizing.asked_row.max_provable > 1.0
     assert sizing.needed is not None
     assert sizing.needed.size is not None
-    assert sizing.attacks >= settings.game.hypotheses.count
+    assert sizing.attacks >= settings.game.hypotheses
     assert 0.95 <= settings.attack_confidence < 1.0

@@ -273,7 +273,7 @@ def test_results_name_the_tables_and_the_unit(tmp_path: Path) -> None:
     assert "Rows of visits" in report
     assert "all rows of one patients.id" in report
     assert "replay" not in document
-    assert "--data patients.csv --data visits.csv --link visits.patient_id=patients.id" in (
+    assert "--data patients.csv --data visits.csv --set links=visits.patient_id=patients.id" in (
         result.reproduce
     )
     again = run_audit(spec, tmp_path / "run", jobs=1)

@@ -169,7 +169,7 @@ def test_a_pair_of_ones_own_is_audited_and_reopened(files: Path) -> None:
     assert result.verdict is Verdict.VIOLATION
     assert (result.target.row, result.target.choice) == (29, "neighbours-file:without.csv")
     assert "--data table.csv" in result.reproduce
-    assert "--neighbours-file without.csv" in result.reproduce
+    assert "--set neighbours-file=without.csv" in result.reproduce
     assert result.replay is not None
     again = _replay(result.replay)
     assert (again["data"], again["neighbours_file"]) == (["table.csv"], "without.csv")

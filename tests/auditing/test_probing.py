@@ -18,8 +18,8 @@ import pytest
 from dpaudit.auditing import probing
 from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.one_run.session import OneRunSpec
-from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, probe_first, proves
+from dpaudit.auditing.one_run.spec import OneRunSpec
+from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, add_probes, probe_first
 from dpaudit.auditing.reuse import _mark_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InterruptedRunError, RunFolderError
@@ -254,7 +254,7 @@ def test_an_audit_without_probes_judges_the_same_trials_alike(table: pd.DataFram
     with_probes, without = spec_of(noise, table), spec_of(noise, table, probe=False)
     assert with_probes.id == without.id
     assert with_probes.specification != without.specification
-    assert without.reproduce == f"{with_probes.reproduce} --no-probe"
+    assert without.reproduce == f"{with_probes.reproduce} --set probe=false"
     salt = Salt("0" * 64)
     assert _mark_of(with_probes, salt) == _mark_of(without, salt)
 
@@ -303,15 +303,15 @@ def test_a_proof_of_a_probe_changes_no_verdict_that_says_the_audit_is_none(
     record = record_of(verdict=before, proved=bound, reasons=["first", "second"])
     note = replace(ALARM, severity=Severity.BUG, shows=None)
     for alarms, verdict in (((), before), ((note,), before), ((note, ALARM), after)):
-        found = proves(record, ProbesOutcome(alarms=alarms, confidence=0.9975))
+        found = add_probes(record, ProbesOutcome(alarms=alarms, confidence=0.9975))
         assert found.verdict == verdict
         assert found.probe_alarms == alarms
         proved = ALARM in alarms and after == "violation"
         assert (probe_reason(ALARM) in found.reasons) == proved
         assert ("first" in found.reasons) == (verdict == before)
         assert "second" in found.reasons
-    assert proves(record, None) == record
+    assert add_probes(record, None) == record
     nothing = replace(record, verdict=Verdict.INCONCLUSIVE, proved=None)
-    assert proves(nothing, ProbesOutcome(alarms=(ALARM,), confidence=0.9975)).verdict == (
+    assert add_probes(nothing, ProbesOutcome(alarms=(ALARM,), confidence=0.9975)).verdict == (
         Verdict.INCONCLUSIVE
     )

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from dpaudit.auditing import progress_bar
-from dpaudit.auditing.progress_bar import shown
+from dpaudit.auditing.progress_bar import show_progress
 from dpaudit.game.flight import TrialProgress
 from dpaudit.game.trial import Role
 
@@ -44,7 +44,7 @@ def written(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, asked: bool
     """What stands on standard error after half of an audit."""
     monkeypatch.setattr(sys, "stderr", stream)
     events: list[TrialProgress] = []
-    with shown(events.append, asked=asked) as on_progress:
+    with show_progress(events.append, asked=asked) as on_progress:
         for done in range(6):
             on_progress(TrialProgress(Role.AUDIT, done, 10, 0))
     assert len(events) == 6

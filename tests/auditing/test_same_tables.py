@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,15 @@ from typer.testing import CliRunner
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.two_worlds import comparison, session
-from dpaudit.auditing.two_worlds.session import (
+from dpaudit.auditing.two_worlds import comparison, same_tables
+from dpaudit.auditing.two_worlds.game import TwoWorldsGame
+from dpaudit.auditing.two_worlds.same_tables import (
     SAME_TABLES_FILE,
-    TwoWorldSession,
     _comparison,
     compare_tables,
-    kept_comparison,
 )
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.cli.main import app
-from dpaudit.game.local import LocalEngine
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role
 from dpaudit.model.tables import load
@@ -150,44 +148,40 @@ def spec_of(generator: object, table: pd.DataFrame, **settings: Any) -> TwoWorld
     return spec
 
 
-def payload_of(spec: TwoWorldSpec, folder: Path) -> Payload:
-    with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
-        payload = TwoWorldSession(spec, store, LocalEngine(1)).payload(Role.AUDIT)
-    return replace(payload, generators={Role.TARGET_SELECTION: payload.generators[Role.AUDIT]})
+def payload_of(spec: TwoWorldSpec) -> Payload:
+    return TwoWorldsGame().payload(spec, Role.AUDIT)
 
 
-def compared(
-    generator: object, table: pd.DataFrame, folder: Path, **settings: Any
-) -> SameTables | None:
+def compared(generator: object, table: pd.DataFrame, **settings: Any) -> SameTables | None:
     spec = spec_of(generator, table, **settings)
-    found = _comparison(spec, payload_of(spec, folder))()
+    found = _comparison(spec, payload_of(spec))()
     return None if found is None else SameTables(**found._asdict())
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_a_record_that_changes_the_table_is_proposed_for_one_that_does_not(
-    table: pd.DataFrame, tmp_path: Path, relation: str
+    table: pd.DataFrame, relation: str
 ) -> None:
-    found = compared(reads_highest_income, table, tmp_path, neighbours=relation)
+    found = compared(reads_highest_income, table, neighbours=relation)
     assert found == SameTables(seeds=2, other=RICHEST)
 
 
-def test_the_record_that_shows_is_no_reason_to_speak(table: pd.DataFrame, tmp_path: Path) -> None:
-    assert compared(reads_highest_income, table, tmp_path, target=RICHEST) is None
+def test_the_record_that_shows_is_no_reason_to_speak(table: pd.DataFrame) -> None:
+    assert compared(reads_highest_income, table, target=RICHEST) is None
 
 
 def test_a_record_from_a_file_is_compared_too(table: pd.DataFrame, tmp_path: Path) -> None:
     file = tmp_path / "record.csv"
     table.iloc[[PLAIN]].assign(income=31.0).to_csv(file, index=False)
-    found = compared(reads_highest_income, table, tmp_path / "run", target=f"record:{file}")
+    found = compared(reads_highest_income, table, target=f"record:{file}")
     assert found == SameTables(seeds=2, other=RICHEST)
 
 
 @pytest.mark.parametrize("honest", [ignores, constant])
 def test_of_a_generator_that_ignores_its_data_no_record_is_proposed(
-    honest: object, table: pd.DataFrame, tmp_path: Path
+    honest: object, table: pd.DataFrame
 ) -> None:
-    found = compared(honest, table, tmp_path)
+    found = compared(honest, table)
     assert found in (SameTables(seeds=2, compared=19), SameTables(seeds=2, compared=20))
     target = TargetOfAudit(choice="row:5", row=PLAIN, same_tables=found)
     assert in_words(target) == (
@@ -199,16 +193,16 @@ def test_of_a_generator_that_ignores_its_data_no_record_is_proposed(
 
 @pytest.mark.parametrize("silent", [noisy_mean, labels_rows, secure, fails])
 def test_nothing_is_said_where_worlds_differ_or_cannot_be_compared(
-    silent: object, table: pd.DataFrame, tmp_path: Path
+    silent: object, table: pd.DataFrame
 ) -> None:
-    assert compared(silent, table, tmp_path, target=OLDEST) is None
+    assert compared(silent, table, target=OLDEST) is None
 
 
 @pytest.mark.parametrize("odd", [needs_most_rows, counts_missing])
 def test_no_record_is_proposed_that_was_not_seen_to_change_the_table(
-    odd: object, table: pd.DataFrame, tmp_path: Path
+    odd: object, table: pd.DataFrame
 ) -> None:
-    found = compared(odd, table, tmp_path)
+    found = compared(odd, table)
     assert found == SameTables(seeds=2)
     target = TargetOfAudit(choice="row:5", row=None, same_tables=found)
     assert in_words(target) == (
@@ -217,19 +211,19 @@ def test_no_record_is_proposed_that_was_not_seen_to_change_the_table(
     )
 
 
-def test_worlds_that_agree_by_chance_are_not_the_same(table: pd.DataFrame, tmp_path: Path) -> None:
+def test_worlds_that_agree_by_chance_are_not_the_same(table: pd.DataFrame) -> None:
     for sequence, fits in (([0, 1], 2), ([0, 0, 1, 0], 4), ([0, 0, 1, 1, 1], 5)):
         _ONE.append(Flips(sequence))
-        assert compared(_ONE[-1], table, tmp_path / str(fits)) is None
+        assert compared(_ONE[-1], table) is None
         assert len(_ONE[-1].trained) == fits
 
 
 @pytest.mark.parametrize(("models", "seeds", "most"), [(100, 2, 13), (400, 4, 17)])
-def test_few_models_are_trained(tmp_path: Path, models: int, seeds: int, most: int) -> None:
+def test_few_models_are_trained(models: int, seeds: int, most: int) -> None:
     rng = np.random.default_rng(1)
     table = pd.DataFrame({"age": rng.integers(20, 60, 400), "income": rng.normal(30, 4, 400)})
     _ONE.append(Flips([*[0] * (2 * seeds + 1), *[1] * 20]))  # then whatever is left out shows
-    found = compared(_ONE[-1], table, tmp_path, shadow_models=models)
+    found = compared(_ONE[-1], table, shadow_models=models)
     assert found is not None
     assert found.seeds == seeds
     assert found.other is not None
@@ -238,10 +232,10 @@ def test_few_models_are_trained(tmp_path: Path, models: int, seeds: int, most: i
 
 
 def test_where_time_is_short_nothing_is_said(
-    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparison, "MOST_SECONDS", -1.0)
-    assert compared(reads_highest_income, table, tmp_path) is None
+    assert compared(reads_highest_income, table) is None
 
 
 def test_small_audits_and_secure_noise_are_left_alone(table: pd.DataFrame, tmp_path: Path) -> None:
@@ -250,8 +244,7 @@ def test_small_audits_and_secure_noise_are_left_alone(table: pd.DataFrame, tmp_p
         spec = spec_of(generator, table, shadow_models=models)
         folder = tmp_path / name
         with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
-            payload = TwoWorldSession(spec, store, LocalEngine(1)).payload(Role.AUDIT)
-            assert compare_tables(spec, payload, store, jobs=1) is None
+            assert compare_tables(spec, payload_of(spec), store, jobs=1) is None
         assert not (folder / SAME_TABLES_FILE).exists()
     assert _ONE[-1].trained == []
 
@@ -260,20 +253,18 @@ def test_a_run_folder_keeps_what_was_found(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = spec_of(reads_highest_income, table)
-    payload = payload_of(spec, tmp_path)
+    payload = payload_of(spec)
     with RunFolder(tmp_path, spec=spec.stored_specification, versions=versions()) as store:
-        assert kept_comparison(store) is None
         found = compare_tables(spec, payload, store, jobs=1)
-        assert found == SameTables(seeds=2, other=RICHEST) == kept_comparison(store)
+        assert found == SameTables(seeds=2, other=RICHEST)
         file = tmp_path / SAME_TABLES_FILE
         assert file.stat().st_mode & 0o077 == 0
-        monkeypatch.setattr(session, "run_errand", lambda *_, **__: None)
+        monkeypatch.setattr(same_tables, "run_errand", lambda *_, **__: None)
         assert compare_tables(spec, payload, store, jobs=1) == found
         for damage in ("", "[]", "{}"):
             file.write_text(damage)
             assert compare_tables(spec, payload, store, jobs=1) is None
             assert json.loads(file.read_text()) is None
-        assert kept_comparison(store) is None
 
 
 def test_an_audit_says_so_before_its_trials_and_in_its_result(
@@ -322,7 +313,7 @@ def test_the_comparison_changes_no_number_of_an_audit(
     looked = audit_by_keywords(reads_highest_income, table, **settings)
     assert looked.target.same_tables == SameTables(seeds=2, other=RICHEST)
     assert "may rarely or never change the synthetic table" in render_markdown(looked)
-    monkeypatch.setattr(session, "FEWEST_MODELS", 1000)
+    monkeypatch.setattr(same_tables, "FEWEST_MODELS", 1000)
     blind = audit_by_keywords(reads_highest_income, table, **settings)
     assert blind.target.same_tables is None
     assert looked.scores == blind.scores

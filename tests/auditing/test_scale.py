@@ -16,7 +16,7 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking import fitting
 from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, Part
 from dpaudit.auditing.two_worlds.attacking.run import attack_all
-from dpaudit.auditing.two_worlds.conclusion import attribute
+from dpaudit.auditing.two_worlds.findings import attribute
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds, plan_trials
 from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.game.store import RunFolder

@@ -200,7 +200,7 @@ def test_a_hold_out_scores_less_than_cross_validation(table: pd.DataFrame) -> No
     assert (result.counts.n_in, result.counts.n_out) == (12, 12)
     assert result.bounds["fair_coin"] is None
     assert result.threshold_rule == "hold-out"
-    assert "--threshold hold-out" in result.reproduce
+    assert "--set threshold=hold-out" in result.reproduce
 
 
 @pytest.mark.parametrize(
@@ -219,6 +219,6 @@ def test_rules_that_do_not_exist_are_refused(
 
 
 def test_hypotheses_are_counted_in_one_place() -> None:
-    assert audit_settings(attacks=("a", "b", "c")).game.hypotheses.count == 1
+    assert audit_settings(attacks=("a", "b", "c")).game.hypotheses == 1
     every = audit_settings(attacks=("a", "b", "c"), multiplicity=Multiplicity.BONFERRONI)
-    assert every.game.hypotheses.count == 3
+    assert every.game.hypotheses == 3

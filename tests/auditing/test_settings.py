@@ -15,7 +15,7 @@ from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Multiplicity, ThresholdRule
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import StatedClaim
 from dpaudit.model.tables import load
 from samples import PEOPLE, people
 
@@ -62,7 +62,7 @@ def test_probes_before_an_audit_have_their_share_of_the_error_probability() -> N
     """All ways to accuse an honest generator together have the whole of it, and no more."""
     for confidence in (0.9, 0.95, 0.99):
         settings = audit_settings(confidence=confidence)
-        by_bounds = settings.game.hypotheses.count * (1 - settings.attack_confidence)
+        by_bounds = settings.game.hypotheses * (1 - settings.attack_confidence)
         by_probes = 1 - settings.probes_confidence
         assert by_bounds + by_probes == pytest.approx(1 - confidence)
         assert 0 < by_probes < by_bounds / 10
@@ -78,7 +78,7 @@ def test_the_error_probability_is_shared_among_attacks_and_tests() -> None:
     assert every().attack_confidence == pytest.approx(1 - 0.05 / 3)
     assert every(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
     assert alone(records=8).attack_confidence == pytest.approx(1 - 0.05 / 3)
-    assert audit_settings(one_run=True).game.hypotheses.count == 3
+    assert audit_settings(one_run=True).game.hypotheses == 3
 
 
 def test_a_setting_of_every_audit_is_in_its_specification_and_in_its_command() -> None:

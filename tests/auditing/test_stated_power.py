@@ -20,8 +20,7 @@ from dpaudit.auditing.records.plan import needed_shadow_models
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.bounds import fair_coin_p_value, guarantee_of
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
-from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.currencies import GaussianClaim
+from dpaudit.model.claim import GaussianClaim, Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
 from reports.calibration import honest
 from reports.calibration.mechanisms import Kind, Mechanism, Shifted, gaussian_shift

@@ -15,6 +15,7 @@ from dpaudit.auditing.two_worlds.spec import (
     TrialPlan,
     TwoWorldSpec,
     build_two_worlds,
+    in_first,
     plan_trials,
 )
 from dpaudit.game.trial import Role
@@ -53,8 +54,8 @@ def test_a_sequential_audit_draws_all_but_the_first(audit: TwoWorldSpec) -> None
 
 def test_a_hold_out_has_as_many_of_each_world(audit: TwoWorldSpec) -> None:
     plan = planned(audit, shadow_models=400, threshold="hold-out")
-    assert [plan.count(world) for world in World] == [200, 200]
-    assert [int(plan.fitting(world).sum()) for world in World] == [120, 120]
+    assert [plan.worlds.count(world) for world in World] == [200, 200]
+    assert [plan.worlds[: plan.fitted].count(world) for world in World] == [120, 120]
 
 
 def test_trials_are_numbered_within_their_world(audit: TwoWorldSpec) -> None:
@@ -63,10 +64,12 @@ def test_trials_are_numbered_within_their_world(audit: TwoWorldSpec) -> None:
     assert len(set(trials)) == 100
     for world in World:
         numbers = [trial.number for trial in trials if trial.world is world]
-        assert numbers == list(range(plan.count(world)))
+        assert numbers == list(range(plan.worlds.count(world)))
     assert plan.trials(10, 20) == trials[10:20]
-    fitting = [trial for trial in trials if plan.fitting(trial.world)[trial.number]]
-    assert fitting == trials[: plan.fitted]
+    fitting, scored = plan.parts
+    assert fitting == in_first(trials[: plan.fitted])
+    assert set(scored) == set(trials[plan.fitted :])
+    assert max(trial.number for trial in fitting) < min(trial.number for trial in scored)
 
 
 def test_the_plan_depends_on_the_seed_and_nothing_else(audit: TwoWorldSpec) -> None:

@@ -18,9 +18,16 @@ from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.training import _claimed
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
+from dpaudit.model.claim import (
+    Claim,
+    ConcentratedClaim,
+    CurveClaim,
+    GaussianClaim,
+    Neighbours,
+    NoClaim,
+    PrivacyClaim,
+)
 from dpaudit.model.column import Column, Kind, Unit
-from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.model.gaussian import gaussian_delta
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import World
@@ -288,8 +295,8 @@ def test_the_claim_of_the_caller_says_its_unit() -> None:
     found = spec_of(None, schema=plain, epsilon=2.0, unit="patient", max_rows_per_unit=10)
     assert found.claim.unit == "patient"
     assert found.table.schema == SCHEMA
-    assert "--unit patient --max-rows-per-unit 10" in found.reproduce
-    assert "--unit" not in spec_of(None, epsilon=2.0).reproduce
+    assert "--set unit=patient --set max-rows-per-unit=10" in found.reproduce
+    assert "unit=" not in spec_of(None, epsilon=2.0).reproduce
     stated = dpaudit.StatedClaim.of(PrivacyClaim(epsilon=2.0, unit="patient"))
     assert stated.unit == "patient"
     assert stated.is_stated

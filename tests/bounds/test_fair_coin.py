@@ -15,13 +15,10 @@ from scipy.stats import binom
 
 from dpaudit.bounds import (
     CoinGuesses,
+    CoinPlan,
     FailedTrials,
     choose_calibration,
     choose_rule,
-    coin_detectable,
-    coin_detectable_gaussian,
-    coin_power,
-    coin_provable,
     count_guesses,
     exact,
     fair_coin,
@@ -274,7 +271,7 @@ def test_a_trial_that_failed_is_a_coin_without_a_guess() -> None:
 
 
 def test_power_of_randomised_response_by_enumeration() -> None:
-    least = coin_detectable(claim_epsilon=1.0, trials=240, **LEVEL)
+    least = CoinPlan(trials=240, **LEVEL).detectable(1.0)
     assert least is not None
     right = np.arange(241)
     proves = np.array([fair_coin([k], [240], 240, **LEVEL) > 1.0 for k in right])
@@ -284,7 +281,7 @@ def test_power_of_randomised_response_by_enumeration() -> None:
 
 
 def test_a_gaussian_leak_of_the_detectable_size_is_proved_in_four_of_five_audits() -> None:
-    least = coin_detectable_gaussian(claim_epsilon=1.0, trials=240, **LEVEL)
+    least = CoinPlan(trials=240, **LEVEL).detectable_gaussian(1.0)
     assert least is not None
     assert 4.3 < least < 5.0  # mu of about 1; one cut takes 6.6
     bounds = [audited(1.07, np.random.default_rng([5, n])) for n in range(40)]
@@ -292,19 +289,18 @@ def test_a_gaussian_leak_of_the_detectable_size_is_proved_in_four_of_five_audits
 
 
 def test_failed_trials_cost_power() -> None:
-    whole = coin_provable(240, **LEVEL)
-    assert coin_provable(240, failed=40, **LEVEL) == pytest.approx(
-        coin_provable(200, **LEVEL), abs=0.03
-    )
-    assert coin_provable(240, failed=40, **LEVEL) < whole
-    assert coin_provable(240, failed=240, **LEVEL) == 0.0
+    whole = CoinPlan(trials=240, **LEVEL).provable()
+    lost = CoinPlan(trials=240, failed=40, **LEVEL).provable()
+    assert lost == pytest.approx(CoinPlan(trials=200, **LEVEL).provable(), abs=0.03)
+    assert lost < whole
+    assert CoinPlan(trials=240, failed=240, **LEVEL).provable() == 0.0
 
 
 def test_too_few_trials_catch_nothing() -> None:
-    few = {"claim_epsilon": 5.0, "trials": 12, **LEVEL}
-    assert coin_detectable(**few) is None
-    assert coin_detectable_gaussian(**few) is None
-    assert coin_detectable_gaussian(claim_epsilon=1.0, trials=240, **PURE) is None
+    few = CoinPlan(trials=12, **LEVEL)
+    assert few.detectable(5.0) is None
+    assert few.detectable_gaussian(5.0) is None
+    assert CoinPlan(trials=240, **PURE).detectable_gaussian(1.0) is None
 
 
 # --- bad input -------------------------------------------------------------------------------
@@ -397,17 +393,17 @@ def test_a_cut_is_promised_what_it_proves_though_halves_choose_other_cuts(
 
 
 def test_the_power_is_that_of_simulated_audits() -> None:
-    size = {"trials": 60, "delta": 0.01, "confidence": 0.95}
+    plan = CoinPlan(trials=60, delta=0.01, confidence=0.95)
     rng = np.random.default_rng(5)
     for right, claim in ((0.9, 1.0), (0.8, 0.0), (0.731, 1.0)):
-        reached = coin_power(claim_epsilon=claim, right=right, **size)
+        reached = plan.power(claim, right=right)
         counts = np.bincount(rng.binomial(60, right, 20_000), minlength=61)
         proved = [fair_coin([k], [60], 60, (), delta=0.01, confidence=0.95) for k in range(61)]
         measured = counts[np.array(proved) > claim].sum() / 20_000
         assert reached == pytest.approx(measured, abs=0.015)
         if claim == 1.0 and right == 0.731:  # the claim itself, which must not be refuted
             assert reached <= 0.05
-    least = coin_detectable(claim_epsilon=1.0, **size)
+    least = plan.detectable(1.0)
     assert least is not None
-    power = coin_power(claim_epsilon=1.0, right=float(expit(least)), **size)
+    power = plan.power(1.0, right=float(expit(least)))
     assert power == pytest.approx(0.8, abs=1e-6)

@@ -23,7 +23,7 @@ from dpaudit.bounds.trade_off import (
     ranked_region,
     rejecting_region,
 )
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
 
 ALPHA = 0.05
 GAUSSIAN, CONCENTRATED = GaussianTradeOff(), ConcentratedTradeOff()

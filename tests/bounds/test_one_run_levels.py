@@ -27,7 +27,7 @@ from dpaudit.bounds.trade_off import (
     TradeOff,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.model.currencies import CurvePoint
+from dpaudit.model.claim import CurvePoint
 from dpaudit.model.gaussian import gaussian_delta, gaussian_epsilon
 
 PURE = CurveTradeOff((CurvePoint(1.0, 0.0),))

@@ -19,7 +19,7 @@ from dpaudit.bounds.trade_off import (
     TradeOff,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.model.currencies import CurvePoint
+from dpaudit.model.claim import CurvePoint
 from dpaudit.model.gaussian import gaussian_delta, gaussian_epsilon
 
 NEEDED = math.log(20.0)

@@ -12,9 +12,7 @@ from scipy.stats import binom
 
 from dpaudit.bounds import (
     CoinGuesses,
-    coin_detectable,
-    coin_detectable_gaussian,
-    coin_provable,
+    CoinPlan,
     fair_coin,
     fair_coin_p_value,
     one_run,
@@ -237,11 +235,13 @@ def test_trainings_that_failed_have_coins_without_a_guess() -> None:
 
 def test_power_of_shared_coins() -> None:
     size: dict[str, Any] = {"trials": 3840, "shared": 16, **LEVEL}
-    most = coin_provable(**size)
-    assert coin_provable(240, **LEVEL) < most < coin_provable(3840, **LEVEL)
+    plan = CoinPlan(**size)
+    most = plan.provable()
+    alone = CoinPlan(trials=240, **LEVEL)
+    assert alone.provable() < most < CoinPlan(trials=3840, **LEVEL).provable()
     assert most == fair_coin((3840,), (3840,), 3840, (16,) * 240, **LEVEL)
-    assert coin_provable(failed=1600, **size) < most
-    least = coin_detectable(claim_epsilon=1.0, **size)
+    assert CoinPlan(failed=1600, **size).provable() < most
+    least = plan.detectable(1.0)
     right = np.arange(2700, 3300)
     proves = [
         fair_coin_p_value((k,), (3840,), 3840, (16,) * 240, epsilon=1.0, **LEVEL) < 0.05
@@ -249,11 +249,10 @@ def test_power_of_shared_coins() -> None:
     ]
     assert least is not None
     assert binom.pmf(right, 3840, expit(least)) @ np.array(proves) == pytest.approx(0.8, abs=1e-3)
-    gaussian = coin_detectable_gaussian(claim_epsilon=1.0, **size)
-    alone = coin_detectable_gaussian(claim_epsilon=1.0, trials=240, **LEVEL)
+    gaussian, gaussian_alone = plan.detectable_gaussian(1.0), alone.detectable_gaussian(1.0)
     assert gaussian is not None
-    assert alone is not None
-    assert gaussian < alone
+    assert gaussian_alone is not None
+    assert gaussian < gaussian_alone
 
 
 # --- bad input -------------------------------------------------------------------------------

@@ -40,8 +40,7 @@ from dpaudit.bounds.table import (
     valid_bounds,
 )
 from dpaudit.cli.main import app
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, PrivacyClaim
 from dpaudit.results.record import AuditRecord
 
 Make = Callable[..., AuditRecord]
@@ -159,9 +158,9 @@ def test_the_list_of_bounds_is_the_table() -> None:
 
 def recomputed(record: AuditRecord, folder: Path, *words: str) -> list[dict[str, Any]]:
     AuditResult.of(record, folder=None).save(folder)
-    found: list[dict[str, Any]] = json.loads(command("bounds", str(folder), "--json", *words))[
-        "bounds"
-    ]
+    found: list[dict[str, Any]] = json.loads(
+        command("report", str(folder), "--bounds", "--json", *words)
+    )["bounds"]
     return found
 
 

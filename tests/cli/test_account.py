@@ -228,6 +228,8 @@ BAD = {
     "tight without labels": ([*BUDGET, "--method", "tight"], "say how many, --labels T"),
     "unknown mechanism": ([*BUDGET, "--mechanism", "cauchy"], "noisy-max"),
     "unknown method": ([*BUDGET, "--method", "guess"], "tight"),
+    "runs of no simulation": ([*BUDGET, "--runs", "9"], "give --simulate"),
+    "simulation of a budget": ([*BUDGET, "--simulate"], "--simulate needs --labels, --scale"),
     "labels not a number": ([*BUDGET, "--labels", "many"], "--labels"),
 }
 

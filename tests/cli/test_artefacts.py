@@ -33,7 +33,7 @@ def audit(*words: str, **environment: str) -> Result:
 
 
 def test_an_audit_for_a_pipeline(folder: Path) -> None:
-    done = audit("--exit-zero", "--junit", "junit.xml", GITHUB_STEP_SUMMARY="summary.md")
+    done = audit("--fail-on", "never", "--set", "junit=junit.xml", GITHUB_STEP_SUMMARY="summary.md")
     assert done.exit_code == ExitCode.PASS, done.output
     assert done.stdout.startswith("VIOLATION")
     [suite] = ElementTree.parse("junit.xml").getroot()
@@ -52,9 +52,9 @@ def test_an_audit_for_a_pipeline(folder: Path) -> None:
 
 
 def test_xml_that_could_not_be_written_is_refused_before_any_training() -> None:
-    done = audit("--exit-zero", "--junit", "nowhere/junit.xml")
+    done = audit("--fail-on", "never", "--set", "junit=nowhere/junit.xml")
     assert done.exit_code == ExitCode.USAGE
-    assert done.stderr == "error: no folder nowhere: make it, or give another --junit\n"
+    assert "folder nowhere does not exist: make it, or give another --set junit\n" in done.stderr
     assert not Path("run").exists()
 
 

@@ -1,4 +1,4 @@
-"""`dpaudit bounds`: what a finished run proves, and what was chosen too late to prove anything."""
+"""`dpaudit report --bounds`: what a finished run proves, and what was chosen too late to prove."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def proved_sequentially(run: Path, *, trials: int) -> None:
 
 def asked(run: Path, *words: str) -> dict[str, Any]:
     """What the command says about the first attack, by method."""
-    done = CliRunner().invoke(app, ["bounds", str(run), "--json", *words])
+    done = CliRunner().invoke(app, ["report", str(run), "--bounds", "--json", *words])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     rows = {row["method"]: row for row in found["bounds"] if row["attack"] == "groundhog"}
@@ -72,7 +72,7 @@ def asked(run: Path, *words: str) -> dict[str, Any]:
 
 
 def spoken(run: Path, *words: str) -> list[str]:
-    done = CliRunner().invoke(app, ["bounds", str(run), *words])
+    done = CliRunner().invoke(app, ["report", str(run), "--bounds", *words])
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert all(len(line) <= 80 for line in lines), lines

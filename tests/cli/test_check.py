@@ -10,8 +10,7 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim, GaussianClaim
+from dpaudit.model.claim import Claim, GaussianClaim, PrivacyClaim
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.results.accounts import AccountCheck

@@ -204,9 +204,9 @@ BAD = {
     "odd number of models": (["null", "--shadow-models", "41"], "must be even"),
     "no jobs": (["null", "--jobs", "0"], "--jobs must be at least 1, not 0"),
     "too many models": (["null", "--shadow-models", "9999999998"], "from 20 to 100,000"),
-    "no rows": (["null", "--rows", "0"], "at least 1"),
+    "no rows": (["null", "--set", "rows=0"], "at least 1"),
     "unknown option": (["null", "--bogus"], "no such option --bogus"),
-    "unknown relation": (["null", "--neighbours", "near"], "replace-one"),
+    "unknown relation": (["null", "--set", "neighbours=near"], "replace-one"),
 }
 
 
@@ -282,7 +282,7 @@ def test_report_is_made_again_from_the_result_alone() -> None:
     assert "no result at nowhere" in dpaudit("report", "nowhere").stderr
 
 
-def test_list_show_doctor() -> None:
+def test_list_and_doctor() -> None:
     listed = dpaudit("list").stdout
     for name in ("pate-gan", "copycat", "groundhog", "query-target", "exact"):
         assert name in listed
@@ -295,15 +295,18 @@ def test_list_show_doctor() -> None:
         assert one_line.count(library.summary) == 1
         assert all(f"{library.name}:{method}" in one_line for method in library.methods)
     assert max(map(len, listed.splitlines())) <= 80
-    shown = dpaudit("show", "pate-gan").stdout
+    shown = dpaudit("list", "pate-gan").stdout
     assert re.search(r"^teachers +50$", shown, re.M)
     assert max(map(len, shown.splitlines())) <= 80
     assert "Raises" not in shown  # of use to callers in Python alone
-    attack = dpaudit("show", "groundhog").stdout
+    attack = dpaudit("list", "groundhog").stdout
     assert "parameter (from Python)" in attack  # -p is the generator's
-    assert dpaudit("show", "pate-gam").exit_code == ExitCode.USAGE
+    unknown = dpaudit("list", "pate-gam")
+    assert unknown.exit_code == ExitCode.USAGE
+    assert "unknown name 'pate-gam' (did you mean 'pate-gan'?)" in unknown.stderr
+    assert "(did you mean 'attacks'?)" in dpaudit("list", "atacks").stderr
     for entry in BOUNDS:  # whatever `list bounds` lists
-        shown = dpaudit("show", entry.key.value).stdout
+        shown = dpaudit("list", entry.key.value).stdout
         assert shown.startswith(f"{entry.key.value}\n\nlabel     {entry.label}\n")
         assert entry.account in " ".join(shown.split())
     doctor = dpaudit("doctor")
@@ -352,7 +355,7 @@ def test_bounds_are_recomputed_from_a_run_without_training() -> None:
     audit("copycat", "--delta", "1e-5", "--out", "run")
     stored = json.loads(Path("run/result.json").read_text())["bounds"]
     Path("run/trials.sqlite").unlink()
-    done = dpaudit("bounds", "run", "--json", "--assume", "gaussian")
+    done = dpaudit("report", "run", "--bounds", "--json", "--assume", "gaussian")
     assert done.exit_code == ExitCode.PASS, done.output
     rows = {row["method"]: row for row in json.loads(done.stdout)["bounds"]}
     assert rows["fair_coin"]["value"] == stored["fair_coin"] > 1
@@ -361,11 +364,11 @@ def test_bounds_are_recomputed_from_a_run_without_training() -> None:
     assert {method for method, row in rows.items() if row["reason"]} == {
         entry.key.value for entry in from_counts
     }
-    spoken = dpaudit("bounds", "run", "--confidence", "0.99").stdout
+    spoken = dpaudit("report", "run", "--bounds", "--confidence", "0.99").stdout
     assert "99 % confidence" in spoken
     assumed = [entry for entry in from_counts if not entry.valid and entry.assumption is None]
     assert spoken.count("estimate, not a proof") == len(assumed) >= 2
-    assert "delta" in dpaudit("bounds", "run", "--delta", "2").stderr
+    assert "delta" in dpaudit("report", "run", "--bounds", "--delta", "2").stderr
 
 
 @pytest.mark.ci
@@ -375,7 +378,7 @@ def test_an_early_stop_has_no_fixed_bound_to_recompute() -> None:
         *("--attack", QUICK, "--jobs", "1", "--out", "run"),
     )
     assert done.exit_code == ExitCode.VIOLATION
-    rows = json.loads(dpaudit("bounds", "run", "--json").stdout)["bounds"]
+    rows = json.loads(dpaudit("report", "run", "--bounds", "--json").stdout)["bounds"]
     assert [row["method"] for row in rows] == ["sequential"]
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.auditing.configuration import SCHEMA_FILE, configuration_schema, configured, in_use
 from dpaudit.auditing.games import audit_settings, keywords
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import SET_BY_NAME, AuditSettings
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
@@ -37,7 +37,7 @@ def dpaudit(*words: str, **environment: str) -> Result:
 
 
 def planned(*words: str, **environment: str) -> dict[str, Any]:
-    done = dpaudit("plan", "--json", *words, **environment)
+    done = dpaudit("audit", "--plan", "--json", *words, **environment)
     assert done.exit_code == ExitCode.PASS, done.output
     document: dict[str, Any] = json.loads(done.stdout)
     return document
@@ -59,19 +59,24 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, Any]:
 def test_command_line_before_environment_before_file_before_default(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.dpaudit]\nepsilon = 2.0\nseed = 3\n")
     assert planned()["claim"]["epsilon"] == 2.0
-    assert planned(DPAUDIT_PLAN_EPSILON="3")["claim"]["epsilon"] == 3.0
-    assert planned("--epsilon", "4", DPAUDIT_PLAN_EPSILON="3")["claim"]["epsilon"] == 4.0
+    assert planned(DPAUDIT_AUDIT_EPSILON="3")["claim"]["epsilon"] == 3.0
+    assert planned("--epsilon", "4", DPAUDIT_AUDIT_EPSILON="3")["claim"]["epsilon"] == 4.0
     assert planned()["confidence"] == audit_settings().confidence
 
 
 def test_an_effort_stands_for_its_sizes_before_whatever_comes_after_it(project: Path) -> None:
     (project / "dpaudit.toml").write_text("epsilon = 1.0\nshadow-models = 200\n")
     assert planned()["asked"]["size"] == 200
-    assert planned("--effort", "quick")["asked"]["size"] == 100
-    assert planned(DPAUDIT_PLAN_EFFORT="quick")["asked"]["size"] == 100
-    assert planned("--effort", "quick", DPAUDIT_PLAN_SHADOW_MODELS="60")["asked"]["size"] == 100
-    assert planned("--effort", "quick", "--shadow-models", "60")["asked"]["size"] == 60
-    assert dpaudit("plan", "--effort", "quick").stderr == "from ../dpaudit.toml: epsilon\n"
+    assert planned("--set", "effort=quick")["asked"]["size"] == 100
+    assert planned(DPAUDIT_AUDIT_EFFORT="quick")["asked"]["size"] == 100
+    assert (
+        planned("--set", "effort=quick", DPAUDIT_AUDIT_SHADOW_MODELS="60")["asked"]["size"] == 100
+    )
+    assert planned("--set", "effort=quick", "--shadow-models", "60")["asked"]["size"] == 60
+    assert (
+        dpaudit("audit", "--plan", "--set", "effort=quick").stderr
+        == "from ../dpaudit.toml: epsilon\n"
+    )
     (project / "dpaudit.toml").write_text("epsilon = 1.0\nshadow-models = 200\neffort = 'quick'\n")
     assert planned()["asked"]["size"] == 200
     assert planned("--shadow-models", "60")["asked"]["size"] == 60
@@ -98,9 +103,9 @@ def test_the_nearest_file_up_to_the_root_of_the_repository_is_taken(project: Pat
 def test_another_file_or_none_can_be_named(project: Path) -> None:
     (project / "dpaudit.toml").write_text("epsilon = 2.0")
     Path("other.toml").write_text("epsilon = 5.0")
-    words = ("plan", "--json", "--epsilon", "1")
+    words = ("audit", "--plan", "--json", "--epsilon", "1")
     assert "from ../dpaudit.toml" not in dpaudit("--config", "none", *words).stderr
-    done = dpaudit("--config", "other.toml", "plan", "--json")
+    done = dpaudit("--config", "other.toml", "audit", "--plan", "--json")
     assert json.loads(done.stdout)["claim"]["epsilon"] == 5.0
     assert done.stderr == "from other.toml: epsilon\n"
 
@@ -154,16 +159,16 @@ def test_parameters_are_those_of_the_generator_of_the_file(
 )
 def test_what_is_no_setting_is_refused_and_named(project: Path, text: str, said: str) -> None:
     (project / "dpaudit.toml").write_text(f"epsilon = 1\n{text}" if "epsilon" not in text else text)
-    done = dpaudit("plan")
+    done = dpaudit("audit", "--plan")
     assert done.exit_code == ExitCode.USAGE
     assert said in " ".join(done.stderr.split())
-    assert dpaudit("plan", "--help").exit_code == ExitCode.PASS
+    assert dpaudit("audit", "--plan", "--help").exit_code == ExitCode.PASS
 
 
 def test_a_file_that_was_named_must_be_one(project: Path) -> None:
-    assert "cannot be read" in dpaudit("--config", "missing.toml", "plan").stderr
+    assert "cannot be read" in dpaudit("--config", "missing.toml", "audit").stderr
     (project / "pyproject.toml").write_text("[tool.dpaudit-like]\n")
-    done = dpaudit("--config", "../pyproject.toml", "plan")
+    done = dpaudit("--config", "../pyproject.toml", "audit")
     assert "no table [tool.dpaudit]" in " ".join(done.stderr.split())
     assert done.exit_code == ExitCode.USAGE
 
@@ -180,7 +185,7 @@ def test_the_schema_that_is_shipped_is_that_of_the_settings() -> None:
     taken = {
         one.name for name in ("audit", "replay") for one in group.get_command(None, name).params
     }
-    assert names <= taken
+    assert names <= taken | SET_BY_NAME
 
 
 def test_replay_hears_the_samplers_of_the_file_and_repeats_them(
@@ -216,4 +221,7 @@ def test_replay_hears_the_samplers_of_the_file_and_repeats_them(
     assert (found["access"], found["fits"], found["internal"]) == ("rows", 9, ["a.py:1: a log"])
     dpaudit("replay", "--sampler", "my:noise,law=laplace,scale=b")
     assert found["samplers"] == [{"function": "my:noise", "law": "laplace", "scale": "b"}]
-    assert "from ../dpaudit.toml: access, data, epsilon, generator" in dpaudit("plan").stderr
+    assert (
+        "from ../dpaudit.toml: access, data, epsilon, generator"
+        in dpaudit("audit", "--plan").stderr
+    )

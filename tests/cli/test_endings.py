@@ -219,7 +219,8 @@ def test_what_a_stream_still_holds_changes_no_exit_code(monkeypatch: pytest.Monk
     [
         *("audit null --data t.csv", "replay null --data t.csv", "probe null --data t.csv"),
         *("audit-data --synthetic s.csv --train t.csv", "trace pate-gan --data t.csv"),
-        *("plan null --data t.csv", "utility null --data t.csv", "split --data t.csv --to s"),
+        *("audit --plan null --data t.csv", "utility null --data t.csv"),
+        "split --data t.csv --to s",
     ],
 )
 def test_an_interrupt_is_one_line_that_says_how_to_go_on(
@@ -270,13 +271,21 @@ UNUSABLE = {
     "long folder": ["audit", "null", "--data", "tiny.csv", "--out", LONG],
     "long target": ["audit", "null", "--data", "tiny.csv", "--target", f"record:{LONG}"],
     "long result": ["report", LONG],
-    "long bounds": ["bounds", LONG],
+    "long bounds": ["report", LONG, "--bounds"],
     "long explain": ["explain", LONG],
     "long output": ["synthesize", "null", "--data", "tiny.csv", "--out", f"{LONG}.csv"],
     "deep schema": ["audit", "null", "--data", "tiny.csv", "--schema", "deep.json"],
     "deep result": ["report", "deep.json"],
-    "rows": ["audit", "null", "--data", "tiny.csv", "--rows", "1000000000"],
-    "rows of one run": ["audit", "null", "--data", "tiny.csv", "--one-run", "--rows", "1000000000"],
+    "rows": ["audit", "null", "--data", "tiny.csv", "--set", "rows=1000000000"],
+    "rows of one run": [
+        "audit",
+        "null",
+        "--data",
+        "tiny.csv",
+        "--one-run",
+        "--set",
+        "rows=1000000000",
+    ],
     "rows of a table": [
         *("synthesize", "null", "--data", "tiny.csv", "--out", "o.csv", "--rows", "1000000000"),
     ],

@@ -13,7 +13,8 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from reports.linked_tables.mechanisms import hospital
 
-LINK = ("--link", "visits.patient_id=patients.id")
+LINK = ("--set", "links=visits.patient_id=patients.id")
+OF_REPLAY = ("--link", "visits.patient_id=patients.id")
 GENERATOR = "reports.linked_tables.mechanisms:Association"
 AUDIT = (
     *("audit", GENERATOR, "--data", "patients.csv", "--data", "visits.csv"),
@@ -40,14 +41,15 @@ def test_tables_and_links_are_given_as_often_as_there_are_any() -> None:
     assert done.exit_code in (ExitCode.VIOLATION, ExitCode.INCONCLUSIVE), done.output
     assert "11 rows of one patients.id (from row 0)" in done.output
     assert (
-        "--data patients.csv --data visits.csv --link visits.patient_id=patients.id" in done.output
+        "--data patients.csv --data visits.csv --set links=visits.patient_id=patients.id"
+        in done.output
     )
-    planned = invoke("plan", *AUDIT[1:6], *LINK, "--shadow-models", "100")
+    planned = invoke("audit", "--plan", *AUDIT[1:6], *LINK, "--shadow-models", "100")
     assert planned.exit_code == ExitCode.PASS, planned.output
 
 
 def test_a_replay_takes_tables_and_links() -> None:
-    done = invoke("replay", *AUDIT[1:6], *LINK, "--fits", "60", "--json")
+    done = invoke("replay", *AUDIT[1:6], *OF_REPLAY, "--fits", "60", "--json")
     assert done.exit_code == ExitCode.VIOLATION, done.output
     document = json.loads(done.stdout)
     assert document["claim"]["unit"] == "patients.id"
@@ -58,7 +60,7 @@ def test_tables_may_stand_in_the_configuration_file(folder: Path) -> None:
     (folder / "dpaudit.toml").write_text(
         'data = ["patients.csv", "visits.csv"]\nlinks = ["visits.patient_id=patients.id"]\n'
     )
-    done = invoke("plan", GENERATOR, "--shadow-models", "100")
+    done = invoke("audit", "--plan", GENERATOR, "--shadow-models", "100")
     assert done.exit_code == ExitCode.PASS, done.output
 
 
@@ -66,15 +68,24 @@ def test_tables_may_stand_in_the_configuration_file(folder: Path) -> None:
     ("words", "says"),
     [
         (AUDIT, "table patients has no link to the others: give one"),
-        ((*AUDIT, *LINK, "--link", "patients.id=visits.patient_id"), "lead in a circle"),
-        ((*AUDIT, "--link", "visits.patient=patients.id"), "table visits has no column 'patient'"),
+        ((*AUDIT, *LINK, "--set", "links=patients.id=visits.patient_id"), "lead in a circle"),
+        (
+            (*AUDIT, "--set", "links=visits.patient=patients.id"),
+            "table visits has no column 'patient'",
+        ),
         ((*AUDIT, *LINK, "--data", "no.csv"), "table no has no link to the others"),
         ((*AUDIT, *LINK, "--records", "4"), "audits one table: several tables with links"),
-        ((*AUDIT[:4], *LINK), "--link connect several tables, and one is given"),
+        ((*AUDIT[:4], *LINK), "--set links connect several tables, and one is given"),
         (("replay", *AUDIT[1:6]), "table patients has no link to the others: give one"),
-        (("replay", *AUDIT[1:6], *LINK, "--hand-over"), "--hand-over is for replays of one table"),
+        (
+            ("replay", *AUDIT[1:6], *OF_REPLAY, "--hand-over"),
+            "--hand-over is for replays of one table",
+        ),
         (("probe", *AUDIT[1:6], *LINK), "one table is read, and several are given; dpaudit audit"),
-        (("trace", *AUDIT[1:4], "--data=visits.csv"), "dpaudit replay take several, with --link"),
+        (
+            ("trace", *AUDIT[1:4], "--data=visits.csv"),
+            "dpaudit replay take several that are linked",
+        ),
     ],
 )
 def test_what_does_not_fit_is_one_line_before_any_training(

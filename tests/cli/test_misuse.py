@@ -15,30 +15,41 @@ from dpaudit.cli.main import Commands, app
 WRONG = {
     "audit": "GENERATOR is missing; see dpaudit audit --help",
     "audit-data": "--synthetic FILE is missing; see dpaudit audit-data --help",
-    "compare": "RUN RUN... is missing; see dpaudit compare --help",
-    "audit null --bogus 3": "no such option --bogus; see dpaudit audit --help-all",
+    "compare": "RUN RUN...|FOLDER is missing; see dpaudit compare --help",
+    "audit null --bogus 3": "no such option --bogus; see dpaudit audit --help",
     "audit null --models 3": (
-        "no such option --models (did you mean '--shadow-models'?); see dpaudit audit --help-all"
+        "no such option --models (did you mean '--shadow-models'?); see dpaudit audit --help"
     ),
     "account --eps 1": (
         "no such option --eps (did you mean '--epsilon'?); see dpaudit account labels --help"
     ),
-    "audit -z7 null": "no such option -z; see dpaudit audit --help-all",
+    "audit -z7 null": "no such option -z; see dpaudit audit --help",
     "audit null --epsilon x": "--epsilon must be a number, not x; see dpaudit audit --help",
-    "plan --jobs 1.5": "--jobs must be a whole number, not 1.5; see dpaudit plan --help",
+    "audit --jobs 1.5": "--jobs must be a whole number, not 1.5; see dpaudit audit --help",
     "audit null --jobs 0": "--jobs must be at least 1, not 0; see dpaudit audit --help",
     "audit null --fail-on maybe": (
         "--fail-on: 'maybe' is not one of 'violation', 'inconclusive', 'never'; "
         "see dpaudit audit --help"
     ),
-    "list foo": (
-        "KIND: 'foo' is not one of 'generators', 'attacks', 'bounds', 'worst-cases', 'libraries'; "
-        "see dpaudit list --help"
+    "audit null --rows 3": (
+        "--rows is no option: give --set rows=VALUE, or rows in dpaudit.toml or in Python; "
+        "see dpaudit audit --help"
     ),
+    "audit null --no-probe": (
+        "--no-probe is no option: give --set probe=VALUE, or probe in dpaudit.toml or in Python; "
+        "see dpaudit audit --help"
+    ),
+    "audit null --set row=3": (
+        "--set row=3: write NAME=VALUE (did you mean 'rows'?); NAME is one of after-replay, "
+        "confidence, curve, effort, engine, junit, links, max-rows-per-unit, mu, multiplicity, "
+        "neighbours, neighbours-file, probe, rho, rows, scheduler, threshold, trial-timeout, unit, "
+        "worker-memory"
+    ),
+    "audit null --set rows=many": "--set: rows: 'many' is not of type 'integer'; correct it",
+    "audit null --set rows=3 --set rows=4": "--set rows is given twice: give it once",
     "audit --data": "--data requires an argument",
     "audit --quiet=3 null": "--quiet does not take a value",
-    "bounds a b c": "too many arguments: b c; see dpaudit bounds --help",
-    "frontier null --epsilons 1 2 --data t.csv": ("2 is not a generator: give --epsilons as 1,2"),
+    "report a b c": "too many arguments: b c; see dpaudit report --help",
     "adit": "no such command 'adit' (did you mean 'audit'?); see dpaudit --help",
     "env creat x": "no such command 'creat' (did you mean 'create'?); see dpaudit env --help",
 }
@@ -50,6 +61,18 @@ def test_wrong_words_are_one_line_and_exit_2(words: str) -> None:
     assert ended.exit_code == ExitCode.USAGE
     assert ended.stdout == ""
     assert ended.stderr.splitlines() == [f"error: {WRONG[words]}"]
+
+
+@pytest.mark.parametrize("gone", Commands.renamed)
+def test_a_command_that_is_gone_is_answered_with_its_new_form(gone: str) -> None:
+    ended = CliRunner().invoke(app, [gone, "x", "--json"], prog_name="dpaudit")
+    assert ended.exit_code == ExitCode.USAGE
+    assert ended.stdout == ""
+    new = Commands.renamed[gone]
+    assert ended.stderr == f"error: no such command '{gone}': did you mean `{new}`?\n"
+    program, command, *_ = new.split()
+    assert program == "dpaudit"
+    assert any(command in part for part in Commands.sections.values())
 
 
 def test_a_wrong_value_of_a_variable_names_the_variable() -> None:
@@ -121,8 +144,14 @@ TABLES = {
     "dates": "day,a\n" + "".join(f"2026-01-{i % 28 + 1:02d},{i % 3}\n" for i in range(80)),
 }
 READERS = (
-    *("audit null", "audit null --one-run --canaries 20", "replay null", "probe null", "plan null"),
-    *("trace pate-gan", "utility null", "frontier null --epsilons 1"),
+    *(
+        "audit null",
+        "audit null --one-run --canaries 20",
+        "replay null",
+        "probe null",
+        "audit --plan null",
+    ),
+    *("trace pate-gan", "utility null"),
     "audit-data --synthetic SAME",
 )
 

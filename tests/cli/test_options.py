@@ -21,6 +21,7 @@ from dpaudit.auditing.configuration import type_and_description
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, keywords, keywords_of
 from dpaudit.auditing.one_run.settings import OneRun
+from dpaudit.auditing.settings import SET_BY_NAME
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.cli.console import REPEATABLE, ExitCode, spelled
 from dpaudit.cli.main import app
@@ -45,16 +46,15 @@ def options_of(command: Any) -> Iterator[Any]:
 
 def test_every_keyword_of_an_audit_is_an_option_with_a_description() -> None:
     assert set(SETTINGS) <= set(NAMES)
-    assert {one.name for one in options_of(commands()["audit"])} >= set(NAMES)
+    assert {one.name for one in options_of(commands()["audit"])} >= set(NAMES) - SET_BY_NAME
     for name in NAMES:
         _, description = type_and_description(name)
         assert description.endswith(".")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name in {*SETTINGS} - SET_BY_NAME])
 def test_the_option_says_the_default_of_the_setting(name: str) -> None:
-    [option] = [one for one in options_of(commands()["audit"]) if one.name == name]
-    assert option.default is None  # so that what is given is known
+    _, option = get_args(_option_of(name))
     default = keywords()[name].default
     if name == "attacks":
         *first, last = default
@@ -77,22 +77,48 @@ def test_a_setting_without_words_of_its_own_has_those_of_its_field(
     assert words.help.endswith("Default: 100.")
 
 
-def test_the_help_of_audit_has_twenty_options_and_help_all_has_every_one() -> None:
-    brief, every = (
-        re.findall(
-            r"^  (?:-\w, )?--([a-z-]+)", CliRunner().invoke(app, ["audit", word]).stdout, re.M
-        )
-        for word in ("--help", "--help-all")
-    )
-    assert len(brief) == 20
-    assert set(brief) < set(every)
-    named = {
-        part.removeprefix("--")
-        for one in options_of(commands()["audit"])
-        for part in one.opts
-        if part.startswith("--")
+def test_audit_has_24_options_and_all_are_in_its_help() -> None:
+    shown = CliRunner().invoke(app, ["audit", "--help"]).stdout
+    options = list(options_of(commands()["audit"]))
+    assert len([one for one in options if one.name != "help"]) == 24
+    assert all(
+        one.default is None for one in options if one.name in NAMES
+    )  # what is given is known
+    assert all(re.search(rf"^  (-\w, )?{max(one.opts, key=len)} ", shown, re.M) for one in options)
+
+
+def test_every_other_setting_is_given_by_name(monkeypatch: pytest.MonkeyPatch, table: str) -> None:
+    assert set(NAMES) > SET_BY_NAME - {
+        "engine",
+        "scheduler",
+        "trial_timeout",
+        "junit",
+        "after_replay",
     }
-    assert set(every) | {"help"} == named | {"help"}
+    run: dict[str, Any] = {}
+
+    def stop(spec: Any, folder: Path, *, jobs: Any, **_: object) -> None:
+        run.update(settings=spec.settings, machine=jobs)
+        raise SettingsError("enough")
+
+    monkeypatch.setattr("dpaudit.auditing.entry.run_audit", stop)
+    pairs = (
+        "rho=0.5",
+        "rows=9",
+        "probe=false",
+        "effort=quick",
+        "trial-timeout=60",
+        "confidence=0.9",
+    )
+    words = [word for pair in pairs for word in ("--set", pair)]
+    assert "enough" in audit(table, *words).stderr
+    expected = {"rho": 0.5, "rows": 9, "probe": False, "effort": "quick", "confidence": 0.9}
+    assert run["settings"] == audit_settings(**expected)
+    assert run["machine"].trial_timeout == 60
+    monkeypatch.setenv("DPAUDIT_AUDIT_ROWS", "8")
+    Path("dpaudit.toml").write_text("rows = 7\nconfidence = 0.8\n")
+    audit(table)
+    assert (run["settings"].rows, run["settings"].confidence) == (8, 0.8)
 
 
 def test_settings_come_back_from_the_keywords_that_they_differ_in() -> None:
@@ -138,14 +164,31 @@ def test_the_command_builds_the_settings_that_were_asked_for(
     audit(table)
     audit(
         table,
-        *("-p", "epsilon=2", "--epsilon", "3", "--delta", "1e-6", "--neighbours", "replace-one"),
+        *(
+            "-p",
+            "epsilon=2",
+            "--epsilon",
+            "3",
+            "--delta",
+            "1e-6",
+            "--set",
+            "neighbours=replace-one",
+        ),
         *("--target", "row:3", "--attack", "groundhog", "--attack", "query-target"),
-        *("--shadow-models", "50", "--rows", "9", "--confidence", "0.9"),
-        *("--threshold", "hold-out", "--multiplicity", "select", "--sequential", "--seed", "7"),
+        *("--shadow-models", "50", "--set", "rows=9", "--set", "confidence=0.9"),
+        *(
+            "--set",
+            "threshold=hold-out",
+            "--set",
+            "multiplicity=select",
+            "--sequential",
+            "--seed",
+            "7",
+        ),
     )
     audit(table, "--one-run", "--canaries", "30")
     audit(table, "--records", "16", "--shadow-models", "8")
-    audit(table, "--neighbours-file", "other.csv")
+    audit(table, "--set", "neighbours-file=other.csv")
     CliRunner().invoke(app, ["audit", "null", "--worst-case", "mst"])
     assert built == [
         audit_settings(),
@@ -189,10 +232,14 @@ def test_the_command_builds_the_settings_that_were_asked_for(
         ("the file `out.csv` and `whatever`", "the file `out.csv` and `whatever`"),
         ("`fit(data)` fails", "`fit(data)` fails"),
         ("nothing in quotes", "nothing in quotes"),
+        ('`neighbours="replace-one"`, `probe=False`', "--neighbours replace-one, --probe False"),
     ],
 )
 def test_settings_are_spelled_as_options(message: str, words: str) -> None:
     assert spelled(message, options=["out"]) == words
+    if "probe" in message:
+        by_name = "--set neighbours=replace-one, --set probe=false"
+        assert spelled(message, options=["set"]) == by_name
 
 
 def test_every_option_of_every_command_is_spelled_as_it_is_typed() -> None:
@@ -223,8 +270,8 @@ def audit(table: str, *words: str) -> Result:
 REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     "few models": ({"shadow_models": 18}, ["--shadow-models", "18"], ["shadow_models"]),
     "odd models": ({"shadow_models": 41}, ["--shadow-models", "41"], ["shadow_models"]),
-    "confidence": ({"confidence": 1.0}, ["--confidence", "1"], ["confidence"]),
-    "rows": ({"rows": 0}, ["--rows", "0"], ["rows"]),
+    "confidence": ({"confidence": 1.0}, ["--set", "confidence=1"], ["confidence"]),
+    "rows": ({"rows": 0}, ["--set", "rows=0"], ["rows"]),
     "seed": ({"seed": -1}, ["--seed", "-1"], ["seed"]),
     "canaries alone": ({"canaries": 30}, ["--canaries", "30"], ["canaries", "one_run"]),
     "few canaries": (
@@ -239,7 +286,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     ),
     "rules of one run": (
         {"one_run": True, "sequential": True, "multiplicity": "select", "threshold": "hold-out"},
-        ["--one-run", "--sequential", "--multiplicity", "select", "--threshold", "hold-out"],
+        [
+            "--one-run",
+            "--sequential",
+            "--set",
+            "multiplicity=select",
+            "--set",
+            "threshold=hold-out",
+        ],
         ["one_run", "sequential", "multiplicity", "threshold"],
     ),
     "models and target of one run": (
@@ -254,7 +308,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     ),
     "neighbours of one run": (
         {"one_run": True, "canaries": 20, "neighbours": "replace-one"},
-        ["--one-run", "--canaries", "20", "--neighbours", "replace-one"],
+        ["--one-run", "--canaries", "20", "--set", "neighbours=replace-one"],
         ["one_run"],
     ),
     "records in sequence": (
@@ -269,12 +323,12 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     ),
     "records of a published rule": (
         {"records": 4, "threshold": "hold-out"},
-        ["--records", "4", "--threshold", "hold-out"],
+        ["--records", "4", "--set", "threshold=hold-out"],
         ["records", "threshold"],
     ),
     "neighbours of many records": (
         {"records": 4, "neighbours": "replace-one"},
-        ["--records", "4", "--neighbours", "replace-one"],
+        ["--records", "4", "--set", "neighbours=replace-one"],
         ["records"],
     ),
     "records of one run": (
@@ -289,7 +343,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     ),
     "two pairs": (
         {"worst_case": "mst", "neighbours_file": "other.csv"},
-        ["--worst-case", "mst", "--neighbours-file", "other.csv"],
+        ["--worst-case", "mst", "--set", "neighbours-file=other.csv"],
         ["worst_case", "neighbours_file"],
     ),
     "target of a worst case": (
@@ -299,7 +353,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     ),
     "pair of one run": (
         {"neighbours_file": "other.csv", "one_run": True},
-        ["--neighbours-file", "other.csv", "--one-run"],
+        ["--set", "neighbours-file=other.csv", "--one-run"],
         ["neighbours_file", "one_run"],
     ),
 }
@@ -322,9 +376,11 @@ def test_a_refusal_names_settings_in_python_and_options_on_the_command_line(
     for name in named:
         assert f"`{name}" in python
         option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
+        if name in SET_BY_NAME:
+            option = f"--set {name.replace('_', '-')}"
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", line)
         assert "_" not in name or name not in line
-    assert line == f"error: {spelled(python, options=['data', 'jobs'])}"
+    assert line == f"error: {spelled(python, options=['data', 'jobs', 'set'])}"
 
 
 def test_no_attack_at_all_is_refused_in_python() -> None:

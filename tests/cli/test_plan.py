@@ -1,4 +1,4 @@
-"""`dpaudit plan`: what an audit can prove and what it costs, the answer first."""
+"""`dpaudit audit --plan`: what an audit can prove and what it costs, the answer first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run import plan as one_run
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.two_worlds import plan as two_worlds
-from dpaudit.bounds import coin_detectable, coin_provable
+from dpaudit.bounds import CoinPlan
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.model.claim import PrivacyClaim
@@ -35,6 +35,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table.to_csv("table.csv", index=False)
     Path("bad.py").write_text(BAD)
     return tmp_path
+
+
+@pytest.fixture
+def six_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model takes six seconds, without being trained."""
+    cost = timing.ModelCost(model=6.0, control=6.0, memory=None, larger=None)
+    monkeypatch.setattr(timing, "time_one", lambda _: cost)
 
 
 @pytest.fixture
@@ -74,24 +81,27 @@ def dpaudit(*words: str) -> Result:
 
 
 def planned(*words: str) -> dict[str, Any]:
-    done = dpaudit("plan", *words, "--json")
+    done = dpaudit("audit", "--plan", *words, "--json")
     assert done.exit_code == ExitCode.PASS, done.output
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
+@pytest.mark.usefixtures("six_seconds")
 def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
-    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--shadow-models", "400", "--json")
+    done = dpaudit(
+        "audit", "--plan", "--epsilon", "1", "--delta", "1e-5", "--shadow-models", "400", "--json"
+    )
     assert done.exit_code == ExitCode.PASS
     document = json.loads(done.stdout)
     asked = document["asked"]
     assert (asked["size"], asked["fitted"], asked["scored"]) == (400, 160, 240)
     assert 1 < asked["detectable"] < asked["max_provable"] < 4.4
-    spoken = dpaudit("plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "-q")
-    assert spoken.exit_code == ExitCode.USAGE  # plan has no -q
-    spoken = dpaudit(
-        "plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "--jobs", "2"
-    )
+    words = ("null", "--data", "table.csv", "--time-one", "--jobs", "2")
+    spoken = dpaudit("audit", "--plan", *words)
+    quiet = dpaudit("audit", "--plan", *words, "-q").stdout
+    assert spoken.stdout.replace("\n  ", " ").startswith(quiet.strip())
+    assert quiet.startswith("PLAN  an audit with 400 shadow models ")
     # (400 + 1 + 120) * 6 s by 2 workers
     assert "about 26 min 3 s for 400 models, 1 repeat and 120 controls" in spoken.stdout
     assert not Path("runs").exists()
@@ -99,10 +109,12 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
 
 @pytest.mark.ci
 def test_plan_says_what_a_further_audit_takes() -> None:
-    said = " ".join(dpaudit("plan", "--epsilon", "1", "--confidence", "0.99").stdout.split())
+    said = " ".join(
+        dpaudit("audit", "--plan", "--epsilon", "1", "--set", "confidence=0.99").stdout.split()
+    )
     assert "after another audit: a fresh --seed; 1 % error adds to what that one spent" in said
     assert "to add models later, audit with --sequential from the start: 1 % error in all" in said
-    one = dpaudit("plan", "--epsilon", "1", "--one-run").stdout
+    one = dpaudit("audit", "--plan", "--epsilon", "1", "--one-run").stdout
     assert "a fresh --seed" in one
     assert "--sequential" not in one
 
@@ -115,9 +127,11 @@ def test_plan_of_a_generator_does_not_train_it() -> None:
         "    def sample(self, n, *, seed):\n"
         "        raise AssertionError('sampled')\n"
     )
-    done = dpaudit("plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1")
+    done = dpaudit("audit", "--plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1")
     assert done.exit_code == ExitCode.PASS, done.output
-    timed = dpaudit("plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1", "--time-one")
+    timed = dpaudit(
+        "audit", "--plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1", "--time-one"
+    )
     assert "trained" in timed.stderr
 
 
@@ -125,7 +139,7 @@ def test_plan_loads_nothing_that_only_training_needs() -> None:
     code = (
         "import sys\n"
         "from dpaudit.cli.main import app\n"
-        "app(['plan', '--epsilon', '1'], standalone_mode=False)\n"
+        "app(['audit', '--plan', '--epsilon', '1'], standalone_mode=False)\n"
         "names = ('pandas', 'torch', 'sklearn', 'statsmodels', 'dp_accounting', 'loky')\n"
         "sys.exit(f'imported {[name for name in names if name in sys.modules]}'\n"
         "         if any(name in sys.modules for name in names) else 0)\n"
@@ -135,11 +149,11 @@ def test_plan_loads_nothing_that_only_training_needs() -> None:
 
 
 def test_plan_needs_a_claim() -> None:
-    assert "plan needs a claim" in dpaudit("plan").stderr
+    assert "plan needs a claim" in dpaudit("audit", "--plan").stderr
 
 
 def test_a_generator_is_not_ignored_where_its_table_is_missing() -> None:
-    done = dpaudit("plan", "nope", "--epsilon", "1")
+    done = dpaudit("audit", "--plan", "nope", "--epsilon", "1")
     assert done.exit_code == ExitCode.USAGE
     assert "give --data or --worst-case, or plan by the claim without GENERATOR" in done.stderr
 
@@ -150,46 +164,46 @@ def test_plan_follows_what_the_attacker_sees(few_rows: None) -> None:
     assert planned(*named)["attacks"] == 3
     assert planned(*named, "--access", "released")["attacks"] == 1
     assert planned("--epsilon", "1", "--access", "timing")["attacks"] == 4
-    done = dpaudit("plan", *named, "--access", "released", "--detect", "2")
+    done = dpaudit("audit", "--plan", *named, "--access", "released", "--detect", "2")
     assert "sees rows, model and what the proof protects" in done.stdout
-    assert re.search(r"next +dpaudit audit with .* --access released --worst-case", done.stdout)
-    assert "--rows" not in done.stdout  # no attack looks at rows
-    refused = dpaudit("plan", *named, "--access", "timing")
+    assert re.search(r"next +the same command with --shadow-models \d+, without", done.stdout)
+    assert "rows=" not in done.stdout  # no attack looks at rows
+    refused = dpaudit("audit", "--plan", *named, "--access", "timing")
     assert refused.exit_code == ExitCode.USAGE
     assert "--access timing needs a claim in epsilon" in refused.stderr
-    refused = dpaudit("plan", *named, "--access", "model")
+    refused = dpaudit("audit", "--plan", *named, "--access", "model")
     assert "discloses nothing of the kind" in refused.stderr
 
 
-def test_plan_takes_the_table_of_a_worst_case() -> None:
+def test_plan_takes_the_table_of_a_worst_case(request: pytest.FixtureRequest) -> None:
     named = "gaussian-marginals", "--worst-case", "mst"
-    done = dpaudit("plan", *named, "--shadow-models", "20", "--time-one")
+    done = dpaudit("audit", "--plan", *named, "--shadow-models", "20", "--time-one")
     assert done.exit_code == ExitCode.PASS, done.output
     assert "worst case mst, from the schema alone" in done.stdout
     assert "for 20 models" in done.stdout
-    assert "leave out --data" in dpaudit("plan", *named, "--data", "table.csv").stderr
-    assert "give --schema" in dpaudit("plan", "null", "--worst-case", "opposite").stderr
+    assert "leave out --data" in dpaudit("audit", "--plan", *named, "--data", "table.csv").stderr
+    assert "give --schema" in dpaudit("audit", "--plan", "null", "--worst-case", "opposite").stderr
     Path("schema.json").write_text(
         json.dumps({"columns": [{"name": "x", "kind": "binary", "categories": [0, 1]}]})
     )
     searched = "null", "--worst-case", "search", "--schema", "schema.json", "--epsilon", "1"
-    models = "--shadow-models", "100", "--seconds-per-model", "1"
-    assert "184 in a search, 100 models" in dpaudit("plan", *searched, *models).stdout
+    models = "--shadow-models", "100", "--time-one"
+    request.getfixturevalue("six_seconds")
+    assert "184 in a search, 100 models" in dpaudit("audit", "--plan", *searched, *models).stdout
 
 
 def test_where_trainings_are_timed_fair_coins_alone_decide() -> None:
     claim = PrivacyClaim(epsilon=1.0)
     timed = audit_settings(access="timing", shadow_models=100)
-    coins = {"delta": 0.0, "confidence": 0.95, "trials": 60}
+    coins = CoinPlan(delta=0.0, confidence=0.95, trials=60)
     reached = two_worlds.power(timed, claim)
-    assert reached.max_provable == coin_provable(**coins)
-    assert reached.detectable == coin_detectable(claim_epsilon=1.0, power=0.88, **coins)
+    assert reached.max_provable == coins.provable()
+    assert reached.detectable == coins.detectable(1.0, power=0.88)
     rows = two_worlds.power(audit_settings(shadow_models=100), claim)
     assert rows.detectable is not None
     assert reached.detectable is not None
     assert rows.detectable <= reached.detectable
-    attack = plan.AssumedAttack.of_leak(2.0, claim)
-    needed = two_worlds.needed_shadow_models(claim, attack, timed)
+    needed = two_worlds.needed_shadow_models(claim, 2.0, timed)
     assert needed is not None
     for models, enough in ((needed, True), (needed - 8, False)):
         sized = two_worlds.power(audit_settings(access="timing", shadow_models=models), claim)
@@ -198,19 +212,21 @@ def test_where_trainings_are_timed_fair_coins_alone_decide() -> None:
 
 
 def test_plan_answers_the_other_way_round_too() -> None:
-    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--detect", "3", "--json")
+    done = dpaudit(
+        "audit", "--plan", "--epsilon", "1", "--delta", "1e-5", "--detect", "3", "--json"
+    )
     needed = json.loads(done.stdout)["needed"]
     found = dpaudit(
-        *("plan", "--epsilon", "1", "--delta", "1e-5", "--json"),
+        *("audit", "--plan", "--epsilon", "1", "--delta", "1e-5", "--json"),
         *("--shadow-models", str(needed)),
     )
     assert 2.5 < json.loads(found.stdout)["asked"]["detectable"] <= 3
-    weak = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.003")
-    first, _, _ = weak.stdout.partition("\n\n")  # the answer, before the table
-    assert first.startswith("PLAN  about ")
-    assert first.endswith("shows with TPR 0.5,\n  FPR 0.003 with 80 % power")
-    assert "belong together" in dpaudit("plan", "--epsilon", "1", "--tpr", "0.5").stderr
-    assert "above the claim" in dpaudit("plan", "--epsilon", "1", "--detect", "0.5").stderr
+    assert (
+        "above the claim" in dpaudit("audit", "--plan", "--epsilon", "1", "--detect", "0.5").stderr
+    )
+    for words in (("--detect", "3"), ("--time-one",)):
+        alone = dpaudit("audit", "null", "--data", "table.csv", *words)
+        assert f"{words[0]} belongs to a plan: give --plan" in alone.stderr
 
 
 @pytest.mark.usefixtures("few_rows")
@@ -218,18 +234,21 @@ def test_plan_answers_the_other_way_round_too() -> None:
 def test_an_attack_that_no_size_helps_is_said(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not whole:
         monkeypatch.setattr(two_worlds, "MOST_PLANNED", 2_000)  # what is said stays
-    hopeless = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.5")
+    hopeless = dpaudit("audit", "--plan", "--epsilon", "1", "--detect", "1.001")
     assert hopeless.stdout.startswith("PLAN  no audit of up to 100,000 shadow models detects ")
 
 
 def test_plan_times_one_training_and_no_more() -> None:
-    done = dpaudit("plan", "null", "--data", "table.csv", "--time-one")
+    done = dpaudit("audit", "--plan", "null", "--data", "table.csv", "--time-one")
     assert "for 400 models" in done.stdout
     if sys.platform == "linux":
         memory = re.search(r"^memory +about ([0-9,]+) MB for .* worker process", done.stdout, re.M)
         assert memory is not None
         assert 50 < int(memory[1].replace(",", "")) < 2000
-    assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
+    assert (
+        "--time-one needs a GENERATOR"
+        in dpaudit("audit", "--plan", "--epsilon", "1", "--time-one").stderr
+    )
 
 
 @pytest.mark.ci
@@ -253,13 +272,13 @@ def test_more_rows_are_timed_apart_from_training() -> None:
     )
     words = ("slow.py:Slow", "--data", "table.csv", "--epsilon", "1", "--time-one", "--jobs", "2")
     words += ("--attack", "groundhog-naive")
-    timed = planned(*words, "--rows", "20")
+    timed = planned(*words, "--set", "rows=20")
     assert timed["seconds"] > 401 * 2 / 2
     more = timed["more_rows"]
     assert more["rows"] == 200
     # about 180 ms for each of 400 models, 1 repeat and 120 controls, and no training
     assert 521 * 0.12 / 2 < more["seconds"] < 521 * 1.5 / 2
-    spoken = " ".join(dpaudit("plan", *words, "-p", "most=60").stdout.split())
+    spoken = " ".join(dpaudit("audit", "--plan", *words, "-p", "most=60").stdout.split())
     assert "rows the generator does not give 10 times the rows (600)" in spoken
     assert planned(*words, "-p", "most=60")["more_rows"] == {"rows": 600, "seconds": None}
 
@@ -271,19 +290,27 @@ def test_a_table_that_a_worker_may_lack_memory_for_is_not_asked_for(
     monkeypatch.setattr(timing, "MOST_ROWS", 599)
     words = ("null", "--data", "table.csv", "--time-one")
     assert "more_rows" not in planned(*words)
-    spoken = " ".join(dpaudit("plan", *words).stdout.split())
-    assert "rows more of every model (--rows) may show a leak that few rows hide shadow" in spoken
+    spoken = " ".join(dpaudit("audit", "--plan", *words).stdout.split())
+    assert (
+        "rows more of every model (--set rows=N) may show a leak that few rows hide shadow"
+        in spoken
+    )
 
 
 @pytest.mark.usefixtures("few_rows")
 def test_rows_are_named_as_a_lever() -> None:
-    untimed = " ".join(dpaudit("plan", "--epsilon", "1").stdout.split())
-    assert "rows more of every model (--rows) may show a leak that few rows hide; --time" in untimed
+    untimed = " ".join(dpaudit("audit", "--plan", "--epsilon", "1").stdout.split())
+    assert (
+        "rows more of every model (--set rows=N) may show a leak that few rows hide; --time"
+        in untimed
+    )
     assert "more_rows" not in planned("--epsilon", "1")
-    timed = " ".join(dpaudit("plan", "null", "--data", "table.csv", "--time-one").stdout.split())
+    timed = " ".join(
+        dpaudit("audit", "--plan", "null", "--data", "table.csv", "--time-one").stdout.split()
+    )
     assert re.search(
         r"rows 10 times the rows cost .+ s more \(.+ s a model\) and may show a leak that few rows "
-        r"hide: --rows 600",
+        r"hide: --set rows=600",
         timed,
     )
 
@@ -299,7 +326,7 @@ def test_rows_are_named_as_a_lever() -> None:
 )
 def test_a_generator_that_cannot_be_timed_is_one_line(name: str, says: str) -> None:
     words = ("--data", "table.csv", "--epsilon", "1", "--attack", "groundhog-naive")
-    done = dpaudit("plan", f"bad.py:{name}", *words, "--time-one")
+    done = dpaudit("audit", "--plan", f"bad.py:{name}", *words, "--time-one")
     assert done.exit_code == ExitCode.USAGE, done.output
     assert done.stdout == ""
     line = done.stderr.splitlines()[-1]
@@ -316,8 +343,9 @@ def test_a_generator_that_cannot_be_timed_is_one_line(name: str, says: str) -> N
         file.unlink()
 
 
+@pytest.mark.usefixtures("six_seconds")
 def test_the_cost_includes_the_controls() -> None:
-    given = planned("--epsilon", "1", "--seconds-per-model", "6", "--jobs", "2")
+    given = planned("null", "--data", "table.csv", "--time-one", "--jobs", "2")
     assert given["trainings"] == {"models": 400, "repeats": 1, "controls": 120}
     assert given["seconds"] == (400 + 1 + 120) * 6 / 2
     assert given["worker_memory"] is None
@@ -339,7 +367,9 @@ def test_a_one_run_audit_is_planned_by_its_canaries(delta: str) -> None:
     needed = planned(*claim, "--detect", "2")["needed"]
     assert planned(*claim, "--canaries", str(needed))["asked"]["detectable"] <= 2
     assert planned(*claim, "--canaries", str(needed - 5))["asked"]["detectable"] > 2
-    spoken = dpaudit("plan", *claim, "--canaries", "500", "--detect", "2").stdout.splitlines()
+    spoken = dpaudit(
+        "audit", "--plan", *claim, "--canaries", "500", "--detect", "2"
+    ).stdout.splitlines()
     assert spoken[0] == f"PLAN  about {needed} canaries detect a true epsilon of 2 with 80 % power"
     assert any(line.split()[:2] == ["500", "500"] and "this audit" in line for line in spoken)
 
@@ -357,25 +387,27 @@ def test_a_one_run_plan_agrees_with_its_audit() -> None:
 
 def test_the_one_training_is_timed() -> None:
     words = ("null", "--data", "table.csv", "--one-run", "--canaries", "30", "--time-one")
-    spoken = " ".join(dpaudit("plan", *words).stdout.split())
+    spoken = " ".join(dpaudit("audit", "--plan", *words).stdout.split())
     assert re.search(r"cost about .+ for one model and 2 controls \(.+ s the model, ", spoken)
     assert planned(*words)["trainings"] == {"models": 1, "repeats": 0, "controls": 2}
     if sys.platform == "linux":
         assert "for the worker process" in spoken
 
 
+@pytest.mark.usefixtures("six_seconds")
 def test_a_sequential_audit_is_planned_to_its_end() -> None:
     claim = ("--epsilon", "1", "--shadow-models", "100")
     usual, in_turn = planned(*claim), planned(*claim, "--sequential")
     assert in_turn["asked"]["max_provable"] < usual["asked"]["max_provable"]
-    spoken = dpaudit("plan", *claim, "--sequential", "--seconds-per-model", "3600").stdout
+    words = ("null", "--data", "table.csv", *claim, "--sequential", "--time-one")
+    spoken = dpaudit("audit", "--plan", *words).stdout
     assert "cost      at most about" in spoken
 
 
 @pytest.mark.ci
 def test_a_sequential_plan_agrees_with_its_audit() -> None:
     words = ("--data", "table.csv", "--sequential", "--shadow-models", "40")
-    done = dpaudit("audit", "null", *words, "--json", "--jobs", "1", "--no-probe")
+    done = dpaudit("audit", "null", *words, "--json", "--jobs", "1", "--set", "probe=false")
     result, plan = json.loads(done.stdout), planned("null", *words)
     for key in ("max_provable", "detectable"):
         assert plan["asked"][key] == result[f"{key}_epsilon"]
@@ -387,20 +419,19 @@ def test_a_sequential_plan_agrees_with_its_audit() -> None:
         (["--epsilon", "1", "--canaries", "40"], "is for --one-run"),
         (["--epsilon", "1", "--one-run", "--canaries", "19"], "a number from 20"),
         (["--epsilon", "1", "--one-run", "--shadow-models", "100"], "leave out --shadow-models"),
-        (["--epsilon", "1", "--one-run", "--tpr", "0.5", "--fpr", "0.1"], "give --detect"),
-        (["--epsilon", "1", "--one-run", "--neighbours", "replace-one"], "replace-one"),
+        (["--epsilon", "1", "--one-run", "--set", "neighbours=replace-one"], "replace-one"),
         (["null", "--data", "table.csv", "--one-run", "--canaries", "31"], "half of the table"),
     ],
 )
 def test_what_no_one_run_audit_can_be_is_refused(words: Sequence[str], says: str) -> None:
-    done = dpaudit("plan", *words)
+    done = dpaudit("audit", "--plan", *words)
     assert done.exit_code == ExitCode.USAGE
     assert says in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("words", [(), pytest.param(("--detect", "12"), marks=pytest.mark.ci)])
 def test_a_large_epsilon_names_the_audits_that_can_decide(words: tuple[str, ...]) -> None:
-    done = CliRunner().invoke(app, ["plan", "--epsilon", "8", "--delta", "1e-5", *words])
+    done = CliRunner().invoke(app, ["audit", "--plan", "--epsilon", "8", "--delta", "1e-5", *words])
     assert done.exit_code == 0, done.output
     assert all(len(line) <= 80 for line in done.stdout.splitlines()), done.stdout
     [line] = [line for line in done.stdout.splitlines() if "--records" in line]
@@ -415,5 +446,5 @@ def test_a_large_epsilon_names_the_audits_that_can_decide(words: tuple[str, ...]
 
 
 def test_where_one_record_is_enough_no_other_audit_is_named() -> None:
-    done = CliRunner().invoke(app, ["plan", "--epsilon", "1", "--detect", "3"])
+    done = CliRunner().invoke(app, ["audit", "--plan", "--epsilon", "1", "--detect", "3"])
     assert "instead" not in done.stdout

@@ -1,4 +1,4 @@
-"""`dpaudit plan --records`: what many records per shadow model can prove."""
+"""`dpaudit audit --plan --records`: what many records per shadow model can prove."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dpaudit.auditing import timing
 from dpaudit.auditing.settings import DEFAULT_ATTACKS
-from dpaudit.bounds import attack_confidence, coin_provable
+from dpaudit.bounds import CoinPlan, attack_confidence
 from dpaudit.cli.main import app
 
 CLAIM = ("--epsilon", "1", "--delta", "1e-5")
 
 
 def plan(*words: str) -> Any:
-    return CliRunner().invoke(app, ["plan", *CLAIM, *words])
+    return CliRunner().invoke(app, ["audit", "--plan", *CLAIM, *words])
 
 
 def test_more_records_prove_more_of_as_many_models() -> None:
@@ -25,17 +26,28 @@ def test_more_records_prove_more_of_as_many_models() -> None:
     assert many["scored"] == alone["scored"] == 24
     assert many["max_provable"] > alone["max_provable"] + 1
     assert many["detectable"] < alone["detectable"]
-    expected = coin_provable(
-        24 * 16,
+    coins = CoinPlan(
+        trials=24 * 16,
         shared=16,
         delta=1e-5,
         confidence=attack_confidence(0.95, len(DEFAULT_ATTACKS), sequential=False),
     )
-    assert many["max_provable"] == expected
+    assert many["max_provable"] == coins.provable()
 
 
+NULL = ("null", "--data", "sample:breast-cancer", "--time-one")
+
+
+@pytest.fixture
+def ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model takes ten seconds, without being trained."""
+    cost = timing.ModelCost(model=10.0, control=10.0, memory=None, larger=None)
+    monkeypatch.setattr(timing, "time_one", lambda _: cost)
+
+
+@pytest.mark.usefixtures("ten_seconds")
 def test_it_says_what_records_that_are_trained_together_cost_each_other() -> None:
-    said = plan("--shadow-models", "400", "--records", "16", "--seconds-per-model", "10").stdout
+    said = plan(*NULL, "--shadow-models", "400", "--records", "16").stdout
     assert "16 records" in said
     assert "400 models, 1 repeat and 120 controls" in said
     best = "best      64 records if each leaks in its own statistic, 1 record if all leak"
@@ -48,8 +60,9 @@ def test_it_says_what_records_that_are_trained_together_cost_each_other() -> Non
     assert rows[2]["together"] is None
 
 
+@pytest.mark.usefixtures("ten_seconds")
 def test_as_few_models_as_an_audit_of_many_records_takes_can_be_planned() -> None:
-    said = plan("--shadow-models", "8", "--records", "16", "--seconds-per-model", "10").stdout
+    said = plan(*NULL, "--shadow-models", "8", "--records", "16").stdout
     assert "8 models, 1 repeat and 16 controls" in said
     assert "best      64 records if each leaks in its own statistic\n" in said
 
@@ -81,8 +94,5 @@ def test_one_model_is_timed_for_many_records() -> None:
     assert "s a control" in plan(*data, "--records", "16", "--time-one").stdout
 
 
-def test_questions_without_an_answer_are_refused() -> None:
-    refused = plan("--records", "16", "--tpr", ".9", "--fpr", ".1")
-    assert refused.exit_code == 2
-    assert "--detect" in refused.stderr
-    assert plan("--records", "16", "--neighbours", "replace-one").exit_code == 2
+def test_a_claim_that_many_records_cannot_test_is_refused() -> None:
+    assert plan("--records", "16", "--set", "neighbours=replace-one").exit_code == 2

@@ -16,17 +16,19 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 
 COMMANDS = (
-    "plan --epsilon 1",
-    pytest.param("plan --epsilon 8 --delta 1e-5 --detect 12", marks=pytest.mark.ci),
-    pytest.param("plan --epsilon 1 --one-run --canaries 50 --detect 3", marks=pytest.mark.ci),
-    "plan --epsilon 1 --records 4 --shadow-models 40 --seconds-per-model 2",
+    "audit --plan --epsilon 1",
+    pytest.param("audit --plan --epsilon 8 --delta 1e-5 --detect 12", marks=pytest.mark.ci),
+    pytest.param(
+        "audit --plan --epsilon 1 --one-run --canaries 50 --detect 3", marks=pytest.mark.ci
+    ),
+    "audit --plan --epsilon 1 --records 4 --shadow-models 40",
     pytest.param("account --teachers 100 --epsilon 1", marks=pytest.mark.ci),
     "account --teachers 10 --labels 10 --scale 3 --mechanism all",
-    "audit-labels --teachers 10 --labels 10 --scale 3 --runs 1000",
-    "bounds runs/one",
-    "bounds runs/one --confidence 0.9",
+    "account labels --simulate --teachers 10 --labels 10 --scale 3 --runs 1000",
+    "report runs/one --bounds",
+    "report runs/one --bounds --confidence 0.9",
     "compare runs/one runs/two",
-    "history runs",
+    "compare runs",
     "report runs/one",
     "bugs",
     "env list",

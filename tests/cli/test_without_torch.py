@@ -88,7 +88,7 @@ def test_generators_that_need_torch_are_listed_and_say_so(bare: Path) -> None:
     listed, shown, doctor, audited, probed = commands(
         bare,
         "list generators",
-        "show pate-gan",
+        "list pate-gan",
         "doctor",
         "audit pate-gan --data sample:breast-cancer",
         "probe dpaudit_generators.gan:DpGan --data sample:breast-cancer",
@@ -117,7 +117,7 @@ def test_all_others_train_and_are_audited(bare: Path) -> None:
     }  # one is a control of the audit below
     without = {name for name, place in GENERATORS.items() if not place.endswith(" [torch]")}
     names = sorted(without - given_a_target)
-    size = "--shadow-models 24 --no-probe --jobs 1 --fail-on never"
+    size = "--shadow-models 24 --set probe=false --jobs 1 --fail-on never"
     *made, audited = commands(
         bare,
         *(f"synthesize {name} --data table.csv --out {name}.csv" for name in names),

@@ -23,7 +23,7 @@ from dpaudit.comparison.render import (
     draw_forest,
 )
 from dpaudit.errors import InputError
-from dpaudit.model.currencies import GaussianClaim
+from dpaudit.model.claim import GaussianClaim
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
@@ -227,14 +227,14 @@ def test_compare_on_the_command_line(
     assert [run["audit"]["proved"] for run in document["runs"]] == [0.2, 2.741]
 
 
-def test_history_goes_by_the_numbers_in_names(record_of: Make, tmp_path: Path) -> None:
+def test_a_folder_goes_by_the_numbers_in_names(record_of: Make, tmp_path: Path) -> None:
     for seed, name in enumerate(["v1.10", "v1.9", "v1.9.1"]):
         save(record_of(seed=seed), tmp_path / name)
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "trials.sqlite").touch()
-    said = CliRunner().invoke(app, ["history", str(tmp_path)]).stdout
+    said = CliRunner().invoke(app, ["compare", str(tmp_path)]).stdout
     assert "\nstarted   begun: no result yet; its command resumes it\n" in said
-    document = json.loads(CliRunner().invoke(app, ["history", str(tmp_path), "--json"]).stdout)
+    document = json.loads(CliRunner().invoke(app, ["compare", str(tmp_path), "--json"]).stdout)
     assert [run["name"] for run in document["runs"]] == ["v1.9", "v1.9.1", "v1.10"]
     assert [step["before"] for step in document["changes"]] == ["v1.9", "v1.9.1"]
 
@@ -248,8 +248,8 @@ def test_slips_are_answered_before_anything_is_written(record_of: Make, tmp_path
         ("compare", run, str(tmp_path)): "no result at",
         ("compare", run, other, "--out", "x.pdf"): "must end in one of",
         ("compare", run, other, "--out", str(tmp_path / "no" / "x.md")): "give another --out",
-        ("history", str(tmp_path / "a")): "only one finished run",
-        ("history", str(tmp_path / "none")): "give a folder of two run folders or more",
+        ("compare", str(tmp_path / "a")): "only one finished run",
+        ("compare", str(tmp_path / "none")): "give a folder of two run folders or more",
     }
     for words, error in said.items():
         ended = CliRunner().invoke(app, list(words))

@@ -257,7 +257,7 @@ def test_a_library_is_audited_by_name(
 
 def test_slips_are_answered_in_one_line(toy: Library, home: Path) -> None:
     create_environment(toy.environment)
-    words = ("--data", "sample:breast-cancer", "--no-probe")
+    words = ("--data", "sample:breast-cancer", "--set", "probe=false")
     for name, said in {
         "toy:row": "toy has no method 'row' (did you mean 'rows'?); there is toy:rows, toy:gone",
         "toy": "toy is a library: name one of its methods; there is toy:rows, toy:gone",
@@ -300,7 +300,7 @@ def test_the_source_of_a_library_is_its_adapter_and_its_pins(toy: Library) -> No
 
 def test_memory_is_limited(toy: Library, proc: Path) -> None:
     create_environment(toy.environment)
-    words = ("check-worker", "toy:rows", "--worker-memory")
+    words = ("doctor", "--worker", "toy:rows", "--worker-memory")
     small = run(*words, "0.001")
     assert small.exit_code == 2
     assert "toy:rows: the worker " in small.stderr
@@ -417,13 +417,13 @@ def test_a_library_is_probed(toy: Library, home: Path) -> None:
 
 
 def test_methods_are_shown_without_their_library(toy: Library) -> None:
-    shown = run("show", "toy:rows")
+    shown = run("list", "toy:rows")
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("toy:rows\n\nmethod    Hands out the rows of the table")
     assert shown.stdout.endswith("  default\nloud                       False\n")
-    assert "toy is a library: name one of its methods" in run("show", "toy").stderr
-    assert "has no class Gone" in run("show", "toy:gone").stderr
-    assert "did you mean 'toy'" in run("show", "toyy").stderr
+    assert "toy is a library: name one of its methods" in run("list", "toy").stderr
+    assert "has no class Gone" in run("list", "toy:gone").stderr
+    assert "did you mean 'toy'" in run("list", "toyy").stderr
 
 
 def test_parameters_of_a_class_and_its_base(tmp_path: Path) -> None:

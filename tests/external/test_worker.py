@@ -169,33 +169,37 @@ def test_an_audit_is_the_same_for_any_number_of_workers(file: Path, tmp_path: Pa
 
 
 @pytest.mark.ci
-def test_check_worker_says_what_holds(file: Path, tmp_path: Path) -> None:
+def test_doctor_worker_says_what_holds(file: Path, tmp_path: Path) -> None:
     data, schema = tmp_path / "table.csv", tmp_path / "schema.json"
     table().to_csv(data, index=False)
     SCHEMA.save(schema)
     words = ["--data", str(data), "--schema", str(schema)]
-    good = CliRunner().invoke(app, ["check-worker", command(file), *words])
+    good = CliRunner().invoke(app, ["doctor", "--worker", command(file), *words])
     assert good.exit_code == 0, good.output
     assert "Rows: (2, 1e-05)-DP" in good.stdout
     assert good.stdout.count("ok  ") == 8
-    missing = CliRunner().invoke(app, ["check-worker", command(file, "Nobody"), *words])
+    missing = CliRunner().invoke(app, ["doctor", "--worker", command(file, "Nobody"), *words])
     assert missing.exit_code == 2
     assert "KeyError" in missing.stderr
 
 
 @pytest.mark.ci
-def test_check_worker_says_what_does_not_hold(file: Path, tmp_path: Path) -> None:
+def test_doctor_worker_says_what_does_not_hold(file: Path, tmp_path: Path) -> None:
     data, schema = tmp_path / "table.csv", tmp_path / "schema.json"
     table().to_csv(data, index=False)
     SCHEMA.save(schema)
     words = ["--data", str(data), "--schema", str(schema)]
-    deaf = CliRunner().invoke(app, ["check-worker", command(file, "first", bare=True), *words])
+    deaf = CliRunner().invoke(
+        app, ["doctor", "--worker", command(file, "first", bare=True), *words]
+    )
     assert deaf.exit_code == 1
     assert "the seed is not used" in deaf.stdout
-    failing = CliRunner().invoke(app, ["check-worker", command(file), *words, "-p", "keep=-1"])
+    failing = CliRunner().invoke(
+        app, ["doctor", "--worker", command(file), *words, "-p", "keep=-1"]
+    )
     assert failing.exit_code == 1
     assert re.search(r"ValueError at \w+\.py:\d+ in \w+: keep must not be negative", failing.stdout)
-    missing = CliRunner().invoke(app, ["check-worker", command(file, "Nobody"), *words])
+    missing = CliRunner().invoke(app, ["doctor", "--worker", command(file, "Nobody"), *words])
     assert missing.exit_code == 2
     assert "KeyError" in missing.stderr
 
@@ -204,6 +208,6 @@ def test_the_worker_of_the_page_keeps_to_the_protocol(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "worker-protocol.md"
     *_, script = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
     (tmp_path / "worker.sh").write_text(script)
-    found = CliRunner().invoke(app, ["check-worker", f"sh {tmp_path / 'worker.sh'}"])
+    found = CliRunner().invoke(app, ["doctor", "--worker", f"sh {tmp_path / 'worker.sh'}"])
     assert found.exit_code == 0, found.output
     assert "rows with replacement: no claim" in found.stdout

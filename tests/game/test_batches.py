@@ -30,7 +30,7 @@ from dpaudit.game import flight
 from dpaudit.game.flight import make_batches
 from dpaudit.game.training import run_batch, run_trial
 from dpaudit.game.trial import Role, Trial, TrialStatus
-from dpaudit.game.worlds import Game
+from dpaudit.game.worlds import TargetGame
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import (
     BatchAttack,
@@ -98,7 +98,7 @@ def test_batches_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_worlds_that_ask_for_other_numbers_of_rows_are_not_mixed() -> None:
-    class Unequal(Game):
+    class Unequal(TargetGame):
         def rows_requested(self, world: World) -> int:
             return ROWS + (world is World.IN)
 

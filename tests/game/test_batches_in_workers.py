@@ -40,7 +40,7 @@ from dpaudit.game.pool import kill_workers
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import run_batch, run_trial
 from dpaudit.game.trial import Role, TrialStatus
-from dpaudit.game.worlds import Game
+from dpaudit.game.worlds import TargetGame
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import (
@@ -124,7 +124,7 @@ class Paid(Means):
         return np.nan_to_num(values).mean(axis=1)
 
 
-def pate_gan_game(neighbours: Neighbours) -> Game:
+def pate_gan_game(neighbours: Neighbours) -> TargetGame:
     return game_of(people(40), PEOPLE, neighbours=neighbours)
 
 

@@ -27,7 +27,7 @@ from dpaudit.game.local import LocalEngine
 from dpaudit.game.pool import current_pool, kill_workers
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
-from dpaudit.game.worlds import Game
+from dpaudit.game.worlds import TargetGame
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
@@ -178,7 +178,7 @@ def payload(generator: object) -> Payload:
     )
     pickled = cloudpickle.dumps(generator)
     return Payload(
-        game=Game(view=view, data=TABLE, missing={World.IN: (), World.OUT: (2,)}),
+        game=TargetGame(view=view, data=TABLE, missing={World.IN: (), World.OUT: (2,)}),
         generators={Role.AUDIT: pickled, Role.REPLAY: pickled},
         attacks=[Mean()],
         root=0,

@@ -155,8 +155,15 @@ def test_workers_stop_when_the_coordinator_is_killed(tmp_path: Path) -> None:
         cluster.add_worker("--nthreads", "1", env=touched)
         cluster.wait_for(1)
         words = [sys.executable, "-m", "dpaudit", "audit", "slow.py:Slow", "--epsilon", "1"]
-        words += ["--data", "sample:breast-cancer", "--engine", "dask", "--scheduler", cluster.file]
-        words += ["--no-probe", "--out", "run", "-q"]
+        words += [
+            "--data",
+            "sample:breast-cancer",
+            "--set",
+            "engine=dask",
+            "--set",
+            f"scheduler={cluster.file}",
+        ]
+        words += ["--set", "probe=false", "--out", "run", "-q"]
         coordinator = subprocess.Popen(words, cwd=tmp_path)
         deadline = time.monotonic() + 60
         while not (found := list(tmp_path.glob("touched-*"))):
@@ -216,7 +223,7 @@ def result(folder: Path, *words: str) -> dict[str, Any]:
 def test_an_audit_ends_with_the_same_result_to_the_last_digit(
     two: LocalDask, tmp_path: Path
 ) -> None:
-    there = result(tmp_path / "there", "--engine", "dask", "--scheduler", two.file)
+    there = result(tmp_path / "there", "--set", "engine=dask", "--set", f"scheduler={two.file}")
     here = result(tmp_path / "here", "--jobs", "2")
     assert there == here
     assert here["verdict"] == "violation"

@@ -18,7 +18,7 @@ import pytest
 from dpaudit.errors import AttackError
 from dpaudit.game.training import run_trial
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
-from dpaudit.game.worlds import Game
+from dpaudit.game.worlds import TargetGame
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
@@ -70,7 +70,7 @@ def payload(generator: object, attack: object = None) -> Payload:
         generator = FunctionGenerator(generator)  # type: ignore[arg-type]
     pickled = cloudpickle.dumps(generator)
     return Payload(
-        game=Game(view=view, data=TABLE, missing={World.IN: (), World.OUT: (2,)}),
+        game=TargetGame(view=view, data=TABLE, missing={World.IN: (), World.OUT: (2,)}),
         generators={Role.AUDIT: pickled, Role.REPLAY: pickled},
         attacks=[attack or Means()],  # type: ignore[list-item]
         root=0,
@@ -308,7 +308,7 @@ def test_the_claim_of_a_fitted_model_is_restated_for_the_neighbours_of_the_game(
         shared = payload(Claiming(claim))
         view = replace(shared.game.view, neighbours=neighbours)
         lacks_in = () if neighbours is Neighbours.ADD_REMOVE else (1,)
-        game = Game(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: (2,)})
+        game = TargetGame(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: (2,)})
         made = run_trial(replace(shared, game=game), FIRST).claimed
         return None if made is None else made.epsilon
 

@@ -18,7 +18,7 @@ from dpaudit.game.target import (
     find_holders,
     find_unit_holders,
 )
-from dpaudit.game.worlds import Game, build_game, choose_canaries, choose_records
+from dpaudit.game.worlds import TargetGame, build_game, choose_canaries, choose_records
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.schema import Schema
@@ -48,7 +48,7 @@ def exposures(table: pd.DataFrame) -> dict[Exposure, list[int]]:
     return {one.exposure: one.rows.tolist() for one in found}
 
 
-def played(neighbours: Neighbours, replacement: pd.DataFrame | None = None) -> Game:
+def played(neighbours: Neighbours, replacement: pd.DataFrame | None = None) -> TargetGame:
     target = choose_target("unit:b", TABLE, SCHEMA)
     return build_game(
         TABLE, SCHEMA, target, n_rows=6, neighbours=neighbours, replacement=replacement

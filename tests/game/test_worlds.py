@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpaudit.errors import DataError, SettingsError, TargetError
 from dpaudit.game.target import Target, choose_target, copies_of, farthest
-from dpaudit.game.worlds import Game, build_game
+from dpaudit.game.worlds import TargetGame, build_game
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
@@ -46,7 +46,7 @@ def played(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     replacement: pd.DataFrame | None = None,
     n_rows: int = 7,
-) -> Game:
+) -> TargetGame:
     return build_game(
         data,
         SCHEMA,
@@ -262,7 +262,7 @@ def test_worlds_that_are_no_neighbours_make_no_game(
         neighbours=neighbours,
     )
     with pytest.raises(SettingsError, match=f"they are not {neighbours} neighbours"):
-        Game(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: lacks_out})
+        TargetGame(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: lacks_out})
 
 
 def test_building_a_game_changes_nothing_it_was_given() -> None:

@@ -12,13 +12,12 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from documents import read_document
 from dpaudit.account import VoteTable
-from dpaudit.cli.audit_labels import audit_labels as command
 from dpaudit.cli.console import ExitCode
+from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
 from dpaudit.labels import Drawing, LabelAudit, VotePair, audit_labels
 from dpaudit.model.claim import PrivacyClaim
@@ -230,9 +229,7 @@ def test_worlds_that_are_no_neighbours_and_settings_out_of_range_are_refused() -
 
 
 def dpaudit(*words: str) -> Result:
-    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command()(command)
-    return CliRunner().invoke(app, list(words))
+    return CliRunner().invoke(app, ["account", "labels", "--simulate", *words])
 
 
 def of_reference(*words: str) -> Result:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.stated_claim import StatedClaim
+from dpaudit.model.claim import StatedClaim
 
 
 @pytest.mark.parametrize("name", ["epsilon", "delta", "mu", "rho"])

@@ -18,9 +18,9 @@ from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.fitting import Part, fit_attack
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.errors import AttackError, ClaimError, DataError, InputError, RegistryError
+from dpaudit.model.claim import StatedClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.plugins.adapt import as_generator, check_table
 from dpaudit.plugins.exits import exits_refused
 from dpaudit.plugins.foreign import patches_apart, pickled, refusing

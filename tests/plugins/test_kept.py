@@ -10,7 +10,8 @@ import pytest
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.session import TwoWorldSession
+from dpaudit.auditing.two_worlds import game
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.game.trial import Role, Trial
 from dpaudit.plugins import kept
 from dpaudit.plugins.kept import keep
@@ -99,15 +100,13 @@ def test_what_one_trial_leaves_to_the_next_is_seen(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if the trial that ran before all others is the first of the order's second half."""
-    planned = TwoWorldSession._shuffled
+    planned = game.shuffle_trials
 
-    def second_half_first(
-        session: TwoWorldSession, role: Role, settings: AuditSettings
-    ) -> list[Trial]:
-        trials = sorted(planned(session, role, settings), key=lambda trial: trial.number)
+    def second_half_first(spec: TwoWorldSpec, role: Role, settings: AuditSettings) -> list[Trial]:
+        trials = sorted(planned(spec, role, settings), key=lambda trial: trial.number)
         return [*trials[len(trials) // 2 :], *trials[: len(trials) // 2]]
 
-    monkeypatch.setattr(TwoWorldSession, "_shuffled", second_half_first)
+    monkeypatch.setattr(game, "shuffle_trials", second_half_first)
     found = replay(audited(folder, "Leaky", jobs=1))  # one worker: none may start late
     assert not found["passed"]
     assert "keeps something of one trial for the next" in found["detail"]

@@ -106,8 +106,7 @@ def test_a_place_that_only_one_world_has_is_seen() -> None:
 
 def test_a_claim_in_mu_is_played_too() -> None:
     fits = PretendedFits(lambda draws: {"h": draws.add([9.0], [0.0], scale=0.2)}, epsilon=1.0)
-    from dpaudit.model.claim import Neighbours
-    from dpaudit.model.currencies import GaussianClaim
+    from dpaudit.model.claim import GaussianClaim, Neighbours
 
     fits.spec.claim = GaussianClaim(mu=1.0, neighbours=Neighbours.ADD_REMOVE)
     game = run_game(fits, alpha=0.05, budget=200, seconds=60, without=frozenset())

@@ -137,7 +137,7 @@ def test_the_command_audits_after_a_replay(tmp_path: Path) -> None:
         app, ["replay", *words, "--fits", "1", "--target", "row:59", "--hand-over", "--json"]
     )
     file.write_text(ended.stdout)
-    given = ["--after-replay", str(file), "--shadow-models", "60", "--jobs", "1", "--json"]
+    given = ["--set", f"after-replay={file}", "--shadow-models", "60", "--jobs", "1", "--json"]
     ended = CliRunner().invoke(app, ["audit", *words, *given, "--out", str(tmp_path / "run")])
     result = json.loads(ended.stdout)
     assert result["verdict"] != "invalid", ended.stderr

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.currencies import GaussianClaim
+from dpaudit.model.claim import GaussianClaim, Neighbours, PrivacyClaim
 from dpaudit.replaying.laws import DiscreteLaplace, Gaussian, Laplace
 from dpaudit.replaying.reading import (
     Answer,

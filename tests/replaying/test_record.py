@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from dpaudit.errors import InputError, SettingsError
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import GaussianClaim
+from dpaudit.model.claim import GaussianClaim, PrivacyClaim
 from dpaudit.replaying.record import InternalLine, NotFollowed, ReplayRecord, StoredFound
 from dpaudit.replaying.report import replay_page
 from dpaudit.report.render import page_html, page_markdown

@@ -11,12 +11,14 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
 from dpaudit.errors import ClaimError
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
-from dpaudit.model.currencies import (
+from dpaudit.model.claim import (
     ConcentratedClaim,
     CurveClaim,
     CurvePoint,
     GaussianClaim,
+    Neighbours,
+    NoClaim,
+    PrivacyClaim,
 )
 from dpaudit.model.gaussian import gaussian_delta, gaussian_epsilon
 from dpaudit.replaying import laws

@@ -403,9 +403,9 @@ def test_a_legend_shows_its_marks_and_no_words_stand_on_the_axis(record_of: Make
 
 
 def test_no_line_of_a_command_ends_inside_an_option() -> None:
-    command = "dpaudit audit my.py:Gan --after-replay 'a & b.json'"
+    command = "dpaudit audit my.py:Gan --data 'a & b.json'"
     assert _whole_words(command) == (
-        "dpaudit audit my.py:Gan <span>--after-replay</span> &#39;a &amp; b.json&#39;"
+        "dpaudit audit my.py:Gan <span>--data</span> &#39;a &amp; b.json&#39;"
     )
     css = files("dpaudit.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     assert "pre span { display: inline-block; max-width: 100%; }" in css

@@ -12,7 +12,7 @@ import pytest
 
 import dpaudit
 from dpaudit.bounds import guarantee_of
-from dpaudit.model.currencies import GaussianClaim
+from dpaudit.model.claim import GaussianClaim
 from dpaudit.seeds import Stream
 from reports.calibration import audits, cells, honest, pages, paths, run
 from reports.calibration.failing import Failing, How

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.bounds import coin_provable
+from dpaudit.bounds import CoinPlan
 from dpaudit.plugins.release import accept
 from dpaudit.seeds import rng_of
 from reports.detection import planted_c, planted_d, run
@@ -147,7 +147,7 @@ def test_what_is_shown_is_how_often_a_table_changes() -> None:
 
 def test_a_leak_that_is_always_shown_proves_all_that_can_be_proved() -> None:
     scored = audit_settings(shadow_models=400).game.scored
-    highest = coin_provable(scored, delta=0.0, confidence=0.95)
+    highest = CoinPlan(trials=scored, delta=0.0, confidence=0.95).provable()
     assert provable(Shown(1.0, 0.0), 400) == pytest.approx(highest)
     assert provable(Shown(1.0, 1.0), 400) == pytest.approx(highest)
     assert provable(Shown(0.0, 0.0), 400) == 0.0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dpaudit.replaying.bisection import ReplayedRelease
+from dpaudit.errors import RegistryError
 from reports.replay import newest
 
 ROOT = Path(newest.__file__).parents[2]
@@ -23,16 +23,16 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(f"{setting} {release}")
         return {"result": {"verdict": "consistent", "reasons": ["nothing was found"]}}
 
-    def bug(subject: Any, version: str, **_: object) -> ReplayedRelease:
-        asked.append(f"{subject.package} {version}")
-        return ReplayedRelease(version, None, "pip finds no toy")
+    def bug(bug: Any, case: Any, side: Any, run: Any) -> None:
+        asked.append(f"{bug.package} {side.environment.release.partition('==')[2]}")
+        raise RegistryError("pip finds no toy")
 
     def of(library: Any) -> str | None:
         return None if library.distribution == "privsyn-core" else "99"
 
     monkeypatch.setattr(newest, "newest_of", of)
     monkeypatch.setattr(newest, "released_case", case)
-    monkeypatch.setattr(newest, "replay_release", bug)
+    monkeypatch.setattr(newest, "replay_side", bug)
     monkeypatch.setattr(newest, "create_environment", lambda *_, **__: None)
     return asked
 

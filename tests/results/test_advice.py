@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.advice import next_step
@@ -92,14 +92,14 @@ def test_explain_is_proposed_where_there_is_something_to_fix_with_its_cost(recor
 @pytest.mark.parametrize(
     ("claim", "options"),
     [
-        (GaussianClaim(mu=0.5), "--mu 0.5"),
-        (ConcentratedClaim(rho=0.1), "--rho 0.1"),
-        (CurveClaim(points=(CurvePoint(1.0, 1e-5),)), "--curve FILE"),
+        (GaussianClaim(mu=0.5), "--set mu=0.5"),
+        (ConcentratedClaim(rho=0.1), "--set rho=0.1"),
+        (CurveClaim(points=(CurvePoint(1.0, 1e-5),)), "--set curve=FILE"),
     ],
 )
 def test_the_plan_is_of_the_claim(record_of: Make, claim: object, options: str) -> None:
     found = replace(record_of(verdict="inconclusive"), claim=claim)  # type: ignore[arg-type]
-    assert next_step(found).command == f"dpaudit plan {options}"
+    assert next_step(found).command == f"dpaudit audit --plan {options}"
 
 
 def test_more_models_are_planned_for_a_leak_between_the_claim_and_what_is_caught(
@@ -108,7 +108,7 @@ def test_more_models_are_planned_for_a_leak_between_the_claim_and_what_is_caught
     found = record_of(
         verdict="consistent", claim={"epsilon": 1.0, "delta": 0.0}, detectable_epsilon=1.5
     )
-    assert next_step(found).command == "dpaudit plan --epsilon 1 --delta 0 --detect 1.25"
+    assert next_step(found).command == "dpaudit audit --plan --epsilon 1 --delta 0 --detect 1.25"
 
 
 @pytest.mark.parametrize("verdict", ["consistent", "inconclusive"])

@@ -25,8 +25,14 @@ from dpaudit import AuditResult, Verdict
 from dpaudit.bounds import CoinGuesses, Counts
 from dpaudit.comparison import ComparedRun, Comparison, Reference
 from dpaudit.errors import InputError
-from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
-from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import (
+    ConcentratedClaim,
+    CurveClaim,
+    GaussianClaim,
+    Neighbours,
+    NoClaim,
+    PrivacyClaim,
+)
 from dpaudit.results.document import Document, completed, from_document, to_document
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import result_schema
@@ -199,9 +205,9 @@ def test_any_record_comes_back_from_its_document(record: AuditRecord) -> None:
 
 
 HOMES = (
-    *("comparison", "explain.explanation", "frontiers.record", "labels.audit"),
+    *("comparison", "explain.explanation", "labels.audit"),
     *("probe.result", "released_data.result", "replaying.record", "results.record"),
-    *("trace.run", "usefulness.report", "auditing.plan", "auditing.bisection"),
+    *("trace.run", "usefulness.report", "auditing.plan"),
     *("evidence.check", "evidence.pack", "bugs.run"),
     *("results.accounts", "results.recomputed"),
 )

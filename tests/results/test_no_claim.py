@@ -91,8 +91,8 @@ def test_it_is_read_back(measured: AuditRecord, tmp_path: Path) -> None:
         "source": "no claim was given",
     }
     assert AuditResult.load(tmp_path) == result
-    for command in (["report"], ["bounds"]):
-        done = CliRunner().invoke(app, [*command, str(tmp_path)])
+    for words in ([], ["--bounds"]):
+        done = CliRunner().invoke(app, ["report", str(tmp_path), *words])
         assert done.exit_code == 0, done.output
 
 

@@ -207,6 +207,8 @@ def test_the_command_writes_a_figure_and_says_its_caption(record_of: Make, tmp_p
         (["--figure", "forest", "-o", "a.pdf"], "forest"),
         (["-o", "a.pdf"], "--out belongs to a figure"),
         (["--width", "3"], "--width belongs to a figure"),
+        (["--delta", "0.1"], "--delta belongs to the bounds: give --bounds"),
+        (["--bounds", "--figure", "roc"], "give either --bounds or --figure, not both"),
         (["--figure", "claim", "-o", "no/such/folder.pdf"], "cannot be written"),
     ],
 )

@@ -16,7 +16,7 @@ from dpaudit.game.local import LocalEngine
 from dpaudit.game.store import RunFolder
 from dpaudit.game.target import choose_target
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
-from dpaudit.game.worlds import Game, build_game
+from dpaudit.game.worlds import TargetGame, build_game
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import table_of
@@ -151,7 +151,7 @@ def game_of(
     schema: Schema = SCHEMA,
     *,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
-) -> Game:
+) -> TargetGame:
     replacement = data.iloc[[5]].reset_index(drop=True)  # the game does not mind its copy
     return build_game(
         data,
@@ -163,7 +163,7 @@ def game_of(
     )
 
 
-def payload(generator: object, *attacks: Any, game: Game | None = None) -> Payload:
+def payload(generator: object, *attacks: Any, game: TargetGame | None = None) -> Payload:
     pickled = cloudpickle.dumps(generator)
     return Payload(
         game=game or game_of(),
@@ -182,7 +182,7 @@ def played(
     jobs: int = 2,
     together: bool = True,
     attacks: Sequence[Any] = (),
-    game: Game | None = None,
+    game: TargetGame | None = None,
     trial_timeout: float | None = None,
 ) -> dict[Trial, Outcome]:
     with RunFolder(path, spec={}, versions={}) as folder:

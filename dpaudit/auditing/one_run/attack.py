@@ -246,8 +246,8 @@ def guess(features: FloatArray, coins: BoolArray) -> tuple[Guessed, ...]:
     Returns:
         The guesses of each attack, in the order of `ATTACKS`.
     """
-    found = []
+    guessed = []
     for attack, scores in zip(ATTACKS, features.reshape(len(ATTACKS), len(coins)), strict=True):
         order, inside = attack.guess(scores)
-        found.append(Guessed(attack.name, coins[order] == inside, coins, scores))
-    return tuple(found)
+        guessed.append(Guessed(attack.name, coins[order] == inside, coins, scores))
+    return tuple(guessed)

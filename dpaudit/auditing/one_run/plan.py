@@ -10,7 +10,6 @@ from dpaudit.auditing.one_run.settings import MIN_CANARIES, OneRun
 from dpaudit.auditing.plan import (
     Needed,
     PlannedSize,
-    PlanQuestion,
     PlanSubject,
     Sizing,
     fewest,
@@ -19,9 +18,8 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import guarantee_of
 from dpaudit.bounds.one_run_levels import numbers_of_guesses
 from dpaudit.bounds.table import Observed, proved
-from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted
-from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove
+from dpaudit.model.claim import Claim, EpsilonClaim, require_add_remove
 from dpaudit.results.verdict import POWER, Power
 
 if TYPE_CHECKING:
@@ -74,13 +72,14 @@ def needed_canaries(claim: Claim, leak: float, confidence: float) -> int | None:
     return fewest(enough, least=MIN_CANARIES, most=MOST_PLANNED)
 
 
-def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: PlanQuestion) -> Sizing:
+def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], detect: float | None) -> Sizing:
     """The power of one training with this many canaries.
 
     Args:
         subject: What will be audited.
         settings: The settings of the audit.
-        question: What the audit must be large enough for.
+        detect: True value of the claim's quantity that the audit must be large enough to detect;
+            None if none was asked for.
 
     Raises:
         SettingsError: If there can be no such audit.
@@ -93,8 +92,6 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
     if subject.population is not None:
         settings.game.check_population(subject.population)
         most = subject.population.number // 2
-    if question.assumed is not None and question.detect is None:
-        raise SettingsError("`tpr` and `fpr` are for shadow models: with `one_run` give `detect`")
 
     def row(canaries: int) -> PlannedSize:
         all_guessed = isinstance(claim, EpsilonClaim)
@@ -102,11 +99,11 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: Plan
         return PlannedSize(canaries, None, guesses, *power(canaries, claim, confidence))
 
     needed = None
-    if question.detect is not None:
-        size = needed_canaries(claim, question.detect, confidence)
-        needed = Needed(size, f"a true {claim.quantity.noun} of {question.detect:g}")
+    if detect is not None:
+        size = needed_canaries(claim, detect, confidence)
+        needed = Needed(size, f"a true {claim.quantity.noun} of {detect:g}")
     lost = None if subject.table is None else _interference(subject.table, settings, claim)
-    attacks = settings.game.hypotheses.count
+    attacks = settings.game.hypotheses
     return Sizing(
         unit="canaries",
         scored="guesses",

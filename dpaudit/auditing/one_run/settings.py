@@ -11,7 +11,6 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Effort
 
 if TYPE_CHECKING:
-    from dpaudit.bounds import Hypotheses
     from dpaudit.model.tables import Population
 
 MIN_CANARIES: Final = 20
@@ -62,11 +61,9 @@ class OneRun(GameSettings):
             )
 
     @property
-    def hypotheses(self) -> Hypotheses:
-        """Every attack."""
-        from dpaudit.bounds import Hypotheses
-
-        return Hypotheses(attacks=len(CANARY_ATTACKS))
+    def hypotheses(self) -> int:
+        """The number of attacks."""
+        return len(CANARY_ATTACKS)
 
     def check_population(self, of: Population) -> None:
         """Refuses more canaries than a table allows.

@@ -12,7 +12,7 @@ import pandas as pd
 from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge, unfinished
 from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, MIN_FITTED, score, trained
+from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, MIN_FITTED, score, train_scorer
 from dpaudit.bounds import CoinGuesses, GuessCalibration, auc
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
@@ -55,9 +55,9 @@ class FeaturesOfRecords:
         Units of many rows may have more features than others, which zeros fill up.
         """
         del game
-        found = [self.attack.features(table, view) for view in self.views]
-        width = max(map(len, found))
-        return np.concatenate([np.pad(one, (0, width - len(one))) for one in found])
+        each = [self.attack.features(table, view) for view in self.views]
+        width = max(map(len, each))
+        return np.concatenate([np.pad(own, (0, width - len(own))) for own in each])
 
 
 class FittedRecords(NamedTuple):
@@ -142,25 +142,26 @@ def fit_records(
     unit = standard(features)
     attack = cast(Attack, named.attack)  # what it sees was checked when the audit was built
     fold = rng.permutation(len(unit)) % min(FOLDS, len(unit))
-    found = []
+    forecasts = []
     for way in ways:
-        tried = np.zeros(included.shape)
+        # Scores of models that the scorer did not learn from: only these forecast what it will do.
+        scores = np.zeros(included.shape)
         for held_out in range(int(fold.max()) + 1):
             mine = fold == held_out
-            tried[mine] = way(attack, unit[~mine], included[~mine], rng)(unit[mine])
+            scores[mine] = way(attack, unit[~mine], included[~mine], rng)(unit[mine])
         forecast = calibrate_records(
-            tried,
+            scores,
             included,
             trainings=trainings,
             delta=delta,
             confidence=confidence,
             rng=rng,
         )
-        found.append((forecast, way))
-    forecast, way = max(found, key=lambda one: one[0].bound)
-    scores = way(attack, unit, included, rng)
+        forecasts.append((forecast, way))
+    forecast, way = max(forecasts, key=lambda pair: pair[0].bound)
+    scorer = way(attack, unit, included, rng)
     return FittedRecords(
-        named, lambda rows: scores(standard(rows)), forecast.calibration, forecast.bound
+        named, lambda rows: scorer(standard(rows)), forecast.calibration, forecast.bound
     )
 
 
@@ -224,7 +225,7 @@ def _pooled(
 ) -> ScoreRecords:
     """One scorer that learns from every record of every model."""
     width = features.shape[2]
-    scorer = _trained(attack, features.reshape(-1, width), included.ravel(), rng)
+    scorer = _train(attack, features.reshape(-1, width), included.ravel(), rng)
 
     def scores(rows: FloatArray) -> FloatArray:
         return score(scorer, rows.reshape(-1, width)).reshape(rows.shape[:2])
@@ -238,7 +239,7 @@ def _alone(
     """A scorer for each record."""
     parts = features.transpose(1, 0, 2)
     scorers = [
-        _trained(attack, own, member, rng) for own, member in zip(parts, included.T, strict=True)
+        _train(attack, own, member, rng) for own, member in zip(parts, included.T, strict=True)
     ]
 
     def scores(rows: FloatArray) -> FloatArray:
@@ -249,13 +250,13 @@ def _alone(
     return scores
 
 
-def _trained(
+def _train(
     attack: Attack, features: FloatArray, member: BoolArray, rng: np.random.Generator
 ) -> Scorer:
     """The scorer; one that knows nothing where there is one class only."""
     if member.all() or not member.any():
         return lambda rows: np.zeros(len(rows))
-    return trained(attack, features, member, rng)
+    return train_scorer(attack, features, member, rng)
 
 
 MOST_MODELS = 60
@@ -324,24 +325,26 @@ def control_settings(settings: AuditSettings[ManyRecords]) -> AuditSettings[Many
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 
-def judged(role: Role, found: RecordsEvaluation | None, *, highest: float) -> ControlOutcome:
+def judge_control(
+    role: Role, evaluation: RecordsEvaluation | None, *, highest: float
+) -> ControlOutcome:
     """Whether a control ended as it must.
 
     Args:
         role: Which control.
-        found: The result of its attack; None if too few of its models finished.
+        evaluation: The result of its attack; None if too few of its models finished.
         highest: The largest epsilon that it could prove.
 
     Returns:
         The result.
     """
-    if found is None:
+    if evaluation is None:
         return unfinished(role, "too few of its models finished", highest=highest)
-    seen = f"{int(found.right.sum())} of {int(found.made.sum())} guesses were right"
+    seen = f"{int(evaluation.right.sum())} of {int(evaluation.made.sum())} guesses were right"
     return judge(
         role,
-        found.proved,
-        auc=found.auc,
+        evaluation.proved,
+        auc=evaluation.auc,
         highest=highest,
         hidden=f"a generator that ignores its data revealed no coin: {seen}",
         found=f"a generator that ignores its data revealed coins ({seen}): the game leaks",

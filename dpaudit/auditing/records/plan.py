@@ -18,7 +18,6 @@ from dpaudit.auditing.plan import (
     SHADOW_MODELS,
     Caught,
     Needed,
-    PlanQuestion,
     PlanSubject,
     Sizing,
     fewest,
@@ -27,15 +26,16 @@ from dpaudit.auditing.plan import (
 from dpaudit.auditing.records.settings import LARGEST_SHARE, ManyRecords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import (
-    coin_detectable,
-    coin_detectable_gaussian,
-    coin_detectable_shift,
-    coin_provable,
+    CoinPlan,
 )
-from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, aligned, counted, rounded_down, rounded_up, row_lines
-from dpaudit.model.claim import Neighbours
-from dpaudit.model.currencies import Claim, EpsilonClaim, require_add_remove, require_on_epsilon
+from dpaudit.model.claim import (
+    Claim,
+    EpsilonClaim,
+    Neighbours,
+    require_add_remove,
+    require_on_epsilon,
+)
 from dpaudit.results.verdict import POWER, Power
 
 ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)
@@ -67,15 +67,14 @@ def power(settings: AuditSettings[ManyRecords], claim: Claim, *, failed: int = 0
         ClaimError: If the claim is not one of epsilon.
     """
     claim = require_on_epsilon(claim, method="`records`")
-    size = size_of(settings, claim, records=settings.game.records, failed=failed)
-    highest = coin_provable(**size)
+    coins = coin_plan(settings, claim, records=settings.game.records, failed=failed)
+    highest = coins.provable()
     if highest <= claim.epsilon:
         return Power(highest, None)
-    size["claim_epsilon"] = claim.epsilon
     return Power(
         highest,
-        coin_detectable(power=_of_known_rule(settings), **size),
-        coin_detectable_gaussian(power=POWER, **size),
+        coins.detectable(claim.epsilon, power=_of_known_rule(settings)),
+        coins.detectable_gaussian(claim.epsilon, power=POWER),
     )
 
 
@@ -100,8 +99,8 @@ def needed_shadow_models(
 
     def enough(shadow_models: int) -> bool:
         sized = settings.with_game(shadow_models=shadow_models)
-        size = size_of(sized, asked, records=settings.game.records)
-        caught = coin_detectable(claim_epsilon=asked.epsilon, power=_of_known_rule(sized), **size)
+        coins = coin_plan(sized, asked, records=settings.game.records)
+        caught = coins.detectable(asked.epsilon, power=_of_known_rule(sized))
         return caught is not None and caught <= epsilon
 
     return fewest(enough, least=ManyRecords.FEWEST, most=MOST_PLANNED)
@@ -117,27 +116,24 @@ def _of_known_rule(settings: AuditSettings[ManyRecords]) -> float:
     return 1.0 - (1.0 - POWER) * coins**2 / (coins**2 + _LEARNT_FROM**2)
 
 
-def size_of(
+def coin_plan(
     settings: AuditSettings[ManyRecords], claim: EpsilonClaim, *, records: int, failed: int = 0
-) -> dict[str, Any]:
-    """The size of an audit as the fair-coin bound sees it.
+) -> CoinPlan:
+    """An audit as the fair-coin bound sees it.
 
     Args:
         settings: Settings of the audit; its own number of records does not matter.
         claim: The claim under audit.
         records: Records that each model serves.
         failed: Scored models that failed, without guesses.
-
-    Returns:
-        Arguments of the functions of `bounds` that plan for fair coins.
     """
-    return {
-        "trials": settings.game.scored * records,
-        "shared": records,
-        "failed": failed * records,
-        "delta": claim.delta,
-        "confidence": settings.attack_confidence,
-    }
+    return CoinPlan(
+        trials=settings.game.scored * records,
+        shared=records,
+        failed=failed * records,
+        delta=claim.delta,
+        confidence=settings.attack_confidence,
+    )
 
 
 def shift_needed(seen: float, records: int) -> float | None:
@@ -169,10 +165,10 @@ def caught_with(
     """
     found = []
     for k in records:
-        size = size_of(settings, claim, records=k)
-        seen = coin_detectable_shift(claim_epsilon=claim.epsilon, power=POWER, **size)
+        coins = coin_plan(settings, claim, records=k)
+        seen = coins.detectable_shift(claim.epsilon, power=POWER)
         together = None if seen is None else shift_needed(seen, k)
-        found.append(Caught(k, size["trials"], seen, together))
+        found.append(Caught(k, coins.trials, seen, together))
     return found
 
 
@@ -187,7 +183,7 @@ def most_sensitive(leaks: Mapping[int, float | None]) -> int | None:
 
 def what_decides_instead(
     subject: PlanSubject,
-    question: PlanQuestion,
+    detect: float | None,
     of_one: Sizing,
     settings: AuditSettings[Any],
 ) -> tuple[Row, ...]:
@@ -198,7 +194,8 @@ def what_decides_instead(
 
     Args:
         subject: What will be audited, with a claim of epsilon.
-        question: What the audit must be large enough for.
+        detect: True value of the claim's quantity that the audit must be large enough to detect;
+            None if none was asked for.
         of_one: What audits of one record can prove.
         settings: The settings of the audit of one record.
 
@@ -212,7 +209,7 @@ def what_decides_instead(
         return ()
     from dpaudit.results.decide import largest_detectable  # loads pandas
 
-    target = largest_detectable(claim) if question.detect is None else question.detect
+    target = largest_detectable(claim) if detect is None else detect
     of = subject.population
     found = []
     for records in _RECORDS_TRIED if of_one.also_records else ():
@@ -239,22 +236,21 @@ def what_decides_instead(
 
 
 def sizing(
-    subject: PlanSubject, settings: AuditSettings[ManyRecords], question: PlanQuestion
+    subject: PlanSubject, settings: AuditSettings[ManyRecords], detect: float | None
 ) -> Sizing:
     """The power of audits by number of shadow models and by number of records.
 
     Args:
         subject: What will be audited.
         settings: The settings of the audit.
-        question: What the audit must be large enough for.
+        detect: True value of the claim's quantity that the audit must be large enough to detect;
+            None if none was asked for.
 
     Raises:
         ClaimError: If the claim is not one of epsilon and add-remove neighbours.
-        SettingsError: If the table is too small for the records, or an attack was given by rates.
+        SettingsError: If the table is too small for the records.
     """
     game = settings.game
-    if question.assumed is not None and question.detect is None:
-        raise SettingsError("`tpr` and `fpr` are for one target: with `records` give `detect`")
     claim = require_on_epsilon(subject.claim, method="`records`")
     require_add_remove(claim.neighbours, method="`records`")
     most = max(ALTERNATIVE_RECORDS)
@@ -265,9 +261,9 @@ def sizing(
     choices = caught_with(sorted(numbers), settings, claim)
 
     needed = None
-    if question.detect is not None:
-        size = needed_shadow_models(claim, question.detect, settings)
-        needed = Needed(size, f"a true epsilon of {question.detect:g} on every record")
+    if detect is not None:
+        size = needed_shadow_models(claim, detect, settings)
+        needed = Needed(size, f"a true epsilon of {detect:g} on every record")
     return Sizing(
         unit="shadow_models",
         scored="scored",

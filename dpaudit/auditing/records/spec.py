@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.spec import AuditSpec, attacks_with_access, built, view_of
+from dpaudit.auditing.spec import AuditSpec, attacks_with_access, build_generator, view_of
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.game.trial import Role
 from dpaudit.game.worlds import Records, SelectionGame, choose_records, draw_included
-from dpaudit.model.currencies import EpsilonClaim, require_add_remove, require_on_epsilon
+from dpaudit.model.claim import EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_if_any
@@ -119,10 +119,11 @@ def build_records(
     settings.game.check_population(table.population)
     records = choose_records(data, schema, settings.game.records)
     try:
-        named = built(generator, settings, schema=schema)
+        named = build_generator(generator, settings, schema=schema)
     except RegistryError:
-        one = data.iloc[list(records[0])].reset_index(drop=True)
-        named = built(generator, settings, schema=schema, target=one)  # or that is what is wrong
+        # Raises that error again unless all that it lacks is a target.
+        first = data.iloc[list(records[0])].reset_index(drop=True)
+        named = build_generator(generator, settings, schema=schema, target=first)
         raise SettingsError(
             f"{named.name} takes one target when it is built, and `records` attacks many: leave "
             "out `records`"

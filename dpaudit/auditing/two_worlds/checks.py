@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dpaudit.auditing.checks import (
     NONE_FAILED,
     SEEDS_NOT_COMPARED,
     SIGNIFICANCE,
+    TrialCounts,
     check_drift,
     check_failing,
     drift_p_value,
@@ -27,28 +28,12 @@ from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
 from dpaudit.formatting import rounded_down
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Trial, TrialEnd, TrialStatus
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 CONTRADICTION = 0.5
 """A bound of 0 contradicts an AUC whose best threshold gives this share of the upper limit."""
-
-
-class TrialCounts(NamedTuple):
-    """Trials of each world that were run, and how many of them failed."""
-
-    run: Mapping[World, int]
-    failed: Mapping[World, int]
-
-    @classmethod
-    def of(cls, outcomes: Iterable[TrialEnd]) -> TrialCounts:
-        """Counts outcomes."""
-        run, failed = dict.fromkeys(World, 0), dict.fromkeys(World, 0)
-        for outcome in outcomes:
-            run[outcome.trial.world] += 1
-            failed[outcome.trial.world] += outcome.status is not TrialStatus.FINISHED
-        return cls(run, failed)
 
 
 def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final
 
 import cloudpickle
+import numpy as np
+import pandas as pd
 
 from dpaudit.auditing.checks import (
     BEYOND_CHANCE,
@@ -19,7 +21,6 @@ from dpaudit.auditing.checks import (
 )
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.fitting import MIN_FITTED, Evaluation
-from dpaudit.auditing.two_worlds.each_table import EachTable
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds.table import deciding
@@ -27,9 +28,11 @@ from dpaudit.formatting import auc_text, percent, rounded_down
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.linked_tables import LinkedTables
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.adapt import train
+from dpaudit.plugins.protocols import Generator, Model, World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import ControlOutcome
+from dpaudit.seeds import rng_of
 
 TRIALS_PER_WORLD = 30
 """Trials of a full control; fewer if the audit itself is small (`control_settings`)."""
@@ -60,7 +63,7 @@ class ControlGame(TwoWorlds):
 
 def control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[ControlGame]:
     """The settings of a full control: 60 trials, the same rules, one analysis."""
-    same = {one.name: getattr(settings.game, one.name) for one in fields(settings.game)}
+    same = {field.name: getattr(settings.game, field.name) for field in fields(settings.game)}
     game = ControlGame(**same | {"shadow_models": 2 * TRIALS_PER_WORLD, "sequential": False})
     return AuditSettings(game=game, confidence=CONFIDENCE)
 
@@ -81,12 +84,13 @@ def first_control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[
         A full control's settings if the audit is large enough for it.
     """
     full = control_settings(settings)
+    # Of each world, if both controls together have as many trials as the audit.
     most = settings.game.shadow_models // (len(World) * len(CONTROLS))
     per_world = min(most, max(FEWEST_PER_WORLD, most // 2))
     if per_world >= TRIALS_PER_WORLD:
         return full
     small = full.with_game(shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
-    by_chance = 0.5**small.game.scored  # of a perfect separation without any leak
+    by_chance = 0.5**small.game.scored  # the probability of a perfect separation without any leak
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 
@@ -102,14 +106,14 @@ def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:
     name = LEAKS_BY_TIME if by_time else GENERATORS_OF[role]
     schema = audit.table.schema
     if isinstance(schema, LinkedTables):
-        built: object = _of_tables(name, schema, audit, offered)
+        built: object = _build_linked(name, schema, audit, offered)
     else:
         built = build(name, GENERATORS, given={}, offered=offered)
     pickled: bytes = cloudpickle.dumps(built)
     return pickled
 
 
-def _of_tables(
+def _build_linked(
     name: str, schema: LinkedTables, audit: TwoWorldSpec, offered: Mapping[str, object]
 ) -> EachTable:
     """A control of several tables: the root's rows come from that of one table, the rest is null.
@@ -134,11 +138,56 @@ def _of_tables(
     return EachTable(schema, generators, sizes)
 
 
+@dataclass(frozen=True)
+class EachTable:
+    """A generator for each table, which sees that table alone and without keys.
+
+    Attributes:
+        schema: The public schema.
+        generators: The generators by table.
+        sizes: Rows of each table, the same in both worlds; children keep their number a parent.
+    """
+
+    schema: LinkedTables
+    generators: Mapping[str, Generator]
+    sizes: Mapping[str, int]
+
+    def fit(self, data: dict[str, pd.DataFrame], *, seed: int | None) -> EachTableModel:
+        """Trains each generator on its table."""
+        models = {
+            name: train(generator, data[name][self.schema.tables[name].names], seed=seed)
+            for name, generator in self.generators.items()
+        }
+        return EachTableModel(self, models)
+
+
+@dataclass(frozen=True)
+class EachTableModel:
+    """A model of each table."""
+
+    generator: EachTable
+    models: Mapping[str, Model]
+
+    def sample(self, n: int, *, seed: int | None) -> dict[str, pd.DataFrame]:
+        """Draws `n` rows of the root and rows of the other tables that refer to random ones."""
+        schema, sizes = self.generator.schema, self.generator.sizes
+        rows = {name: -(-size * n // sizes[schema.root]) for name, size in sizes.items()}
+        tables = {}
+        for name in schema.order:
+            rng = rng_of(seed, f"links of {name}")
+            link, own = schema.link_of(name), schema.key_of(name)
+            keys = {} if own is None else {own: np.arange(rows[name])}
+            if link is not None:
+                keys[link.column] = rng.integers(rows[link.parent], size=rows[name])
+            tables[name] = self.models[name].sample(rows[name], seed=seed).assign(**keys)
+        return tables
+
+
 def _none_of(attacks: int) -> str:
     return "the attack does not see" if attacks == 1 else f"none of the {attacks} attacks sees"
 
 
-def judged(
+def judge_control(
     role: Role,
     best: Evaluation | None,
     game: ControlGame,

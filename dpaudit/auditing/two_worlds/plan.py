@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from dpaudit.auditing.plan import (
     MOST_PLANNED,
-    AssumedAttack,
     Needed,
-    PlanQuestion,
     PlanSubject,
     Sizing,
     fewest,
@@ -18,20 +15,16 @@ from dpaudit.auditing.plan import (
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import (
+    CoinPlan,
     Counts,
     Detectable,
     Guarantee,
-    coin_detectable,
-    coin_detectable_gaussian,
-    coin_power,
-    coin_provable,
     guarantee_of,
 )
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import counted, percent
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.results.verdict import POWER, Power
 
 _KNOWN_RULE = 0.88
@@ -73,12 +66,10 @@ def power(
         leaks.append(guarantee.detectable(claim.value, failed, confidence=confidence, power=known))
     coins = _coins(settings, guarantee, false_negatives + false_positives)
     if coins is not None:
-        leak: dict[str, Any] = {
-            "claim_epsilon": claim.value,
-            "power": _of_known_rule(settings),
-            **coins,
-        }
-        leaks.append(Detectable(coin_detectable(**leak), coin_detectable_gaussian(**leak)))
+        known = _of_known_rule(settings)
+        best = coins.detectable(claim.value, power=known)
+        gaussian = coins.detectable_gaussian(claim.value, power=known)
+        leaks.append(Detectable(best, gaussian))
     return Power(highest, *(_least(found) for found in zip(*leaks, strict=True)))
 
 
@@ -93,7 +84,7 @@ def highest_provable(
     guarantee, confidence = guarantee_of(claim), settings.attack_confidence
     failed = _failed(settings, false_negatives, false_positives)
     coins = _coins(settings, guarantee, false_negatives + false_positives)
-    by_coins = 0.0 if coins is None else coin_provable(**coins)
+    by_coins = 0.0 if coins is None else coins.provable()
     if settings.game.is_timed:
         return by_coins
     return max(guarantee.exact(failed, confidence=confidence), by_coins)
@@ -128,16 +119,16 @@ def _failed(
 
 def _coins(
     settings: AuditSettings[TwoWorlds], guarantee: Guarantee, failed: int
-) -> dict[str, Any] | None:
-    """The size of the audit as the fair-coin bound sees it; None where it does not apply."""
+) -> CoinPlan | None:
+    """The audit as the fair-coin bound sees it; None where it does not apply."""
     if guarantee.delta is None or not settings.game.fair_coins:
         return None
-    return {
-        "trials": settings.game.scored,
-        "delta": guarantee.delta,
-        "confidence": settings.attack_confidence,
-        "failed": failed,
-    }
+    return CoinPlan(
+        trials=settings.game.scored,
+        delta=guarantee.delta,
+        confidence=settings.attack_confidence,
+        failed=failed,
+    )
 
 
 def _least(found: Iterable[float | None]) -> float | None:
@@ -146,13 +137,14 @@ def _least(found: Iterable[float | None]) -> float | None:
 
 
 def needed_shadow_models(
-    claim: Claim, attack: AssumedAttack, settings: AuditSettings[TwoWorlds]
+    claim: Claim, leak: float, settings: AuditSettings[TwoWorlds]
 ) -> int | None:
     """How many shadow models prove a violation with 80 % power.
 
     Args:
         claim: The claim under audit.
-        attack: The assumed error rates of the attack.
+        leak: The true value, above the claim, which shows as clearly as in the worst mechanism of
+            that level; for epsilon that is randomised response.
         settings: Confidence and rules; its number of shadow models does not matter.
 
     Returns:
@@ -160,22 +152,20 @@ def needed_shadow_models(
         Power is not quite monotone in the number, because counts are whole: with a few more or
         fewer models it may be slightly off 80 %.
     """
+    error = guarantee_of(claim).balanced_error(leak)
 
     def enough(shadow_models: int) -> bool:
         sized = settings.with_game(shadow_models=shadow_models)
         coins = _coins(sized, guarantee_of(claim), 0)
         if sized.game.is_timed and coins is not None:
-            right = (attack.tpr + 1.0 - attack.fpr) / 2
-            del coins["failed"]
-            reached = coin_power(claim_epsilon=claim.value, right=right, **coins)
-            return reached >= _of_known_rule(settings)
+            return coins.power(claim.value, right=1.0 - error) >= _of_known_rule(settings)
         reached = guarantee_of(claim).detection_power(
             claim.value,
             n_in=sized.game.scored - sized.game.scored // 2,
             n_out=sized.game.scored // 2,
             confidence=sized.attack_confidence,
-            fpr=attack.fpr,
-            tpr=attack.tpr,
+            fpr=error,
+            tpr=1.0 - error,
         )
         return reached >= _of_known_rule(settings)
 
@@ -183,14 +173,15 @@ def needed_shadow_models(
 
 
 def sizing(
-    subject: PlanSubject, settings: AuditSettings[TwoWorlds], question: PlanQuestion
+    subject: PlanSubject, settings: AuditSettings[TwoWorlds], detect: float | None
 ) -> Sizing:
     """The power of audits by number of shadow models.
 
     Args:
         subject: What will be audited.
         settings: The settings of the audit.
-        question: What the audit must be large enough for.
+        detect: True value of the claim's quantity that the audit must be large enough to detect;
+            None if none was asked for.
 
     Raises:
         SettingsError: If trainings are timed and the claim is not in epsilon.
@@ -198,9 +189,9 @@ def sizing(
     claim, game = subject.claim, settings.game
     require_coins(settings, claim)
     needed = None
-    if question.assumed is not None:
-        size = needed_shadow_models(claim, question.assumed, settings)
-        needed = Needed(size, _purpose(question.detect, question.assumed, claim))
+    if detect is not None:
+        size = needed_shadow_models(claim, detect, settings)
+        needed = Needed(size, f"a true {claim.quantity.noun} of {detect:g}")
     error = percent(round(1.0 - settings.confidence, 12))
     also_records = game.worst_case is None and game.access is Access.OUTPUT
     return Sizing(
@@ -214,9 +205,3 @@ def sizing(
         advice=f"to add models later, audit with `sequential` from the start: {error} error in all",
         also_records=also_records if isinstance(claim, PrivacyClaim) else None,
     )
-
-
-def _purpose(detect: float | None, assumed: AssumedAttack, claim: Claim) -> str:
-    if detect is not None:
-        return f"a true {claim.quantity.noun} of {detect:g}"
-    return f"a leak that an attack shows with TPR {assumed.tpr:.3g}, FPR {assumed.fpr:.3g}"

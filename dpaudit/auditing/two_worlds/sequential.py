@@ -21,15 +21,22 @@ from dpaudit.auditing.two_worlds.attacking.run import (
     Features,
     attack_all,
     contenders,
+    member_of,
 )
-from dpaudit.auditing.two_worlds.spec import FIRST_FITTED, TrialPlan, TwoWorldSpec, plan_trials
+from dpaudit.auditing.two_worlds.spec import (
+    FIRST_FITTED,
+    TrialPlan,
+    TwoWorldSpec,
+    in_first,
+    plan_trials,
+)
 from dpaudit.bounds import Counts, auc, guarantee_of, refit_schedule
 from dpaudit.bounds.table import Observed, ValidBound
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.currencies import Claim
-from dpaudit.plugins.protocols import BoolArray, World
+from dpaudit.model.claim import Claim
+from dpaudit.plugins.protocols import World
 
 BATCH = 16
 """Trials run between two tests."""
@@ -68,37 +75,39 @@ def run_sequential(
         return None
     for block in refit_schedule(cap, first=FIRST_FITTED):
         claim = _claim_so_far(audit, outcomes, plan, block.start)
-        fixed = _fixed_on_the_past(audit, outcomes, plan, block.start, claim)
+        fixed = _fix_on_past(audit, outcomes, plan, block.start, claim)
         for start in range(block.start, block.stop, BATCH):
             stop = min(start + BATCH, block.stop)
             outcomes = run(start, stop)
-            for one in fixed:
+            for features, _, fitted, hypothesis in fixed:
                 stream = streams.setdefault(
-                    _key(one.hypothesis, audit), BetStream(audit.settings.attack_confidence)
+                    _key(hypothesis, audit), BetStream(audit.settings.attack_confidence)
                 )
-                stream.bet(one.features, one.fitted, plan.trials(start, stop), outcomes)
+                stream.bet(features, fitted, plan.trials(start, stop), outcomes)
             claim = _claim_so_far(audit, outcomes, plan, stop)
-            seen = (stream.attacked(claim) for stream in streams.values())
-            found = [one for one in seen if one is not None]
-            if any(one.evaluation.proved > claim.value for one in found):
-                return found
+            results = (stream.attacked(claim) for stream in streams.values())
+            attacked = [result for result in results if result is not None]
+            # Ville's inequality: the bound of the bets holds whenever the audit stops.
+            if any(result.evaluation.proved > claim.value for result in attacked):
+                return attacked
         if block.stop < cap and hopeless():
             return None
     claim = _claim_so_far(audit, outcomes, plan, cap)
     at_cap = attack_all(audit, outcomes, Role.AUDIT, audit.settings, claim)
     return [
-        _with_sequential(one, streams.get(_key(one.hypothesis, audit)), claim) for one in at_cap
+        _add_bets(attacked, streams.get(_key(attacked.hypothesis, audit)), claim)
+        for attacked in at_cap
     ]
 
 
-def _with_sequential(one: Attacked, stream: BetStream | None, claim: Claim) -> Attacked:
+def _add_bets(attacked: Attacked, stream: BetStream | None, claim: Claim) -> Attacked:
     """An attack at the cap, with the bound of its bets up to then."""
     bounds = NO_BETS
     if stream is not None:
         bounds = stream.bounds(claim)
-        one = one._replace(guessed_by=stream.guessed_by)
-    evaluation = one.evaluation
-    return one._replace(evaluation=evaluation._replace(bounds=evaluation.bounds | bounds))
+        attacked = attacked._replace(guessed_by=stream.guessed_by)
+    evaluation = attacked.evaluation
+    return attacked._replace(evaluation=evaluation._replace(bounds=evaluation.bounds | bounds))
 
 
 def _key(hypothesis: str, audit: TwoWorldSpec) -> str:
@@ -114,7 +123,7 @@ def _claim_so_far(
     return audit.effective_claim(seen)
 
 
-def _fixed_on_the_past(
+def _fix_on_past(
     audit: TwoWorldSpec,
     outcomes: StoredOutcomes,
     plan: TrialPlan,
@@ -125,8 +134,7 @@ def _fixed_on_the_past(
     return contenders(
         audit,
         outcomes,
-        Role.AUDIT,
-        [np.ones(plan.count(world, among=trials), dtype=np.bool_) for world in World],
+        in_first(plan.trials(0, trials)),
         audit.settings,
         claim,
         purpose=f"look/{trials}",
@@ -156,16 +164,15 @@ class AttackBets:
     def bet(self, batch: Sequence[Trial]) -> list[float]:
         """Bets on a batch: the log odds of world "in" for every trial; 0 if it failed."""
         ends = [self.outcomes[trial] for trial in batch]
-        usable = self.features.usable(ends)
-        finished = [trial for trial in usable if trial is not None]
+        finished = self.features.usable(ends)
         odds, right = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.bool_)
         if finished:
             values = score(self.fitted.scorer, self.features.rows(self.outcomes, finished))
             self.scores.update(zip(finished, values.tolist(), strict=True))
             assert self.fitted.calibration is not None  # a sequential audit bets
-            done = [trial is not None for trial in usable]
+            done = [trial in self.scores for trial in batch]
             odds[done] = self.fitted.calibration.log_odds(values)
-            right[done] = self.fitted.threshold.guesses_in(values) == _member(finished)
+            right[done] = self.fitted.threshold.guesses_in(values) == member_of(finished)
         self.right += right.tolist()
         self.trials += batch
         return odds.tolist()
@@ -177,7 +184,7 @@ class AttackBets:
 
     def attacked(self, bounds: dict[ValidBound, float]) -> Attacked:
         """The whole result, with the bounds of its stream."""
-        member, right = _member(self.trials), np.array(self.right)
+        member, right = member_of(self.trials), np.array(self.right)
         counts = Counts(
             false_negatives=int(np.count_nonzero(member & ~right)),
             false_positives=int(np.count_nonzero(~member & ~right)),
@@ -191,11 +198,11 @@ class AttackBets:
             threshold=self.fitted.threshold,
             guesses=None,
             bounds=bounds,
-            auc=auc(scores, _member(finished)),
+            auc=auc(scores, member_of(finished)),
             scores=scores,
             scorer=self.fitted.scorer,
         )
-        part = Part(self.features.rows(self.outcomes, finished), _member(finished))
+        part = Part(self.features.rows(self.outcomes, finished), member_of(finished))
         attack = self.features.attack
         return Attacked(attack, finished, part, evaluation, attack.name)
 
@@ -233,7 +240,7 @@ class BetStream:
         self.shown[name] = shown
         shown.fitted = fitted
         self.log_odds += shown.bet(batch)
-        self.member += _member(batch).tolist()
+        self.member += member_of(batch).tolist()
 
     def bounds(self, claim: Claim) -> dict[ValidBound, float]:
         """The bounds on all bets so far."""
@@ -253,10 +260,5 @@ class BetStream:
     @property
     def guessed_by(self) -> dict[str, int]:
         """Number of trials that each attack bet on, in order; empty if only one did."""
-        found = {name: len(shown.trials) for name, shown in self.shown.items()}
-        return found if len(found) > 1 else {}
-
-
-def _member(trials: Sequence[Trial]) -> BoolArray:
-    """Whether the world of each trial is "in"."""
-    return np.array([trial.world is World.IN for trial in trials], dtype=np.bool_)
+        trials = {name: len(shown.trials) for name, shown in self.shown.items()}
+        return trials if len(trials) > 1 else {}

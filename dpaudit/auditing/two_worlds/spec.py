@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,17 +13,17 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
-from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven, attacks_with_access, built
+from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven, attacks_with_access, build_generator
 from dpaudit.auditing.two_worlds.plan import require_coins
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.trial import Role, Trial
-from dpaudit.game.worlds import Game, build_game
+from dpaudit.game.worlds import TargetGame, build_game
 from dpaudit.model.choices import EXPOSING, VULNERABLE, Access, WorstCase
-from dpaudit.model.claim import Neighbours
-from dpaudit.model.currencies import require_claim
+from dpaudit.model.claim import Neighbours, require_claim
+from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import TABLE, LinkedTables
 from dpaudit.model.neighbouring_tables import (
@@ -51,7 +52,7 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
     Raises:
         InputError: As `dpaudit.auditing.games.audited_table`.
     """
-    unit = settings.claim.stated_unit
+    unit = stated_unit(settings.claim)
     if settings.game.worst_case is None:
         if data is None:
             raise SettingsError("no table to audit on: give `data`, or `worst_case`")
@@ -143,7 +144,7 @@ class TwoWorldSpec(AuditSpec):
 
     settings: AuditSettings[TwoWorlds]
     target: Target
-    game: Game
+    game: TargetGame
     pair: NeighbouringTables | None = None
     selection: Selection | None = None
 
@@ -240,7 +241,7 @@ class TwoWorldSpec(AuditSpec):
         """The command that replays the generator on both tables, if it can read them."""
         if self.table.source == IN_MEMORY:
             return None
-        return self.command_of("replay", self.pair_options)
+        return shlex.join(self.command_of("replay", self.pair_options))
 
 
 def build_two_worlds(
@@ -266,7 +267,7 @@ def build_two_worlds(
     else:
         record = data.iloc[list(pair.rows)].reset_index(drop=True)
         target = Target(pair.choice, pair.rows, record)
-    named = built(generator, settings, schema=schema, target=schema.handed(target.record))
+    named = build_generator(generator, settings, schema=schema, target=schema.handed(target.record))
     if isinstance(schema, LinkedTables) and trains_many(named.generator):
         raise SettingsError(f"{named.name} trains many models on one table, and several are given")
     attacks, facts = attacks_with_access(named, settings.game.attacks, settings.game.access)
@@ -283,7 +284,7 @@ def build_two_worlds(
     replacement = None if pair is None else pair.replacement
     if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
         stream = Stream(settings.seed, "", "replacement")
-        replacement = _replacements(target.record, schema, stream)
+        replacement = _draw_replacements(target.record, schema, stream)
     game = build_game(
         data,
         schema,
@@ -322,44 +323,44 @@ def with_visible(
     """The settings whose attacks, if they are the default ones, are those that see something."""
     if settings.game.attacks != ATTACKS_AT[settings.game.access]:
         return settings
-    return settings.with_game(attacks=tuple(one.name for one in attacks))
+    return settings.with_game(attacks=tuple(attack.name for attack in attacks))
 
 
-def _replacements(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.DataFrame:
+def _draw_replacements(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.DataFrame:
     """A record drawn from the schema, never from the data, for each row of the target.
 
     Each differs from the row in whose place it stands; the replacement of a unit keeps its name.
     """
     if isinstance(schema, LinkedTables):
-        return _linked_replacements(target, schema, stream)
+        return _draw_linked_replacements(target, schema, stream)
     null = cast(Generator, build("null", GENERATORS, given={}, offered={"schema": schema}))
     drawn = null.fit(target, seed=stream.seed()).sample(1000 * len(target), seed=stream.seed())
     candidates = (schema.canonical(drawn.iloc[[place]]) for place in range(len(drawn)))
-    found: list[pd.DataFrame] = []
+    records: list[pd.DataFrame] = []
     for record in candidates:
-        row = target.iloc[[len(found)]]
+        row = target.iloc[[len(records)]]
         if not copies_of(record, row, schema):
-            found.append(record)
-            if len(found) == len(target):
-                return _named_as(target, pd.concat(found, ignore_index=True), schema)
+            records.append(record)
+            if len(records) == len(target):
+                return _keep_unit(target, pd.concat(records, ignore_index=True), schema)
     raise SettingsError("the schema allows no record but the target: widen its bounds")
 
 
-def _linked_replacements(
+def _draw_linked_replacements(
     target: pd.DataFrame, schema: LinkedTables, stream: Stream
 ) -> pd.DataFrame:
     """The same for the rows of several tables; each keeps its keys."""
-    found = []
+    records = []
     for place, name in enumerate(target[TABLE]):
         tables, part = schema.handed(target.iloc[[place]]), schema.tables[name]
         own = stream._replace(trial=place)
-        drawn = _replacements(part.canonical(tables[name]), part, own)
+        drawn = _draw_replacements(part.canonical(tables[name]), part, own)
         tables[name][part.names] = drawn
-        found.append(schema.stacked(tables))
-    return _named_as(target, pd.concat(found, ignore_index=True), schema)
+        records.append(schema.stacked(tables))
+    return _keep_unit(target, pd.concat(records, ignore_index=True), schema)
 
 
-def _named_as(target: pd.DataFrame, records: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+def _keep_unit(target: pd.DataFrame, records: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """Records of the target's unit, if the audit is of units."""
     if schema.unit is None:
         return records
@@ -393,20 +394,16 @@ class TrialPlan:
             number[world] += 1
         return named[start:]
 
-    def count(self, world: World, *, among: int | None = None) -> int:
-        """Trials of a world, of all or of the first ones."""
-        return self.worlds[:among].count(world)
+    @property
+    def parts(self) -> tuple[list[Trial], list[Trial]]:
+        """The fitting part and the part that is scored, each in the order of `in_first`."""
+        trials = self.trials()
+        return in_first(trials[: self.fitted]), in_first(trials[self.fitted :])
 
-    def scored(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Those of some trials that are not of the fitting part."""
-        fitted = {world: self.count(world, among=self.fitted) for world in World}
-        return [trial for trial in trials if trial.number >= fitted[trial.world]]
 
-    def fitting(self, world: World) -> BoolArray:
-        """Which trials of a world, by number, form the fitting part; shape (count,)."""
-        numbers = np.arange(self.count(world))
-        mask: BoolArray = numbers < self.count(world, among=self.fitted)
-        return mask
+def in_first(trials: Iterable[Trial]) -> list[Trial]:
+    """Trials of world "in" by number, then those of world "out"."""
+    return sorted(trials, key=lambda trial: (trial.world is World.OUT, trial.number))
 
 
 def plan_trials(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorlds]) -> TrialPlan:
@@ -426,6 +423,7 @@ def plan_trials(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorl
         The plan: the same for the same settings.
     """
     every, fitted = settings.game.shadow_models, 2 * settings.game.fitted
+    # A sequential audit bets on all trials after the first few, so their worlds must be coins.
     balanced = FIRST_FITTED if settings.game.sequential else fitted
     alternating = [world for _ in range(every // 2) for world in World]
     if not settings.game.fair_coins:

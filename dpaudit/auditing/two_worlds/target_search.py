@@ -25,7 +25,7 @@ import numpy as np
 
 from dpaudit.auditing.one_run.attack import ClosestRecord
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.spec import AuditSpec, built, view_of
+from dpaudit.auditing.spec import AuditSpec, build_generator, view_of
 from dpaudit.auditing.two_worlds.comparison import candidates_of
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
@@ -87,7 +87,7 @@ class SearchSpec(AuditSpec):
         return self.first.own_options
 
     @property
-    def like_it(self) -> TwoWorldSpec:
+    def timed_audit(self) -> TwoWorldSpec:
         """The audit of the first candidate."""
         return self.first
 
@@ -145,7 +145,7 @@ class TargetSearchSpec(SearchSpec):
         included = halves(self.trainings, len(each), self.stream("candidates").rng())
         return SelectionGame(view=view, data=self.table.data, candidates=each, included=included)
 
-    def prepared(
+    def resolve(
         self,
         folder: Path,
         *,
@@ -202,7 +202,7 @@ def build_target_search(
     candidates = candidates_of(table)
     first = build_two_worlds(generator, table, settings.with_game(target=f"row:{candidates[0]}"))
     try:
-        named = built(generator, settings, schema=table.schema)
+        named = build_generator(generator, settings, schema=table.schema)
     except RegistryError:  # it can be built once there is a target
         raise SettingsError(
             f"{first.generator.name} takes the target when it is built, so none can be searched "

@@ -77,10 +77,10 @@ class WorstCaseSearchSpec(SearchSpec):
     @property
     def candidates_specified(self) -> dict[str, Any]:
         """The names of the candidates."""
-        names = [one.target.choice for one in self.candidates]
+        names = [candidate.target.choice for candidate in self.candidates]
         return {"choice": f"worst-case:{WorstCase.SEARCH}", "candidates": names}
 
-    def prepared(
+    def resolve(
         self,
         folder: Path,
         *,
@@ -218,14 +218,14 @@ def separation(trials: Sequence[Trial], stored: StoredOutcomes) -> float:
         feature has one value in each world.
     """
     outcomes = [stored[trial] for trial in trials]
-    ended = np.array([[one.finished, one.rows or 0] for one in outcomes], dtype=np.float64)
+    ended = np.array([[end.finished, end.rows or 0] for end in outcomes], dtype=np.float64)
     inside = np.array([[trial.world is World.IN] for trial in trials])
-    found = [float(separations(ended, inside)[0])]
+    differences = [float(separations(ended, inside)[0])]
     finished = ended[:, 0] == 1
     if 0 < inside[finished].sum() < finished.sum():
         ran = [trial for trial in trials if stored[trial].finished]
-        found.append(float(separations(stored.features(ran)[:], inside[finished])[0]))
-    return max(found)
+        differences.append(float(separations(stored.features(ran)[:], inside[finished])[0]))
+    return max(differences)
 
 
 def _trials(numbers: Sequence[int]) -> list[Trial]:

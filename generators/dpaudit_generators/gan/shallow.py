@@ -16,8 +16,7 @@ import pandas as pd
 
 from dpaudit.account import dp_sgd_claim, dp_sgd_curve, dp_sgd_noise_multiplier
 from dpaudit.errors import SettingsError
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import CurveClaim
+from dpaudit.model.claim import CurveClaim, PrivacyClaim
 from dpaudit.model.encoding import encode, values_of, width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job

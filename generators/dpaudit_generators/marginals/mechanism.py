@@ -12,8 +12,7 @@ import pandas as pd
 
 from dpaudit.account.conversion import concentrated_rho, gaussian_mu
 from dpaudit.errors import SettingsError
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
+from dpaudit.model.claim import Claim, ConcentratedClaim, GaussianClaim, PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job

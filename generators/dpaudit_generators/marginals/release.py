@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.model.encoding import table_of
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of

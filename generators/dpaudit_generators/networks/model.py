@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import CurveClaim
+from dpaudit.model.claim import CurveClaim, PrivacyClaim
 from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray

@@ -15,9 +15,8 @@ import pandas as pd
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import GaussianClaim, PrivacyClaim
 from dpaudit.model.column import Column
-from dpaudit.model.currencies import GaussianClaim
 from dpaudit.model.encoding import table_of, values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import IntArray

@@ -26,8 +26,8 @@ from dpaudit.auditing.one_run.attack import (
     surest_first,
 )
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, extra_variance, interference
-from dpaudit.auditing.one_run.session import OneRunSpec, build_one_run
 from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
+from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
 from dpaudit.bounds import EpsilonGuarantee, one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError
@@ -116,13 +116,13 @@ def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
     assert f"0.5 is chance; {chosen}" in render_markdown(result)
     assert "--one-run --canaries 100" in document["reproduce"]
 
-    bounded = CliRunner().invoke(app, ["bounds", str(tmp_path), "--json"])
+    bounded = CliRunner().invoke(app, ["report", str(tmp_path), "--bounds", "--json"])
     rows = json.loads(bounded.stdout)["bounds"]
     assert {row["attack"]: row["value"] for row in rows} == {
         name: attack["bound"] for name, attack in each.items()
     }
     assert all(row["method"] == "one_run_in_turn" and row["reason"] is None for row in rows)
-    words = ["bounds", str(tmp_path), "--json", "--assume", "gaussian"]
+    words = ["report", str(tmp_path), "--bounds", "--json", "--assume", "gaussian"]
     *_, estimate = json.loads(CliRunner().invoke(app, words).stdout)["bounds"]
     assert (estimate["method"], estimate["reason"] is None) == ("one_run_gaussian", False)
 

@@ -21,8 +21,8 @@ from dpaudit.auditing.one_run.attack import (
     pairs_in_order,
 )
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, interference
-from dpaudit.auditing.one_run.session import OneRunSpec
 from dpaudit.auditing.one_run.settings import OneRun
+from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.bounds import guarantee_of
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.column import Column, Kind, Unit
@@ -245,5 +245,5 @@ def test_a_claim_per_row_is_refused_with_its_group_factor() -> None:
 
 def test_the_command_repeats_the_unit() -> None:
     spec = spec_of("null", visits(), schema=BY_ROW, epsilon=1.0, unit="patient")
-    assert "--unit patient" in spec.reproduce
+    assert "--set unit=patient" in spec.reproduce
     assert spec.settings.game == OneRun(canaries=CANARIES)

@@ -102,7 +102,7 @@ def test_copied_records_are_proved_with_eight_trainings(
     )
     assert document["shadow_models"] == {"in": 0, "out": 8}
     assert "--records 16" in document["reproduce"]
-    bounded = CliRunner().invoke(app, ["bounds", str(tmp_path), "--json"])
+    bounded = CliRunner().invoke(app, ["report", str(tmp_path), "--bounds", "--json"])
     rows = json.loads(bounded.stdout)["bounds"]
     assert [(row["method"], row["value"]) for row in rows] == [("fair_coin", document["proved"])]
     for text in (render_html(result), render_markdown(result)):

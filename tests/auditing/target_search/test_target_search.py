@@ -146,7 +146,7 @@ def test_the_one_record_that_leaks_is_found(
     search = searched(generator, table)
     assert search.candidates[0] == FARTHEST
     assert row in search.candidates
-    audit = search.prepared(tmp_path, engine=LocalEngine(1), on_progress=ignore_progress)
+    audit = search.resolve(tmp_path, engine=LocalEngine(1), on_progress=ignore_progress)
     assert audit.target.row == row
 
 
@@ -247,7 +247,7 @@ def test_the_plan_is_the_size_of_the_audit(table: pd.DataFrame, tmp_path: Path) 
     search = searched(ignores, table, shadow_models=40)
     assert search.trainings == 40
     assert search.before == "target: 40 trainings, each without a random half of 20 candidates"
-    search.prepared(tmp_path, engine=LocalEngine(1), on_progress=seen.append)
+    search.resolve(tmp_path, engine=LocalEngine(1), on_progress=seen.append)
     assert seen[-1] == (Role.TARGET_SELECTION, 40, 40, 0)
 
 
@@ -375,7 +375,7 @@ def test_folders_of_other_audits_are_refused_before_any_training(
         pass
     with pytest.raises(RunFolderError, match="holds an audit of a target that was named"):
         run_audit(search, tmp_path / "named", on_progress=none)
-    search.prepared(tmp_path / "found", engine=LocalEngine(1), on_progress=ignore_progress)
+    search.resolve(tmp_path / "found", engine=LocalEngine(1), on_progress=ignore_progress)
     other = searched(ignores, table, shadow_models=20, confidence=0.9)
     with pytest.raises(RunFolderError, match=r"confidence is 0.95 there and 0.9 here"):
         run_audit(other, tmp_path / "found", on_progress=none)

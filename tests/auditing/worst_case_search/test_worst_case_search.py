@@ -138,7 +138,7 @@ def test_a_leak_that_shows_on_one_kind_of_table_is_found(found: Any) -> None:
 def test_the_table_on_which_a_leak_shows_is_found(
     tmp_path: Path, generator: object, worst_case: str
 ) -> None:
-    audit = searched(generator).prepared(
+    audit = searched(generator).resolve(
         tmp_path / "run", engine=LocalEngine(1), on_progress=ignore_progress
     )
     shown = {"reversed": ("one-hot", "inside", "centre", "outlier")}.get(worst_case, ())
@@ -175,7 +175,9 @@ def test_no_trial_of_a_search_shares_a_stream_with_an_audit() -> None:
     search = searched(noisy_mean)
 
     def seeds(role: Role, audit: str) -> set[int]:
-        payload = Payload(game=search.like_it.game, generators={}, attacks=[], root=0, audit=audit)
+        payload = Payload(
+            game=search.timed_audit.game, generators={}, attacks=[], root=0, audit=audit
+        )
         return {
             payload.seed(Trial(role, world, number), purpose)
             for world in World
@@ -263,7 +265,7 @@ def test_the_search_shows_its_progress(tmp_path: Path) -> None:
     seen: list[TrialProgress] = []
     search = searched(noisy_mean, shadow_models=20)
     assert search.before == "worst case: 152 trainings, shared by 9 candidates"
-    search.prepared(tmp_path / "run", engine=LocalEngine(1), on_progress=seen.append)
+    search.resolve(tmp_path / "run", engine=LocalEngine(1), on_progress=seen.append)
     assert seen[-1] == (Role.TARGET_SELECTION, 152, 152, 0)
 
 

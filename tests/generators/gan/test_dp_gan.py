@@ -12,9 +12,8 @@ import torch
 from scipy.stats import kstest
 
 from dpaudit.errors import DataError, SettingsError
-from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.claim import CurveClaim, Neighbours, PrivacyClaim
 from dpaudit.model.column import Column, Kind
-from dpaudit.model.currencies import CurveClaim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit_generators.gan import DpGan, GradientFlaw

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from dpaudit.errors import SettingsError
+from dpaudit.model.claim import GaussianClaim
 from dpaudit.model.column import OTHER, Column, Kind
-from dpaudit.model.currencies import GaussianClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World

@@ -16,9 +16,8 @@ from scipy.stats import chisquare, kstest
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import ClaimError, DataError, SettingsError
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import ConcentratedClaim, GaussianClaim, PrivacyClaim
 from dpaudit.model.column import OTHER, Column, Kind
-from dpaudit.model.currencies import ConcentratedClaim, GaussianClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Generator, Job, World, trains_many

@@ -72,8 +72,8 @@ class WeightedSum:
         """Scores [n] of feature vectors [n, f]; larger means "in"."""
         standard = (features[:, self.places] - self.mean) / self.scale
         # Not a matrix product: its last digits depend on the number of vectors.
-        found: FloatArray = (np.clip(standard, -FARTHEST, FARTHEST) * self.weights).sum(axis=1)
-        return found
+        scores: FloatArray = (np.clip(standard, -FARTHEST, FARTHEST) * self.weights).sum(axis=1)
+        return scores
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Combined:
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """The features of its attacks in turn."""
-        return tuple(name for one in self.attacks for name in one.feature_names(game))
+        return tuple(name for attack in self.attacks for name in attack.feature_names(game))
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
         """Never needed: trials already have the features of its attacks.
@@ -127,7 +127,7 @@ class Combined:
         owners = np.repeat(np.arange(len(self.widths)), self.widths)[places]
         sums = np.bincount(owners, weights, minlength=len(self.widths))
         order = np.argsort(-sums, kind="stable")
-        return {self.attacks[one].name: float(sums[one]) for one in order if sums[one] > 0}
+        return {self.attacks[place].name: float(sums[place]) for place in order if sums[place] > 0}
 
 
 FEATURES: Final = (

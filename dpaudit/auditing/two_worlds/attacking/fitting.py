@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -71,64 +70,6 @@ class SplitTrials(NamedTuple):
     scored: Part
     failed_in: int
     failed_out: int
-
-
-def arrange(
-    worlds: Sequence[Sequence[Any | None]],
-    masks: Sequence[BoolArray],
-    *,
-    rows: Callable[[Sequence[Any]], FeatureRows] = np.vstack,
-) -> SplitTrials | None:
-    """Sorts outcomes into the two parts.
-
-    Args:
-        worlds: Results of the trials of world "in", then "out", by trial number: features, or keys
-            for `rows`; None if a trial failed.
-        masks: For each world, which trials are in the fitting part.
-        rows: The feature vectors of some results.
-
-    Returns:
-        The parts; None if too few trials finished to fit and score an attack.
-    """
-    fitting = gather(worlds, masks, fitting=True, rows=rows)
-    scored = gather(worlds, masks, fitting=False, rows=rows)
-    if fitting is None or scored is None:
-        return None
-    failed_in, failed_out = (
-        sum(outcome is None and not fits for outcome, fits in zip(outcomes, mask, strict=True))
-        for outcomes, mask in zip(worlds, masks, strict=True)
-    )
-    return SplitTrials(fitting, scored, failed_in=failed_in, failed_out=failed_out)
-
-
-def gather(
-    worlds: Sequence[Sequence[Any | None]],
-    masks: Sequence[BoolArray],
-    *,
-    fitting: bool,
-    rows: Callable[[Sequence[Any]], FeatureRows] = np.vstack,
-) -> Part | None:
-    """One part of the split; None if it has too few finished trials of a world.
-
-    Args:
-        worlds: As for `arrange`.
-        masks: As for `arrange`.
-        fitting: Which part.
-        rows: As for `arrange`.
-
-    Returns:
-        The finished trials, world "in" first.
-    """
-    results: list[Any] = []
-    member: list[bool] = []
-    for is_member, outcomes, mask in zip((True, False), worlds, masks, strict=True):
-        chosen = [outcome for outcome, fits in zip(outcomes, mask, strict=True) if fits == fitting]
-        present = [outcome for outcome in chosen if outcome is not None]
-        if len(present) < (MIN_FITTED if fitting else 1):
-            return None
-        results += present
-        member += [is_member] * len(present)
-    return Part(rows(results), np.array(member, dtype=np.bool_))
 
 
 FOLDS = 5
@@ -200,20 +141,22 @@ def fit_attack(
     """
     features, member = fitting.features[:], fitting.member
     held_out = settings.game.threshold is ThresholdRule.HOLD_OUT
+    # Threshold and weights need scores of trials that the scorer did not learn from.
     if held_out:
         chosen = _held_out(member, rng)
         share = np.count_nonzero(chosen) / len(member)
         failed = FailedTrials(*(round(share * count) for count in failed))
-        scorer = trained(attack, features[~chosen], member[~chosen], rng)
+        scorer = train_scorer(attack, features[~chosen], member[~chosen], rng)
         member = member[chosen]
         scores = score(scorer, features[chosen])
     else:
         scores = _cross_validated(attack, features, member, rng)
-        scorer = trained(attack, features, member, rng)
+        scorer = train_scorer(attack, features, member, rng)
     confidence = settings.attack_confidence
     threshold = choose_threshold_by(
         scores, member, guarantee.threshold_statistic, confidence=confidence
     )
+    # Errors at one threshold: as published audits do, and where fair coins bound no such claim.
     if held_out or guarantee.delta is None:
         calibration = log_odds_line(scores, member) if settings.game.sequential else None
         counts = scaled_errors(
@@ -257,7 +200,7 @@ def _scores(scorer: Scorer, features: FloatArray) -> FloatArray:
     return scores
 
 
-def trained(
+def train_scorer(
     attack: AnyAttack, features: FloatArray, member: BoolArray, rng: np.random.Generator
 ) -> Scorer:
     """The scorer that an attack learns from some trials.
@@ -281,7 +224,7 @@ def _cross_validated(
         # The scorer gets no name: a forest of many trials is large, and only one should be in
         # memory.
         scores[held_out] = score(
-            trained(attack, features[~held_out], member[~held_out], rng), features[held_out]
+            train_scorer(attack, features[~held_out], member[~held_out], rng), features[held_out]
         )
     return scores
 
@@ -362,6 +305,7 @@ def evaluate(
     """
     scores = score(fitted.scorer, trials.scored.features)
     errors = count_errors(scores, trials.scored.member, fitted.threshold)
+    # Failed trials are errors: dropped, failures that depend on the record would raise the bound.
     counts = Counts(
         false_negatives=errors.false_negatives + trials.failed_in,
         false_positives=errors.false_positives + trials.failed_out,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
@@ -19,15 +19,15 @@ from dpaudit.auditing.two_worlds.attacking.extra import (
 )
 from dpaudit.auditing.two_worlds.attacking.fitting import (
     MIN_FITTED,
+    NONE_FAILED,
     Evaluation,
     FeatureRows,
     Fitted,
     FittingScore,
     Part,
-    arrange,
+    SplitTrials,
     evaluate,
     fit_attack,
-    gather,
 )
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, plan_trials
@@ -35,7 +35,7 @@ from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialStatus
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, World
 
@@ -57,9 +57,9 @@ class FeatureSlice(NamedTuple):
     attack: NamedAttack
     place: slice
 
-    def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial | None]:
+    def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial]:
         """Trials that finished."""
-        return [end.trial if end.finished else None for end in ends]
+        return [end.trial for end in ends if end.finished]
 
     def rows(self, outcomes: StoredOutcomes, trials: Sequence[Trial]) -> FeatureRows:
         """This attack's features of some finished trials, read when they are needed."""
@@ -77,7 +77,7 @@ class EndingFeatures(NamedTuple):
     requested: int
     attack: NamedAttack = ENDINGS
 
-    def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial | None]:
+    def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial]:
         """Every trial."""
         return [end.trial for end in ends]
 
@@ -97,11 +97,13 @@ class Contender(NamedTuple):
 
     Attributes:
         features: The attack and its features of a trial.
+        fitting: The trials that it is fixed on.
         fitted: Its classifier and threshold.
         hypothesis: As in `Attacked`.
     """
 
     features: Features
+    fitting: Part
     fitted: Fitted
     hypothesis: str
 
@@ -129,11 +131,36 @@ def candidates(audit: TwoWorldSpec, settings: AuditSettings[TwoWorlds]) -> list[
     return [*slices, FeatureSlice(together, slice(0, sum(audit.widths)))]
 
 
+def member_of(trials: Sequence[Trial]) -> BoolArray:
+    """Whether the world of each trial is "in"."""
+    return np.array([trial.world is World.IN for trial in trials], dtype=np.bool_)
+
+
+def gather(
+    features: Features, outcomes: StoredOutcomes, ends: Sequence[StoredOutcome], *, least: int
+) -> tuple[list[Trial], Part] | None:
+    """Gathers the trials that an attack can use, and its features of them.
+
+    Args:
+        features: The attack.
+        outcomes: Where their features are.
+        ends: How the trials of one part of the split ended.
+        least: Trials of each world that it needs.
+
+    Returns:
+        None if it can use too few.
+    """
+    usable = features.usable(ends)
+    member = member_of(usable)
+    if min(np.count_nonzero(member), np.count_nonzero(~member)) < least:
+        return None
+    return usable, Part(features.rows(outcomes, usable), member)
+
+
 def contenders(
     audit: TwoWorldSpec,
     outcomes: StoredOutcomes,
-    role: Role,
-    fitting: Sequence[BoolArray],
+    fitting: Sequence[Trial],
     settings: AuditSettings[TwoWorlds],
     claim: Claim,
     *,
@@ -148,9 +175,8 @@ def contenders(
 
     Args:
         audit: The audit.
-        outcomes: Outcomes of the role.
-        role: The role.
-        fitting: For world "in", then "out": which trials, by number, are in the fitting part.
+        outcomes: Outcomes of these trials.
+        fitting: The trials of the fitting part.
         settings: How hypotheses are counted, and how thresholds are chosen.
         claim: The claim under audit.
         purpose: Names the random streams.
@@ -158,49 +184,45 @@ def contenders(
     Returns:
         Empty if too few trials of the fitting part finished and none of them failed.
     """
-    worlds = first_outcomes(outcomes, role, fitting)
-    lost = [
-        sum(
-            fits and end.status is not TrialStatus.FINISHED
-            for end, fits in zip(ends, mask, strict=True)
-        )
-        for ends, mask in zip(worlds, fitting, strict=True)
-    ]
+    ends = [outcomes[trial] for trial in fitting]
 
-    def fixed(features: Features, *, lost: Sequence[int]) -> Contender | None:
-        usable = [features.usable(ends) for ends in worlds]
-        part = gather(usable, fitting, fitting=True, rows=partial(features.rows, outcomes))
-        if part is None:
+    def fix(features: Features, failed: FailedTrials) -> Contender | None:
+        gathered = gather(features, outcomes, ends, least=MIN_FITTED)
+        if gathered is None:
             return None
-        attack = features.attack
+        name, part = features.attack.name, gathered[1]
         fitted = fit_attack(
-            attack.attack,
+            features.attack.attack,
             part,
             settings=settings,
-            failed=FailedTrials(*lost),
+            failed=failed,
             guarantee=guarantee_of(claim),
-            rng=audit.stream(f"{purpose}/{attack.name}").rng(),
+            rng=audit.stream(f"{purpose}/{name}").rng(),
         )
-        return Contender(features, fitted, attack.name)
+        return Contender(features, part, fitted, name)
 
-    on_tables = [fixed(features, lost=lost) for features in candidates(audit, settings)]
-    found = [one for one in on_tables if one is not None]
-    if any(lost):
-        on_endings = fixed(EndingFeatures(audit.game.view.n_rows), lost=(0, 0))
+    lost = Counter(end.trial.world for end in ends if end.status is not TrialStatus.FINISHED)
+    failed = FailedTrials(lost[World.IN], lost[World.OUT])
+    on_tables = [fix(features, failed) for features in candidates(audit, settings)]
+    fixed = [contender for contender in on_tables if contender is not None]
+    if any(failed):
+        on_endings = fix(EndingFeatures(audit.game.view.n_rows), NONE_FAILED)
         assert on_endings is not None  # it uses every trial
-        found = _with_endings(found, on_endings, audit, settings)
-    if found and settings.game.multiplicity is Multiplicity.SELECT:
-        return [_selected(found)]
-    return found
+        fixed = _add_endings(fixed, on_endings, audit, settings)
+    # One hypothesis instead of many: the choice is made here, on trials that are not scored.
+    if fixed and settings.game.multiplicity is Multiplicity.SELECT:
+        return [_select_contender(fixed)]
+    return fixed
 
 
-def _selected(found: Sequence[Contender]) -> Contender:
+def _select_contender(fixed: Sequence[Contender]) -> Contender:
     """The candidate that is selected for scoring."""
-    others = [one for one in found if one.features.attack.name != COMBINED]
-    together = [one for one in found if one.features.attack.name == COMBINED]
+    others = [contender for contender in fixed if contender.features.attack.name != COMBINED]
+    together = [contender for contender in fixed if contender.features.attack.name == COMBINED]
     if not together:
-        return max(others, key=lambda one: one.forecast)
-    return [*others, *together][select([one.forecast for one in others], together[0].forecast)]
+        return max(others, key=lambda contender: contender.forecast)
+    forecasts = [contender.forecast for contender in others]
+    return [*others, *together][select(forecasts, together[0].forecast)]
 
 
 def select(attacks: Sequence[FittingScore], combination: FittingScore) -> int:
@@ -217,36 +239,27 @@ def select(attacks: Sequence[FittingScore], combination: FittingScore) -> int:
     """
     best = max(range(len(attacks)), key=attacks.__getitem__)
     clearly = attacks[best].bound > combination.bound + PREFERENCE
-    sure = [one for one in range(len(attacks)) if attacks[one].separation == _SURE]
+    sure = [place for place, forecast in enumerate(attacks) if forecast.separation == _SURE]
     return best if clearly else sure[0] if sure else len(attacks)
 
 
-def _with_endings(
-    found: Sequence[Contender],
+def _add_endings(
+    fixed: Sequence[Contender],
     endings: Contender,
     audit: TwoWorldSpec,
     settings: AuditSettings[TwoWorlds],
 ) -> list[Contender]:
     """The attacks, including the one on how trials end if its forecast earns it a place."""
-    if not found:
+    if not fixed:
         return [endings._replace(hypothesis=audit.attacks[0].name)]
     if settings.game.multiplicity is Multiplicity.SELECT:
-        return [*found, endings]
-    least = min(found, key=lambda one: one.forecast)
-    if endings.forecast <= least.forecast:
-        return list(found)
-    seated = endings._replace(hypothesis=least.hypothesis)
-    return [seated if one is least else one for one in found]
-
-
-def first_outcomes(
-    outcomes: StoredOutcomes, role: Role, masks: Sequence[BoolArray]
-) -> list[list[StoredOutcome]]:
-    """How the first trials of world "in", then of "out", ended, as many as each mask is long."""
-    return [
-        [outcomes[Trial(role, world, number)] for number in range(len(mask))]
-        for world, mask in zip(World, masks, strict=True)
-    ]
+        return [*fixed, endings]
+    # It takes the place of another hypothesis, so their number, the correction, stays as it was.
+    weakest = min(fixed, key=lambda contender: contender.forecast)
+    if endings.forecast <= weakest.forecast:
+        return list(fixed)
+    seated = endings._replace(hypothesis=weakest.hypothesis)
+    return [seated if contender is weakest else contender for contender in fixed]
 
 
 class Attacked(NamedTuple):
@@ -272,16 +285,6 @@ class Attacked(NamedTuple):
     guessed_by: Mapping[str, int] = MappingProxyType({})
 
 
-def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorlds]) -> list[BoolArray]:
-    """For world "in", then "out": which trials [n] form the fitting part.
-
-    These are the first trials of a world by number: trials run in a random order or, in a
-    sequential audit, by number.
-    """
-    plan = plan_trials(audit, role, settings)
-    return [plan.fitting(world) for world in World]
-
-
 def attack_all(
     audit: TwoWorldSpec,
     outcomes: StoredOutcomes,
@@ -305,48 +308,41 @@ def attack_all(
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
-    parts = masks(audit, role, settings)
-    worlds = first_outcomes(outcomes, role, parts)
-    found = []
-    for one in contenders(audit, outcomes, role, parts, settings, claim, purpose=f"{role}/attack"):
-        usable = [one.features.usable(ends) for ends in worlds]
-        trials = arrange(usable, parts, rows=partial(one.features.rows, outcomes))
-        if trials is None:  # trials of a single world cannot be scored
+    fitting, scored = plan_trials(audit, role, settings).parts
+    ends = [outcomes[trial] for trial in scored]
+    attacked = []
+    # All are fixed, and at most one per hypothesis is left, before any trial is scored.
+    for features, fitted_on, fitted, hypothesis in contenders(
+        audit, outcomes, fitting, settings, claim, purpose=f"{role}/attack"
+    ):
+        gathered = gather(features, outcomes, ends, least=1)
+        if gathered is None:  # trials of a single world cannot be scored
             continue
-        found.append(
-            Attacked(
-                one.features.attack,
-                [
-                    trial
-                    for ends, mask in zip(usable, parts, strict=True)
-                    for trial, fits in zip(ends, mask, strict=True)
-                    if trial is not None and not fits
-                ],
-                trials.scored,
-                evaluate(
-                    one.fitted,
-                    trials,
-                    guarantee=guarantee_of(claim),
-                    confidence=settings.attack_confidence,
-                ),
-                one.hypothesis,
-            )
+        usable, part = gathered
+        failed = Counter(trial.world for trial in scored)
+        failed.subtract(trial.world for trial in usable)
+        evaluation = evaluate(
+            fitted,
+            SplitTrials(fitted_on, part, failed[World.IN], failed[World.OUT]),
+            guarantee=guarantee_of(claim),
+            confidence=settings.attack_confidence,
         )
-    return found
+        attacked.append(Attacked(features.attack, usable, part, evaluation, hypothesis))
+    return attacked
 
 
 def tables_suffice(
     audit: TwoWorldSpec, outcomes: StoredOutcomes, role: Role, settings: AuditSettings[TwoWorlds]
 ) -> bool:
     """Whether enough trials of each world and part finished for attacks on tables."""
-    parts = masks(audit, role, settings)
-    for ends, fits in zip(first_outcomes(outcomes, role, parts), parts, strict=True):
-        finished = np.array([end.finished for end in ends])
-        if np.count_nonzero(finished & fits) < MIN_FITTED or not (finished & ~fits).any():
+    fitting, scored = plan_trials(audit, role, settings).parts
+    for trials, least in ((fitting, MIN_FITTED), (scored, 1)):
+        finished = Counter(trial.world for trial in trials if outcomes[trial].finished)
+        if any(finished[world] < least for world in World):
             return False
     return True
 
 
 def best(attacked: Sequence[Attacked]) -> Attacked:
     """The attack with the largest bound; ties by the larger AUC."""
-    return max(attacked, key=lambda one: (one.evaluation.proved, one.evaluation.auc))
+    return max(attacked, key=lambda attack: (attack.evaluation.proved, attack.evaluation.auc))

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
-from dpaudit.model.currencies import (
+from dpaudit.model.claim import (
     ConcentratedClaim,
     CurveClaim,
     CurvePoint,
     GaussianClaim,
+    Neighbours,
+    PrivacyClaim,
+    Quantity,
     read_curve,
     require_epsilon,
     written_out,

@@ -1,4 +1,4 @@
-"""From the trials of an audit in two worlds to its findings, and from these to its record.
+"""From the trials of an audit in two worlds to its findings.
 
 Findings are attacks, remaining power, checks, and the features that carry the deciding attack.
 """
@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from dpaudit.auditing.checks import (
     TOO_FEW_MODELS,
     Replay,
+    TrialCounts,
     check_repeats,
     check_replay,
-    failure_reasons,
 )
-from dpaudit.auditing.session import by_world, conclude, recorded_bounds
+from dpaudit.auditing.game import BestAttack, Findings, recorded_bounds
 from dpaudit.auditing.two_worlds.attacking.extra import Combined, WeightedSum
 from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, Part, score
 from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all, best, tables_suffice
 from dpaudit.auditing.two_worlds.checks import (
-    TrialCounts,
     check_agreement,
     check_failures,
     check_given_up,
@@ -36,68 +34,60 @@ from dpaudit.auditing.two_worlds.plan import highest_provable, power
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, plan_trials
 from dpaudit.bounds import Direction, auc, aucs, guarantee_of
 from dpaudit.game.meter import reset_peaks
-from dpaudit.game.outcomes import StoredOutcomes
+from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Outcome, Role, Trial
 from dpaudit.model.choices import VULNERABLE, Access
-from dpaudit.model.currencies import Claim
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.access import AnyAttack, access_of
 from dpaudit.plugins.protocols import FeatureName, FloatArray, World, is_seedable
 from dpaudit.results.game import AttackOutcome
-from dpaudit.results.leaks import in_order, leak_reason
-from dpaudit.results.record import (
-    AuditRecord,
-    ControlOutcome,
-    FailureReason,
-    Leak,
-    SameTables,
-    TargetOfAudit,
-)
+from dpaudit.results.leaks import in_order
+from dpaudit.results.record import ControlOutcome, Leak, SameTables, TargetOfAudit
 from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power
 
 MOST_LEAKS = 10
 
 
-class Findings(NamedTuple):
-    """The findings of the audit's own trials; by default of none, as a control failed.
+def stopped_by_control(
+    spec: TwoWorldSpec, *, target: TargetOfAudit, controls: Mapping[Role, ControlOutcome]
+) -> Findings:
+    """The findings of an audit whose trials were not run, as a control failed.
 
-    Attributes:
-        claim: The claim that the verdict is about.
-        attacked: Every attack that was scored.
-        best: The attack with the largest bound; None if none was scored.
-        counts: Trials of each world that were run, and that failed.
-        power: What this audit could prove, failures counted.
-        leaks: Features that carry the best attack.
-        checks: Checks of the run.
-        failure_reasons: Why trials failed.
+    Args:
+        spec: The audit.
+        target: The attacked record.
+        controls: How the controls ended.
     """
-
-    claim: Claim
-    attacked: Sequence[Attacked] = ()
-    best: Attacked | None = None
-    counts: TrialCounts = TrialCounts.of([])
-    power: Power = Power(0.0, None)
-    leaks: tuple[Leak, ...] = ()
-    checks: tuple[Check, ...] = ()
-    failure_reasons: tuple[FailureReason, ...] = ()
+    return Findings(
+        outcome=TwoWorldsOutcome(sequential=None),
+        claim=spec.claim,
+        target=target,
+        controls=controls,
+        access=_access(spec),
+    )
 
 
 def find(
-    audit: TwoWorldSpec,
+    spec: TwoWorldSpec,
     stored: StoredOutcomes,
     order: Sequence[Trial],
     *,
-    replays: Sequence[Replay],
-    attacked: Sequence[Attacked] | None,
-    gave_up: bool,
+    target: TargetOfAudit,
+    controls: Mapping[Role, ControlOutcome] | None = None,
+    replays: Sequence[Replay] = (),
+    attacked: Sequence[Attacked] | None = None,
+    gave_up: bool = False,
 ) -> Findings:
     """Derives the findings from the trials of an audit.
 
     Args:
-        audit: The audit.
+        spec: The audit.
         stored: Its outcomes, at least those of `order`.
         order: The trials that count, as they were planned.
-        replays: Some of them with their second runs.
+        target: The attacked record.
+        controls: How the controls ended; None if none was run, as every first trial failed.
+        replays: Some trials with their second runs.
         attacked: The attacks of a sequential audit; None if they are still to be scored.
         gave_up: Whether the audit ended because it could prove nothing any more: nothing is scored.
 
@@ -107,87 +97,128 @@ def find(
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
-    settings = audit.settings
+    settings = spec.settings
     outcomes = [stored[trial] for trial in order]
-    claim = audit.effective_claim(outcomes)
+    claim = spec.effective_claim(outcomes)
     if gave_up:
         attacked = []
     elif attacked is None:
-        attacked = attack_all(audit, stored, Role.AUDIT, settings, claim)
+        attacked = attack_all(spec, stored, Role.AUDIT, settings, claim)
     deciding = best(attacked) if attacked else None
     proved = deciding is not None and deciding.evaluation.proved > claim.value
     # The bound may come from how trials end, which failures do not hide.
-    scored = set() if proved else set(plan_trials(audit, Role.AUDIT, settings).scored(order))
+    scored = set() if proved else set(plan_trials(spec, Role.AUDIT, settings).parts[1])
     lost = failed_by_world(outcomes, scored)  # errors of attacks on tables
     left = power(settings, claim, false_negatives=lost[World.IN], false_positives=lost[World.OUT])
-    counts = TrialCounts.of(outcomes)
-    checks = [
-        check_failures(counts, highest=highest_provable(settings, claim), left=left.max_provable),
-        check_randomness(outcomes),
-        check_repeats(outcomes, audit.stream("repeats").rng()),
-        _replay_check(audit, replays),
-    ]
-    if audit.is_timed:
-        checks.append(check_measured(memory=reset_peaks()))
+    checks = _check_trials(spec, outcomes, replays, claim=claim, left=left)
     if gave_up:
         checks.insert(0, check_given_up(outcomes, planned=settings.game.shadow_models))
-    elif not proved and not tables_suffice(audit, stored, Role.AUDIT, settings):
+    elif not proved and not tables_suffice(spec, stored, Role.AUDIT, settings):
         checks.insert(0, TOO_FEW_MODELS)
+    # Of an audit that stopped early later attacks learnt more, so scores may drift.
     if deciding is not None and not deciding.evaluation.stopped_early:
-        # Otherwise later attacks would have learnt more.
-        timed = _is_timed(deciding.attack.attack)
-        checks.append(_order_check(order, deciding, timed=timed))
-        checks.append(
-            check_agreement(
-                deciding.evaluation,
-                deciding.scored.member,
-                left.max_provable,
-                guarantee=guarantee_of(claim),
-                confidence=settings.attack_confidence,
-                timed=timed,
-            )
-        )
+        checks += _check_scores(spec, order, deciding, claim=claim, left=left)
     return Findings(
-        attacked=attacked,
-        best=deciding,
-        counts=counts,
-        power=left,
-        leaks=_leaks(audit, deciding) if deciding else (),
-        checks=tuple(checks),
-        failure_reasons=failure_reasons(outcomes),
+        outcome=TwoWorldsOutcome(sequential=_sequential(spec, deciding, trials=len(order))),
         claim=claim,
+        target=target,
+        controls=controls or {},
+        trials=outcomes,
+        power=left,
+        best=None if deciding is None else _best_attack(deciding),
+        attacks=tuple(_attack_outcome(attack) for attack in attacked),
+        leaks=_leaks(spec, deciding) if deciding else (),
+        checks=tuple(checks),
+        access=_access(spec),
     )
 
 
-def _leaks(audit: TwoWorldSpec, deciding: Attacked) -> tuple[Leak, ...]:
+def _check_trials(
+    spec: TwoWorldSpec,
+    outcomes: Sequence[StoredOutcome],
+    replays: Sequence[Replay],
+    *,
+    claim: Claim,
+    left: Power,
+) -> list[Check]:
+    """Checks of the trials, whatever attacks make of them."""
+    highest = highest_provable(spec.settings, claim)
+    checks = [
+        check_failures(TrialCounts.of(outcomes), highest=highest, left=left.max_provable),
+        check_randomness(outcomes),
+        check_repeats(outcomes, spec.stream("repeats").rng()),
+        _replay_check(spec, replays),
+    ]
+    if spec.is_timed:
+        checks.append(check_measured(memory=reset_peaks()))
+    return checks
+
+
+def _check_scores(
+    spec: TwoWorldSpec, order: Sequence[Trial], deciding: Attacked, *, claim: Claim, left: Power
+) -> list[Check]:
+    """Checks of the scores of the deciding attack."""
+    timed = _is_timed(deciding.attack.attack)
+    agreement = check_agreement(
+        deciding.evaluation,
+        deciding.scored.member,
+        left.max_provable,
+        guarantee=guarantee_of(claim),
+        confidence=spec.settings.attack_confidence,
+        timed=timed,
+    )
+    return [_order_check(order, deciding, timed=timed), agreement]
+
+
+def _access(spec: TwoWorldSpec) -> Access | None:
+    """What the attacker sees in addition to rows."""
+    access = spec.settings.game.access
+    return None if access is Access.OUTPUT else access
+
+
+def _best_attack(deciding: Attacked) -> BestAttack:
+    evaluation = deciding.evaluation
+    return BestAttack(
+        name=deciding.attack.name,
+        proved=evaluation.proved,
+        bounds=evaluation.bounds,
+        auc=evaluation.auc,
+        scores=evaluation.scores,
+        member=deciding.scored.member,
+        counts=evaluation.counts,
+        threshold=evaluation.threshold,
+    )
+
+
+def _leaks(spec: TwoWorldSpec, deciding: Attacked) -> tuple[Leak, ...]:
     if deciding.evaluation.proved == 0:
         return ()
     return attribute(
         deciding.evaluation,
         deciding.scored,
-        deciding.attack.feature_names(audit.game.view),
+        deciding.attack.feature_names(spec.game.view),
         most=MOST_LEAKS,
-        rng=audit.stream("explain").rng(),
+        rng=spec.stream("explain").rng(),
     )
 
 
-def _replay_check(audit: TwoWorldSpec, replays: Sequence[Replay]) -> Check:
+def _replay_check(spec: TwoWorldSpec, replays: Sequence[Replay]) -> Check:
     def decided(outcome: Outcome) -> Outcome:
         """The outcome without what is measured."""
         if outcome.features is None:
             return outcome
-        return replace(outcome, features=outcome.features[audit.repeatable])
+        return replace(outcome, features=outcome.features[spec.repeatable])
 
     return check_replay(
         [Replay(decided(first), decided(again)) for first, again in replays],
-        seedable=is_seedable(audit.generator.generator),
-        together=audit.trains_together,
+        seedable=is_seedable(spec.generator.generator),
+        together=spec.trains_together,
     )
 
 
 def _is_timed(attack: AnyAttack) -> bool:
     """Whether an attack looks at what is measured."""
-    parts = [one.attack for one in attack.attacks] if isinstance(attack, Combined) else [attack]
+    parts = [part.attack for part in attack.attacks] if isinstance(attack, Combined) else [attack]
     return any(access_of(part) is Access.TIMING for part in parts)
 
 
@@ -204,106 +235,51 @@ def _order_check(order: Sequence[Trial], deciding: Attacked, *, timed: bool) -> 
     )
 
 
-def conclude_two_worlds(
-    audit: TwoWorldSpec,
-    controls: Mapping[Role, ControlOutcome],
-    findings: Findings | None,
-    *,
-    target: TargetOfAudit,
-    reuse: Check,
-    seconds: float,
-) -> AuditRecord:
-    """Decides the verdict and records everything about the audit.
-
-    Args:
-        audit: The audit.
-        controls: How its controls ended; empty if none was run, as every first trial failed.
-        findings: Findings of its trials; None if a control failed and they were not run.
-        target: The attacked record.
-        reuse: Whether its trials were judged before.
-        seconds: Seconds spent in trials, over all workers.
-
-    Returns:
-        The record.
-    """
-    shown = Findings(audit.claim) if findings is None else findings
-    checks = () if findings is None else (*shown.checks, reuse)
-    deciding = shown.best
-    evaluation = deciding.evaluation if deciding else None
-    return conclude(
-        audit,
-        controls,
-        claim=shown.claim,
-        proved=evaluation.proved if evaluation else None,
-        power=shown.power,
-        reached=findings is not None,
-        checks=checks,
-        leak=leak_reason(shown.leaks, checks) if shown.leaks else None,
-        seconds=seconds,
-        bounds=recorded_bounds(evaluation.bounds) if evaluation else None,
-        threshold_rule=audit.settings.game.threshold,
-        game=TwoWorldsOutcome(
-            sequential=_sequential(audit, findings) if findings is not None else None
-        ),
-        auc=evaluation.auc if evaluation else None,
-        counts=evaluation.counts if evaluation else None,
-        shadow_models=shown.counts.run,
-        failures=shown.counts.failed,
-        failure_reasons=shown.failure_reasons,
-        leaks=shown.leaks,
-        attack=deciding.attack.name if deciding else None,
-        attacks=tuple(_attack(one) for one in shown.attacked),
-        threshold=evaluation.threshold if evaluation else None,
-        scores=by_world(deciding.evaluation.scores, deciding.scored.member)
-        if deciding
-        else by_world(),
-        target=target,
-        access=None if audit.settings.game.access is Access.OUTPUT else audit.settings.game.access,
-    )
-
-
-def target_of(audit: TwoWorldSpec, same_tables: SameTables | None) -> TargetOfAudit:
-    """The attacked record, and how far it shows in a few models before the audit."""
-    target, selection = audit.target, audit.selection
-    choice = target.choice if selection is None or audit.pair is not None else VULNERABLE
+def target_of(spec: TwoWorldSpec, same_tables: SameTables | None) -> TargetOfAudit:
+    """The attacked record, and how far it shows in a few models before the spec."""
+    target, selection = spec.target, spec.selection
+    choice = target.choice if selection is None or spec.pair is not None else VULNERABLE
     return TargetOfAudit(
         choice=choice,
         row=target.row,
-        rows_of_unit=None if audit.table.schema.unit is None else len(target.record),
+        rows_of_unit=None if spec.table.schema.unit is None else len(target.record),
         exposures=target.exposures,
         selection=selection,
         compared=target.compared,
-        worst_case=audit.settings.game.worst_case,
-        neighbours_file=audit.settings.game.neighbours_file,
-        repeats=audit.target_repeats or None,
-        tables=None if audit.pair is None else audit.pair.account,
+        worst_case=spec.settings.game.worst_case,
+        neighbours_file=spec.settings.game.neighbours_file,
+        repeats=spec.target_repeats or None,
+        tables=None if spec.pair is None else spec.pair.account,
         same_tables=same_tables,
     )
 
 
-def _sequential(audit: TwoWorldSpec, findings: Findings) -> SequentialOutcome | None:
-    if not audit.settings.game.sequential:
+def _sequential(
+    spec: TwoWorldSpec, deciding: Attacked | None, *, trials: int
+) -> SequentialOutcome | None:
+    """How a sequential audit ended; None of one that could not stop early."""
+    if not spec.settings.game.sequential:
         return None
-    best = findings.best
-    guessed_by = best.guessed_by if best else {}
+    guessed_by = deciding.guessed_by if deciding else {}
     return SequentialOutcome(
-        trials=sum(findings.counts.run.values()),
-        cap=audit.settings.game.shadow_models,
-        stopped_early=best is not None and best.evaluation.stopped_early,
+        trials=trials,
+        cap=spec.settings.game.shadow_models,
+        stopped_early=deciding is not None and deciding.evaluation.stopped_early,
         guessed_by=dict(guessed_by) or None,
     )
 
 
-def _attack(one: Attacked) -> AttackOutcome:
-    scorer = one.evaluation.scorer
+def _attack_outcome(attacked: Attacked) -> AttackOutcome:
+    evaluation = attacked.evaluation
+    scorer = evaluation.scorer
     shares = scorer.shares if isinstance(scorer, WeightedSum) else {}
     return AttackOutcome(
-        name=one.attack.name,
-        auc=one.evaluation.auc,
-        bounds=recorded_bounds(one.evaluation.bounds),
-        counts=one.evaluation.counts,
-        threshold=one.evaluation.threshold,
-        guesses=one.evaluation.guesses,
+        name=attacked.attack.name,
+        auc=evaluation.auc,
+        bounds=recorded_bounds(evaluation.bounds),
+        counts=evaluation.counts,
+        threshold=evaluation.threshold,
+        guesses=evaluation.guesses,
         shares={name: round(share, 4) for name, share in shares.items()} or None,
     )
 
@@ -338,9 +314,9 @@ class _Shuffled:
 
     def __getitem__(self, rows: slice) -> FloatArray:
         chosen = np.arange(len(self))[rows]
-        found = self.features[chosen % len(self.features)]
-        found[:, self.place] = self.values.ravel()[chosen]
-        return found
+        vectors = self.features[chosen % len(self.features)]
+        vectors[:, self.place] = self.values.ravel()[chosen]
+        return vectors
 
 
 def attribute(

@@ -1,0 +1,246 @@
+"""Infers the columns of a schema from the values of a table.
+
+Bounds and categories then depend on private data, so schemas that use them are marked as inferred.
+Columns that are neither numbers nor categories are refused: identifiers, dates, numbers as text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import SchemaError
+from dpaudit.model.column import (
+    LARGEST_WHOLE,
+    Category,
+    Column,
+    Kind,
+    read_columns,
+    refuse,
+    repeated_names,
+)
+
+MAX_CATEGORIES: Final = 1000
+"""More distinct strings than this look like an identifier or free text."""
+_FEW: Final = 20
+"""So many distinct values may be categories, whatever they look like."""
+_FEWEST_ROWS: Final = 50
+"""Smallest number of rows that shows an identifier."""
+_IMPOSSIBLE: Final = 20.0
+"""What has a chance of at most exp(-this) is treated as impossible."""
+_MOST: Final = 0.9
+"""A column is what this share of its distinct values is."""
+_SHOWN: Final = 5
+"""Largest number of columns whose problems are shown."""
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WRITTEN: Final = re.compile(r"[+-]?[$€£]?[\d.,' ]*\d ?[%$€£]?|\d+([-/.])\d+\1\d+([ T][\d:.Z+-]+)?")
+"""Numbers with a decimal comma, a separator of thousands or a unit, and dates."""
+
+
+def infer_columns(
+    data: pd.DataFrame, kinds: Mapping[str, Kind] = MappingProxyType({})
+) -> tuple[Column, ...]:
+    """Infers the columns of a table; see `Schema.infer`.
+
+    Args:
+        data: The table.
+        kinds: The kinds of columns that are declared; the others are guessed.
+
+    Raises:
+        SchemaError: If a column is constant or cannot be described, or the table has a single row.
+    """
+    for problem in repeated_names(data):
+        raise SchemaError(f"{problem}; rename them")
+    if len(data) == 1:
+        raise SchemaError(
+            "a single row shows no bounds or categories: give more rows, or a public schema"
+        )
+    for name in data.columns:
+        if not isinstance(name, str):
+            raise SchemaError(
+                f"column name {name!r} is not text: rename, for example with "
+                "data.columns = data.columns.astype(str)"
+            )
+    return read_columns(
+        (partial(_infer_column, name, data[name], kinds.get(name)) for name in data.columns),
+        most=_SHOWN,
+    )
+
+
+def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[Column, ...]:
+    """Reads columns from SDV-style metadata and a table; see `Schema.from_sdv`.
+
+    Raises:
+        SchemaError: As there.
+    """
+    tables = metadata.get("tables")
+    if isinstance(tables, Mapping):
+        if len(tables) != 1:
+            raise SchemaError(f"the metadata describes {len(tables)} tables; an audit takes one")
+        metadata = next(iter(tables.values()))
+    described = metadata.get("columns") if isinstance(metadata, Mapping) else None
+    if not isinstance(described, Mapping):
+        raise SchemaError('SDV metadata needs "columns": {name: {"sdtype": ...}}')
+    kinds: dict[str, Kind] = {}
+    problems = []
+    for name, entry in described.items():
+        sdtype = entry.get("sdtype") if isinstance(entry, Mapping) else None
+        match sdtype:
+            case "numerical":
+                whole = str(entry.get("computer_representation", "")).startswith(("Int", "UInt"))
+                kinds[name] = Kind.INTEGER if whole else Kind.CONTINUOUS
+            case "categorical" | "boolean":
+                kinds[name] = Kind.CATEGORICAL
+            case _:
+                problems.append(
+                    f"column {name!r}: sdtype {sdtype!r} is not supported: drop it, or convert it "
+                    "to a number or a category"
+                )
+        if name not in data.columns:
+            problems.append(f"column {name!r} is in the metadata but not in the table")
+    refuse(problems)
+    return infer_columns(data[list(kinds)], kinds)
+
+
+def refuse_numbering(*tables: pd.DataFrame) -> None:
+    """Refuses columns that number the rows of each of some tables.
+
+    Raises:
+        SchemaError: If there are any.
+    """
+    problems = [
+        f"column {name!r} numbers the rows: drop it if it is an identifier, or give a schema"
+        for name in tables[0].columns
+        if all(_numbers_the_rows(table[name]) for table in tables)
+    ]
+    refuse(problems, most=_SHOWN)
+
+
+def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Column:
+    present = values.dropna()
+    missing = len(present) < len(values)
+    _refuse_what_json_lacks(name, present)
+    distinct = present.unique()
+    if len(distinct) + missing < 2:
+        shown = (
+            "missing everywhere"
+            if missing
+            else f"always {distinct[0]!s}"
+            if len(distinct)
+            else "empty"
+        )
+        raise SchemaError(
+            f"column {name!r} is constant ({shown}): drop it, or give a schema with its public "
+            "bounds or categories"
+        )
+    is_number = (
+        pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    ) or pd.api.types.infer_dtype(present) == "integer"  # beyond 64 bits
+    if kind is None:
+        kind = _guess_kind(distinct, is_number=is_number)
+    if kind.numeric:
+        if not is_number:
+            raise SchemaError(f"column {name!r} is declared {kind} but holds no numbers")
+        lower, upper = float(present.min()), float(present.max())
+        if kind is Kind.INTEGER and max(-lower, upper) > LARGEST_WHOLE:
+            raise SchemaError(
+                f"column {name!r} holds whole numbers beyond 2**53, which are not exact: drop an "
+                "identifier, or rescale it"
+            )
+        if lower < upper:
+            return Column(name=name, kind=kind, lower=lower, upper=upper, missing=missing)
+        kind = Kind.CATEGORICAL  # one number, or missing: two possible values in all
+    texts = [value for value in distinct if isinstance(value, str)]
+    _refuse_text(name, texts, rows=len(present))
+    categories = tuple(sorted((_plain(value) for value in distinct), key=_order))
+    kind = Kind.BINARY if len(categories) == 2 else Kind.CATEGORICAL
+    return Column(name=name, kind=kind, categories=categories, missing=missing)
+
+
+def _numbers_the_rows(values: pd.Series[Any]) -> bool:
+    """Whether the whole numbers of a column [n] are those of an identifier.
+
+    They rise or fall from each row to the next, which has probability 2 / n! by chance, or they are
+    all different within a range of m numbers, which has at most exp(-n (n - 1) / 2 m).
+    """
+    n = len(values)
+    if n < _FEWEST_ROWS or values.dtype.kind not in "iu":
+        return False
+    numbers = values.to_numpy(dtype=np.float64)
+    steps = np.diff(numbers)
+    if (steps > 0).all() or (steps < 0).all():
+        return True
+    crowded = n * (n - 1) > 2.0 * _IMPOSSIBLE * (numbers.max() - numbers.min() + 1.0)
+    return crowded and values.is_unique
+
+
+def _refuse_text(name: str, texts: list[str], *, rows: int) -> None:
+    """Refuses text that is no category: numbers and dates as text, identifiers.
+
+    Args:
+        name: The column.
+        texts: Its distinct values that are text.
+        rows: Its values that are not missing.
+    """
+    if len(texts) <= _FEW:
+        return
+    odd = [text for text in texts if not _NUMBER.fullmatch(text)]
+    if len(odd) <= (1.0 - _MOST) * len(texts):
+        what = f"is text because of {odd[0]!r}, else numbers" if odd else "holds numbers too large"
+        raise SchemaError(f"column {name!r} {what}: correct it, or name its categories in a schema")
+    if sum(bool(_WRITTEN.fullmatch(text)) for text in odd) > _MOST * len(odd):
+        raise SchemaError(
+            f"column {name!r} holds numbers or dates as text, such as {odd[0]!r}: write numbers as "
+            "1234.5 and dates as numbers, for example days"
+        )
+    if len(texts) > min(MAX_CATEGORIES, _MOST * rows):
+        raise SchemaError(
+            f"column {name!r} has {len(texts)} distinct texts in {rows} rows: drop an identifier, "
+            "or convert dates and text to numbers or fewer categories"
+        )
+
+
+def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
+    """Dates, lists and other objects are neither numbers nor categories; nor is infinity."""
+    numeric = present.dtype.kind in "iufb"
+    odd = [] if numeric else [v for v in present if not isinstance(v, str | int | float | np.bool_)]
+    if odd:
+        raise SchemaError(
+            f"column {name!r} holds {type(odd[0]).__name__} values: convert them to numbers (for "
+            "example days) or to a few categories"
+        )
+    infinite = (
+        np.isinf(present.to_numpy(dtype=np.float64)).any()
+        if numeric
+        else any(value in (math.inf, -math.inf) for value in present.unique())
+    )
+    if infinite:
+        raise SchemaError(f"column {name!r} holds infinite values: make them missing, or drop them")
+
+
+def _guess_kind(distinct: Any, *, is_number: bool) -> Kind:
+    if not is_number:
+        return Kind.CATEGORICAL
+    numbers = np.asarray(distinct, dtype=np.float64)
+    if len(numbers) == 2 and set(numbers) == {0.0, 1.0}:
+        return Kind.BINARY
+    return Kind.INTEGER if (numbers % 1 == 0).all() else Kind.CONTINUOUS
+
+
+def _plain(value: Any) -> Category:
+    """A category as JSON has it: whole floats as integers, numpy scalars as Python's."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float) and plain.is_integer():
+        return int(plain)
+    return cast(Category, plain)  # by _refuse_what_json_lacks
+
+
+def _order(value: Category) -> tuple[int, float, str]:
+    return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")
