@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from dpaudit.cli import options
 from dpaudit.cli.command import HelpAll, option
@@ -135,25 +139,44 @@ def replay(
     from dpaudit.replaying.run import replay as replayed
 
     require_folders(html=html, markdown=markdown)
-    record = replayed(
-        generator,
-        data,
-        schema=schema,
-        fits=fits,
-        targets=targets,
-        samplers=[sampler_of(one) for one in samplers or ()],
-        public_coins=public_coins,
-        proof=proof,
-        internal=internal or (),
-        access=Access(access).of_replay if access in list(Access) else access,
-        hand_over=hand_over,
-        target=target,
-        rows=rows,
-        confidence=confidence,
-        seed=seed,
-        **settings,
-        on_progress=None if quiet or json else messages().print,
-    )
+    with _shown_progress(messages(quiet=quiet or json)) as progress:
+        record = replayed(
+            generator,
+            data,
+            schema=schema,
+            fits=fits,
+            targets=targets,
+            samplers=[sampler_of(one) for one in samplers or ()],
+            public_coins=public_coins,
+            proof=proof,
+            internal=internal or (),
+            access=Access(access).of_replay if access in list(Access) else access,
+            hand_over=hand_over,
+            target=target,
+            rows=rows,
+            confidence=confidence,
+            seed=seed,
+            **settings,
+            on_progress=progress,
+        )
     write_pages(replay_page(record), html=html, markdown=markdown)
     show(record, json=json, quiet=quiet)
     raise typer.Exit(exit_code(record.verdict, FailOn.INCONCLUSIVE))
+
+
+@contextmanager
+def _shown_progress(console: Console) -> Iterator[Callable[[str], None]]:
+    """What shows progress: a line that changes on a terminal, the first of each stage elsewhere."""
+    if console.is_terminal:
+        with console.status("replay") as status:
+            yield status.update
+        return
+    stages: set[str] = set()
+
+    def print_stage(line: str) -> None:
+        stage = re.sub(r"[\d:].*", "", line)
+        if stage not in stages:
+            console.print(line)
+        stages.add(stage)
+
+    yield print_stage

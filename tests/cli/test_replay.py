@@ -74,3 +74,19 @@ def test_a_generator_that_does_not_import_is_refused_with_its_line(
     assert done.exit_code == ExitCode.USAGE
     assert done.stderr.count("\n") == 1
     assert "ValueError at broken_gan.py:3 in <module>: no licence" in done.stderr
+
+
+def test_each_stage_is_one_line_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def replay(*_: Any, on_progress: Any, **__: Any) -> Any:
+        for number in range(40):
+            on_progress(f"replay {number + 1}")
+        for number in range(40):
+            on_progress(f"search for released answers: {number + 1} of 40")
+        return replay_record()
+
+    monkeypatch.setattr("dpaudit.replaying.run.replay", replay)
+    done = dpaudit("gan", *TABLE)
+    assert done.stderr.splitlines() == ["replay 1", "search for released answers: 1 of 40"]
+    assert not dpaudit("gan", *TABLE, "-q").stderr
