@@ -432,6 +432,8 @@ def _by_name(flag: str, context: Any) -> str:
     """How to give a setting that has no option of its own; empty if it is none of the command."""
     from dpaudit.auditing.settings import SET_BY_NAME
 
+    if flag == "--exit-zero" and any(one.name == "fail_on" for one in context.command.params):
+        return "--exit-zero is no option: give --fail-on never"
     name = "links" if flag == "--link" else flag.removeprefix("--no-").removeprefix("--")
     taken = any(one.name == SET for one in context.command.params)
     if not taken or name.replace("-", "_") not in SET_BY_NAME:

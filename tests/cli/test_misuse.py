@@ -39,6 +39,9 @@ WRONG = {
         "--no-probe is no option: give --set probe=VALUE, or probe in dpaudit.toml or in Python; "
         "see dpaudit audit --help"
     ),
+    "audit null --exit-zero": (
+        "--exit-zero is no option: give --fail-on never; see dpaudit audit --help"
+    ),
     "audit null --set row=3": (
         "--set row=3: write NAME=VALUE (did you mean 'rows'?); NAME is one of after-replay, "
         "confidence, curve, effort, engine, junit, links, max-rows-per-unit, mu, multiplicity, "
