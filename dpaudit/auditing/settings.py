@@ -113,7 +113,7 @@ class Choices:
 
 
 def set_by_name(words: Sequence[str]) -> list[str]:
-    """Words of `dpaudit audit` with `--set NAME=VALUE` for settings that have no option.
+    """Words of `dpaudit audit` with `--set NAME=VALUE` for settings that have no option any more.
 
     Args:
         words: Options and their values, spelled as if every setting had an option.
@@ -121,15 +121,19 @@ def set_by_name(words: Sequence[str]) -> list[str]:
     Returns:
         The words that the command takes.
     """
-    found, rest = list[str](), iter(words)
+    named, rest = list[str](), iter(words)
     for word in rest:
-        name = "links" if word == "--link" else word.removeprefix("--no-").removeprefix("--")
+        flag, equals, value = word.partition("=")
+        name = "links" if flag == "--link" else flag.removeprefix("--no-").removeprefix("--")
         if word[:2] != "--" or name.replace("-", "_") not in SET_BY_NAME:
-            found.append(word)
-        else:
-            value = "false" if word.startswith("--no-") else next(rest)
-            found += ["--set", f"{name}={value}"]
-    return found
+            named.append(word)
+            continue
+        if flag.startswith("--no-") or flag == "--probe":
+            value = str(flag == "--probe").lower()
+        elif not equals and (value := next(rest, "")) == "":
+            return [*named, word]
+        named += ["--set", f"{name}={value}"]
+    return named
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -173,7 +173,7 @@ class ConfiguredCommand(PanelledCommand):
             of_file = {} if file is None else configured(file)
             known = {one.name for one in self.params}
             ctx.default_map = {name: of for name, of in of_file.items() if name in known}
-            rest = super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, self._named(args))
             places = _take_by_name(ctx, of_file)
         except InputError as error:
             messages().print(f"error: {error_text(error)}")
@@ -190,6 +190,19 @@ class ConfiguredCommand(PanelledCommand):
             keys = ", ".join(sorted(taken)).replace("_", "-")
             messages().print(f"from {os.path.relpath(file)}: {keys}")
         return rest
+
+    def _named(self, args: list[str]) -> list[str]:
+        """The words with `--set` for options of earlier releases, which this one still reads."""
+        if not any(one.name == SET for one in self.params):
+            return args
+        from dpaudit.auditing.settings import set_by_name
+
+        named = set_by_name(args)
+        if named != args and not {"-q", "--quiet"} & set(args):
+            old = [word for word in args if word not in named]
+            flags = ", ".join(word.partition("=")[0] for word in old if word.startswith("--"))
+            messages().print(f"{flags}: written as --set NAME=VALUE from the next release on")
+        return named
 
 
 def _take_by_name(ctx: Any, of_file: Mapping[str, Any]) -> dict[str, str]:

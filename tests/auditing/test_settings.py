@@ -12,7 +12,7 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import AuditSettings, set_by_name
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Multiplicity, ThresholdRule
 from dpaudit.model.claim import StatedClaim
@@ -94,3 +94,17 @@ def test_a_setting_of_every_audit_is_in_its_specification_and_in_its_command() -
     assert "--rounding" not in (spec.replay or "")
     other = build_spec("null", table, replace(settings, rounding=4))
     assert other.default_folder != spec.default_folder
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("null --rows 3 -q", "null --set rows=3 -q"),
+        ("--effort=quick --no-probe", "--set effort=quick --set probe=false"),
+        ("--probe null", "--set probe=true null"),
+        ("--link a.b=c.d --link e.f=g.h", "--set links=a.b=c.d --set links=e.f=g.h"),
+        ("--epsilon 1 --rows", "--epsilon 1 --rows"),
+    ],
+)
+def test_options_of_earlier_releases_are_settings_by_name(words: str, named: str) -> None:
+    assert set_by_name(words.split()) == named.split()

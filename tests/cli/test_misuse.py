@@ -31,12 +31,8 @@ WRONG = {
         "--fail-on: 'maybe' is not one of 'violation', 'inconclusive', 'never'; "
         "see dpaudit audit --help"
     ),
-    "audit null --rows 3": (
+    "audit null --rows": (
         "--rows is no option: give --set rows=VALUE, or rows in dpaudit.toml or in Python; "
-        "see dpaudit audit --help"
-    ),
-    "audit null --no-probe": (
-        "--no-probe is no option: give --set probe=VALUE, or probe in dpaudit.toml or in Python; "
         "see dpaudit audit --help"
     ),
     "audit null --exit-zero": (
