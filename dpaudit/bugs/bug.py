@@ -56,6 +56,8 @@ class Case:
         tables: `NAME.csv`, `NAME-out.csv` and `NAME.schema.json` in one folder, without their
             endings: the table of world "in", its neighbour and their public schema.
         settings: Settings of the audit: fields of `dpaudit.AuditSettings`.
+        replay_access: What the attacker of the replay sees: "rows" as that of the audit, or the
+            fitted "model", too, where the library's users hand it out.
     """
 
     broken: Release
@@ -64,6 +66,7 @@ class Case:
     method: str
     tables: Path
     settings: Mapping[str, Any]
+    replay_access: str = "rows"
 
     @property
     def table(self) -> Path:

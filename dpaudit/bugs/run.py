@@ -346,7 +346,9 @@ def case_digest(case: Case, *, seed: int) -> str:
     sides = [
         [*side.environment.requirements, dict(side.parameters)] for side in (case.broken, case.twin)
     ]
-    text = json.dumps([case.method, sides, dict(case.settings), seed], sort_keys=True, default=str)
+    decides = [case.method, sides, dict(case.settings), seed]
+    decides += [] if case.replay_access == "rows" else [case.replay_access]
+    text = json.dumps(decides, sort_keys=True, default=str)
     parts = [text.encode(), *(file.read_bytes() for file in files)]
     return hashlib.blake2b(b"".join(hashlib.sha256(one).digest() for one in parts)).hexdigest()[:16]
 
@@ -394,7 +396,7 @@ def replay_side(bug: Bug, case: Case, release: Release, run: BugRun) -> tuple[Si
             case.table,
             schema=case.schema,
             neighbours_file=case.neighbour,
-            access="rows",
+            access=case.replay_access,
             seed=run.seed,
             **settings,
         )

@@ -34,6 +34,7 @@ REPLAYED: Final = (
                 environment=SYNTHPRIV,
                 account="the same release, a fresh random_state for every training",
             ),
+            replay_access="model",
             shadow_models=100,
         ),
     ),

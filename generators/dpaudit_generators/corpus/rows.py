@@ -35,7 +35,14 @@ OPACUS: Final = environment("opacus-1.6.0", "3.11")
 
 
 def case(
-    name: str, method: str, tables: str, broken: Release, twin: Release, **settings: Any
+    name: str,
+    method: str,
+    tables: str,
+    broken: Release,
+    twin: Release,
+    *,
+    replay_access: str = "rows",
+    **settings: Any,
 ) -> Case:
     """A case whose files are this package's own.
 
@@ -45,6 +52,7 @@ def case(
         tables: Name of the tables, `tables/TABLES.csv` and what belongs to it.
         broken: The release with the bug.
         twin: The same without the bug.
+        replay_access: As for `Case`.
         settings: Settings of the audit.
     """
     return Case(
@@ -54,6 +62,7 @@ def case(
         method=method,
         tables=_HERE / "tables" / tables,
         settings=settings,
+        replay_access=replay_access,
     )
 
 
