@@ -286,7 +286,7 @@ def test_every_case_of_ours_has_its_files() -> None:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="six outcomes are still to be made by the new replay: reports/bugs/README.md",
+    reason="outcomes of DataSynthesizer and diffprivlib are of before their adapters last changed",
 )
 def test_every_proved_bug_has_its_outcome_and_a_short_program() -> None:
     study = Path(__file__).parents[2] / "reports" / "bugs"
