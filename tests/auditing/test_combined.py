@@ -104,7 +104,7 @@ def test_one_candidate_is_scored_by_default_and_all_attacks_with_bonferroni() ->
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("audits", [40, pytest.param(300, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("audits", [40, pytest.param(300, marks=pytest.mark.slow)])
 def test_worlds_that_do_not_differ_are_seldom_told_apart(audits: int) -> None:
     above = sum(simulated(0.0, seed)[0].evaluation.proved > 0.0 for seed in range(audits))
     assert above <= binom.ppf(0.999, audits, 0.05)

@@ -89,7 +89,7 @@ def test_exact_lies_between_clopper_pearson_and_the_ceiling(
 
 @pytest.mark.ci
 @given(counts=outcomes(most=150), delta=deltas, confidence=confidences)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_so_it_does_in_larger_audits(counts: Counts, delta: float, confidence: float) -> None:
     check_between(counts, delta, confidence)
 
