@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpaudit.auditing.recall import Memory
+    from dpaudit.model.linked_files import Given
     from dpaudit.replaying.record import ReplayRecord
     from dpaudit.results.result import AuditResult
 
@@ -295,7 +296,7 @@ def dp_replay(request: pytest.FixtureRequest) -> Callable[..., ReplayRecord]:
 
 
 def _replay_first(
-    node: pytest.Item, generator: object, data: object, given: Mapping[str, Any]
+    node: pytest.Item, generator: object, data: Given | None, given: Mapping[str, Any]
 ) -> None:
     """Fails a test whose generator violates its claim in a replay; records every other verdict.
 
@@ -317,13 +318,8 @@ def _replay_first(
     settings["access"] = Access(named).of_replay
     samplers = _samplers(node.config)
     try:
-        record = replay(  # the audit plays the game of coins
-            generator,
-            data,  # type: ignore[arg-type]
-            samplers=samplers,
-            coins=False,
-            **settings,
-        )
+        # guesses are left to the audit
+        record = replay(generator, data, samplers=samplers, coins=False, **settings)
     except (RegistryError, ReplayError) as failure:
         node.user_properties.append((REPLAYED, f"not possible: {error_text(failure)}"))
         return

@@ -112,6 +112,17 @@ class Choices:
         return words
 
 
+def name_of_flag(flag: str) -> str | None:
+    """The setting that an option of earlier releases sets, as in dpaudit.toml; None for others.
+
+    Args:
+        flag: Such as "--rows" or "--no-probe".
+    """
+    name = "links" if flag == "--link" else flag.removeprefix("--no-").removeprefix("--")
+    is_setting = flag.startswith("--") and name.replace("-", "_") in SET_BY_NAME
+    return name if is_setting else None
+
+
 def set_by_name(words: Sequence[str]) -> list[str]:
     """Words of `dpaudit audit` with `--set NAME=VALUE` for settings that have no option any more.
 
@@ -124,8 +135,8 @@ def set_by_name(words: Sequence[str]) -> list[str]:
     named, rest = list[str](), iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
-        name = "links" if flag == "--link" else flag.removeprefix("--no-").removeprefix("--")
-        if word[:2] != "--" or name.replace("-", "_") not in SET_BY_NAME:
+        name = name_of_flag(flag)
+        if name is None:
             named.append(word)
             continue
         if flag.startswith("--no-") or flag == "--probe":

@@ -193,15 +193,15 @@ class ConfiguredCommand(PanelledCommand):
 
     def _named(self, args: list[str]) -> list[str]:
         """The words with `--set` for options of earlier releases, which this one still reads."""
-        if not any(one.name == SET for one in self.params):
+        if not _takes_by_name(self):
             return args
-        from dpaudit.auditing.settings import set_by_name
+        from dpaudit.auditing.settings import name_of_flag, set_by_name
 
         named = set_by_name(args)
         if named != args and not {"-q", "--quiet"} & set(args):
-            old = [word for word in args if word not in named]
-            flags = ", ".join(word.partition("=")[0] for word in old if word.startswith("--"))
-            messages().print(f"{flags}: written as --set NAME=VALUE from the next release on")
+            flags = [word.partition("=")[0] for word in args if word not in named]
+            old = ", ".join(flag for flag in flags if name_of_flag(flag))
+            messages().print(f"{old}: written as --set NAME=VALUE from the next release on")
         return named
 
 
@@ -441,15 +441,19 @@ def _usage_line(error: Any) -> str:
     return f"error: {what}{_read_on(error)}"
 
 
+def _takes_by_name(command: Any) -> bool:
+    """Whether a command has `--set`."""
+    return any(one.name == SET for one in command.params)
+
+
 def _by_name(flag: str, context: Any) -> str:
-    """How to give a setting that has no option of its own; empty if it is none of the command."""
-    from dpaudit.auditing.settings import SET_BY_NAME
+    """What to type instead of an option of earlier releases; empty for any other option."""
+    from dpaudit.auditing.settings import name_of_flag
 
     if flag == "--exit-zero" and any(one.name == "fail_on" for one in context.command.params):
         return "--exit-zero is no option: give --fail-on never"
-    name = "links" if flag == "--link" else flag.removeprefix("--no-").removeprefix("--")
-    taken = any(one.name == SET for one in context.command.params)
-    if not taken or name.replace("-", "_") not in SET_BY_NAME:
+    name = name_of_flag(flag)
+    if name is None or not _takes_by_name(context.command):
         return ""
     return f"{flag} is no option: give --set {name}=VALUE, or {name} in dpaudit.toml or in Python"
 

@@ -51,7 +51,7 @@ def plan(
     Args:
         settings: Every choice of the audit.
         generator: The generator; None to plan by the claim alone.
-        data: Its table; None if there is none.
+        data: The table; None to plan without one.
         schema: The schema of the table.
         detect: True value of the claim's quantity to detect; None to plan the size that is asked.
         time_one: Whether to train one model, to estimate the cost.

@@ -128,6 +128,8 @@ def spend(
 
 def _without_coins(transcript: Transcript, sites: Collection[Site]) -> Transcript:
     """The same without the record's own coins at some lines."""
+    if not sites:
+        return transcript
     return replace(
         transcript,
         noisy=[replace(one, toss=None) if one.site in sites else one for one in transcript.noisy],
