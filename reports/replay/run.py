@@ -77,7 +77,7 @@ def replays(
     data: Any,
     seeds: int,
     *,
-    lines: Sequence[str] = (),
+    places: Sequence[str] = (),
     **settings: Any,
 ) -> dict[str, Any]:
     """What whole replays of one generator say.
@@ -86,7 +86,7 @@ def replays(
         subject: The generator.
         data: Its table.
         seeds: How many replays.
-        lines: Lines that are to be named, such as "lib.py:88": any of them will do.
+        places: Places that are to be named, such as "lib.py:88": any of them will do.
         settings: Of the replays.
     """
     records: list[ReplayRecord] = []
@@ -111,7 +111,7 @@ def replays(
         "read": sum(one.reading is not None for one in won),
         "played": sum(one.guesses is not None for one in records),
         "shown_in": [one.fits for one in won],
-        "named": sum(bool(set(lines) & named_lines(one)) for one in records),
+        "named": sum(bool(set(places) & named_places(one)) for one in records),
         "said": dict(Counter(str(one.reasons[0]) for one in records if one.reasons)),
         "fits": median(one.fits for one in records),
         "seconds": round(median(one.seconds for one in records), 2),
@@ -119,10 +119,10 @@ def replays(
     }
 
 
-def named_lines(record: ReplayRecord) -> set[str]:
-    """The lines that a record names: reasons, where the worlds part, seeds, noise, the ledger."""
+def named_places(record: ReplayRecord) -> set[str]:
+    """What a record names: in reasons, where the worlds part, seeds, noise, the ledger."""
     parted = set() if record.parting is None else {str(record.parting.place)}
-    said = set(re.findall(r"[\w.]+\.py:\d+", " ".join(record.reasons)))
+    said = set(re.findall(r"[\w.]+\.py:\d+|model\.\w+", " ".join(record.reasons)))
     places = (*record.fixed_seeds, *record.few_seeds, *record.fresh_noise)
     lost = {one.place for one in record.not_followed}
     return said | parted | lost | set(places) | {line.place for line in record.ledger}
@@ -132,12 +132,12 @@ def known_case(case: Case, seeds: int, *, leaky: bool) -> dict[str, Any]:
     """What whole replays of an honest generator, or of its twin, say."""
     make = case.twin if leaky else case.generator
     assert make is not None
-    lines = [f"{Path(file).name}:{number}" for file, number in case.fault_lines] if leaky else []
+    places = sorted(case.fault_places) if leaky else []
     settings: dict[str, Any] = {
         "schema": case.schema,
         "epsilon": case.epsilon,
         "delta": case.delta,
-        "lines": lines,
+        "places": places,
         "fits": None if leaky else HONEST_FITS,
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ def known_case(case: Case, seeds: int, *, leaky: bool) -> dict[str, Any]:
         "case": f"{case.family}: {case.name}",
         "family": case.family,
         "disputable": case.disputable,
-        "meant": lines,
+        "meant": bool(places),
         "large": is_large,
         **found,
     }
@@ -169,8 +169,8 @@ def planted_case(fault: Fault | None, seeds: int) -> dict[str, Any]:
     """What whole replays of the synthesizer with a fault say, and whether they name its line."""
     lines = [] if fault is None else [f"planted.py:{line}" for line in lines_of(fault.name)]
     subject = Planted(None if fault is None else fault.name)
-    found = replays(subject, planted_table(), seeds, lines=lines, schema=PLANTED, target="row:59")
-    return {"fault": "none" if fault is None else fault.what, "meant": lines, **found}
+    found = replays(subject, planted_table(), seeds, places=lines, schema=PLANTED, target="row:59")
+    return {"fault": "none" if fault is None else fault.what, "meant": bool(lines), **found}
 
 
 def counts_table(first: str, cases: Sequence[Mapping[str, Any]], group: str) -> str:
@@ -182,7 +182,7 @@ def counts_table(first: str, cases: Sequence[Mapping[str, Any]], group: str) -> 
         group: The field by which they are grouped.
     """
     alone = len({one[group] for one in cases}) == len(cases)
-    heads = (first, *(() if alone else ("cases",)), "replays", *VERDICTS, "line named")
+    heads = (first, *(() if alone else ("cases",)), "replays", *VERDICTS, "place named")
     rows = []
     for name in dict.fromkeys(one[group] for one in cases):
         own = [one for one in cases if one[group] == name]

@@ -7,7 +7,7 @@ import pytest
 import dpaudit
 from dpaudit.results.verdict import Verdict
 from reports.replay.planted import FAULTS, SCHEMA, Fault, Planted, lines_of, table
-from reports.replay.run import named_lines
+from reports.replay.run import named_places
 
 pytestmark = [pytest.mark.ci, pytest.mark.usefixtures("worlds")]
 
@@ -23,4 +23,4 @@ def test_each_fault_is_named_at_its_line_and_the_honest_twin_passes(fault: Fault
         return
     assert record.verdict is not Verdict.CONSISTENT, str(record)
     [line] = lines_of(fault.name)
-    assert f"planted.py:{line}" in named_lines(record)
+    assert f"planted.py:{line}" in named_places(record)

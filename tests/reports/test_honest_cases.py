@@ -40,7 +40,7 @@ def test_a_case_states_what_is_known(case: Case) -> None:
     assert case.claim.epsilon == case.epsilon
     assert case.note
     assert (case.twin is None) == (not case.twin_marker)
-    assert case.twin is None or case.fault_lines
+    assert case.twin is None or case.fault_places
     shown = case.twin_shows
     assert shown is None or shown > case.epsilon
     if case.spends is not None:

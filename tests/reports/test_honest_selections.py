@@ -473,7 +473,7 @@ class Fixed(np.random.Generator):
 def test_names_are_unique_and_faults_marked() -> None:
     assert len(CASES) == sum(len(module.CASES) for module in MODULES)
     for case in CASES.values():
-        assert case.twin is None or case.fault_lines, case.name
+        assert case.twin is None or case.fault_places, case.name
 
 
 @pytest.mark.parametrize("name", CASES)

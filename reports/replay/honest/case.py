@@ -6,9 +6,11 @@ dpaudit; what is true of them is stated here, by formula, and checked in tests/r
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -87,20 +89,29 @@ class Case:
         return self.table.drop(index=self.row).reset_index(drop=True)
 
     @property
-    def fault_lines(self) -> list[tuple[str, int]]:
-        """File and number of the lines that are marked as the twin's mistake."""
+    def fault_places(self) -> frozenset[str]:
+        """Where the twin's mistake is: the lines of the functions that have a marked line.
+
+        Lines are "lib.py:88"; what a marked line stores in the model is "model.name" too.
+        """
         if self.twin is None:
-            return []
-        file = inspect.getsourcefile(self.twin)
-        assert file is not None
-        with open(file, encoding="utf-8") as source:
-            lines = source.read().splitlines()
+            return frozenset()
+        file = Path(inspect.getsourcefile(self.twin) or "")
+        source = file.read_text(encoding="utf-8")
         named = self.twin_marker.removeprefix("# fault: ")
-        return [
-            (file, number)
-            for number, line in enumerate(lines, 1)
+        marked = {
+            number
+            for number, line in enumerate(source.splitlines(), 1)
             if named in line.partition("# fault: ")[2].split(", ")
-        ]
+        }
+        places = {f"{file.name}:{number}" for number in marked}
+        for node in ast.walk(ast.parse(source)):
+            lines = range(getattr(node, "lineno", 0), (getattr(node, "end_lineno", 0) or 0) + 1)
+            if isinstance(node, ast.FunctionDef) and marked & set(lines):
+                places |= {f"{file.name}:{number}" for number in lines}
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                places |= {f"model.{node.attr}"} if node.lineno in marked else set()
+        return frozenset(places)
 
 
 def cells_table(records: int = 40) -> pd.DataFrame:
