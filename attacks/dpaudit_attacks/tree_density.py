@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.csgraph import minimum_spanning_tree
+import scipy
 
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
@@ -114,7 +114,7 @@ def _tree(marginals: _Marginals, starts: IntArray) -> list[tuple[int, int]]:
     alone = joint.diagonal()
     off = np.abs(joint - np.outer(alone, alone))
     distances = np.add.reduceat(np.add.reduceat(off, starts[:-1], axis=0), starts[:-1], axis=1)
-    spanning = minimum_spanning_tree(np.triu(_FARTHEST - distances, 1)).tocoo()
+    spanning = scipy.sparse.csgraph.minimum_spanning_tree(np.triu(_FARTHEST - distances, 1)).tocoo()
     return sorted(zip(spanning.row.tolist(), spanning.col.tolist(), strict=True))
 
 

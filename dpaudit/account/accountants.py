@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln, logsumexp
-from scipy.stats import binom, chi2, norm
+import scipy
 
 from dpaudit.account.conversion import ORDERS, FloatArray, epsilon_from_rdp
 from dpaudit.account.noisy_max import randomised_response_rdp
@@ -456,7 +455,7 @@ def _options(width: float, up: bool, *, rate: float = 1.0) -> dict[str, Any]:
 def _responses(call: Call, width: float, *, up: bool) -> PrivacyLossDistribution:
     """All steps of randomised response, exactly; of another bounded loss, which it exceeds."""
     x = call.largest_loss
-    kept, other = float(expit(x)), float(expit(-x))
+    kept, other = float(scipy.special.expit(x)), float(scipy.special.expit(-x))
     if call.law is CallLaw.RANDOMISED_RESPONSE:
         assert call.probability is not None  # checked by the call
         kept, other = call.probability, (1 - call.probability) / (call.categories - 1)
@@ -464,7 +463,7 @@ def _responses(call: Call, width: float, *, up: bool) -> PrivacyLossDistribution
     mass: FloatArray
     if call.categories == 2:
         mass = np.where(ones % 2 == call.steps % 2, 1.0, 0.0)
-        mass *= binom.pmf((ones + call.steps) // 2, call.steps, kept)
+        mass *= scipy.stats.binom.pmf((ones + call.steps) // 2, call.steps, kept)
     else:
         mass = np.zeros(len(ones))
         mass[:3] = other, 1 - kept - other, kept
@@ -477,7 +476,7 @@ def _tests(inside: float, outside: float, times: int, width: float) -> PrivacyLo
     logs = [max(one, _LEAST_LOG) for one in (inside, outside)]
     none = [math.log(max(-math.expm1(one), math.exp(_LEAST_LOG))) for one in logs]
     seen = np.arange(times + 1)
-    in_, out = (np.asarray(binom.pmf(seen, times, math.exp(one))) for one in logs)
+    in_, out = (np.asarray(scipy.stats.binom.pmf(seen, times, math.exp(one))) for one in logs)
     losses = seen * (logs[0] - logs[1]) + (times - seen) * (none[0] - none[1])
     return _on_grid(losses, in_, out, width, up=False)
 
@@ -508,17 +507,19 @@ def _variance_test(call: Call, way: int) -> tuple[float, float]:
     numbers = call.dimensions * call.steps
     narrow, wide = sorted((call.scale, call.other_scale))
     level = (0.2, 0.5, 0.8, 0.95, 0.99, 1 - 1e-3, 1 - 1e-5, 1 - 1e-7)[way]
-    limit = float(chi2.ppf(level, numbers))
-    small = [float(chi2.logcdf(limit * (narrow / of) ** 2, numbers)) for of in (narrow, wide)]
+    limit = float(scipy.stats.chi2.ppf(level, numbers))
+    small = [
+        float(scipy.stats.chi2.logcdf(limit * (narrow / of) ** 2, numbers)) for of in (narrow, wide)
+    ]
     return (small[0], small[1]) if call.scale == narrow else (small[1], small[0])
 
 
 def _largest_sum_test(call: Call, way: int) -> tuple[float, float]:
     """Whether the largest of an epoch's noisy sums is above a limit (Chua et al. 2024)."""
-    limit = float(norm.isf(10.0 ** -(way - 1) * 0.1 / call.batches))
-    none = call.batches * float(norm.logcdf(limit))
-    others = (call.batches - 1) * float(norm.logcdf(limit))
-    inside = -math.expm1(float(norm.logcdf(limit - call.ratio)) + others)
+    limit = float(scipy.stats.norm.isf(10.0 ** -(way - 1) * 0.1 / call.batches))
+    none = call.batches * float(scipy.stats.norm.logcdf(limit))
+    others = (call.batches - 1) * float(scipy.stats.norm.logcdf(limit))
+    inside = -math.expm1(float(scipy.stats.norm.logcdf(limit - call.ratio)) + others)
     return math.log(inside), math.log(-math.expm1(none))
 
 
@@ -557,7 +558,7 @@ def _rdp(call: Call, orders: FloatArray) -> FloatArray:
             np.log(orders / (2 * orders - 1)) + (orders - 1) * loss,
             np.log((orders - 1) / (2 * orders - 1)) - orders * loss,
         ]
-        return np.asarray(call.steps * logsumexp(logs, axis=0) / (orders - 1))
+        return np.asarray(call.steps * scipy.special.logsumexp(logs, axis=0) / (orders - 1))
     if call.law is CallLaw.RANDOMISED_RESPONSE:
         k, p = call.categories, call.probability
         assert p is not None  # checked by the call
@@ -565,7 +566,7 @@ def _rdp(call: Call, orders: FloatArray) -> FloatArray:
         logs = [orders * one + (1 - orders) * two for one, two in ((true, other), (other, true))]
         if k > 2:
             logs.append(np.full_like(orders, math.log(k - 2) + other))
-        return np.asarray(call.steps * logsumexp(logs, axis=0) / (orders - 1))
+        return np.asarray(call.steps * scipy.special.logsumexp(logs, axis=0) / (orders - 1))
     # Of a loss within limits randomised response has the most (Bun and Steinke 2016); that of the
     # exponential mechanism has a range, too (Cesar and Rogers 2021).
     most = randomised_response_rdp(orders, loss)
@@ -577,9 +578,11 @@ def _rdp(call: Call, orders: FloatArray) -> FloatArray:
 def _sampled_gaussian(call: Call, order: float) -> float:
     """Of one Poisson-sampled step at a whole order (Mironov, Talwar and Zhang 2019)."""
     q, k = call.sampling_rate, np.arange(order + 1)
+    gammaln = scipy.special.gammaln
     binomial = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
     logs = binomial + (order - k) * math.log1p(-q) + k * math.log(q)
-    return max(0.0, float(logsumexp(logs + k * (k - 1) * call.ratio**2 / 2)) / (order - 1))
+    moment = float(scipy.special.logsumexp(logs + k * (k - 1) * call.ratio**2 / 2))
+    return max(0.0, moment / (order - 1))
 
 
 # Opacus

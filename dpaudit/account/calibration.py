@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from dpaudit.account.conversion import check_positive_delta
 from dpaudit.account.vote_table import VoteTable, check_teachers, method_named, vote_table, wrong_at
@@ -208,7 +208,7 @@ def scale_of_accuracy(
     def excess(scales: float) -> float:
         return float(wrong_at(mechanism, np.asarray(scales))) - (1.0 - accuracy)
 
-    return float(margin / brentq(excess, 0.0, 800.0, xtol=1e-14, rtol=1e-15))
+    return float(margin / scipy.optimize.brentq(excess, 0.0, 800.0, xtol=1e-14, rtol=1e-15))
 
 
 def _least_scale(spent: Callable[[float], float], epsilon: float, *, near: float) -> float:
@@ -236,7 +236,7 @@ def _least_scale(spent: Callable[[float], float], epsilon: float, *, near: float
         low, high, step = low - step, low, 2.0 * step
         if low < math.log(_QUIET):
             return _QUIET
-    scale = math.exp(brentq(excess, low, high, xtol=1e-8))
+    scale = math.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-8))
     while spent(scale) > epsilon:
         scale *= _RESOLUTION
     return scale

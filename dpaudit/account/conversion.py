@@ -6,8 +6,8 @@ import math
 from typing import Final, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_delta
@@ -125,7 +125,9 @@ def gaussian_mu(*, epsilon: float, delta: float) -> float:
     low = high
     while gaussian_delta(epsilon, low) >= delta:
         low /= 2.0
-    found = brentq(lambda mu: gaussian_delta(epsilon, mu) - delta, low, high, xtol=1e-14)
+    found = scipy.optimize.brentq(
+        lambda mu: gaussian_delta(epsilon, mu) - delta, low, high, xtol=1e-14
+    )
     return _SAFE * float(found)
 
 
@@ -152,7 +154,7 @@ def concentrated_rho(*, epsilon: float, delta: float) -> float:
     low = high
     while excess(low) > 0.0:
         low -= 1.0
-    found = float(brentq(excess, low, high, xtol=1e-12)) if low < high else high
+    found = float(scipy.optimize.brentq(excess, low, high, xtol=1e-12)) if low < high else high
     return _SAFE * math.exp(found)
 
 

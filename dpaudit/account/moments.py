@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from dpaudit.account.conversion import FloatArray
 from dpaudit.account.vote_table import IntArray, VoteTable
@@ -59,7 +59,7 @@ def wrong_label_probability(counts: ArrayLike, *, gamma: float) -> FloatArray:
 def theorem_3_limit(gamma: float) -> float:
     """The q from which on Theorem 3 proves nothing: (e^2g - 1) / (e^4g - 1) = 1 / (e^2g + 1)."""
     check_gamma(gamma)
-    return float(expit(-2.0 * gamma))
+    return float(scipy.special.expit(-2.0 * gamma))
 
 
 def theorem_3_moments(q: ArrayLike, *, gamma: float, moments: ArrayLike) -> FloatArray:

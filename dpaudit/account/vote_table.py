@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
 
 from dpaudit.account.conversion import ORDERS, FloatArray, check_delta, epsilon_from_rdp
 from dpaudit.errors import SettingsError
@@ -263,6 +263,7 @@ class VoteTable:
         """
         ones = self.probabilities
         zeros = fractions([(1 << self.bits) - one for one in self.thresholds], self.bits)
+        ndtri = scipy.special.ndtri
         quantiles = np.where(ones <= 0.5, ndtri(ones), -ndtri(zeros))  # small ones are precise
         with np.errstate(invalid="ignore"):
             steps = np.abs(np.diff(quantiles))
@@ -339,7 +340,7 @@ def _valid(orders: ArrayLike) -> FloatArray:
 # Probability that a label is wrong when the majority is `x` noise scales above a tie. For two
 # Laplace variables this is Lemma 4 of Papernot et al. 2017, an equality for two classes.
 _WRONG: Final[dict[Mechanism, Callable[[FloatArray], FloatArray]]] = {
-    Mechanism.GAUSSIAN: lambda x: np.asarray(ndtr(-x)),
+    Mechanism.GAUSSIAN: lambda x: np.asarray(scipy.special.ndtr(-x)),
     Mechanism.LAPLACE: lambda x: np.asarray(0.5 * np.exp(-x)),
     Mechanism.NOISY_MAX: lambda x: np.asarray(0.5 * (1.0 + x) * np.exp(-2.0 * x)),
 }

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit
+import scipy
 
 from dpaudit.bounds import binomial
 from dpaudit.bounds.inputs import BoolArray, FloatArray, IntArray
@@ -171,7 +170,7 @@ class RejectionRegion:
             if excess(low) >= 0.0:
                 return low
             if excess(high) > 0.0:
-                high = float(brentq(excess, low, high, xtol=_EPSILON_TOLERANCE))
+                high = float(scipy.optimize.brentq(excess, low, high, xtol=_EPSILON_TOLERANCE))
             extreme = self._least_favourable(high, delta)
             if extreme.probability * (1.0 + _SEARCH_MARGIN) <= alpha:
                 return high
@@ -221,7 +220,7 @@ class _Rates(NamedTuple):
 
 def _corner(epsilon: float, delta: float) -> float:
     """The error rate k = (1 − δ)/(1 + e^ε) where the boundary of the region meets its mirror."""
-    return (1.0 - delta) * float(expit(-min(epsilon, _LARGEST_EPSILON)))
+    return (1.0 - delta) * float(scipy.special.expit(-min(epsilon, _LARGEST_EPSILON)))
 
 
 def _boundary(epsilon: float, delta: float, position: FloatArray, mirrored: BoolArray) -> _Rates:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, gammaln
+import scipy
 
 from dpaudit.bounds.inputs import BoolArray, FloatArray, IntArray
 
@@ -46,7 +46,7 @@ def sf(k: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> FloatArray:
     """
     k, n, p = np.asarray(k), np.asarray(n), np.asarray(p, dtype=np.float64)
     inside = np.clip(k, 0, n - 1)
-    beyond = np.where(k < 0, 1.0, betainc(inside + 1.0, n - inside, p))
+    beyond = np.where(k < 0, 1.0, scipy.special.betainc(inside + 1.0, n - inside, p))
     return np.where(k >= n, 0.0, beyond)
 
 
@@ -105,6 +105,7 @@ def _smallest(holds: Callable[[IntArray], BoolArray], n: IntArray) -> IntArray:
 def _log_choose(n: int) -> FloatArray:
     """Logarithms of the binomial coefficients of n; shape (n + 1,), not to be written to."""
     every = np.arange(n + 1)
+    gammaln = scipy.special.gammaln
     coefficients: FloatArray = gammaln(n + 1) - gammaln(every + 1) - gammaln(n - every + 1)
     coefficients.flags.writeable = False
     return coefficients

@@ -24,8 +24,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, logit, ndtri
+import scipy
 
 from dpaudit.bounds.fair_coin import CoinGuesses, any_revealed, fair_coin, set_aside, weight_bound
 from dpaudit.bounds.inputs import BoolArray, FloatArray, IntArray
@@ -155,7 +154,7 @@ def choose_calibration(
     scores, member = checked(scores, member)
     line = log_odds_line(scores, member)
     size = np.abs(line.log_odds(scores))
-    success = expit(size)
+    success = scipy.special.expit(size)
     best, most = line, 0.0
     for candidate in _candidates(line, size):
         weights = np.abs(candidate.guesses(scores))
@@ -223,7 +222,7 @@ def _regressions(unit: FloatArray, member: BoolArray) -> _Regressions:
     a, b = np.zeros(len(unit)), np.zeros(len(unit))
     unfinished = np.ones(len(unit), dtype=bool)
     for _ in range(_STEPS):
-        success = expit(a[:, None] + b[:, None] * unit)
+        success = scipy.special.expit(a[:, None] + b[:, None] * unit)
         missed, weight = success - member, success * (1.0 - success)
         moved, turned = missed.sum(axis=1), (missed * unit).sum(axis=1) + 2.0 * _RIDGE * b
         first, mixed = weight.sum(axis=1), (weight * unit).sum(axis=1)
@@ -385,8 +384,8 @@ def _with_margin(
     if aside is None:
         return best
     again = _spread_over(len(scores), trainings)
-    chances = expit(size)[again]
-    z = float(ndtri(confidence + aside.probability))
+    chances = scipy.special.expit(size)[again]
+    z = float(scipy.special.ndtri(confidence + aside.probability))
     margins = {0.0, *np.quantile(size, _ABSTAINING).tolist()}
     for margin in sorted(one for one in margins if one < top):
         weights = np.abs(weighed(odds, margin=margin, top=top))[again]
@@ -409,7 +408,7 @@ def _approximate(right: float, weights: IntArray, z: float) -> float:
     middle = 2.0 * right * mean + variance
     square = mean**2 + variance
     least = (middle - np.sqrt(max(0.0, middle**2 - 4.0 * square * right**2))) / (2.0 * square)
-    return float(logit(least))
+    return float(scipy.special.logit(least))
 
 
 def _spread_over(known: int, wanted: int) -> IntArray:
@@ -447,7 +446,7 @@ def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> GuessCali
 
     def loss(line: FloatArray) -> tuple[float, FloatArray]:
         intercept, slope = line.reshape(2, lot)
-        miss = -sign * expit(-sign * (intercept + slope * unit))
+        miss = -sign * scipy.special.expit(-sign * (intercept + slope * unit))
         steps = np.array([miss.sum(axis=0), (miss * unit).sum(axis=0)])
         steps = steps if lot > 1 else steps.sum(axis=1, keepdims=True)
         steps[1] += 2.0 * _RIDGE * slope
@@ -455,7 +454,7 @@ def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> GuessCali
         return float(losses(line).sum()) + penalty, steps.ravel()
 
     start = np.zeros(2 * lot)
-    line = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    line = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B").x
     intercept, slope = np.where(varies, line.reshape(2, lot), 0.0)
     if lines is _Lines.OWN:
         ratio = 2.0 * (losses(start) - losses(line))

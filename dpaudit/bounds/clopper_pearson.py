@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainccinv
+import scipy
 
 from dpaudit.bounds.inputs import Counts, FloatArray, check_confidence, check_delta
 
@@ -61,7 +61,7 @@ def upper_limits(n: int, alpha: float) -> FloatArray:
         The limit after k errors at position k; shape (n + 1,), increasing, the last one 1.
     """
     errors = np.arange(n)
-    limits = np.asarray(betainccinv(errors + 1, n - errors, alpha), dtype=np.float64)
+    limits = np.asarray(scipy.special.betainccinv(errors + 1, n - errors, alpha), dtype=np.float64)
     return np.append(limits, 1.0)
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import betainc, betainccinv, betaincinv, ndtri
+import scipy
 
 from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.inputs import (
@@ -66,7 +65,9 @@ def jeffreys(
     tail = (1.0 - confidence) / 2.0
 
     def upper_limit(errors: int, n: int) -> float:
-        return 1.0 if errors == n else float(betainccinv(errors + 0.5, n - errors + 0.5, tail))
+        if errors == n:
+            return 1.0
+        return float(scipy.special.betainccinv(errors + 0.5, n - errors + 0.5, tail))
 
     fn_upper = upper_limit(counts.false_negatives, counts.n_in)
     fp_upper = upper_limit(counts.false_positives, counts.n_out)
@@ -109,7 +110,7 @@ def joint_beta(
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     fn_shape = (counts.false_negatives + 0.5, counts.n_in - counts.false_negatives + 0.5)
     fp_shape = (counts.false_positives + 0.5, counts.n_out - counts.false_positives + 0.5)
-    fnr: FloatArray = betaincinv(*fn_shape, (nodes + 1.0) / 2.0)
+    fnr: FloatArray = scipy.special.betaincinv(*fn_shape, (nodes + 1.0) / 2.0)
 
     def smallest_fpr(fnr: FloatArray, epsilon: float) -> FloatArray:
         steep = 1.0 - delta - np.exp(epsilon) * fnr
@@ -120,12 +121,12 @@ def joint_beta(
     def excess(epsilon: float) -> float:
         low = smallest_fpr(fnr, epsilon)
         high = np.maximum(1.0 - smallest_fpr(1.0 - fnr, epsilon), low)
-        inside = betainc(*fp_shape, high) - betainc(*fp_shape, low)
+        inside = scipy.special.betainc(*fp_shape, high) - scipy.special.betainc(*fp_shape, low)
         return float(weights @ inside) / 2.0 - (1.0 - confidence)
 
     if excess(0.0) >= 0.0:
         return 0.0
-    return float(brentq(excess, 0.0, _LARGEST_EPSILON, xtol=1e-9))
+    return float(scipy.optimize.brentq(excess, 0.0, _LARGEST_EPSILON, xtol=1e-9))
 
 
 def gdp(
@@ -169,4 +170,6 @@ def gdp(
     fn_upper = upper_limits(counts.n_in, tail)[counts.false_negatives]
     fp_upper = upper_limits(counts.n_out, tail)[counts.false_positives]
     # No limit is 0; one of 1 makes mu minus infinity.
-    return gaussian_epsilon(float(-ndtri(fp_upper) - ndtri(fn_upper)), delta)
+    return gaussian_epsilon(
+        float(-scipy.special.ndtri(fp_upper) - scipy.special.ndtri(fn_upper)), delta
+    )

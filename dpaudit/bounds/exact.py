@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit, ndtr
+import scipy
 
 from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import statistic, upper_limits
@@ -249,10 +248,12 @@ def detectable_epsilon(
         return None
 
     def shortfall(epsilon: float) -> float:
-        rate = np.array([(1.0 - delta) * expit(-epsilon)])
+        rate = np.array([(1.0 - delta) * scipy.special.expit(-epsilon)])
         return float(region.probability(rate, rate)[0]) - power
 
-    return float(brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9))
+    return float(
+        scipy.optimize.brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9)
+    )
 
 
 def detectable_gaussian(
@@ -297,10 +298,12 @@ def detectable_gaussian(
 
     def shortfall(mu: float) -> float:
         cuts = np.linspace(-_TAIL, mu + _TAIL, _CUTS)
-        reached = region.probability(ndtr(-cuts), ndtr(cuts - mu))
+        reached = region.probability(scipy.special.ndtr(-cuts), scipy.special.ndtr(cuts - mu))
         return float(reached.max()) - power
 
-    return gaussian_epsilon(float(brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6)), delta)
+    return gaussian_epsilon(
+        float(scipy.optimize.brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6)), delta
+    )
 
 
 def detection_power(

@@ -36,9 +36,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.fft import next_fast_len
-from scipy.optimize import brentq
-from scipy.special import expit, ndtr
+import scipy
 
 from dpaudit.bounds import binomial
 from dpaudit.bounds.inputs import (
@@ -236,7 +234,7 @@ def _bound(
         high *= 2.0
         if high > _LARGEST_EPSILON:  # only a number of right guesses near e^36 gets here
             return _LARGEST_EPSILON
-    root = float(brentq(excess, at_least, high, xtol=_TOLERANCE))
+    root = float(scipy.optimize.brentq(excess, at_least, high, xtol=_TOLERANCE))
     return max(at_least, root - 2.0 * _TOLERANCE)
 
 
@@ -333,7 +331,7 @@ def _p_value(made: Sequence[int], weight: int, epsilon: float, aside: SetAside) 
         revealed -= heaviest
     # Steinke, Nasr and Jagielski 2023, Theorem 5.2: the weight of the others that are right is
     # dominated by that of independent guesses, each right with probability e^ε/(1 + e^ε).
-    reached = weight_reached(unrevealed, needed, success=float(expit(epsilon)))
+    reached = weight_reached(unrevealed, needed, success=float(scipy.special.expit(epsilon)))
     return min(1.0, reached + aside.probability)
 
 
@@ -358,7 +356,7 @@ def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float
     if len(used) == 1:
         [(weight, count)] = used
         return float(binomial.sf(-(-needed // weight) - 1, count, success))
-    size = next_fast_len(most + 1, real=True)
+    size = scipy.fft.next_fast_len(most + 1, real=True)
     angle = 2.0j * np.pi * np.arange(size // 2 + 1) / size
     log_characteristic = sum(
         count * np.log1p(success * np.expm1(-weight * angle)) for weight, count in used
@@ -449,9 +447,9 @@ class CoinPlan:
             return None
 
         def excess(epsilon: float) -> float:
-            return power_by_success(float(expit(epsilon))) - power
+            return power_by_success(float(scipy.special.expit(epsilon))) - power
 
-        return float(brentq(excess, claimed, claimed + _CERTAIN_LEAK, xtol=1e-9))
+        return float(scipy.optimize.brentq(excess, claimed, claimed + _CERTAIN_LEAK, xtol=1e-9))
 
     def detectable_shift(self, claimed: float, *, power: float = 0.8) -> float | None:
         """Smallest detectable shift mu of a normal score (mu-GDP: Dong, Roth and Su 2022).
@@ -477,15 +475,16 @@ class CoinPlan:
         middles = (np.arange(_PARTS) + 0.5) / _PARTS
 
         def excess(mu: float) -> float:
-            right = ndtr(mu / 2.0 - _MARGINS)  # beyond the margin, on the side of the trial's world
-            guessed = right + ndtr(-mu / 2.0 - _MARGINS)
+            # beyond the margin, on the side of the trial's world
+            right = scipy.special.ndtr(mu / 2.0 - _MARGINS)
+            guessed = right + scipy.special.ndtr(-mu / 2.0 - _MARGINS)
             start, mass = binomial.mass(usable, guessed)
             ranks = [np.searchsorted(below, middles) for below in np.cumsum(mass, axis=1)]
             made = start[:, None] + np.stack(ranks)
             reached = binomial.sf(fewest[made] - 1, made, (right / guessed)[:, None])
             return float(reached.mean(axis=1).max()) - power
 
-        return float(brentq(excess, 0.0, _CERTAIN_SHIFT, xtol=1e-6))
+        return float(scipy.optimize.brentq(excess, 0.0, _CERTAIN_SHIFT, xtol=1e-6))
 
     def detectable_gaussian(self, claimed: float, *, power: float = 0.8) -> float | None:
         """ε at δ of `detectable_shift`; arguments as there.
@@ -517,6 +516,6 @@ class CoinPlan:
         left = np.maximum(made - taken, 0)
         # P[Bin >= k] must be below the remaining error probability; isf returns k - 1.
         remaining = 1.0 - self.confidence - aside.probability
-        enough = binomial.isf(remaining, left, expit(claimed)) + 1.0
+        enough = binomial.isf(remaining, left, scipy.special.expit(claimed)) + 1.0
         fewest: FloatArray = np.where(left > 0, enough + taken, math.inf)
         return fewest

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, ndtr
+import scipy
 
 from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic
@@ -181,7 +181,8 @@ class EpsilonGuarantee:
 
     def balanced_error(self, level: float) -> float:
         """Either error rate, both equal, of the best attack on the worst mechanism of a level."""
-        return (1.0 - self.delta) * float(expit(-level))  # randomised response that may reveal all
+        # randomised response that may reveal all
+        return (1.0 - self.delta) * float(scipy.special.expit(-level))
 
     def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:
         """Largest true-positive rates that a level allows at false-positive rates [m].
@@ -322,6 +323,9 @@ def _gaussian_shift(region: RejectionRegion, power: float) -> float:
 
     def exposed(shift: float) -> bool:
         cuts = np.linspace(-_TAIL, shift + _TAIL, _CUTS)
-        return bool(region.probability(ndtr(-cuts), ndtr(cuts - shift)).max() >= power)
+        return bool(
+            region.probability(scipy.special.ndtr(-cuts), scipy.special.ndtr(cuts - shift)).max()
+            >= power
+        )
 
     return smallest(exposed, low=0.0, start=1.0)

@@ -46,8 +46,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import betainc, expit
+import scipy
 
 from dpaudit.bounds.fair_coin import SetAside
 from dpaudit.bounds.inputs import (
@@ -108,7 +107,7 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, confiden
     def excess(epsilon: float) -> float:
         return _count_p_value(outcome, epsilon, delta) - alpha
 
-    # Even all guesses right have probability expit(epsilon)^guesses under pure DP.
+    # Even all guesses right have probability scipy.special.expit(epsilon)^guesses under pure DP.
     log_most = math.log(alpha) / outcome.guesses
     high = log_most - math.log(-math.expm1(log_most))
     if high <= 0.0 or excess(0.0) >= 0.0:
@@ -148,9 +147,9 @@ def _count_p_value(outcome: Guesses, epsilon: float, delta: float) -> float:
     correct, guesses, canaries = outcome
     if correct == 0:
         return 1.0
-    success = float(expit(epsilon))
+    success = float(scipy.special.expit(epsilon))
     # betainc is the probability of `correct` or more successes.
-    at_least = float(betainc(correct, guesses - correct + 1, success))
+    at_least = float(scipy.special.betainc(correct, guesses - correct + 1, success))
     if delta == 0.0:
         return at_least
     from scipy.stats import binom
@@ -163,7 +162,9 @@ def below_root(excess: Callable[[float], float], high: float) -> float:
     """A number in [0, high] just below the root of a function that is negative at 0."""
     if excess(high) <= 0.0:
         return high
-    return max(0.0, float(brentq(excess, 0.0, high, xtol=_TOLERANCE)) - 2.0 * _TOLERANCE)
+    return max(
+        0.0, float(scipy.optimize.brentq(excess, 0.0, high, xtol=_TOLERANCE)) - 2.0 * _TOLERANCE
+    )
 
 
 def checked_counts(correct: int, guesses: int, canaries: int) -> Guesses:
@@ -345,7 +346,7 @@ def one_run_in_turn_detectable(
 
     if excess(_CERTAIN_LEAK) < 0.0:
         return None
-    return float(brentq(excess, 0.0, _CERTAIN_LEAK, xtol=1e-6))
+    return float(scipy.optimize.brentq(excess, 0.0, _CERTAIN_LEAK, xtol=1e-6))
 
 
 @lru_cache(maxsize=256)
@@ -396,7 +397,9 @@ def _tails(counts: IntArray, claims: FloatArray) -> FloatArray:
     """Probability of at least this many right guesses after each guess; shape (claims, m)."""
     made = np.arange(1, len(counts) + 1)
     positive = np.maximum(counts, 1)
-    tails = betainc(positive, made - positive + 1.0, expit(claims)[:, None])
+    tails = scipy.special.betainc(
+        positive, made - positive + 1.0, scipy.special.expit(claims)[:, None]
+    )
     found: FloatArray = np.where(counts >= 1, tails, 1.0)
     return found
 
@@ -411,10 +414,10 @@ def _heights(canaries: int, least: float, epsilon: float) -> IntArray:
 
     They never decrease, and grow by at most one per guess; m + 1 if no number is enough.
     """
-    success, level, height = float(expit(epsilon)), least * _TIE, 1
+    success, level, height = float(scipy.special.expit(epsilon)), least * _TIE, 1
     heights = np.empty(canaries, dtype=np.int64)
     for made in range(1, canaries + 1):
-        if height <= made and betainc(height, made - height + 1.0, success) > level:
+        if height <= made and scipy.special.betainc(height, made - height + 1.0, success) > level:
             height += 1
         heights[made - 1] = height
     return heights
@@ -422,8 +425,8 @@ def _heights(canaries: int, least: float, epsilon: float) -> IntArray:
 
 def _ever_reached(heights: Sequence[int] | IntArray, epsilon: float) -> float:
     """Probability that a walk of independent right guesses ever reaches the heights."""
-    success = float(expit(epsilon))
-    failure = float(expit(-epsilon))
+    success = float(scipy.special.expit(epsilon))
+    failure = float(scipy.special.expit(-epsilon))
     mass = np.zeros(len(heights) + 2)
     mass[0], reached = 1.0, 0.0
     for made, height in enumerate(np.asarray(heights).tolist(), start=1):

@@ -33,8 +33,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import bdtrc, betaincinv, ndtr
+import scipy
 
 from dpaudit.bounds.inputs import check_confidence, check_positive_delta
 from dpaudit.bounds.one_run import (
@@ -210,9 +209,9 @@ def detectable_error(tests: Sequence[Refuting], power: float) -> float:
 
     def largest(test: Refuting) -> float:
         def excess(error: float) -> float:
-            return float(bdtrc(test.needed - 1, test.guesses, 1.0 - error)) - power
+            return float(scipy.special.bdtrc(test.needed - 1, test.guesses, 1.0 - error)) - power
 
-        return float(brentq(excess, 0.0, 1.0))
+        return float(scipy.optimize.brentq(excess, 0.0, 1.0))
 
     return max(map(largest, tests))
 
@@ -232,13 +231,15 @@ def detectable_shift(tests: Sequence[Refuting], canaries: int, power: float) -> 
         The shift, by the better number of guesses.
     """
     places = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    shares = [betaincinv(one.guesses, canaries - one.guesses + 1.0, places) for one in tests]
+    shares = [
+        scipy.special.betaincinv(one.guesses, canaries - one.guesses + 1.0, places) for one in tests
+    ]
 
     def exposed(shift: float) -> bool:
         cuts = np.linspace(_FARTHEST + shift / 2.0, 0.0, _CUTS)
-        right, wrong = ndtr(shift / 2.0 - cuts), ndtr(-shift / 2.0 - cuts)
+        right, wrong = scipy.special.ndtr((shift / 2.0 - cuts, -shift / 2.0 - cuts))
         return any(
-            bdtrc(
+            scipy.special.bdtrc(
                 one.needed - 1,
                 one.guesses,
                 np.interp(share, right + wrong, right / (right + wrong)),

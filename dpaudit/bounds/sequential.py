@@ -39,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_expit
+import scipy
 
 from dpaudit.bounds.inputs import (
     BoolArray,
@@ -240,8 +240,11 @@ def _log_e_values(
     # Given the guess: q/p and (1 - q)/(1 - p).
     gain = np.where(
         right,
-        np.minimum(log_expit(stake) - log_expit(epsilon), np.log1p(most * certain)),
-        np.maximum(log_expit(-stake) - log_expit(-epsilon), loss),
+        np.minimum(
+            scipy.special.log_expit(stake) - scipy.special.log_expit(epsilon),
+            np.log1p(most * certain),
+        ),
+        np.maximum(scipy.special.log_expit(-stake) - scipy.special.log_expit(-epsilon), loss),
     )
     # Paid on every trial: which trials are bet on may depend on the revealed coins.
     price = np.log1p(delta * most * certain)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr, ndtri
+import scipy
 
 from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import upper_limits
@@ -128,17 +128,17 @@ class GaussianTradeOff:
 
     def least_fnr(self, fpr: FloatArray, level: float) -> FloatArray:
         """Φ(Φ⁻¹(1 − FPR) − μ)."""
-        rates: FloatArray = ndtr(-ndtri(fpr) - level)
+        rates: FloatArray = scipy.special.ndtr(-scipy.special.ndtri(fpr) - level)
         return rates
 
     def level(self, fnr: FloatArray, fpr: FloatArray) -> FloatArray:
         """Φ⁻¹(1 − FPR) − Φ⁻¹(FNR)."""
-        levels: FloatArray = -ndtri(fpr) - ndtri(fnr)
+        levels: FloatArray = -scipy.special.ndtri(fpr) - scipy.special.ndtri(fnr)
         return levels
 
     def least_fpr(self, level: float) -> Callable[[float], float]:
         """Φ(Φ⁻¹(TPR) − μ)."""
-        return lambda tpr: float(ndtr(ndtri(tpr) - level))
+        return lambda tpr: float(scipy.special.ndtr(scipy.special.ndtri(tpr) - level))
 
     def bet_against(self, level: float) -> tuple[CurvePoint, ...]:
         """Points of the profile (Dong, Roth and Su 2022, Corollary 2.13)."""
@@ -167,7 +167,7 @@ class ConcentratedTradeOff:
         if level < 0.0:
             mirrored: FloatArray = 1.0 - self.least_fnr(1.0 - fpr, -level)
             return mirrored
-        out = np.clip(-ndtri(fpr), -_LARGEST_SCORE, _LARGEST_SCORE)
+        out = np.clip(-scipy.special.ndtri(fpr), -_LARGEST_SCORE, _LARGEST_SCORE)
         target = np.sqrt(2.0 * level)
         into = target - out  # that of the Gaussian mechanism
         least = np.full(out.shape, np.inf)
@@ -175,13 +175,13 @@ class ConcentratedTradeOff:
             found = _most_telling(into, out)
             into = _met_with_equality(found.constraint, out, target)
             least = np.minimum(least, into)
-        return np.where(fpr >= 1.0, 0.0, np.where(fpr <= 0.0, 1.0, ndtr(-least)))
+        return np.where(fpr >= 1.0, 0.0, np.where(fpr <= 0.0, 1.0, scipy.special.ndtr(-least)))
 
     def level(self, fnr: FloatArray, fpr: FloatArray) -> FloatArray:
         """The largest D_α/α over orders and directions, negative for rates worse than chance."""
         fnr, fpr = np.broadcast_arrays(np.asarray(fnr, dtype=float), np.asarray(fpr, dtype=float))
-        into = np.clip(-ndtri(fnr), -_LARGEST_SCORE, _LARGEST_SCORE).ravel()
-        out = np.clip(-ndtri(fpr), -_LARGEST_SCORE, _LARGEST_SCORE).ravel()
+        into = np.clip(-scipy.special.ndtri(fnr), -_LARGEST_SCORE, _LARGEST_SCORE).ravel()
+        out = np.clip(-scipy.special.ndtri(fpr), -_LARGEST_SCORE, _LARGEST_SCORE).ravel()
         sign = np.where(into + out >= 0.0, 1.0, -1.0)
         levels = (sign * _most_telling(into, out).level).reshape(fnr.shape)
         return np.where((fnr >= 1.0) | (fpr >= 1.0), -np.inf, levels)
@@ -304,6 +304,7 @@ def _most_telling(into: FloatArray, out: FloatArray) -> _Telling:
 def _divergence(constraint: _Constraint, into: FloatArray, out: FloatArray) -> FloatArray:
     """D_α/α of two Bernoulli variables with these normal scores of their right guesses."""
     order, backward = constraint
+    log_ndtr = scipy.special.log_ndtr
     guess = log_ndtr(into), log_ndtr(-into)  # "in" and "out", in world "in"
     other = log_ndtr(-out), log_ndtr(out)  # the same in world "out"
     terms = [
@@ -513,17 +514,19 @@ class Boundary:
     def of(cls, trade_off: TradeOff, level: float, *, n: int) -> Boundary:
         """The boundary at a level, on a grid fine enough for counts of n trials."""
         scores = boundary_scores(n)
-        return cls(trade_off, level, scores, trade_off.least_fnr(ndtr(-scores), level))
+        return cls(
+            trade_off, level, scores, trade_off.least_fnr(scipy.special.ndtr(-scores), level)
+        )
 
     def rejected_at_most(self, region: RejectionRegion) -> float:
         """Largest probability of rejecting: an estimate from below, from the grid and its peak."""
-        values = region.probability(ndtr(-self.scores), self.fnr)
+        values = region.probability(scipy.special.ndtr(-self.scores), self.fnr)
         best, scores = int(values.argmax()), self.scores
         largest = float(values[best])
         for _ in range(_ZOOMS):
             low, high = scores[max(best - 1, 0)], scores[min(best + 1, scores.size - 1)]
             scores = np.linspace(low, high, _ZOOM_POINTS)
-            fpr = ndtr(-scores)
+            fpr = scipy.special.ndtr(-scores)
             values = region.probability(fpr, self.trade_off.least_fnr(fpr, self.level))
             best = int(values.argmax())
             largest = max(largest, float(values[best]))
@@ -541,7 +544,7 @@ def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alp
         True only if shown for the whole boundary; False also if that takes too many stretches.
     """
     score = boundary_scores(max(region.n_in, region.n_out))[::-1]  # increasing FPR
-    fpr = ndtr(-score)
+    fpr = scipy.special.ndtr(-score)
     fnr = trade_off.least_fnr(fpr, level)
     if np.any(region.probability(fpr, fnr) > alpha):
         return False
@@ -559,7 +562,7 @@ def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alp
         if np.min(left - right) < _SHORTEST:
             return False
         middle = (left + right) / 2.0
-        fpr = ndtr(-middle)
+        fpr = scipy.special.ndtr(-middle)
         fnr = trade_off.least_fnr(fpr, level)
         if np.any(region.probability(fpr, fnr) > alpha):
             return False

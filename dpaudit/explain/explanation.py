@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from scipy.special import expit
+import scipy
 from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit.explain.suspects import TOGETHER
@@ -149,7 +149,7 @@ def allowed_auc(claim: PrivacyClaim) -> float:
     The area of the region of error rates that (epsilon, delta)-DP allows (Kairouz, Oh and
     Viswanath 2015): the curve from (0, delta) by (f, 1 - f) to (1 - delta, 1).
     """
-    corner = (1.0 - claim.delta) * float(expit(-claim.epsilon))  # FPR and FNR
+    corner = (1.0 - claim.delta) * float(scipy.special.expit(-claim.epsilon))  # FPR and FNR
     left = corner * (claim.delta + 1.0 - corner) / 2.0
     right = (1.0 - claim.delta - corner) * (2.0 - corner) / 2.0
     return left + right + claim.delta

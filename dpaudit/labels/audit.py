@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpaudit.account import VoteTable
 from dpaudit.bounds import (
@@ -237,7 +237,7 @@ def choose_cuts(pair: VotePair, size: RunSize) -> ChosenCuts:
     bound = np.round(np.maximum(statistic(fn_upper, fp_upper, size.delta), 0.0), _DIGITS)
     youden = np.round(1.0 - cuts.fnr - cuts.fpr, _DIGITS)
     best = np.lexsort((np.abs(cuts.fnr - cuts.fpr), -youden, -bound))[0]
-    mu = -ndtri(fn_upper) - ndtri(fp_upper)
+    mu = -scipy.special.ndtri(fn_upper) - scipy.special.ndtri(fp_upper)
     return ChosenCuts(for_bound=int(best), for_estimate=int(np.argmax(mu)))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
+import scipy
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -18,8 +17,8 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     Returns:
         Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2).
     """
-    above = log_ndtr(mu / 2.0 - epsilon / mu)
-    below = epsilon + log_ndtr(-mu / 2.0 - epsilon / mu)
+    above = scipy.special.log_ndtr(mu / 2.0 - epsilon / mu)
+    below = epsilon + scipy.special.log_ndtr(-mu / 2.0 - epsilon / mu)
     return math.exp(above) - math.exp(below)
 
 
@@ -38,4 +37,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     # The first term alone is below delta once epsilon exceeds mu^2/2 + mu z, z the quantile
     # of delta, and z <= sqrt(2 ln(1/delta)) (Chernoff).
     high = mu * mu / 2.0 + mu * math.sqrt(2.0 * math.log(1.0 / delta))
-    return float(brentq(lambda epsilon: gaussian_delta(epsilon, mu) - delta, 0.0, high, xtol=1e-12))
+    return float(
+        scipy.optimize.brentq(
+            lambda epsilon: gaussian_delta(epsilon, mu) - delta, 0.0, high, xtol=1e-12
+        )
+    )

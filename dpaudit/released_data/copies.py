@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+import scipy
 
 from dpaudit.bounds.multiplicity import bonferroni
 from dpaudit.model.schema import Schema
@@ -138,6 +138,7 @@ def _excess_limit(train: Hits, holdout: Hits, level: float) -> int:
 
 
 def _log_choose(of: int, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    gammaln = scipy.special.gammaln
     logs = gammaln(of + 1.0) - gammaln(counts + 1.0) - gammaln(of - counts + 1.0)
     return np.asarray(logs, dtype=np.float64)
 

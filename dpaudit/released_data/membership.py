@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
-from scipy.special import betaincinv
+import scipy
 
 from dpaudit.bounds import (
     auc,
@@ -183,7 +182,9 @@ def _rates(
                 flagged_others=alarms,
                 others=others,
                 true_positive_rate_lower=(
-                    float(betaincinv(hits, members - hits + 1, alpha)) if hits else 0.0
+                    float(scipy.special.betaincinv(hits, members - hits + 1, alpha))
+                    if hits
+                    else 0.0
                 ),
                 false_positive_rate_upper=float(upper_limits(others, alpha)[alarms]),
             )
@@ -221,7 +222,7 @@ def fit_calibration(scores: FloatArray, inside: BoolArray) -> IsotonicCalibratio
     values, place = np.unique(scores, return_inverse=True)
     counts = np.bincount(place).astype(np.float64)
     members = np.bincount(place, weights=inside)
-    fitted = isotonic_regression(members / counts, weights=counts).x
+    fitted = scipy.optimize.isotonic_regression(members / counts, weights=counts).x
     starts = np.flatnonzero(np.diff(fitted, prepend=-1.0) > 0.0)  # of each run of equal shares
     rows_of, members_of = np.add.reduceat(counts, starts), np.add.reduceat(members, starts)
     share = inside.mean()

@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from dpaudit.replaying.costs import (
     GaussianCost,
@@ -411,7 +409,9 @@ def _least_moves(factors: FloatArray, shift: FloatArray) -> FloatArray | None:
     """
     size = float(np.max(np.abs(shift)))
     both = np.hstack([factors, -factors])
-    found = linprog(np.ones(both.shape[1]), A_eq=both, b_eq=shift / size, method="highs")
+    found = scipy.optimize.linprog(
+        np.ones(both.shape[1]), A_eq=both, b_eq=shift / size, method="highs"
+    )
     if found.x is None:
         return None
     first, second = np.split(found.x * size, 2)
@@ -422,8 +422,8 @@ def _components(pairs: Sequence[tuple[int, int]]) -> list[IntArray]:
     """The places of pairs of numbers, by the parts that they are connected in."""
     every, back = np.unique(np.asarray(pairs, dtype=np.int64), return_inverse=True)
     first, second = back.reshape(-1, 2).T
-    graph = coo_array((np.ones(len(first)), (first, second)), shape=(len(every),) * 2)
-    labels = connected_components(graph, directed=False)[1][first]
+    graph = scipy.sparse.coo_array((np.ones(len(first)), (first, second)), shape=(len(every),) * 2)
+    labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][first]
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+import scipy
 
 from dpaudit.auditing.settings import DEFAULT_ATTACKS
 from dpaudit.bounds.guarantee import EpsilonGuarantee, TradeOffGuarantee, guarantee_of
@@ -176,7 +176,7 @@ class _Trials:
         guarantee = guarantee_of(self.claim)
         if not isinstance(guarantee, EpsilonGuarantee) or len(self.odds) < _HOPE:
             return False
-        allowed = float(expit(self.claim.value)) + guarantee.delta
+        allowed = float(scipy.special.expit(self.claim.value)) + guarantee.delta
         sure = [
             (one > 0) == world
             for one, world in zip(self.odds, self.worlds, strict=True)

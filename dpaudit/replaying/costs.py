@@ -15,7 +15,7 @@ from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, ndtri_exp
+import scipy
 
 from dpaudit.account.conversion import ORDERS, epsilon_from_rdp
 from dpaudit.model.gaussian import gaussian_epsilon
@@ -57,7 +57,7 @@ class StepCost(ABC):
         The trade-off function of randomised response touches that of this mu at its corner and lies
         above elsewhere, because the latter is convex (Dong, Roth and Su 2022, Section 2.3).
         """
-        return -2.0 * float(ndtri_exp(log_expit(-self.epsilon)))
+        return -2.0 * float(scipy.special.ndtri_exp(scipy.special.log_expit(-self.epsilon)))
 
     @property
     def rho(self) -> float:
@@ -133,7 +133,7 @@ class PureCost(StepCost):
 
     def privacy_loss(self, chance: float, width: float) -> PrivacyLossDistribution:
         """That of randomised response, which dominates."""
-        likely = float(expit(amplified(self.loss, chance)))
+        likely = float(scipy.special.expit(amplified(self.loss, chance)))
         table = np.array([likely, 1.0 - likely])
         return _of_tables(table, table[::-1], width)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -157,7 +157,7 @@ class Gaussian(_Symmetric):
         )
 
     def _log_above(self, noise: FloatArray) -> FloatArray:
-        return np.asarray(special.log_ndtr(-noise / self.scale))
+        return np.asarray(scipy.special.log_ndtr(-noise / self.scale))
 
 
 @dataclass(frozen=True)
@@ -224,8 +224,8 @@ class GammaDifference(_Symmetric):
         found = np.empty(z.shape)
         for shape in np.unique(shapes):
             at, powers = shapes == shape, np.arange(int(shape))
-            whole = _polynomial(int(shape)) + special.gammaln(powers + 1)
-            tails = np.logaddexp.accumulate(whole[::-1])[::-1] - special.gammaln(powers + 1)
+            whole = _polynomial(int(shape)) + scipy.special.gammaln(powers + 1)
+            tails = np.logaddexp.accumulate(whole[::-1])[::-1] - scipy.special.gammaln(powers + 1)
             found[at] = _log_polynomial(z[at], tails)
         return found
 
@@ -239,19 +239,19 @@ def _polynomial(count: int) -> FloatArray:
     """Log coefficients of z^0, z^1, ... in the density of so many Laplace draws, over exp(-z)."""
     left = np.arange(count - 1, -1, -1)
     return np.asarray(
-        special.gammaln(count + left)
-        - special.gammaln(count - left)
-        - special.gammaln(left + 1)
-        - special.gammaln(count)
+        scipy.special.gammaln(count + left)
+        - scipy.special.gammaln(count - left)
+        - scipy.special.gammaln(left + 1)
+        - scipy.special.gammaln(count)
         - (count + left) * math.log(2)
     )
 
 
 def _log_polynomial(z: FloatArray, log_factors: FloatArray) -> FloatArray:
     """log(exp(-z) (c0 + c1 z + c2 z² + ...))."""
-    powers = special.xlogy(np.arange(len(log_factors))[:, None], z.ravel())
+    powers = scipy.special.xlogy(np.arange(len(log_factors))[:, None], z.ravel())
     terms = log_factors[:, None] + powers
-    return np.asarray(special.logsumexp(terms, axis=0).reshape(z.shape) - z)
+    return np.asarray(scipy.special.logsumexp(terms, axis=0).reshape(z.shape) - z)
 
 
 def _log_gamma_difference(z: FloatArray, shape: float) -> FloatArray:
@@ -261,9 +261,9 @@ def _log_gamma_difference(z: FloatArray, shape: float) -> FloatArray:
     order = shape - 0.5
     near = z < (_NEAR if shape > 1 else np.finfo(float).tiny)
     away = np.where(near, 1.0, z)
-    constant = -special.gammaln(shape) - 0.5 * math.log(math.pi)
-    found = order * np.log(away / 2) + np.log(special.kve(order, away)) - away + constant
-    middle = math.inf if order <= 0 else special.gammaln(order) - math.log(2) + constant
+    constant = -scipy.special.gammaln(shape) - 0.5 * math.log(math.pi)
+    found = order * np.log(away / 2) + np.log(scipy.special.kve(order, away)) - away + constant
+    middle = math.inf if order <= 0 else scipy.special.gammaln(order) - math.log(2) + constant
     return np.where(near, middle, found)
 
 
@@ -331,7 +331,7 @@ class Logistic(_Concave):
         return np.asarray(-z - 2 * np.log1p(np.exp(-z)) - np.log(self.scale))
 
     def _log_above(self, noise: FloatArray) -> FloatArray:
-        return np.asarray(special.log_expit(-noise / self.scale))
+        return np.asarray(scipy.special.log_expit(-noise / self.scale))
 
 
 @dataclass(frozen=True)
@@ -346,13 +346,16 @@ class Gamma(NoiseLaw):
         z = self.sign * noise / self.scale
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = (
-                (self.shape - 1) * np.log(z) - z - special.gammaln(self.shape) - np.log(self.scale)
+                (self.shape - 1) * np.log(z)
+                - z
+                - scipy.special.gammaln(self.shape)
+                - np.log(self.scale)
             )
         return np.where(z > 0, inside, -np.inf)
 
     def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
         z = np.maximum(self.sign * noise / self.scale, 0.0)
-        part = special.gammaincc if above == (self.sign > 0) else special.gammainc
+        part = scipy.special.gammaincc if above == (self.sign > 0) else scipy.special.gammainc
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(part(self.shape, z)))
 
@@ -410,7 +413,7 @@ class DiscreteGaussian(_Whole):
 def _log_sum(least: float, scale: float) -> float:
     """Log of the sum of exp(-k² / (2 scale²)) over all k from `least`, at least 0, on."""
     grid = least + np.arange(math.ceil(_TAIL * scale) + 1)
-    return float(special.logsumexp(-0.5 * (grid / scale) ** 2))
+    return float(scipy.special.logsumexp(-0.5 * (grid / scale) ** 2))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from dpaudit.replaying.laws import (
     Bounded,
@@ -99,7 +99,7 @@ def log_largest(scores: Scores) -> FloatArray | None:
     size = len(before)
     if scores.is_gumbel:
         units = before / law.scale
-        return np.asarray(units - logsumexp(units))
+        return np.asarray(units - scipy.special.logsumexp(units))
     scales = np.broadcast_to(law.scale, (size,))
     low = float(np.max(before - _REACH * scales))
     high = float(np.max(before + _REACH * scales))
@@ -114,8 +114,8 @@ def log_largest(scores: Scores) -> FloatArray | None:
         with np.errstate(invalid="ignore"):
             others = log_below.sum(axis=0) - log_below
         each = columns.log_density(noise) + np.nan_to_num(others, nan=-np.inf, neginf=-np.inf)
-        found = np.logaddexp(found, logsumexp(each + log_weights, axis=1))
-    return found if abs(float(np.exp(logsumexp(found))) - 1.0) < _ERROR else None
+        found = np.logaddexp(found, scipy.special.logsumexp(each + log_weights, axis=1))
+    return found if abs(float(np.exp(scipy.special.logsumexp(found))) - 1.0) < _ERROR else None
 
 
 def log_rounds(scores: Scores, places: Sequence[int]) -> list[FloatArray] | None:
@@ -134,7 +134,7 @@ def log_rounds(scores: Scores, places: Sequence[int]) -> list[FloatArray] | None
     units, left = scores.before / scores.law.scale, np.ones(len(scores.before), dtype=bool)
     found = []
     for place in places:
-        found.append(units[left] - logsumexp(units[left]))
+        found.append(units[left] - scipy.special.logsumexp(units[left]))
         left[place] = False
     return found
 
@@ -206,8 +206,8 @@ def log_bits(
         whole = limit.law.log_density(points - middle) + log_weights + own.sum(axis=0)
         with np.errstate(invalid="ignore"):
             away = np.nan_to_num(whole - own, nan=-np.inf, neginf=-np.inf) + other
-        seen = np.logaddexp(seen, logsumexp(whole))
-        reversed_ = np.logaddexp(reversed_, logsumexp(away, axis=1))
+        seen = np.logaddexp(seen, scipy.special.logsumexp(whole))
+        reversed_ = np.logaddexp(reversed_, scipy.special.logsumexp(away, axis=1))
     return float(seen), reversed_
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+import scipy
 
 from dpaudit.bounds import Direction, RocCurve, guarantee_of, roc, upper_limits
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
@@ -250,7 +250,7 @@ def claim_region(claim: Claim) -> tuple[Point, ...]:
     points along its curve.
     """
     if not isinstance(claim, PrivacyClaim):
-        rates = ndtr(np.linspace(-_FARTHEST_SCORE, _FARTHEST_SCORE, _CURVE_POINTS))
+        rates = scipy.special.ndtr(np.linspace(-_FARTHEST_SCORE, _FARTHEST_SCORE, _CURVE_POINTS))
         fpr = np.concatenate([[0.0], rates, [1.0]])
         upper = [Point(float(x), largest_tpr(claim, float(x))) for x in fpr]
         return (*upper, *(Point(1.0 - x, 1.0 - y) for x, y in upper))

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.sparse import csr_array
+import scipy
 
 from dpaudit.model.column import Kind
 from dpaudit.model.encoding import values_of_table
@@ -103,7 +103,7 @@ class _Counts:
     known: FloatArray
     canaries: FloatArray
     drawn: FloatArray
-    held: csr_array
+    held: scipy.sparse.csr_array
 
     @property
     def squares(self) -> FloatArray:
@@ -118,7 +118,7 @@ class _Counts:
 
     def shared(self, weight: FloatArray) -> FloatArray:
         """The sum over cells of the rows of each pair of canaries times the weight; (m, m)."""
-        shared = csr_array(self.held * weight[None, :]) @ self.held.T
+        shared = scipy.sparse.csr_array(self.held * weight[None, :]) @ self.held.T
         return np.asarray(shared.todense(), dtype=np.float64)
 
 
@@ -137,7 +137,7 @@ def _counts(game: GameView, table: pd.DataFrame) -> Iterator[_Counts]:
             np.bincount(part, minlength=len(found)).astype(float) for part in parts
         )
         cells_of = (np.ones(len(owners)), (owners, parts[1]))
-        held = csr_array(cells_of, shape=(m, len(found)))
+        held = scipy.sparse.csr_array(cells_of, shape=(m, len(found)))
         yield _Counts(known=known, canaries=own, drawn=drawn, held=held)
 
 

@@ -16,8 +16,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order
+import scipy
 
 from dpaudit.model.claim import Claim
 from dpaudit.model.encoding import table_of
@@ -465,8 +464,8 @@ def _rooted(edges: Sequence[tuple[int, int]], columns: int, root: int) -> tuple[
     if not edges:
         return (ROOT,) * columns
     one, other = np.array(edges).T
-    graph = coo_array((np.ones(len(edges)), (one, other)), shape=(columns, columns))
-    _, above = breadth_first_order(graph.tocsr(), root, directed=False)
+    graph = scipy.sparse.coo_array((np.ones(len(edges)), (one, other)), shape=(columns, columns))
+    _, above = scipy.sparse.csgraph.breadth_first_order(graph.tocsr(), root, directed=False)
     return tuple(ROOT if column == root else int(above[column]) for column in range(columns))
 
 
