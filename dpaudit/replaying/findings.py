@@ -106,12 +106,13 @@ class ReplayFindings:
         public_coins: Whether coins count as public.
         control: Why the code is not repeatable; None if it is.
         without: Places of the release that differ between fits of the same table.
+        noise_lines: Lines that drew noise in the control, which is the first fit.
         pilots: Replays with noise as drawn.
         edges: Replays at the edges.
         parting: Where the worlds part first.
         partings: In how many replays they part.
         stored: Places of the fitted model that differ under equal answers.
-        generators: Places of generators in it.
+        generators: Places in it of generators, of their states, and of seeds of noise.
         left_out: Places that could not be compared.
         unamplified: Lines at which the record moves an answer whether its coin puts it into the
             sub-sample or not.
@@ -123,12 +124,14 @@ class ReplayFindings:
         are_dependent: Whether fits in one process depend on one another.
         fixed_seeds: Lines whose noise has the same seed in every fit.
         few_seeds: Lines whose noise has the same seed in some fits that got different ones.
+        foreign_seeds: Lines whose noise has another seed when the fit has the same one.
         features: Features that the record moves.
     """
 
     public_coins: bool = False
     control: str | None = None
     without: frozenset[str] = frozenset()
+    noise_lines: frozenset[Site] = frozenset()
     pilots: list[Transcript] = field(default_factory=list)
     edges: list[Transcript] = field(default_factory=list)
     parting: Parting | None = None
@@ -145,6 +148,7 @@ class ReplayFindings:
     are_dependent: bool = False
     fixed_seeds: tuple[Site, ...] = ()
     few_seeds: tuple[Site, ...] = ()
+    foreign_seeds: tuple[Site, ...] = ()
     features: tuple[MovedFeature, ...] | None = None
 
     def add_differences(self, fits: Fits, transcript: Transcript) -> None:

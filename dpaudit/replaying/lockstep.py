@@ -255,7 +255,6 @@ class Worlds:
                 "edge": order.edge,
                 "most_draws": order.most_draws,
                 "wide": order.wide,
-                "public_seeds": [],
                 "samples": [list(one) for one in order.samples],
                 "watch_state": order.watches_state,
             }

@@ -57,6 +57,9 @@ _SLOW: Final = 2.0
 _COIN_EDGES: Final = (1e-9, 1.0 - 1e-9)
 _SHARED: Final = 400_000
 """Numbers of the natural fits in which noise is compared begin here."""
+_CONTROLS: Final = (0, 90, 91)
+_AGAIN: Final = (700, 701)
+"""Fits that are made in new processes as well."""
 _MOST_UNITS: Final = 500
 _ANSWER_EDGES: Final = (6.0, -6.0, 30.0, -30.0, 100.0, -100.0)
 _PATIENCE: Final = 120.0
@@ -282,6 +285,7 @@ def _replay_record(
         check_selections(fits, found)
         find_shared_noise(fits, found)
         run_edges(fits, found)
+        find_foreign_seeds(fits, found)
         # the first pilot samples several times: noise of `sample` counts once for each release
         charged = found.pilots[1:] if found.fresh_noise else found.pilots
         found.spent, found.spent_by_noise = (
@@ -312,16 +316,20 @@ def run_control(fits: Fits, found: ReplayFindings) -> None:
     """The same table in both worlds: nothing may move, and the release must be equal.
 
     Raises:
-        ReplayError: If the generator fails.
+        ReplayError: If the generator fails in each of several fits; some fail by chance.
     """
     fits.say("control: the same table in both worlds")
-    played = fits.pair(0, alike=World.IN, keeps_tables=True)
-    transcript = played.transcript
-    failures = [one for one in transcript.failures if one is not None and one != "ended"]
-    if failures and transcript.parting is None:
+    for number in _CONTROLS:
+        played = fits.pair(number, alike=World.IN, keeps_tables=True)
+        transcript = played.transcript
+        failures = [one for one in transcript.failures if one is not None and one != "ended"]
+        if not failures or transcript.parting is not None:
+            break
+    else:
         raise ReplayError(f"the generator fails: {failures[0]}")
     _check_table(played.tables[0], fits.spec.table.schema)
     first, second = (fits.release_of(transcript, world) for world in WORLDS)
+    found.noise_lines = frozenset(step.site for step in transcript.noisy)
     if first is not None and second is not None:
         found.without = frozenset(differing_places(first, second))
     moved = [step.site for step in transcript.noisy if step.moved.any()]
@@ -425,7 +433,9 @@ def check_selections(fits: Fits, found: ReplayFindings) -> None:
 def find_shared_noise(fits: Fits, found: ReplayFindings) -> None:
     """Finds lines whose noise is the same, as that of two generators with one seed."""
     fits.say("natural fits")
+    told = found.pilots[-1].unfollowed
     for played in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
+        told += played.transcript.unfollowed
         known: dict[float, NoisyStep] = {}
         for step in played.transcript.noisy:
             if len(known) > _MOST_UNITS:
@@ -454,6 +464,17 @@ def run_edges(fits: Fits, found: ReplayFindings) -> None:
         if None in transcript.failures or transcript.parting is not None:
             found.edges.append(transcript)
             found.add_differences(fits, transcript)
+
+
+def find_foreign_seeds(fits: Fits, found: ReplayFindings) -> None:
+    """Finds seeds that are not made of the fit's seed, but of the time, say: others know it."""
+    first = found.pilots[0].seeds
+    if first and found.parting is None:
+        fits.say("the first replay again")
+        again = fits.pair(1).transcript.seeds
+        found.foreign_seeds = tuple(
+            site for site in sorted(first.keys() & again) if first[site] != again[site]
+        )
 
 
 def prove_from_release(fits: Fits, options: Options, found: ReplayFindings) -> None:
@@ -488,23 +509,26 @@ def fits_agree(
     found: ReplayFindings,
     open_processes: Callable[[], AbstractContextManager[Processes]],
 ) -> bool:
-    """Whether fits in new processes are those of the same seeds in these.
+    """Whether fits in new processes are those of the same seeds in these, and draw noise anew.
 
     Noise that is drawn at import, kept in the process or cached by the table is one draw for all
-    fits of a process, so that counting these would prove nothing.
+    fits, so that counting these would prove nothing.
     """
+    drawn: set[Site] = set()
     with open_processes() as processes:
         fresh = fits.in_processes(processes)
-        for number in (700, 701):
+        fits.count += len(_AGAIN) * len(WORLDS)
+        for number in _AGAIN:
             fits.say("the same fits in new processes")
             for world in WORLDS:
                 pair = [one.alone(world, number).transcript for one in (fits, fresh)]
+                drawn |= pair[0].draws.keys()
                 first, second = (one.releases[WORLDS.index(world)] for one in pair)
                 if first is None or second is None:
                     return False
                 if set(differing_places(first, second)) - found.without:
                     return False
-    return True
+    return not found.noise_lines or not found.noise_lines.isdisjoint(drawn)
 
 
 def hand_over(fits: Fits, found: ReplayFindings) -> None:

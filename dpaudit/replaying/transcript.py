@@ -229,7 +229,7 @@ class FitRelease:
             the fitted model, such as "model.tables['age']"; flat arrays.
         digests: A digest of the bytes of each place, numbers or not.
         left_out: Places that could not be compared.
-        generators: Places of generators of random numbers.
+        generators: Places of generators of random numbers, of their states, of seeds of noise.
     """
 
     numbers: Mapping[str, FloatArray]

@@ -46,7 +46,7 @@ _STORED: Final = (
     "model"
 )
 _GENERATOR: Final = (
-    "the fitted model stores a generator of random numbers, whose state may undo the noise: hand "
+    "a generator of random numbers, its state, or the seed of noise, which undoes the noise: hand "
     "out rows, not the model"
 )
 
@@ -76,6 +76,11 @@ def _open_questions(found: ReplayFindings) -> Iterator[str]:
         yield f"the noise at {site} has the same seed in every fit, so it is not secret"
     for site in found.few_seeds:
         yield f"the noise at {site} has the same seed in several fits with different seeds"
+    for site in found.foreign_seeds:
+        yield (
+            f"the noise at {site} has a seed that is not made of `seed`: it is as secret as the "
+            "time, or whatever else it is made of"
+        )
     for first, second in found.shared_noise:
         yield f"the noise at {first} and at {second} is the same, so a difference has none"
     for one in _unfollowed(found)[:3]:
@@ -91,7 +96,10 @@ def _open_questions(found: ReplayFindings) -> Iterator[str]:
         )
     if found.generators and found.moves:
         place = next(iter(found.generators))
-        yield f"the fitted model stores a generator of random numbers (`{place}`)"
+        yield (
+            f"the fitted model stores what the noise is drawn from (`{place}`): hand out rows, not "
+            "the model"
+        )
     if found.spent.value is None and not found.spent.is_unlimited and found.control is None:
         yield f"what the steps spend is not known: {found.spent.note}"
     for site in found.fresh_noise[:1]:

@@ -28,7 +28,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def look(model: Any, table: Any = None, samples: Any = ()) -> Any:
         world: Any = SimpleNamespace(
-            samples=samples, watch_state=True, hushed=_hushed, release_seen=None
+            samples=samples, watch_state=True, hushed=_hushed, release_seen=None, seeds=set()
         )
         monkeypatch.setattr(marks, "world", world)
         monkeypatch.setattr(marks, "unmarked", lambda value, *_: value)
@@ -174,3 +174,12 @@ def test_further_samples_are_compared_and_so_is_their_failure(seen: Any) -> None
     found = seen(Holder(1.0), samples=[(3, 7), (87, 8)])
     assert found.numbers["3 rows"].tolist() == [7.0, 7.0, 7.0]
     assert "the failure to draw 87 rows" in found.digests
+
+
+def test_rows_with_another_index_or_other_attributes_differ(seen: Any) -> None:
+    table = pd.DataFrame({"a": [1.0, 2.0]})
+    moved = table.set_axis([1, 2])
+    noted = table.copy()
+    noted.attrs["records"] = 40
+    digests = {seen(None, table=one).digests["rows"] for one in (table, moved, noted)}
+    assert len(digests) == 3

@@ -520,6 +520,16 @@ def test_a_generator_that_fails_is_an_error() -> None:
         replayed(fails)
 
 
+def test_a_control_that_fails_by_chance_is_made_again() -> None:
+    def fails(counts: Any, rng: Any) -> Any:
+        if rng.random() < 0.5:
+            raise ValueError("by chance")
+        return counts + rng.laplace(0.0, 1.0, CELLS)
+
+    records = [replayed(fails, seed=seed) for seed in range(3)]
+    assert {one.verdict for one in records} == {Verdict.CONSISTENT}
+
+
 # -- samplers and libraries ----------------------------------------------------------------------
 
 

@@ -237,7 +237,7 @@ def sum_of_two_laws(counts: Any, rng: Any) -> Any:
 
 REASONS: dict[str, tuple[Callable[..., Any], str]] = {
     "stored": (true_counts, r"`model.m\['log'\]` in the fitted model depends on the record"),
-    "generator": (generator, r"stores a generator of random numbers \(`model.m\[1\]`\)"),
+    "generator": (generator, r"stores what the noise is drawn from \(`model.m\[1\]`\)"),
     "not followed": (plain_number, r"{laplace}: "),
     "fixed seed": (fixed_seed, r"the noise at {laplace} has the same seed in every fit"),
     "few seeds": (few_seeds, r"the noise at {laplace} has the same seed in several fits"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import weakref
 from functools import wraps
 from typing import Any, Callable, List, NamedTuple, Set, Tuple
 
@@ -265,6 +266,11 @@ class Marked(np.ndarray):
         """Ends the mark if numpy made this view itself, which has none."""
         if isinstance(source, Marked) and source.is_marked and world.hears:
             source.end("a view")
+        self.remember()
+
+    def remember(self) -> None:
+        """Has the world end this mark when the next fit begins, as a cache may keep it."""
+        world.marked.append(weakref.ref(self))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return operated(ufunc, method, inputs, kwargs)

@@ -22,6 +22,8 @@ MOST_DRAWS = 128
 """With more draws, linear functions of noise are not followed."""
 _MOST_SUMMED = 64
 """With more summands, sums along an axis of noise are not followed."""
+_MOST_COMPARED = 64
+"""Values of a draw that are compared with those drawn before."""
 
 
 class NoisePart(NamedTuple):
@@ -155,13 +157,23 @@ def noise(
     world, content = marks.world, np.asarray(values)
     if seed is not None:
         world.seeds.add((where, seed))
-    if seed in world.public_seeds:
-        return values
+    if world.natural and content.dtype.kind == "f":
+        _compare_with_earlier(content, law, np.asarray(scale, dtype=float), where)
     if world.wide != 1.0 and not world.natural:
         content = (content * world.wide).astype(content.dtype)
     part = drawn_part(law, content.shape, where, (scale, shape, other), seed)
     marked = combination(content, (part,))
     return marked if isinstance(values, np.ndarray) else marks.number_of(marked)
+
+
+def _compare_with_earlier(content: Any, law: str, scale: Any, where: Site) -> None:
+    """Reports noise that this natural fit has drawn before, as a copy of a generator draws it."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        units = (content / scale).ravel()[:_MOST_COMPARED]
+    drawn = {(law, unit) for unit in units.round(10).tolist() if unit and np.isfinite(unit)}
+    if drawn & marks.world.units:
+        marks.world.tell("unfollowed", where, "this noise has been drawn before, so it is not new")
+    marks.world.units |= drawn
 
 
 def drawn_part(
@@ -401,6 +413,7 @@ def _blank(blank: Any, like: Any) -> bool:
     part = drawn_part(given.law, blank.shape, given.site, (1.0, 1.0, 1.0), given.seed)
     marks.world.meet(part.ids, part.site)  # no draws: no element has noise yet
     blank.__class__ = NoiseArray
+    blank.remember()
     blank.parts = (part.times(0.0),)
     return True
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import re
 import sys
 import types
 from typing import Any, Dict, Iterator, List, Tuple
@@ -21,6 +22,12 @@ DEEPEST = 8
 MOST_PLACES = 5_000
 MOST_NUMBERS = 200_000
 _MOST_LEFT_OUT = 20
+_LEAST_DIGITS = 5
+"""Shorter seeds may be stored by chance; noise from one of them is told to have few seeds."""
+_MOST_SEEDS = 100
+"""Integers of an array in which a seed is looked for."""
+_WORDS, _BYTES = 625, 5056
+"""Sizes of the states of Python's and of torch's generators."""
 ROWS = "rows"
 """The place of the synthetic rows."""
 _NUMBERS = (bool, int, float, np.number, np.bool_)
@@ -61,6 +68,8 @@ class _Release:
         self.digests: Dict[str, str] = {}
         self.left_out: List[str] = []
         self.generators: List[str] = []
+        texts = " ".join(seed for _, seed in marks.world.seeds)
+        self._seeds = set(map(int, re.findall(r"\d{%d,}" % _LEAST_DIGITS, texts)))
         self._known: Dict[int, Any] = {}
         self._size = 0
 
@@ -80,7 +89,8 @@ class _Release:
             plain = [one.astype(float) for one in columns.values() if one.dtype.kind in "fiub"]
             self._number(place, np.concatenate([*plain, np.zeros(0)]))
             texts = [one for one in columns.values() if one.dtype.kind not in "fiub"]
-            said = repr([list(columns), *(one.tolist() for one in texts)]).encode()
+            held = (list(columns), table.index.tolist(), table.attrs)
+            said = repr([*held, *(one.tolist() for one in texts)]).encode()
             self._leaf(place, said + self.numbers[place].tobytes())
 
     def add(self, place: str, value: Any, depth: int = 0) -> None:
@@ -107,7 +117,7 @@ class _Release:
         return False
 
     def _compound(self, place: str, value: Any, depth: int) -> None:
-        if _is_generator(value):
+        if _is_generator(value) or _is_state(value):
             self.generators.append(place)
         elif isinstance(value, np.ndarray):
             self._array(place, value)
@@ -166,6 +176,9 @@ class _Release:
                 self.left_out.append(place)
 
     def _array(self, place: str, value: Any) -> None:
+        is_short = value.dtype.kind in "iu" and value.size <= _MOST_SEEDS
+        if is_short and not self._seeds.isdisjoint(value.ravel().tolist()):
+            self.generators.append(place)
         if value.dtype.kind in "fiub":
             self._number(place, value.astype(float).ravel())
             self._leaf(place, repr((value.dtype.str, value.shape)).encode() + value.tobytes())
@@ -192,6 +205,16 @@ def _attributes(value: Any) -> Iterator[Tuple[str, Any]]:
         for name in (names,) if isinstance(names, str) else names:
             if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
                 yield name, getattr(value, name)
+
+
+def _is_state(value: Any) -> bool:
+    """Whether a value is the state of such a generator, as it hands it out itself."""
+    if isinstance(value, dict):
+        return {"bit_generator", "state"} <= value.keys()
+    if isinstance(value, tuple) and value:  # of numpy's RandomState, or of Python's Random
+        is_words = len(value) == 3 and isinstance(value[1], tuple) and len(value[1]) == _WORDS
+        return is_words or (isinstance(value[0], str) and value[0] == "MT19937")
+    return hasattr(value, "detach") and str(value.dtype) == "torch.uint8" and len(value) == _BYTES
 
 
 def _is_generator(value: Any) -> bool:

@@ -304,6 +304,7 @@ def _blank(blank: Any, like: Any) -> bool:
     if not isinstance(like, ScoreArray):
         return False
     blank.__class__ = ScoreArray
+    blank.remember()
     blank.ids = np.full(blank.shape, -1)
     blank.factor, blank.offset = np.zeros(blank.shape), np.zeros(blank.shape)
     return True

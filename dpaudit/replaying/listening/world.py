@@ -45,7 +45,6 @@ _DEFAULTS: Dict[str, Any] = {
     "edge": None,
     "most_draws": None,
     "wide": 1.0,
-    "public_seeds": (),
     "samples": (),
     "watch_state": False,
 }
@@ -74,7 +73,6 @@ class ListeningWorld:
         fit: Number of the fit: a generator's seed counts only in the fit that set it.
         asked: Lines whose notes are questions.
         located: Lines whose samplers add noise to data, which may be 0.
-        public_seeds: Draws of generators with these seeds are known numbers, and no noise.
         counted: Number of records of this world's table, and of the other's.
         own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
         kept: The outcome of comparing the target's own coin that puts the target into a
@@ -92,6 +90,9 @@ class ListeningWorld:
         release_seen: What the fit released, once it has ended.
         compared: How often answers were compared with plain limits.
         beginnings: Functions that are called when a fit begins.
+        seeds: The seeds of the generators that drew noise or coins, by line.
+        units: Laws and values, in units of their scale, of the noise that a natural fit has drawn.
+        marked: Weak references to the marked arrays of this fit.
     """
 
     def __init__(self, name: str, events: Any) -> None:
@@ -100,6 +101,7 @@ class ListeningWorld:
         self.active = False
         self.fit = 0
         self.beginnings: List[Callable[[], None]] = []
+        self.marked: List[Any] = []
         self.bent: Set[Tuple[str, int]] = set()
         self._lock = threading.RLock()
         self._sites: Dict[Site, int] = {}
@@ -123,12 +125,12 @@ class ListeningWorld:
         self.edge: Optional[float] = message["edge"]
         self.wide = float(message["wide"])
         self._most_draws: Optional[int] = message["most_draws"]
-        self.public_seeds = set(message["public_seeds"])
         self.samples, self.watch_state = message["samples"], message["watch_state"]
         self._ended = False
         self._calls = 0
         self.draws: Counter[Site] = Counter()
         self.seeds: Set[Tuple[Site, str]] = set()
+        self.units: Set[Tuple[str, float]] = set()
         self._turns: Counter[Site] = Counter()
         self._tosses: List[List[Any]] = []
         self._log: List[List[Any]] = []
@@ -153,6 +155,11 @@ class ListeningWorld:
         """Starts a fit."""
         with self._lock:
             self.fit += 1
+            for reference in self.marked:  # what the code has cached is plain numbers from now on
+                array = reference()
+                if array is not None:
+                    array.forget()
+            self.marked = []
             self._set({**_DEFAULTS, **message})
             for beginning in self.beginnings:
                 beginning()

@@ -40,9 +40,9 @@ def _heard_bits(plain: Any) -> Any:
     """A bit generator whose raw words are coins, and that knows its seed."""
     bits = 32 if plain.__name__ == "MT19937" else 64
 
-    def __init__(self: Any, seed: Any = None) -> None:  # noqa: N807 - a method of the class
-        plain.__init__(self, seed)
-        self.dpaudit_seed = _seed_text(seed)
+    def __init__(self: Any, seed: Any = None, **key: Any) -> None:  # noqa: N807 - a method
+        plain.__init__(self, seed, **key)
+        self.dpaudit_seed = _seed_text(key.get("key", seed))
 
     def random_raw(self: Any, size: Any = None, output: bool = True) -> Any:
         world = marks.world
@@ -92,6 +92,8 @@ def _seed_text(seed: Any) -> Optional[str]:
         if entropy is None or (isinstance(entropy, int) and entropy >= _LONGEST_SEED):
             return None
         return repr((entropy, seed.spawn_key))
+    if isinstance(seed, (int, np.integer)):
+        return repr(int(seed))
     return None if seed is None else repr(seed)
 
 
@@ -118,14 +120,19 @@ class Seeded:
 
     @property
     def dpaudit_seed(self) -> Optional[str]:
-        """The seed that was set in this fit; None if it was set in another one."""
-        return self._dpaudit_seed if self._dpaudit_fit == marks.world.fit else None
+        """The seed that was set in this fit, or before all fits; None if in another one."""
+        return self._dpaudit_seed if self._dpaudit_fit in (0, marks.world.fit) else None
 
     @property
     def dpaudit_hears(self) -> bool:
-        """Whether a draw made now is intercepted; those of a public seed are not."""
-        world = marks.world
-        return world.hears_draw and self.dpaudit_seed not in world.public_seeds
+        """Whether a draw made now is intercepted."""
+        return marks.world.hears_draw
+
+    def dpaudit_drawn(self, where: Site) -> None:
+        """Counts a draw of coins, and notes the generator's seed."""
+        marks.world.drawn(where)
+        if self.dpaudit_seed is not None:
+            marks.world.seeds.add((where, self.dpaudit_seed))
 
     def dpaudit_draw(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """What the plain class draws, which is not intercepted once more."""
@@ -239,7 +246,7 @@ class _Heard(Seeded):
         where = site()
         size = _size(size, low, high)
         if marks.world.natural and where[:2] not in marks.world.bent:
-            marks.world.drawn(where)
+            self.dpaudit_drawn(where)
             return self.dpaudit_draw("uniform", low, high, size)
         low, high = (_bare(marks.unmarked(one, "uniform")) for one in (low, high))
         found = self._coin(where, size)
@@ -259,7 +266,7 @@ class _Heard(Seeded):
     def _coin(self, where: Site, size: Any, *, is_counted: bool = True) -> Any:
         world = marks.world
         if is_counted:
-            world.drawn(where)
+            self.dpaudit_drawn(where)
         name = "random_sample" if self.dpaudit_plain is PlainState else "random"
         if world.natural:
             drawn = self.dpaudit_draw(name, size)

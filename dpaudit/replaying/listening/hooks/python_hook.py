@@ -43,7 +43,7 @@ class HeardRandom(Seeded, _Plain):
             drawn = self.dpaudit_plain.random(self)
         else:
             where, world = site(), marks.world
-            world.drawn(where)
+            self.dpaudit_drawn(where)
             if not world.natural:
                 drawn = single_coin(where, lambda stream: stream.random())
             else:
@@ -192,14 +192,22 @@ def install(library: Any) -> None:
 
 
 def _install_in_json(library: Any) -> None:
-    """Has the encoder write a marked number as the number that it is."""
-    plain = library.JSONEncoder.default
+    """Has the encoder write marked numbers as the numbers that they are."""
+    plain = library.JSONEncoder.iterencode
 
-    def default(self: Any, value: Any) -> Any:
-        marked = isinstance(value, marks.MarkedNumber)
-        return marks.unmarked(value, "json") if marked else plain(self, value)
+    def iterencode(self: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        return plain(self, _without_marks(value), *args, **kwargs)
 
-    library.JSONEncoder.default = default
+    library.JSONEncoder.iterencode = iterencode
+
+
+def _without_marks(value: Any) -> Any:
+    """A document whose numbers carry no marks."""
+    if isinstance(value, dict):
+        return {key: _without_marks(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_marks(one) for one in value]
+    return marks.unmarked(value, "json")
 
 
 def _install_in_math(library: Any) -> None:

@@ -117,7 +117,7 @@ def added(
     made = noise.noise(
         drawn if full else drawn[()], law, where, scale=scale, shape=shape, other=other, seed=seed
     )
-    if seed in world.public_seeds or marks.is_marked(value):
+    if marks.is_marked(value):
         return value + made
     if world.are_zero(where, value):
         return made
