@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -173,8 +173,3 @@ def without_model(release: FitRelease) -> FitRelease:
         numbers={place: one for place, one in release.numbers.items() if place in kept},
         digests={place: one for place, one in release.digests.items() if place in kept},
     )
-
-
-def most_visible(places: Collection[str]) -> str:
-    """The place that a sentence names: rows before the model, the shortest name first."""
-    return min(places, key=lambda one: (not are_rows(one), len(one), one))

@@ -13,7 +13,6 @@ from dpaudit.replaying.release import (
     ReleaseFeatures,
     are_rows,
     differing_places,
-    most_visible,
     without_model,
 )
 from dpaudit.replaying.transcript import FitRelease
@@ -89,7 +88,3 @@ def test_who_sees_rows_alone_sees_no_model() -> None:
     both = release(**{"rows": [1], "87 rows": [2], "model.m": [3]})
     seen = without_model(both)
     assert set(seen.digests) == set(seen.numbers) == {"rows", "87 rows"}
-
-
-def test_rows_are_named_before_the_model() -> None:
-    assert most_visible(["model.a", "87 rows", "rows"]) == "rows"
