@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpaudit.auditing.two_worlds.settings import TwoWorlds
     from dpaudit.comparison import Comparison, compare
     from dpaudit.errors import DpauditError, InputError
+    from dpaudit.mechanisms.run import MechanismResult, mechanism
     from dpaudit.model.claim import (
         ConcentratedClaim,
         CurveClaim,
@@ -55,6 +56,8 @@ _NAMES_OF = {
     # replaying a generator with the same noisy answers in both worlds
     "replaying.run": ("replay",),
     "replaying.record": ("ReplayRecord",),
+    # a plain mechanism, without tables
+    "mechanisms.run": ("mechanism", "MechanismResult"),
     # several results
     "comparison": ("compare", "Comparison"),
     # a released table without its generator
@@ -105,6 +108,7 @@ __all__ = [
     "LinkedTables",
     "Machine",
     "ManyRecords",
+    "MechanismResult",
     "Model",
     "Neighbours",
     "NoClaim",
@@ -125,6 +129,7 @@ __all__ = [
     "audit_data",
     "audit_settings",
     "compare",
+    "mechanism",
     "replay",
     "result_schema",
     "split",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpaudit.auditing.recall import Memory
+    from dpaudit.mechanisms.run import MechanismResult
     from dpaudit.model.linked_files import Given
     from dpaudit.replaying.record import ReplayRecord
     from dpaudit.results.result import AuditResult
@@ -295,6 +296,22 @@ def dp_replay(request: pytest.FixtureRequest) -> Callable[..., ReplayRecord]:
     return replayed
 
 
+@pytest.fixture
+def dp_mechanism() -> Callable[..., MechanismResult]:
+    """Tests a plain mechanism: `dpaudit.mechanism`; its result has `assert_no_violation()`."""
+
+    def tested(*given: Any, **settings: Any) -> MechanismResult:
+        __tracebackhide__ = True
+        from dpaudit.mechanisms.run import mechanism
+
+        try:
+            return mechanism(*given, **settings)
+        except InputError as error:  # as in `dp_audit`
+            raise error.with_traceback(None) from None
+
+    return tested
+
+
 def _replay_first(
     node: pytest.Item, generator: object, data: Given | None, given: Mapping[str, Any]
 ) -> None:
@@ -351,7 +368,8 @@ def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | Non
 
 def _is_audit(item: pytest.Item) -> bool:
     marked = item.get_closest_marker("dpaudit") is not None
-    return marked or not {"dp_audit", "dp_replay"}.isdisjoint(getattr(item, "fixturenames", ()))
+    fixtures = {"dp_audit", "dp_replay", "dp_mechanism"}
+    return marked or not fixtures.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _runs_slow(config: pytest.Config) -> bool:

@@ -45,9 +45,23 @@ def clopper_pearson(
     check_delta(delta)
     check_confidence(confidence)
     tail = (1.0 - confidence) / 2.0
-    fn_upper = upper_limits(counts.n_in, tail)[counts.false_negatives]
-    fp_upper = upper_limits(counts.n_out, tail)[counts.false_positives]
+    fn_upper = upper_limit(counts.false_negatives, counts.n_in, tail)
+    fp_upper = upper_limit(counts.false_positives, counts.n_out, tail)
     return max(0.0, float(statistic(fn_upper, fp_upper, delta)))
+
+
+def upper_limit(errors: int, n: int, alpha: float) -> float:
+    """The Clopper-Pearson upper limit on a rate after so many errors in n trials.
+
+    Args:
+        errors: Errors, at most n.
+        n: Trials.
+        alpha: Probability that the limit lies below the true rate, at most.
+
+    Returns:
+        The limit, in (0, 1].
+    """
+    return 1.0 if errors == n else float(scipy.special.betainccinv(errors + 1, n - errors, alpha))
 
 
 def upper_limits(n: int, alpha: float) -> FloatArray:

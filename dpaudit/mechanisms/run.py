@@ -1,0 +1,326 @@
+"""Tests a mechanism: draws at two inputs, and a bound on epsilon from one event of the outputs."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.bounds.inputs import check_confidence
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import clipped, error_line, one_line, rounded_down
+from dpaudit.mechanisms.events import Event, event_bound, learn_event
+from dpaudit.mechanisms.features import table_of
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.results.verdict import Verdict
+from dpaudit.seeds import Stream, check_seed
+
+DRAWS: Final = 1_000_000
+SECONDS: Final = 10.0
+_LEAST: Final = 1000
+"""Draws of each input that are made in any case."""
+_MOST_LEARNT: Final = 50_000
+"""Draws of each input that an event is learnt from."""
+_PILOT: Final = 200
+_CHUNK: Final = 50_000
+_SCALES: Final = (1, 2, 4, 8, 16, 32, 64)
+_TRIED: Final = 10_000
+"""Draws of each input of each pattern, from which the pattern is chosen."""
+_SHARE: Final = 0.4
+"""Share of the time that is planned for draws; trees take the rest."""
+_FAILED: Final = "raises"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismResult:
+    """What draws from a mechanism show of its claim.
+
+    Attributes:
+        verdict: VIOLATION if the bound exceeds the claim; CONSISTENT if it does not, which proves
+            nothing.
+        claim: The claim.
+        proved: Lower bound on epsilon at the claim's delta.
+        confidence: Its confidence.
+        inputs: The two inputs, the one that the event is likelier for first.
+        event: The event, in words.
+        counts: How many outputs of each input are in it.
+        draws: Of how many of each.
+        interval: The epsilon of this event lies in it, with that confidence for each end.
+        is_floating_point: Whether the lowest bits of numbers are part of the event: rounding to a
+            grid that is public, or exact noise, ends such a leak.
+        needed: Draws of each input that would prove a violation if the event's frequencies stay as
+            they are; None if none would.
+        seconds: Duration.
+    """
+
+    verdict: Verdict
+    claim: PrivacyClaim
+    proved: float
+    confidence: float
+    inputs: tuple[str, str]
+    event: str
+    counts: tuple[int, int]
+    draws: int
+    interval: tuple[float, float]
+    is_floating_point: bool
+    needed: int | None
+    seconds: float
+
+    def __str__(self) -> str:
+        """The result in a few lines."""
+        where = " in floating point" if self.is_floating_point else ""
+        low, high = (f"{end:.3g}" for end in self.interval)
+        lines = [
+            f"{self.verdict.upper()}{where}  claimed epsilon {self.claim.epsilon:g}, epsilon at "
+            f"least {rounded_down(self.proved)} ({100 * self.confidence:g} % confidence)",
+            f"event     {self.event}",
+            f"counts    {self.counts[0]:,} of {self.draws:,} outputs of {self.inputs[0]}",
+            f"          {self.counts[1]:,} of {self.draws:,} outputs of {self.inputs[1]}",
+            f"interval  the epsilon of this event lies in {low} to {high}",
+        ]
+        if self.is_floating_point:
+            lines.append("next      round outputs to a public grid, or draw discrete noise")
+        elif self.verdict is Verdict.CONSISTENT and self.needed is not None:
+            lines.append(f"next      {self.needed:,} counted draws, if these frequencies are true")
+        return "\n".join(lines)
+
+    def assert_no_violation(self) -> None:
+        """Raises if a violation was found.
+
+        Raises:
+            AssertionError: The message is the result.
+        """
+        __tracebackhide__ = True
+        if self.verdict is Verdict.VIOLATION:
+            raise AssertionError(str(self))
+
+
+def mechanism(
+    function: Callable[..., Any],
+    x: Any = None,
+    x_prime: Any = None,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    length: int | None = None,
+    draws: int = DRAWS,
+    seconds: float = SECONDS,
+    confidence: float = 0.95,
+    ignore_bits: bool = False,
+    seed: int = 0,
+) -> MechanismResult:
+    """Tests whether a mechanism keeps its claim at two neighbouring inputs.
+
+    One half of the draws teaches an event that one input makes likelier than the other. The other
+    half counts it: a Clopper-Pearson bound, from which delta is taken off. A second event may use
+    the lowest bits of numbers; both share the error probability.
+
+    Args:
+        function: `f(x, seed)` or `f(x, rng)`, which gives one output, or `f(x, rng, n)`, which
+            gives n of them, an array or a sequence. An output is a number, a text, None, or a list,
+            array or dictionary of these. An exception of `f(x, seed)` is an output, too.
+        x: An input.
+        x_prime: Its neighbour.
+        epsilon: The claim.
+        delta: The claim's delta.
+        length: Without inputs, the number of query answers that the function takes as a list: the
+            usual patterns of neighbours are tried, each answer moved by at most 1.
+        draws: Draws of each input, at most; half of them are counted.
+        seconds: The time for all, about; a slow function is drawn from 2,000 times in any case.
+        confidence: Confidence of the bound.
+        ignore_bits: Whether numbers count without their lowest bits: leaks of floating point stay
+            unseen.
+        seed: Root of the random streams.
+
+    Returns:
+        What was found.
+
+    Raises:
+        SettingsError: If an argument is unusable, or the function fails whatever it is given.
+    """
+    started = time.monotonic()
+    claim = PrivacyClaim(epsilon=epsilon, delta=delta)
+    check_confidence(confidence)
+    check_seed(seed)
+    if draws < 2 * _LEAST or not seconds > 0:
+        raise SettingsError(f"`draws` must be at least {2 * _LEAST:,}, and `seconds` above 0")
+    source, pairs = _Source(function, seed), _pairs(x, x_prime, length)
+    affordable = int(_SHARE * seconds / source.pace(pairs[0][0]) / 2)
+    each = max(_LEAST, min(draws, affordable) // 2)
+    pair = pairs[0] if len(pairs) == 1 else _most_telling(source, pairs, each, delta)
+    learnt = [
+        source.table(one, min(each, _MOST_LEARNT), f"learn {at}") for at, one in enumerate(pair)
+    ]
+    events = [
+        learn_event(*learnt, delta=delta, with_bits=with_bits)[0]
+        for with_bits in ((False,) if ignore_bits else (False, True))
+    ]
+    inside = np.zeros((len(events), 2), dtype=int)
+    for at, one in enumerate(pair):
+        for chunk in source.chunks(one, each, f"count {at}"):
+            inside[:, at] += [int(event.holds(chunk).sum()) for event in events]
+    level = 1.0 - (1.0 - confidence) / len(events)
+    results = [
+        _result(event, (int(first), int(second)), pair, each, claim, level)
+        for event, (first, second) in zip(events, inside, strict=True)
+    ]
+    best = next((one for one in results if one.verdict is Verdict.VIOLATION), results[0])
+    return replace(best, confidence=confidence, seconds=round(time.monotonic() - started, 2))
+
+
+def _result(
+    event: Event,
+    inside: tuple[int, int],
+    pair: Sequence[Any],
+    each: int,
+    claim: PrivacyClaim,
+    confidence: float,
+) -> MechanismResult:
+    """What one event shows, counted once in outputs that did not choose it."""
+    order = (0, 1) if event.is_first else (1, 0)
+    likely, rare = inside[order[0]], inside[order[1]]
+
+    def interval(scale: int = 1) -> tuple[float, float]:
+        counts = (scale * likely, scale * rare, scale * each)
+        return event_bound(*counts, delta=claim.delta, confidence=confidence)
+
+    proved, high = interval()
+    decided = (scale for scale in _SCALES if interval(scale)[0] > claim.epsilon)
+    return MechanismResult(
+        verdict=Verdict.VIOLATION if proved > claim.epsilon else Verdict.CONSISTENT,
+        claim=claim,
+        proved=proved,
+        confidence=confidence,
+        inputs=(_shown(pair[order[0]]), _shown(pair[order[1]])),
+        event=event.words,
+        counts=(likely, rare),
+        draws=each,
+        interval=(proved, high),
+        is_floating_point=event.features.with_bits,
+        needed=next((scale * each for scale in decided), None),
+        seconds=0.0,
+    )
+
+
+def _shown(value: Any) -> str:
+    return clipped(one_line(repr(value)), 60)
+
+
+# -- inputs ---------------------------------------------------------------------------------------
+
+
+def _pairs(x: Any, x_prime: Any, length: int | None) -> list[tuple[Any, Any]]:
+    """The pairs of inputs to try."""
+    if length is None:
+        if x is None or x_prime is None:
+            raise SettingsError("name both inputs, `x` and `x_prime`, or the `length` of a list")
+        return [(x, x_prime)]
+    if x is not None or x_prime is not None:
+        raise SettingsError("`length` makes the inputs itself: leave out `x` and `x_prime`")
+    if not isinstance(length, int) or length < 1:
+        raise SettingsError(f"`length` must be a whole number of at least 1, got {length!r}")
+    ones = [1.0] * length
+    patterns = [
+        [2.0, *ones[1:]],
+        [0.0, *ones[1:]],
+        [2.0, *(0.0 for _ in ones[1:])],
+        [0.0, *(2.0 for _ in ones[1:])],
+        [2.0 if at < length // 2 else 0.0 for at in range(length)],
+        [2.0 for _ in ones],
+    ]
+    half = [1.0 if at < (length + 1) // 2 else 0.0 for at in range(length)]
+    crossed = (half, [1.0 - one for one in half])
+    return [(ones, one) for one in patterns] + [crossed]
+
+
+def _most_telling(
+    source: _Source, pairs: Sequence[tuple[Any, Any]], each: int, delta: float
+) -> tuple[Any, Any]:
+    """The pair whose event is expected to prove most, from outputs that are not counted."""
+    count = min(each, _TRIED)
+    expected = []
+    for number, pair in enumerate(pairs):
+        tables = [source.table(one, count, f"try {number} {at}") for at, one in enumerate(pair)]
+        expected.append(learn_event(*tables, delta=delta, with_bits=False)[1])
+    return pairs[int(np.argmax(expected))]
+
+
+# -- draws ----------------------------------------------------------------------------------------
+
+
+class _Source:
+    """Draws outputs of a function, each set from a stream of its own.
+
+    Args:
+        function: The function.
+        seed: Root of the streams.
+    """
+
+    def __init__(self, function: Callable[..., Any], seed: int) -> None:
+        if not callable(function):
+            raise SettingsError(f"the mechanism must be a function, not {type(function).__name__}")
+        self.function, self.seed = function, seed
+        try:
+            names = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            names = ["x", "seed"]
+        if not 2 <= len(names) <= 3:
+            raise SettingsError(
+                "the mechanism must take (x, seed), (x, rng) or (x, rng, n), not "
+                f"({', '.join(names)})"
+            )
+        self._is_batch = len(names) == 3
+        self._takes_rng = self._is_batch or names[1] in ("rng", "generator")
+
+    def pace(self, x: Any) -> float:
+        """Seconds of a draw.
+
+        Raises:
+            SettingsError: If every draw fails.
+        """
+        count = _CHUNK if self._is_batch else _PILOT
+        started = time.perf_counter()
+        outputs = self._outputs(x, count, Stream(self.seed, "mechanism", "pilot").rng())
+        pace = (time.perf_counter() - started) / count
+        failed = [one for one in outputs if isinstance(one, str) and one.startswith(_FAILED)]
+        if len(failed) == count:
+            raise SettingsError(f"the mechanism fails whatever it is given: {failed[0]}")
+        return max(pace, 1e-8)
+
+    def table(self, x: Any, count: int, role: str) -> pd.DataFrame:
+        """So many outputs as one table."""
+        return pd.concat(list(self.chunks(x, count, role)), ignore_index=True)
+
+    def chunks(self, x: Any, count: int, role: str) -> Iterator[pd.DataFrame]:
+        """So many outputs, in tables of limited size."""
+        rng = Stream(self.seed, "mechanism", role).rng()
+        for begin in range(0, count, _CHUNK):
+            yield table_of(self._outputs(x, min(_CHUNK, count - begin), rng))
+
+    def _outputs(self, x: Any, count: int, rng: np.random.Generator) -> Any:
+        if self._is_batch:
+            try:
+                outputs = self.function(x, rng, count)
+                made = len(outputs)
+            except Exception as error:
+                raise SettingsError(f"the mechanism fails: {error_line(error)}") from error
+            if made != count:
+                raise SettingsError(f"the mechanism gave {made:,} outputs instead of {count:,}")
+            return outputs
+        given = (
+            (rng for _ in range(count))
+            if self._takes_rng
+            else rng.integers(2**31, size=count).tolist()
+        )
+        return [self._output(x, one) for one in given]
+
+    def _output(self, x: Any, given: Any) -> Any:
+        try:
+            return self.function(x, given)
+        except Exception as error:  # noqa: BLE001 - that it fails is an output
+            return f"{_FAILED} {type(error).__name__}"
