@@ -117,7 +117,7 @@ class ReplayFindings:
         unamplified: Lines at which the record moves an answer whether its coin puts it into the
             sub-sample or not.
         spent: What the steps spend.
-        spent_by_noise: The same without late choices.
+        spent_by_noise: The same without choices.
         proof: What reading proved.
         game: The coin game.
         shared_noise: Pairs of lines with the same noise.

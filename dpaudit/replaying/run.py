@@ -42,7 +42,7 @@ from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
 from dpaudit.replaying.spending import spend
-from dpaudit.replaying.transcript import NoisyStep, Site, Transcript, Unfollowed
+from dpaudit.replaying.transcript import NoisyStep, Site, Unfollowed
 from dpaudit.replaying.verdict import conclude, is_consistent, is_overspent
 
 PILOTS: Final = 4
@@ -297,7 +297,7 @@ def _replay_record(
                 unamplified=found.unamplified,
                 internal=options.internal_lines,
             )
-            for transcripts in (charged, list(map(_without_late_choices, charged)))
+            for transcripts in (charged, [replace(one, choices=[]) for one in charged])
         )
         found.take_seeds(fits.seeds)
         if not is_consistent(fits.spec.claim, found):
@@ -307,10 +307,6 @@ def _replay_record(
             if options.hand_over:
                 hand_over(fits, found)
     return conclude(fits, options, found, seconds=time.monotonic() - started)
-
-
-def _without_late_choices(transcript: Transcript) -> Transcript:
-    return replace(transcript, choices=[one for one in transcript.choices if not one.is_late])
 
 
 def run_control(fits: Fits, found: ReplayFindings) -> None:
@@ -475,10 +471,10 @@ def run_edges(fits: Fits, found: ReplayFindings) -> None:
 
 def find_foreign_seeds(fits: Fits, found: ReplayFindings) -> None:
     """Finds seeds that are not made of the fit's seed, but of the time, say: others know it."""
-    first = found.pilots[0].seeds
+    first = found.pilots[1].seeds
     if first and found.parting is None:
-        fits.say("the first replay again")
-        again = fits.pair(1).transcript.seeds
+        fits.say("the second replay again")
+        again = fits.pair(2, base=WORLDS[1]).transcript.seeds
         found.foreign_seeds = tuple(
             site for site in sorted(first.keys() & again) if first[site] != again[site]
         )

@@ -162,7 +162,12 @@ def decide(
 
 
 def _spent(found: ReplayFindings) -> Spent:
-    """What counts as spent: rows drawn from what goes around the noise are no step of their own."""
+    """What counts as spent.
+
+    Where data goes around the noise, choices do not count: what is chosen may be another value in
+    each world, as the gaps between the sorted values of a table are, so that the probabilities of
+    the places in a list are not those of an answer.
+    """
     goes_around = found.stored or found.parting is not None
     return found.spent_by_noise if goes_around else found.spent
 
