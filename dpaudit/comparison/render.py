@@ -1,4 +1,4 @@
-"""A comparison as a page, its picture, and lines for a terminal."""
+"""A comparison as a page, and its picture."""
 
 from __future__ import annotations
 
@@ -7,27 +7,14 @@ import math
 from dpaudit.comparison import ChangedPart, ComparedRun, Comparison, Reference, RunChanges
 from dpaudit.formatting import (
     Row,
-    aligned,
     auc_text,
     clipped,
     counted,
     printable,
     rounded_down,
-    row_lines,
-    wrapped,
 )
 from dpaudit.model.claim import Claim, NoClaim, Quantity
-from dpaudit.report.figures import (
-    CLAIM,
-    LETTER,
-    MARGIN,
-    WIDTH,
-    SvgDrawing,
-    below,
-    bound_mark,
-    bound_marks,
-    framed,
-)
+from dpaudit.report import figures
 from dpaudit.report.page import Page, Step
 from dpaudit.report.standards import COMPARISON
 from dpaudit.report.svg import INK, Axes, Range, text
@@ -68,22 +55,10 @@ def comparison_table(comparison: Comparison) -> ReportTable:
     return ReportTable(HEADER, tuple(_row(run) for run in comparison.runs), _NUMERIC)
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
-    """The comparison for a terminal: the finding, the runs as a table, and what differs.
-
-    Generators are left out of the table: they stand in what differs.
-    """
-    table = comparison_table(comparison)
-    runs = [(run, *cells) for run, _, *cells in (table.header, *table.rows)]
-    numeric = {at - 1 for at in table.numeric}
-    changed = [row for step in comparison.changes for row in _changed_rows(step)]
-    return [
-        *wrapped(f"{_word(comparison)}  {finding(comparison)}", rest="  "),
-        "",
-        *aligned(runs, numeric=numeric),
-        "",
-        *row_lines([*changed, *_withheld(comparison), Row("CP", COMPARED.removeprefix("CP is "))]),
-    ]
+def _narrow(table: ReportTable) -> ReportTable:
+    """The runs without their generators, for a terminal: these stand in what differs."""
+    header, *rows = ((run, *cells) for run, _, *cells in (table.header, *table.rows))
+    return ReportTable(header, tuple(rows), frozenset(at - 1 for at in table.numeric))
 
 
 def _withheld(comparison: Comparison) -> list[Row]:
@@ -147,6 +122,12 @@ def comparison_page(comparison: Comparison) -> Page:
         reproduce=None if command is None else Step(command=command),
         origin=f"dpaudit {__version__} from {len(comparison.runs)} runs",
         draw=lambda picture: draw_forest(comparison),
+        facts=(
+            *(row for step in comparison.changes for row in _changed_rows(step)),
+            *_withheld(comparison),
+            Row("CP", COMPARED.removeprefix("CP is ")),
+        ),
+        terminal=(Block(title="Runs", table=_narrow(comparison_table(comparison))),),
     )
 
 
@@ -236,9 +217,9 @@ def draw_forest(comparison: Comparison) -> str:
         raise ValueError("claims of different quantities have no common axis")
     noun = comparison.quantity.noun
     axes = Axes(
-        left=MARGIN,
+        left=figures.MARGIN,
         top=6,
-        width=WIDTH - 2 * MARGIN,
+        width=figures.WIDTH - 2 * figures.MARGIN,
         height=_ROW * len(comparison.runs),
         x=Range(0.0, _reach(comparison)),
         y=Range(len(comparison.runs) - 0.5, -0.5),
@@ -246,11 +227,11 @@ def draw_forest(comparison: Comparison) -> str:
     elements = [axes.frame(), axes.x_ticks(), axes.x_label(noun)]
     for place, run in enumerate(comparison.runs):
         elements += _drawn_row(axes, place, run)
-    rows, bottom = below(bound_marks(noun), axes)
+    rows, bottom = figures.below(figures.bound_marks(noun), axes)
     described = "; ".join(f"{printable(run.name)}: {_note(run)}" for run in comparison.runs)
     title = f"Claimed and empirical {noun}, run by run"
-    drawing = SvgDrawing([*elements, *rows], bottom, f"{described}.")
-    return framed(Picture.FOREST, title, drawing)
+    drawing = figures.SvgDrawing([*elements, *rows], bottom, f"{described}.")
+    return figures.framed(Picture.FOREST, title, drawing)
 
 
 def _reach(comparison: Comparison) -> float:
@@ -266,7 +247,7 @@ def _reach(comparison: Comparison) -> float:
 def _drawn_row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
     """A name and what was found above, the line below."""
     audit, note = run.audit, _note(run)
-    letters = int((axes.width - LETTER * len(note)) / LETTER) - 1
+    letters = int((axes.width - figures.LETTER * len(note)) / figures.LETTER) - 1
     above, below = axes.up(place) - 8, place + 0.22
     right = axes.left + axes.width
     drawn = [
@@ -281,7 +262,7 @@ def _drawn_row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
         drawn.append(axes.path([(audit.proved, below), (most, below)], stroke=INK))
         drawn.append(axes.path([(most, below - 0.1), (most, below + 0.1)], stroke=INK))
     violated = audit.verdict is Verdict.VIOLATION
-    drawn.append(bound_mark(axes, audit.proved, below, size=5, violated=violated))
+    drawn.append(figures.bound_mark(axes, audit.proved, below, size=5, violated=violated))
     return drawn
 
 
@@ -291,9 +272,9 @@ def _drawn_claim(axes: Axes, claim: Claim, place: float) -> list[str]:
         return []
     if claim.value > axes.x.high:
         right = axes.left + axes.width
-        return [text("claim →", right, axes.up(place), text_anchor="end", fill=CLAIM)]
+        return [text("claim →", right, axes.up(place), text_anchor="end", fill=figures.CLAIM)]
     ends = [(claim.value, place - 0.2), (claim.value, place + 0.2)]
-    return [axes.path(ends, stroke=CLAIM, stroke_width=3)]
+    return [axes.path(ends, stroke=figures.CLAIM, stroke_width=3)]
 
 
 def _note(run: ComparedRun) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from dpaudit.formatting import percent, printable, rounded, rounded_down
+from dpaudit.formatting import Row, percent, printable, rounded, rounded_down
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.conclusion import (
     MembershipOutcome,
@@ -26,11 +26,10 @@ from dpaudit.released_data.report import (
     not_tested_block,
     riskiest_block,
     tables_block,
-    text_of,
 )
 from dpaudit.released_data.tables import ReleasedSources
-from dpaudit.report.figures import MARGIN, SWATCH, WIDTH, SvgDrawing, below, framed
-from dpaudit.report.page import Page, Step
+from dpaudit.report import figures
+from dpaudit.report.page import Page, Step, page_text
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.report.standards import released
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
@@ -142,9 +141,7 @@ class ReleasedDataResult(Document):
 
     def __str__(self) -> str:
         """The report as text of 80 columns."""
-        blocks = (self._page().next_block, *self._blocks())
-        reasons = (*self.reasons[1:], *(said.removesuffix(".") for said in self._confidential))
-        return text_of(self.headline, reasons, blocks)
+        return page_text(self._page())
 
     @property
     def _confidential(self) -> tuple[str, ...]:
@@ -173,6 +170,11 @@ class ReleasedDataResult(Document):
             reproduce=None if self.reproduce is None else Step(command=self.reproduce),
             origin=f"dpaudit {self.dpaudit} audit-data",
             draw=lambda picture: _draw_shares(found, noun),
+            facts=(
+                *(Row("reason", reason) for reason in self.reasons[1:]),
+                *(Row("warning", said) for said in self._confidential),
+            ),
+            terminal=blocks,
         )
 
     def _blocks(self) -> tuple[Block, ...]:
@@ -278,9 +280,9 @@ def _draw_shares(found: tuple[BarPair, ...], noun: str) -> str:
     compared = found[0].holdout is not None
     largest = max(_percentage(one) for pair in found for one in pair[1:] if one is not None)
     axes = Axes(
-        left=2.0 * MARGIN,
+        left=2.0 * figures.MARGIN,
         top=4.0,
-        width=WIDTH - 3.0 * MARGIN - _NUMBERS,
+        width=figures.WIDTH - 3.0 * figures.MARGIN - _NUMBERS,
         height=_ROW * len(found) + 4.0,
         x=Range(0.0, max(largest, 1.0)),
         y=Range(0.0, 1.0),
@@ -297,14 +299,16 @@ def _draw_shares(found: tuple[BarPair, ...], noun: str) -> str:
         right = axes.left + axes.width + 6.0
         elements.append(text(str(train), right, top + 17.0, fill=INK))
         listed.append(f"{name}: training {said}")
-    entries = [(tag("rect", y=-3, width=SWATCH, height=6, **_TRAIN), f"training {noun}")]
+    entries = [(tag("rect", y=-3, width=figures.SWATCH, height=6, **_TRAIN), f"training {noun}")]
     if compared:
-        entries.append((tag("rect", y=-3, width=SWATCH, height=6, **_HOLDOUT), f"hold-out {noun}"))
-    rows, bottom = below(entries, axes)
+        entries.append(
+            (tag("rect", y=-3, width=figures.SWATCH, height=6, **_HOLDOUT), f"hold-out {noun}")
+        )
+    rows, bottom = figures.below(entries, axes)
     others = f", and hold-out {noun}" if compared else ""
     title = f"Training {noun} that can be recognised{others}"
-    drawing = SvgDrawing([*elements, *rows], bottom, f"{'; '.join(listed)}.")
-    return framed(Picture.RELEASED, title, drawing)
+    drawing = figures.SvgDrawing([*elements, *rows], bottom, f"{'; '.join(listed)}.")
+    return figures.framed(Picture.RELEASED, title, drawing)
 
 
 def _bar(axes: Axes, hits: Hits, top: float, style: Style) -> str:

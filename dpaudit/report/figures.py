@@ -11,17 +11,7 @@ from dpaudit.bounds import RocCurve
 from dpaudit.formatting import percent, rounded, score_text
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
-from dpaudit.results.curves import (
-    RocBand,
-    claim_axis,
-    claim_region,
-    histogram,
-    on_logarithmic_axes,
-    operating_point,
-    permitted_from,
-    roc_band,
-    roc_of,
-)
+from dpaudit.results import curves
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.structure import Picture
 
@@ -185,7 +175,7 @@ def below(entries: Sequence[tuple[str, str]], axes: Axes) -> tuple[list[str], fl
 
 def _claim(result: AuditRecord) -> SvgDrawing:
     """One axis: bars up to the bounds, marks for the claim and for what the audit can reach."""
-    shown = claim_axis(result)
+    shown = curves.claim_axis(result)
     left, x = 2.0 * MARGIN, Range(0.0, shown.end)
     width = WIDTH - 2.0 * left
     axes = Axes(left=left, top=MARGIN, width=width, height=48.0, x=x, y=Range(0.0, 1.0))
@@ -235,7 +225,7 @@ def _box(fill: str, height: float = 10.0) -> str:
 
 def _scores(result: AuditRecord) -> SvgDrawing:
     """One panel per world over a common axis: hatched for members, outlined for the others."""
-    bins = histogram(result.scores)
+    bins = curves.histogram(result.scores)
     threshold, words = result.threshold, result.game.words
     shares = [100.0 * counts / counts.sum() for counts in (bins.inside, bins.outside)]
     tallest = Range(0.0, 1.05 * max(float(share.max()) for share in shares))
@@ -292,7 +282,7 @@ _ROC_LEFT = 62
 
 def _roc(result: AuditRecord) -> SvgDrawing:
     """The curve, the point that was counted, chance, and what the claim permits: on two scales."""
-    claim, band = result.claim, roc_band(result)
+    claim, band = result.claim, curves.roc_band(result)
     # Logarithmic axes begin below what one trial in a world can show.
     decades = math.floor(-math.log10(max(map(len, result.scores.values()))))
     linear, logarithmic = (
@@ -320,7 +310,7 @@ def _roc(result: AuditRecord) -> SvgDrawing:
         *_roc_panel(result, band, logarithmic, low=10.0**decades),
         *legend(entries, left=_ROC_LEFT, top=top),
     ]
-    point = operating_point(result)
+    point = curves.operating_point(result)
     described = (
         f"At the threshold the false positive rate is {rounded(point.fpr)} and the true positive "
         f"rate {rounded(point.tpr)}."
@@ -337,7 +327,7 @@ def _roc(result: AuditRecord) -> SvgDrawing:
 
 
 def _roc_panel(
-    result: AuditRecord, band: RocBand | None, axes: Axes, *, low: float | None = None
+    result: AuditRecord, band: curves.RocBand | None, axes: Axes, *, low: float | None = None
 ) -> list[str]:
     """The curve, the chosen point, chance, limits and what the claim permits, on some axes.
 
@@ -355,19 +345,21 @@ def _roc_panel(
         return axes.path([(placed(x), placed(y)) for x, y in points], **style)
 
     def drawn(curve: RocCurve) -> RocCurve:
-        return curve if low is None else on_logarithmic_axes(curve, low=low)
+        return curve if low is None else curves.on_logarithmic_axes(curve, low=low)
 
     elements = []
     if not isinstance(result.claim, NoClaim):
-        region = claim_region(result.claim)
+        region = curves.claim_region(result.claim)
         elements.append(
-            path(region if low is None else permitted_from(result.claim, low=low), _PERMITTED)
+            path(
+                region if low is None else curves.permitted_from(result.claim, low=low), _PERMITTED
+            )
         )
     if band is not None:
         worse, better = (list(zip(*drawn(one), strict=True)) for one in band)
         elements.append(path([*worse, *reversed(better)], _BAND))
     start = 0.0 if low is None else low
-    x, y = map(placed, operating_point(result))
+    x, y = map(placed, curves.operating_point(result))
     elements += [path([(start, start), (1, 1)], _CHANCE), axes.frame()]
     if low is None:
         elements += [axes.x_ticks(), axes.y_ticks()]
@@ -380,6 +372,6 @@ def _roc_panel(
         *elements,
         axes.x_label(f"false positive rate{scale}"),
         axes.y_label(f"true positive rate{scale}", gap=36.0 if low is None else 44.0),
-        path(zip(*drawn(roc_of(result)), strict=True), _ATTACK),
+        path(zip(*drawn(curves.roc_of(result)), strict=True), _ATTACK),
         tag("circle", cx=axes.across(x), cy=axes.up(y), **_CHOSEN),
     ]

@@ -153,7 +153,7 @@ def test_what_found_nothing_or_could_not_judge_is_no_violation(record_of: Make) 
         conclusion="no fix that was tried removes the leak: it is elsewhere",
     )
     unexplained = explanation_page(found_none)
-    assert (unexplained.verdict, unexplained.word) == (Verdict.INCONCLUSIVE, "CAUSE NOT FOUND")
+    assert (unexplained.verdict, unexplained.word) == (Verdict.INCONCLUSIVE, "NOT EXPLAINED")
     for page in (empty, sound, calm, unfit, unexplained):
         html = page_html(page)
         assert accessibility_faults(html) == []
