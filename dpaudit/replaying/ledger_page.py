@@ -1,0 +1,118 @@
+"""The ledger of a replay on a page: its tables and its figure, pure functions of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dpaudit.formatting import counted, percent, rounded
+from dpaudit.replaying.ledger import LedgerLine
+from dpaudit.report.figures import LETTER, MARGIN, WIDTH, SvgDrawing, framed
+from dpaudit.report.svg import INK, tag, text
+from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable
+
+_ROW: Final = 30.0
+_WIDEST: Final = WIDTH - 2 * MARGIN - 95.0
+_BAR: Final = "#1f4e79"
+_BARS: Final = 8
+"""Lines that the figure shows."""
+_LONGEST: Final = int((WIDTH - 2 * MARGIN) / LETTER)
+
+
+def ledger_block(lines: Sequence[LedgerLine]) -> Block:
+    """The ledger as a part of a report."""
+    return Block(
+        title="Ledger",
+        paragraphs=(
+            "The cost of each line of code, and its share of the total. L1, L2 and Linf are "
+            "the distances by which the record moved its answers.",
+        ),
+        items=tuple(_notes(lines)),
+        table=ReportTable(
+            ("Line", "Noise", "Times", "L1", "L2", "Linf", "Cost", "Share", "Counts as"),
+            tuple(map(_row, lines[:MOST_ROWS])),
+            frozenset({2, 3, 4, 5, 7}),
+        ),
+    )
+
+
+def narrow_ledger(lines: Sequence[LedgerLine]) -> Block:
+    """The ledger for a terminal: a table of at most 80 columns."""
+    rows = []
+    for one in lines[:MOST_ROWS]:
+        scale = "" if one.scale is None else rounded(one.scale)
+        moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)
+        share = "internal" if one.internal else percent(round(one.share, 2))
+        rows.append((one.place, one.law, str(one.times), scale, moved, cost(one), share))
+    header = ("line", "law", "times", "scale", "moved", "cost", "share")
+    table = ReportTable(header, tuple(rows), frozenset(range(2, 7)))
+    return Block(title="Ledger", items=tuple(_notes(lines)), table=table)
+
+
+def _notes(lines: Sequence[LedgerLine]) -> Iterator[str]:
+    """What the columns do not say, and how many lines are left out."""
+    for one in lines[:MOST_ROWS]:
+        if one.other_scale is not None:
+            scales = f"{one.scale:.7g} and {one.other_scale:.7g}"
+            yield f"{one.place}: the scale depends on the data: {scales}"
+        if one.sampling is not None:
+            chance = f"which has the record with probability {one.sampling:.4g}"
+            yield f"{one.place}: from a secret sub-sample, {chance}"
+    if len(lines) > MOST_ROWS:
+        yield f"{len(lines) - MOST_ROWS} more lines are in the JSON document"
+
+
+def cost(line: LedgerLine) -> str:
+    """The cost of a line: mu for Gaussian noise, else its largest loss."""
+    if line.mu is not None:
+        return f"mu {rounded(line.mu)}"
+    return "no limit" if line.epsilon is None else f"eps {rounded(line.epsilon)}"
+
+
+def _row(line: LedgerLine) -> tuple[str, ...]:
+    noise = line.law if line.scale is None else f"{line.law} {line.scale:.6g}"
+    if line.other_scale is not None:
+        noise += f", without the record {line.other_scale:.6g}"
+    return (
+        line.place,
+        noise,
+        str(line.times),
+        *map(rounded, (line.l1, line.l2, line.linf)),
+        cost(line),
+        percent(round(line.share, 2)),
+        "internal" if line.internal else line.counts_as,
+    )
+
+
+def costliest_lines(lines: Sequence[LedgerLine]) -> Block:
+    """The figure: a bar for each of the costliest lines."""
+    shown = lines[:_BARS]
+    more = len(lines) - len(shown)
+    rest = f" {counted(more, 'more line')} in the ledger." if more else ""
+    return Block(
+        title="Result",
+        picture=Picture.LEDGER,
+        caption=f"What each line of code spends, and its share of the total.{rest}",
+        table=ReportTable(
+            ("Line", "Share", "Cost"),
+            tuple((one.place, percent(round(one.share, 2)), cost(one)) for one in shown),
+            frozenset({1, 2}),
+        ),
+    )
+
+
+def draw_lines(lines: Sequence[LedgerLine]) -> str:
+    """A bar for each of the costliest lines, as long as its share."""
+    shown, elements, said = lines[:_BARS], list[str](), list[str]()
+    for number, line in enumerate(shown):
+        top, share = MARGIN + number * _ROW, percent(round(line.share, 2))
+        length = max(1.0, line.share * _WIDEST)
+        place = line.place if len(line.place) <= _LONGEST else f"…{line.place[1 - _LONGEST :]}"
+        elements += [
+            text(place, MARGIN, top + 5.0, fill=INK),
+            tag("rect", x=MARGIN, y=top + 12.0, width=length, height=8.0, fill=_BAR),
+            text(f"{share}, {cost(line)}", MARGIN + length + 5.0, top + 16.0, fill=INK),
+        ]
+        said.append(f"{line.place}: {share}")
+    drawing = SvgDrawing(elements, 2 * MARGIN + len(shown) * _ROW, f"{'; '.join(said)}.")
+    return framed(Picture.LEDGER, "What each line of code spends", drawing)
