@@ -90,7 +90,7 @@ def audit_page(result: AuditRecord) -> Page:
         ),
         clauses=AUDIT,
         reproduce=_reproduce(result),
-        details=_sections(result, _claim, _settings, _data, _versions),
+        details=_sections(result, _settings, _data, _versions),
         origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
         draw=lambda picture: draw(picture, result),
     )
@@ -483,28 +483,6 @@ def _p_value(alarm: ProbeAlarm) -> str:
     return "no chance involved" if alarm.p_value is None else rounded_up(alarm.p_value)
 
 
-def _claim(result: AuditRecord) -> Iterable[Block]:
-    claim = result.claim
-    if isinstance(claim, NoClaim):
-        return
-    yield _part(
-        title="Claim",
-        folded=True,
-        paragraphs=(
-            "The audit takes the claim as stated and does not check the accounting behind it: "
-            "dpaudit replay and, for PATE and DP-SGD, dpaudit trace do.",
-        ),
-        table=ReportTable(
-            ("Claim", "As stated"),
-            (
-                ("Guarantee", sentences.claim_text(claim)),
-                ("Source", claim.source),
-                ("Neighbours", claim.neighbours.value),
-            ),
-        ),
-    )
-
-
 def _data(result: AuditRecord) -> Iterable[Block]:
     data, inferred = result.data, result.schema.inferred
     warning = (
@@ -600,14 +578,25 @@ def _checks(result: AuditRecord) -> Iterable[Block]:
 def _settings(result: AuditRecord) -> Iterable[Block]:
     generator = result.generator
     parameters = ", ".join(f"{key}={_plain(of)}" for key, of in generator.parameters.items())
-    unseeded = (
-        "The generator cannot be seeded: its models are independent, but another run gives "
-        "other numbers."
-    )
+    stated = not isinstance(result.claim, NoClaim)
+    said = []
+    if not generator.seedable:
+        said.append(
+            "The generator cannot be seeded: its models are independent, but another run gives "
+            "other numbers."
+        )
+    if stated:
+        said.append(
+            "The audit takes the claim as stated and does not check the accounting behind it: "
+            "dpaudit replay and, for PATE and DP-SGD, dpaudit trace do."
+        )
     rows = (
         ("Generator", generator.name),
         ("Parameters", parameters or "defaults"),
         ("Digest of its source", generator.source),
+        ("Claim", sentences.claim_text(result.claim) if stated else None),
+        ("Source of the claim", result.claim.source if stated else None),
+        ("Neighbours", result.claim.neighbours.value),
         result.game.models(result),
         ("Confidence", f"{percent(result.confidence)}, one-sided"),
         ("Synthetic rows per training", str(result.rows)),
@@ -618,7 +607,7 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
     yield _part(
         title="Settings",
         folded=generator.seedable,
-        paragraphs=() if generator.seedable else (unseeded,),
+        paragraphs=tuple(said),
         table=ReportTable(("Setting", "Value"), _known(rows)),
     )
 
