@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from scipy.special import expit
 from statsmodels.stats.proportion import proportion_confint
@@ -16,15 +16,13 @@ from dpaudit.formatting import (
     auc_text,
     duration,
     percent,
-    printable,
     rounded,
     rounded_down,
 )
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.report import figures
 from dpaudit.report.page import Page, Step, page_text
+from dpaudit.report.row_chart import ChartRow, draw_rows
 from dpaudit.report.standards import EXPLANATION
-from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.document import Document
 from dpaudit.results.odds import changed_odds
 from dpaudit.results.phrases import claim_and_relation
@@ -33,9 +31,6 @@ from dpaudit.results.sentences import HEADLINE_GAP
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
-
-_ROW: Final = 34.0
-"""Height of a suspect in the picture."""
 
 
 class Effect(StrEnum):
@@ -372,46 +367,25 @@ def _suspects(explanation: Explanation) -> Block:
 
 def _forest(explanation: Explanation) -> str:
     """The AUC of each fixed generator with its limits, next to what the claim allows."""
-    fixed, before = explanation.fixed, explanation.before
-    ends = [value for one in fixed if one.limits for value in one.limits]
-    most = explanation.allowed_auc
-    axes = Axes(
-        left=2.0 * figures.MARGIN,
-        top=6.0,
-        width=figures.WIDTH - 4.0 * figures.MARGIN,
-        height=_ROW * (len(fixed) + 1),
-        x=Range(min([1.0 - most, before.auc, *ends]), max([most, before.auc, *ends]) + 0.02),
-        y=Range(len(fixed) + 0.5, -0.5),
+    auc, most = explanation.before.auc, explanation.allowed_auc
+    rows = [ChartRow("nothing fixed", f"AUC {auc_text(auc)}", bound=auc, violates=True)]
+    for one in explanation.fixed:
+        name = f"{one.suspect} fixed: {EFFECTS[one.effect]}"
+        violates = one.effect is Effect.REMAINS
+        row = ChartRow(name, f"AUC {auc_text(one.auc)}", bound=one.auc, violates=violates)
+        rows.append(row._replace(reach=one.limits))
+    ends = [1.0 - most, most, auc, *(end for row in rows for end in row.reach or ())]
+    return draw_rows(
+        Picture.SUSPECTS,
+        "AUC with each suspect fixed",
+        rows,
+        axis="AUC",
+        ends=(min(ends), max(ends) + 0.02),
+        legend={
+            "violation": "AUC, violation proved",
+            "bound": "AUC, no violation proved",
+            "reach": "its limits",
+            "allowed": "allowed by the claim",
+        },
+        allowed=(1.0 - most, most),
     )
-    low, high = axes.y
-    band: Style = {"fill": figures.GREY}
-    corners = [(1.0 - most, low), (most, low), (most, high), (1.0 - most, high)]
-    elements = [axes.path(corners, **band), axes.frame(), axes.x_ticks(), axes.x_label("AUC")]
-    elements += _point(axes, 0, "nothing fixed", before.auc, violated=True)
-    for place, one in enumerate(fixed, start=1):
-        name = f"{printable(one.suspect)} fixed: {EFFECTS[one.effect]}"
-        if one.limits is not None:
-            line = [(one.limits.low, place + 0.2), (one.limits.high, place + 0.2)]
-            elements.append(axes.path(line, stroke=INK, stroke_width=1.4))
-        elements += _point(axes, place, name, one.auc, violated=one.effect is Effect.REMAINS)
-    unit = Axes(left=0, top=0, width=figures.SWATCH, height=0, x=Range(0.0, 1.0), y=Range(0.0, 1.0))
-    entries = [
-        (figures.bound_mark(unit, 0.5, 0.0, size=5, violated=True), "AUC, violation proved"),
-        (figures.bound_mark(unit, 0.5, 0.0, size=5, violated=False), "AUC, no violation proved"),
-        (tag("path", d=f"M0 0H{figures.SWATCH:g}", stroke=INK, stroke_width=1.4), "its limits"),
-        (tag("rect", y=-5, width=figures.SWATCH, height=10, **band), "allowed by the claim"),
-    ]
-    rows, bottom = figures.below(entries, axes)
-    described = "; ".join(
-        f"{printable(one.suspect)}: AUC {auc_text(one.auc)}, {EFFECTS[one.effect]}" for one in fixed
-    )
-    drawing = figures.SvgDrawing([*elements, *rows], bottom, f"{described}.")
-    return figures.framed(Picture.SUSPECTS, "AUC with each suspect fixed", drawing)
-
-
-def _point(axes: Axes, place: int, name: str, auc: float | None, *, violated: bool) -> list[str]:
-    """A name, and below it the mark of an AUC."""
-    words = text(name, axes.left + 4.0, axes.up(place - 0.22), fill=INK)
-    if auc is None:
-        return [words]
-    return [words, figures.bound_mark(axes, auc, place + 0.2, size=5, violated=violated)]

@@ -28,24 +28,18 @@ from dpaudit.released_data.report import (
     tables_block,
 )
 from dpaudit.released_data.tables import ReleasedSources
-from dpaudit.report import figures
 from dpaudit.report.page import Page, Step, page_text
 from dpaudit.report.render import page_html, page_markdown
+from dpaudit.report.row_chart import ChartRow, draw_rows
 from dpaudit.report.standards import released
-from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.document import OPTIONAL, Document, document_schema
 from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import Block, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 
-_NAME: Final = 24  # letters of a column's name
+_NAME: Final = 20  # letters of a column's name
 _NOMINAL: Final = 0.01
 """False positive rate of the attack's bar."""
-_ROW: Final = 34.0
-_NUMBERS: Final = 78.0
-"""Room for the numbers right of the bars."""
-_TRAIN: Final[Style] = {"fill": "#b3420f", "stroke": "#b3420f"}
-_HOLDOUT: Final[Style] = {"fill": "white", "stroke": "#1f4e79", "stroke_width": 1.2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,52 +262,20 @@ def _result_block(found: tuple[BarPair, ...], noun: str) -> Block:
 
 
 def _draw_shares(found: tuple[BarPair, ...], noun: str) -> str:
-    """Draws the bars of each share, its name above them.
-
-    Args:
-        found: The shares, at least one.
-        noun: What is counted: "rows" or "units".
-
-    Returns:
-        An `<svg>` element; the same bytes for the same shares.
-    """
-    compared = found[0].holdout is not None
-    largest = max(_percentage(one) for pair in found for one in pair[1:] if one is not None)
-    axes = Axes(
-        left=2.0 * figures.MARGIN,
-        top=4.0,
-        width=figures.WIDTH - 3.0 * figures.MARGIN - _NUMBERS,
-        height=_ROW * len(found) + 4.0,
-        x=Range(0.0, max(largest, 1.0)),
-        y=Range(0.0, 1.0),
+    """Draws the bars of each share; `noun`: what is counted, "rows" or "units"."""
+    rows = []
+    for name, train, holdout in found:
+        bars = tuple(_percentage(hits) for hits in (train, holdout) if hits is not None)
+        rows.append(ChartRow(name, f"{train}", f", hold-out {holdout}", bars))
+    largest = max(1.0, *(bar for row in rows for bar in row.bars))
+    return draw_rows(
+        Picture.RELEASED,
+        f"Training {noun} that can be recognised, and hold-out {noun}",
+        rows,
+        axis=f"% of {noun}",
+        ends=(0.0, largest),
+        legend={"bar": f"training {noun}", "other bar": f"hold-out {noun}"},
     )
-    elements, listed = [axes.frame(), axes.x_ticks(), axes.x_label(f"% of {noun}")], []
-    for number, (name, train, holdout) in enumerate(found):
-        top = axes.top + _ROW * number
-        elements.append(text(name, axes.left + 5.0, top + 7.0, fill=INK))
-        elements.append(_bar(axes, train, top + 14.0, _TRAIN))
-        said = str(train)
-        if holdout is not None:
-            elements.append(_bar(axes, holdout, top + 22.0, _HOLDOUT))
-            said += f", hold-out {holdout}"
-        right = axes.left + axes.width + 6.0
-        elements.append(text(str(train), right, top + 17.0, fill=INK))
-        listed.append(f"{name}: training {said}")
-    entries = [(tag("rect", y=-3, width=figures.SWATCH, height=6, **_TRAIN), f"training {noun}")]
-    if compared:
-        entries.append(
-            (tag("rect", y=-3, width=figures.SWATCH, height=6, **_HOLDOUT), f"hold-out {noun}")
-        )
-    rows, bottom = figures.below(entries, axes)
-    others = f", and hold-out {noun}" if compared else ""
-    title = f"Training {noun} that can be recognised{others}"
-    drawing = figures.SvgDrawing([*elements, *rows], bottom, f"{'; '.join(listed)}.")
-    return figures.framed(Picture.RELEASED, title, drawing)
-
-
-def _bar(axes: Axes, hits: Hits, top: float, style: Style) -> str:
-    width = max(axes.across(_percentage(hits)) - axes.left, 1.0)
-    return tag("rect", x=axes.left, y=top, width=width, height=6.0, **style)
 
 
 def _percentage(hits: Hits) -> float:

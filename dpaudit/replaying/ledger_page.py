@@ -7,16 +7,13 @@ from typing import Final
 
 from dpaudit.formatting import counted, percent, rounded
 from dpaudit.replaying.ledger import LedgerLine
-from dpaudit.report.figures import LETTER, MARGIN, WIDTH, SvgDrawing, framed
-from dpaudit.report.svg import INK, tag, text
+from dpaudit.report.row_chart import ChartRow, draw_rows
 from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable
 
-_ROW: Final = 30.0
-_WIDEST: Final = WIDTH - 2 * MARGIN - 95.0
-_BAR: Final = "#1f4e79"
 _BARS: Final = 8
 """Lines that the figure shows."""
-_LONGEST: Final = int((WIDTH - 2 * MARGIN) / LETTER)
+_LONGEST: Final = 50
+"""Letters of a place that the figure shows, its end."""
 
 
 def ledger_block(lines: Sequence[LedgerLine]) -> Block:
@@ -103,16 +100,10 @@ def costliest_lines(lines: Sequence[LedgerLine]) -> Block:
 
 def draw_lines(lines: Sequence[LedgerLine]) -> str:
     """A bar for each of the costliest lines, as long as its share."""
-    shown, elements, said = lines[:_BARS], list[str](), list[str]()
-    for number, line in enumerate(shown):
-        top, share = MARGIN + number * _ROW, percent(round(line.share, 2))
-        length = max(1.0, line.share * _WIDEST)
-        place = line.place if len(line.place) <= _LONGEST else f"…{line.place[1 - _LONGEST :]}"
-        elements += [
-            text(place, MARGIN, top + 5.0, fill=INK),
-            tag("rect", x=MARGIN, y=top + 12.0, width=length, height=8.0, fill=_BAR),
-            text(f"{share}, {cost(line)}", MARGIN + length + 5.0, top + 16.0, fill=INK),
-        ]
-        said.append(f"{line.place}: {share}")
-    drawing = SvgDrawing(elements, 2 * MARGIN + len(shown) * _ROW, f"{'; '.join(said)}.")
-    return framed(Picture.LEDGER, "What each line of code spends", drawing)
+    rows = []
+    for line in lines[:_BARS]:
+        share = percent(round(line.share, 2))
+        name = line.place if len(line.place) <= _LONGEST else f"…{line.place[1 - _LONGEST :]}"
+        rows.append(ChartRow(name, f"{share}, {cost(line)}", bars=(100.0 * line.share,)))
+    title, ends = "What each line of code spends", (0.0, 100.0)
+    return draw_rows(Picture.LEDGER, title, rows, axis="% of the total", ends=ends, legend={})

@@ -100,51 +100,6 @@ def standalone(element: str) -> str:
     return f"{start}{end}{_DARK}{rest}\n"
 
 
-def bound_mark(axes: Axes, bound: float, place: float, *, size: int, violated: bool) -> str:
-    """A proved bound: a cross if it violates the claim, else a ring; distinct by shape and colour.
-
-    Args:
-        axes: Where it stands.
-        bound: The bound, as on the axis.
-        place: Its place on the other axis.
-        size: Half of the mark's width.
-        violated: Whether it violates the claim.
-
-    Returns:
-        A `<path>` element.
-    """
-    return _bound_at(axes.across(bound), axes.up(place), size=size, violated=violated)
-
-
-def _bound_at(x: float, y: float, *, size: int, violated: bool) -> str:
-    across = 2 * size
-    shape = (
-        f"m-{size} -{size}l{across} {across}m0 -{across}l-{across} {across}"
-        if violated
-        else f"m-{size} 0a{size} {size} 0 1 0 {across} 0a{size} {size} 0 1 0 -{across} 0"
-    )
-    return tag(
-        "path",
-        d=f"M{x:.1f} {y:.1f}{shape}",
-        fill="none" if violated else "white",
-        stroke=_IN if violated else INK,
-        stroke_width=2,
-    )
-
-
-def bound_marks(noun: str) -> list[tuple[str, str]]:
-    """The rows of a legend of bounds: ring, cross, how far a proof reaches, and the claim."""
-    middle = SWATCH / 2.0
-    reach = tag("path", d=f"M0 0H{SWATCH:g}M{SWATCH:g} -4V4", stroke=INK)
-    claim = tag("path", d=f"M{middle:g} -6V6", stroke=CLAIM, stroke_width=3)
-    return [
-        (_bound_at(middle, 0.0, size=5, violated=False), f"empirical {noun} (lower bound)"),
-        (_bound_at(middle, 0.0, size=5, violated=True), "the same where it violates the claim"),
-        (reach, "up to the limit for this many models"),
-        (claim, "claim"),
-    ]
-
-
 def legend(entries: Iterable[tuple[str, str]], *, left: float, top: float) -> list[str]:
     """The rows of a legend, below one another.
 
