@@ -127,75 +127,77 @@ class ReleasedDataResult(Document):
 
     def to_markdown(self) -> str:
         """The report as a Markdown page."""
-        return page_markdown(self._page())
+        return page_markdown(released_page(self))
 
     def to_html(self) -> str:
         """The report as one HTML file without scripts or anything from the network."""
-        return page_html(self._page())
+        return page_html(released_page(self))
 
     def __str__(self) -> str:
         """The report as text of 80 columns."""
-        return page_text(self._page())
-
-    @property
-    def _confidential(self) -> tuple[str, ...]:
-        """The warning of a report that names rows."""
-        return (CONFIDENTIAL,) if self.riskiest or self.linkage.copies.riskiest else ()
-
-    def _page(self) -> Page:
-        has_holdout = self.rows.holdout is not None
-        found, noun = _shares(self), self.linkage.copies.noun
-        blocks = self._blocks()
-        return Page(
-            verdict=self.finding.verdict,
-            word=self.finding.upper(),
-            finding=self.reasons[0],
-            about=f"Audit of the released table {self.sources.synthetic}",
-            date=self.date,
-            lead=(*_lead(self), *self._confidential),
-            result=_result_block(found, noun),
-            next_step=_next_step(self),
-            findings=(*blocks, _threat_block()),
-            clauses=released(
-                {block.title for block in blocks},
-                has_holdout=has_holdout,
-                has_command=self.reproduce is not None,
-            ),
-            reproduce=None if self.reproduce is None else Step(command=self.reproduce),
-            origin=f"dpaudit {self.dpaudit} audit-data",
-            draw=lambda picture: _draw_shares(found, noun),
-            facts=(
-                *(Row("reason", reason) for reason in self.reasons[1:]),
-                *(Row("warning", said) for said in self._confidential),
-            ),
-            terminal=blocks,
-        )
-
-    def _blocks(self) -> tuple[Block, ...]:
-        found, confidence, noun = self.membership, self.confidence, self.linkage.copies.noun
-        compared = found.fitted + found.scored if found else self.rows.compared
-        blocks: list[Block] = []
-        if found:
-            blocks.append(membership_block(found, confidence=confidence, noun=noun))
-        if self.bound:
-            blocks.append(bound_block(self.bound, confidence=confidence, unit=self.unit))
-        if self.riskiest:
-            blocks.append(riskiest_block(self.riskiest, compared=compared, noun=noun))
-        return (
-            *blocks,
-            *linkage_blocks(self.linkage),
-            *not_tested_block(
-                self.not_a_bound,
-                self.linkage.anonymeter,
-                has_holdout=self.rows.holdout is not None,
-            ),
-            tables_block(self.rows, self.sources, self.exchangeability, self.warnings, noun=noun),
-        )
+        return page_text(released_page(self))
 
 
 def released_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `ReleasedDataResult.to_document`."""
     return document_schema(ReleasedDataResult, title="dpaudit audit of a released table")
+
+
+def released_page(result: ReleasedDataResult) -> Page:
+    """Arranges the report of an audit of a released table."""
+    names_rows = result.riskiest or result.linkage.copies.riskiest
+    confidential = (CONFIDENTIAL,) if names_rows else ()
+    has_holdout = result.rows.holdout is not None
+    found, noun = _shares(result), result.linkage.copies.noun
+    blocks = _blocks(result)
+    return Page(
+        verdict=result.finding.verdict,
+        word=result.finding.upper(),
+        finding=result.reasons[0],
+        about=f"Audit of the released table {result.sources.synthetic}",
+        date=result.date,
+        lead=(*_lead(result), *confidential),
+        result=_result_block(found, noun),
+        next_step=_next_step(result),
+        findings=(*blocks, _threat_block()),
+        clauses=released(
+            {block.title for block in blocks},
+            has_holdout=has_holdout,
+            has_command=result.reproduce is not None,
+        ),
+        reproduce=None if result.reproduce is None else Step(command=result.reproduce),
+        origin=f"dpaudit {result.dpaudit} audit-data",
+        draw=lambda picture: _draw_shares(found, noun),
+        facts=(
+            *(Row("reason", reason) for reason in result.reasons[1:]),
+            *(Row("warning", said) for said in confidential),
+        ),
+        terminal=blocks,
+    )
+
+
+def _blocks(result: ReleasedDataResult) -> tuple[Block, ...]:
+    found, confidence, noun = result.membership, result.confidence, result.linkage.copies.noun
+    compared = found.fitted + found.scored if found else result.rows.compared
+    blocks: list[Block] = []
+    if found:
+        blocks.append(membership_block(found, confidence=confidence, noun=noun))
+    if result.bound:
+        blocks.append(bound_block(result.bound, confidence=confidence, unit=result.unit))
+    if result.riskiest:
+        blocks.append(riskiest_block(result.riskiest, compared=compared, noun=noun))
+    return (
+        *blocks,
+        *linkage_blocks(result.linkage),
+        *not_tested_block(
+            result.not_a_bound,
+            result.linkage.anonymeter,
+            has_holdout=result.rows.holdout is not None,
+        ),
+        tables_block(
+            result.rows, result.sources, result.exchangeability, result.warnings, noun=noun
+        ),
+    )
 
 
 class BarPair(NamedTuple):

@@ -15,7 +15,7 @@ from dpaudit.results import curves
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.structure import Picture
 
-_IN, _OUT, CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
+MEMBER, OTHER, CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
 _PALE_IN, _PALE_CLAIM = "#fbe3d6", "#efe6f4"
 # Narrow on purpose: the picture keeps legible letters when scaled down to a phone.
 WIDTH = 346
@@ -139,8 +139,8 @@ def _claim(result: AuditRecord) -> SvgDrawing:
         corners = [(shown.limit.value, 0.0), (shown.end, 0.0), (shown.end, 1.0)]
         area = axes.path([*corners, (shown.limit.value, 1.0)], fill=GREY)
         drawn.append((area, _box(GREY), shown.limit.words))
-    bar = _bar(axes, shown.proved.value, 0.52, fill=_IN)
-    drawn.append((bar, _box(_IN, 8.0), shown.proved.words))
+    bar = _bar(axes, shown.proved.value, 0.52, fill=MEMBER)
+    drawn.append((bar, _box(MEMBER, 8.0), shown.proved.words))
     if shown.compared is not None:
         thin: Style = {"fill": "white", "stroke": INK, "stroke_width": 0.8}
         bar = _bar(axes, shown.compared.value, 0.16, **thin)
@@ -193,15 +193,15 @@ def _scores(result: AuditRecord) -> SvgDrawing:
         Axes(left=46, top=top, width=WIDTH - 46 - MARGIN, height=84, x=across, y=tallest)
         for top in (8, 108)
     )
-    member: Style = {"fill": "url(#scores-hatch)", "stroke": _IN, "stroke_width": 1.6}
-    other: Style = {"fill": "none", "stroke": _OUT, "stroke_width": 1.6}
+    member: Style = {"fill": "url(#scores-hatch)", "stroke": MEMBER, "stroke_width": 1.6}
+    other: Style = {"fill": "none", "stroke": OTHER, "stroke_width": 1.6}
     cut: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "5 3"}
     box: Style = {"y": -4.0, "width": SWATCH, "height": 8.0}
     entries = [
         (tag("rect", **box, **member), words.inside),
         (tag("rect", **box, **other), words.outside),
     ]
-    elements = [hatch("scores-hatch", colour=_IN, fill=_PALE_IN)]
+    elements = [hatch("scores-hatch", colour=MEMBER, fill=_PALE_IN)]
     for axes, share, style in ((upper, shares[0], member), (lower, shares[1], other)):
         elements += [axes.frame(), axes.x_ticks(numbers=axes is lower), axes.y_ticks()]
         steps = zip(bins.edges.repeat(2), [0.0, *share.repeat(2), 0.0], strict=True)
@@ -228,8 +228,8 @@ def _scores(result: AuditRecord) -> SvgDrawing:
 _PERMITTED: Style = {"fill": _PALE_CLAIM, "stroke": CLAIM, "stroke_width": 1.4}
 _PERMITTED |= {"stroke_dasharray": "5 3"}
 _CHANCE: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "1 2"}
-_BAND: Style = {"fill": _IN, "fill_opacity": 0.22, "stroke": "none"}
-_ATTACK: Style = {"stroke": _IN, "stroke_width": 2}
+_BAND: Style = {"fill": MEMBER, "fill_opacity": 0.22, "stroke": "none"}
+_ATTACK: Style = {"stroke": MEMBER, "stroke_width": 2}
 _CHOSEN: Style = {"fill": "white", "stroke": INK, "stroke_width": 2, "r": 4}
 _ROC_SIDE = 222
 _ROC_LEFT = 62

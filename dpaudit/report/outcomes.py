@@ -15,7 +15,6 @@ from dpaudit.results.structure import Picture
 _ROW: Final = 18.0
 _BOX: Final = 12.0
 _STEP: Final = 15.0
-_FOUND: Final = "#b3420f"
 _CROSS: Final = "M3 3l6 6m0 -6l-6 6"
 _SLASH: Final = "M3 9l6 -6"
 
@@ -35,9 +34,9 @@ class CheckEnding(StrEnum):
 
 
 _BOXES: Final[dict[CheckEnding, Style]] = {
-    CheckEnding.VIOLATION: {"fill": _FOUND, "stroke": _FOUND},
-    CheckEnding.FLAW: {"fill": "#fbe3d6", "stroke": _FOUND},
-    CheckEnding.PASSED: {"fill": "white", "stroke": "#1f4e79"},
+    CheckEnding.VIOLATION: {"fill": figures.MEMBER, "stroke": figures.MEMBER},
+    CheckEnding.FLAW: {"fill": "#fbe3d6", "stroke": figures.MEMBER},
+    CheckEnding.PASSED: {"fill": "white", "stroke": figures.OTHER},
     CheckEnding.NOT_MADE: {"fill": figures.GREY, "stroke": figures.GREY},
 }
 
@@ -92,7 +91,7 @@ def draw_checks(rows: Sequence[CheckRow], *, title: str) -> str:
 def _box(outcome: CheckEnding, left: float, middle: float) -> str:
     marks = {
         CheckEnding.VIOLATION: tag("path", d=_CROSS, stroke="white", stroke_width=1.8),
-        CheckEnding.FLAW: tag("path", d=_SLASH, stroke=_FOUND, stroke_width=1.8),
+        CheckEnding.FLAW: tag("path", d=_SLASH, stroke=figures.MEMBER, stroke_width=1.8),
     }
     square = tag("rect", width=_BOX, height=_BOX, stroke_width=1.2, **_BOXES[outcome])
     place = f"translate({left:g} {middle - _BOX / 2.0:g})"

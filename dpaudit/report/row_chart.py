@@ -16,10 +16,9 @@ _HALF: Final = 0.2
 _WIDTH: Final = figures.WIDTH - 4.0 * figures.MARGIN
 _NUMBERS: Final = 95.0
 """Room for the numbers right of bars."""
-_IN, _OUT = "#b3420f", "#1f4e79"
 _BARS: Final[tuple[Style, ...]] = (
-    {"fill": _IN, "stroke": _IN},
-    {"fill": "white", "stroke": _OUT, "stroke_width": 1.2},
+    {"fill": figures.MEMBER, "stroke": figures.MEMBER},
+    {"fill": "white", "stroke": figures.OTHER, "stroke_width": 1.2},
 )
 
 
@@ -125,7 +124,9 @@ def _caps(ends: tuple[float, float], middle: float) -> list[list[tuple[float, fl
 def _bound(x: float, y: float, *, violates: bool) -> str:
     """A cross if it violates the claim, else a ring: distinct by shape and colour."""
     shape = "m-5 -5l10 10m0 -10l-10 10" if violates else "m-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0"
-    style: Style = {"fill": "none", "stroke": _IN} if violates else {"fill": "white", "stroke": INK}
+    style: Style = (
+        {"fill": "none", "stroke": figures.MEMBER} if violates else {"fill": "white", "stroke": INK}
+    )
     return tag("path", d=f"M{x:.1f} {y:.1f}{shape}", stroke_width=2, **style)
 
 
