@@ -134,7 +134,7 @@ def test_the_action_audits_what_it_is_given(tmp_path: Path) -> None:
     found = acted(tmp_path, GENERATOR="null", ARGUMENTS="--fail-on violation -q", **common)
     assert found.returncode == 0, found.stderr
     report = (tmp_path / "run" / "report.md").read_text()
-    assert "| Guarantee | epsilon 0.5, delta 0 |" in report
+    assert "| Claim | epsilon 0.5, delta 0 |" in report
     hostile = acted(tmp_path, GENERATOR="$(touch hacked); touch hacked", **common)
     assert hostile.returncode == 2
     assert not (tmp_path / "hacked").exists()

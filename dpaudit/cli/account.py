@@ -16,17 +16,17 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
-from dpaudit.cli.console import FailOn, exit_code, guarded, results, show
+from dpaudit.cli.console import FailOn, exit_code, guarded, show
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.files import io_reason, parse_json
-from dpaudit.formatting import Row, aligned, counted, headed, percent, rounded_up, row_lines
+from dpaudit.formatting import percent
 from dpaudit.model.choices import CLEAR_MAJORITY, Drawing, Mechanism, Method
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 
 if TYPE_CHECKING:
     from dpaudit.account.calibration import Prospect
     from dpaudit.labels import LabelAudit
-    from dpaudit.results.accounts import AccountCheck, LabelCosts
+    from dpaudit.results.accounts import AccountCheck
 
 
 class Mechanisms(StrEnum):
@@ -205,8 +205,7 @@ def label_costs(
         plans=tuple(rows),
         warnings=_warnings(rows),
     )
-    text = _headline(costs) + "\n" if quiet else _text(costs)
-    results().print(costs.to_json() if json else text, end="")
+    show(costs, json=json, quiet=quiet)
 
 
 def _simulated(
@@ -282,54 +281,6 @@ def _warnings(rows: Sequence[Prospect]) -> tuple[str, ...]:
         f"{COIN_FLIP:g} where {percent(CLEAR_MAJORITY)} of the teachers agree. "
         "Use more teachers, fewer labels or a larger epsilon.",
     )
-
-
-def _text(costs: LabelCosts) -> str:
-    from dpaudit.results.phrases import relation
-
-    rows = costs.plans
-    shares = [f"{100 * each.consensus:.4g} %" for each in rows[0].qualities]
-    table = [("mechanism", "labels", "noise", "epsilon", "proof", *shares, "")]
-    for row in rows:
-        plan = row.plan
-        # Noise and cost are rounded up: noise copied from here stays within the budget.
-        cost = rounded_up(plan.scale, digits=4), rounded_up(plan.epsilon)
-        right = (f"{_floor(each.right):.3f}" for each in row.qualities)
-        mark = "coin flip" if row.near_coin_flips else ""
-        table.append((plan.mechanism, str(plan.labels), *cost, row.proof, *right, mark))
-    budget = "" if costs.budget is None else f"epsilon {costs.budget:g}, "
-    facts = [
-        Row("budget", f"{budget}delta {costs.delta:g}, {relation(costs.neighbours)}"),
-        Row("teachers", str(costs.teachers)),
-        Row("noise", "in votes: standard deviation (gaussian), Laplace scale (others)"),
-        Row("right", f"{', '.join(shares)}: how often a label is right if so many teachers agree"),
-    ]
-    lines = [
-        *headed(_headline(costs), facts),
-        "",
-        *aligned(table, numeric={1, 2, 3, *range(5, 5 + len(shares))}),
-    ]
-    for warning in costs.warnings:
-        lines += ["", *row_lines([Row("warning", warning)])]
-    return "\n".join([*lines, ""])
-
-
-def _headline(costs: LabelCosts) -> str:
-    """What a budget buys, or what labels cost."""
-    rows = costs.plans
-    if costs.budget is None:
-        least = min(rows, key=lambda row: row.plan.epsilon)
-        cost = f"epsilon {rounded_up(least.plan.epsilon)} with {least.plan.mechanism} noise"
-        cost += ", the least" if len(rows) > 1 else ""
-        return f"ACCOUNT  {counted(least.plan.labels, 'label')} cost {cost}"
-    useful = [row.plan.labels for row in rows if not row.near_coin_flips]
-    bought = counted(max(useful), "label") if useful else "no labels"
-    return f"ACCOUNT  epsilon {costs.budget:g} pays for {bought} better than coin flips"
-
-
-def _floor(probability: float) -> float:
-    """Three decimals, rounded down: what is marked as below 0.6 never reads 0.600."""
-    return math.floor(1000 * probability + 1e-6) / 1000
 
 
 @account.command(cls=PanelledCommand)

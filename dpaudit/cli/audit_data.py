@@ -16,7 +16,7 @@ from dpaudit.cli.console import (
     messages,
     require_folders,
     show,
-    write_asked,
+    write_pages,
 )
 
 
@@ -95,6 +95,7 @@ def audit_data(
 ) -> None:
     """Audits a released synthetic table: does it reveal who was in the training data?"""
     from dpaudit.released_data import audit_data as audited
+    from dpaudit.released_data.result import released_page
 
     require_folders(html=html, markdown=markdown)
     result = audited(
@@ -112,9 +113,6 @@ def audit_data(
         seed=seed,
         on_progress=None if quiet else messages().print,
     )
-    if html is not None:
-        write_asked(html, result.to_html(), option="html")
-    if markdown is not None:
-        write_asked(markdown, result.to_markdown(), option="markdown")
+    write_pages(released_page(result), html=html, markdown=markdown)
     show(result, json=json, quiet=quiet)
     raise typer.Exit(exit_code(result.finding.verdict, fail_on))

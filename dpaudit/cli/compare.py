@@ -93,7 +93,8 @@ def _show(
     unfinished: Sequence[str] = (),
 ) -> None:
     from dpaudit.comparison import compare as compared
-    from dpaudit.comparison.render import comparison_lines
+    from dpaudit.comparison.render import comparison_page
+    from dpaudit.report.page import page_text
     from dpaudit.results.result import AuditResult
 
     for file in out:
@@ -112,10 +113,9 @@ def _show(
     else:
         rows = [Row("started", f"{listed(unfinished)}: no result yet; its command resumes it")]
         rows = rows if unfinished else []
-        rows += [
-            Row("report", listed(out)) if out else Row("next", "--out FILE.html writes a report")
-        ]
-        output.print("\n".join([*comparison_lines(comparison), *row_lines(rows)]))
+        rows.append(Row("report", listed(out) if out else "--out FILE.html writes one"))
+        text = page_text(comparison_page(comparison))
+        output.print("\n".join([text, "", *row_lines(rows)]))
     raise typer.Exit(ExitCode.PASS)
 
 

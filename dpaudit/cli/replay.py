@@ -135,7 +135,7 @@ def replay(
     """
     del help_all  # its callback has answered
     from dpaudit.model.choices import sampler_of
-    from dpaudit.replaying.report import replay_page
+    from dpaudit.replaying.record import replay_page
     from dpaudit.replaying.run import replay as replayed
 
     require_folders(html=html, markdown=markdown)

@@ -1,4 +1,4 @@
-"""A comparison as a page, its picture, and lines for a terminal."""
+"""A comparison as a page, and its picture."""
 
 from __future__ import annotations
 
@@ -7,30 +7,14 @@ import math
 from dpaudit.comparison import ChangedPart, ComparedRun, Comparison, Reference, RunChanges
 from dpaudit.formatting import (
     Row,
-    aligned,
     auc_text,
-    clipped,
     counted,
-    printable,
     rounded_down,
-    row_lines,
-    wrapped,
 )
-from dpaudit.model.claim import Claim, NoClaim, Quantity
-from dpaudit.report.figures import (
-    CLAIM,
-    LETTER,
-    MARGIN,
-    WIDTH,
-    SvgDrawing,
-    below,
-    bound_mark,
-    bound_marks,
-    framed,
-)
+from dpaudit.model.claim import NoClaim, Quantity
 from dpaudit.report.page import Page, Step
+from dpaudit.report.row_chart import ChartRow, draw_rows
 from dpaudit.report.standards import COMPARISON
-from dpaudit.report.svg import INK, Axes, Range, text
 from dpaudit.results.curves import FAR
 from dpaudit.results.record import days
 from dpaudit.results.sentences import WITHHELD, claim_and_proof, gravest_in_odds
@@ -60,7 +44,6 @@ _EACH_ALONE = (
     "bounds, even of an unchanged generator. Smaller leaks, other records and stronger attackers "
     "are not ruled out."
 )
-_ROW = 36
 
 
 def comparison_table(comparison: Comparison) -> ReportTable:
@@ -68,22 +51,10 @@ def comparison_table(comparison: Comparison) -> ReportTable:
     return ReportTable(HEADER, tuple(_row(run) for run in comparison.runs), _NUMERIC)
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
-    """The comparison for a terminal: the finding, the runs as a table, and what differs.
-
-    Generators are left out of the table: they stand in what differs.
-    """
-    table = comparison_table(comparison)
-    runs = [(run, *cells) for run, _, *cells in (table.header, *table.rows)]
-    numeric = {at - 1 for at in table.numeric}
-    changed = [row for step in comparison.changes for row in _changed_rows(step)]
-    return [
-        *wrapped(f"{_word(comparison)}  {finding(comparison)}", rest="  "),
-        "",
-        *aligned(runs, numeric=numeric),
-        "",
-        *row_lines([*changed, *_withheld(comparison), Row("CP", COMPARED.removeprefix("CP is "))]),
-    ]
+def _narrow(table: ReportTable) -> ReportTable:
+    """The runs without their generators, for a terminal: these stand in what differs."""
+    header, *rows = ((run, *cells) for run, _, *cells in (table.header, *table.rows))
+    return ReportTable(header, tuple(rows), frozenset(at - 1 for at in table.numeric))
 
 
 def _withheld(comparison: Comparison) -> list[Row]:
@@ -147,6 +118,12 @@ def comparison_page(comparison: Comparison) -> Page:
         reproduce=None if command is None else Step(command=command),
         origin=f"dpaudit {__version__} from {len(comparison.runs)} runs",
         draw=lambda picture: draw_forest(comparison),
+        facts=(
+            *(row for step in comparison.changes for row in _changed_rows(step)),
+            *_withheld(comparison),
+            Row("CP", COMPARED.removeprefix("CP is ")),
+        ),
+        terminal=(Block(title="Runs", table=_narrow(comparison_table(comparison))),),
     )
 
 
@@ -234,23 +211,20 @@ def draw_forest(comparison: Comparison) -> str:
     """
     if comparison.quantity is None:
         raise ValueError("claims of different quantities have no common axis")
-    noun = comparison.quantity.noun
-    axes = Axes(
-        left=MARGIN,
-        top=6,
-        width=WIDTH - 2 * MARGIN,
-        height=_ROW * len(comparison.runs),
-        x=Range(0.0, _reach(comparison)),
-        y=Range(len(comparison.runs) - 0.5, -0.5),
+    noun, end = comparison.quantity.noun, _reach(comparison)
+    return draw_rows(
+        Picture.FOREST,
+        f"Claimed and empirical {noun}, run by run",
+        [_chart_row(run, end) for run in comparison.runs],
+        axis=noun,
+        ends=(0.0, end),
+        legend={
+            "bound": f"empirical {noun} (lower bound)",
+            "violation": "the same where it violates the claim",
+            "reach": "up to the limit for this many models",
+            "claim": "claim",
+        },
     )
-    elements = [axes.frame(), axes.x_ticks(), axes.x_label(noun)]
-    for place, run in enumerate(comparison.runs):
-        elements += _drawn_row(axes, place, run)
-    rows, bottom = below(bound_marks(noun), axes)
-    described = "; ".join(f"{printable(run.name)}: {_note(run)}" for run in comparison.runs)
-    title = f"Claimed and empirical {noun}, run by run"
-    drawing = SvgDrawing([*elements, *rows], bottom, f"{described}.")
-    return framed(Picture.FOREST, title, drawing)
 
 
 def _reach(comparison: Comparison) -> float:
@@ -263,37 +237,15 @@ def _reach(comparison: Comparison) -> float:
     return 1.08 * max([reach, *(claim for claim in claims if claim <= FAR * reach)])
 
 
-def _drawn_row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
-    """A name and what was found above, the line below."""
-    audit, note = run.audit, _note(run)
-    letters = int((axes.width - LETTER * len(note)) / LETTER) - 1
-    above, below = axes.up(place) - 8, place + 0.22
-    right = axes.left + axes.width
-    drawn = [
-        text(clipped(printable(run.name), max(letters, 12)), axes.left + 4, above),
-        text(note, right, above, text_anchor="end"),
-    ]
-    drawn += _drawn_claim(axes, audit.claim, below)
+def _chart_row(run: ComparedRun, end: float) -> ChartRow:
+    audit = run.audit
+    claim = None if isinstance(audit.claim, NoClaim) else audit.claim.value
+    row = ChartRow(run.name, _note(run), claim=claim)
     if audit.proved is None or audit.is_withheld:
-        return drawn
-    if audit.max_provable is not None:
-        most = min(audit.max_provable, axes.x.high)
-        drawn.append(axes.path([(audit.proved, below), (most, below)], stroke=INK))
-        drawn.append(axes.path([(most, below - 0.1), (most, below + 0.1)], stroke=INK))
-    violated = audit.verdict is Verdict.VIOLATION
-    drawn.append(bound_mark(axes, audit.proved, below, size=5, violated=violated))
-    return drawn
-
-
-def _drawn_claim(axes: Axes, claim: Claim, place: float) -> list[str]:
-    """The mark of a claim, or where it is if the axis ends before it; nothing of no claim."""
-    if isinstance(claim, NoClaim):
-        return []
-    if claim.value > axes.x.high:
-        right = axes.left + axes.width
-        return [text("claim →", right, axes.up(place), text_anchor="end", fill=CLAIM)]
-    ends = [(claim.value, place - 0.2), (claim.value, place + 0.2)]
-    return [axes.path(ends, stroke=CLAIM, stroke_width=3)]
+        return row
+    most = min(audit.max_provable or audit.proved, end)
+    violates = audit.verdict is Verdict.VIOLATION
+    return row._replace(bound=audit.proved, violates=violates, reach=(audit.proved, most))
 
 
 def _note(run: ComparedRun) -> str:

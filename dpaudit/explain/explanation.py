@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import scipy
 from statsmodels.stats.proportion import proportion_confint
@@ -13,40 +13,24 @@ from statsmodels.stats.proportion import proportion_confint
 from dpaudit.explain.suspects import TOGETHER
 from dpaudit.formatting import (
     Row,
-    aligned,
     auc_text,
     duration,
-    headed,
     percent,
-    printable,
     rounded,
     rounded_down,
-    wrapped,
 )
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.report.figures import (
-    GREY,
-    MARGIN,
-    SWATCH,
-    WIDTH,
-    SvgDrawing,
-    below,
-    bound_mark,
-    framed,
-)
-from dpaudit.report.page import Page, Step
+from dpaudit.report.page import Page, Step, page_text
+from dpaudit.report.row_chart import ChartRow, draw_rows
 from dpaudit.report.standards import EXPLANATION
-from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.document import Document
 from dpaudit.results.odds import changed_odds
 from dpaudit.results.phrases import claim_and_relation
 from dpaudit.results.record import AuditBrief, AuditRecord, days
+from dpaudit.results.sentences import HEADLINE_GAP
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
-
-_ROW: Final = 34.0
-"""Height of a suspect in the picture."""
 
 
 class Effect(StrEnum):
@@ -225,34 +209,11 @@ class Explanation(Document):
     def headline(self) -> str:
         """The conclusion in one line."""
         word = "EXPLAINED" if self.removed_by else "NOT EXPLAINED"
-        return f"{word}  {self.conclusion}"
+        return f"{word}{HEADLINE_GAP}{self.conclusion}"
 
     def __str__(self) -> str:
         """The conclusion, and the leak with each suspect fixed; 80 columns."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield from headed(self.headline, self._rows())
-        yield ""
-        before = rounded_down(self.before.proved), auc_text(self.before.auc)
-        header = ("fixed", "leak", "bound", "AUC", "interval", "time")
-        found = ("nothing", "proved", *before, "", "")
-        yield from aligned([header, found, *map(_table_row, self.fixed)], numeric={2, 3, 5})
-        for reason in _undecided(self.fixed):
-            yield from wrapped(printable(reason), rest="  ")
-
-    def _rows(self) -> Iterator[Row]:
-        yield Row("claim", f"{claim_and_relation(self.claim)}; {printable(self.generator)}")
-        models = f"at most {self.shadow_models} shadow models"
-        yield Row("before", f"{self.before.attack} proves the leak with {models}, as for each fix")
-        yield Row("bounds", f"each holds at {percent(self.confidence)} confidence by itself")
-        yield Row(
-            "removed",
-            "no violation is proved any more, and the interval of the AUC of every attack lies "
-            f"within what the claim allows, {self.allowed_limits}",
-        )
-        yield Row("not shown", "no violation is proved, but an interval is wider than that")
-        yield Row("beyond", "an attack that this audit lacks might find more")
+        return page_text(explanation_page(self))
 
 
 def removing(fixed: Sequence[FixedAudit]) -> list[FixedAudit]:
@@ -297,15 +258,8 @@ def _undecided(fixed: Sequence[FixedAudit]) -> list[str]:
     ]
 
 
-def _numbers(one: FixedAudit, *, missing: str) -> tuple[str, ...]:
-    """The bound of a fixed generator, its AUC, and the limits of that."""
-    limits = missing if one.limits is None else " to ".join(map(rounded, one.limits))
-    return rounded_down(one.audit.proved), auc_text(one.auc), limits
-
-
-def _table_row(one: FixedAudit) -> tuple[str, ...]:
-    numbers = _numbers(one, missing="")
-    return (one.suspect, EFFECTS[one.effect], *numbers, duration(one.audit.seconds))
+def _row(name: str, effect: str, bound: float | None, auc: float | None) -> tuple[str, ...]:
+    return (name, effect, rounded_down(bound), auc_text(auc))
 
 
 def explanation_page(explanation: Explanation) -> Page:
@@ -317,13 +271,17 @@ def explanation_page(explanation: Explanation) -> Page:
     Returns:
         The page.
     """
-    found, findings = bool(explanation.removed_by), [_suspects(explanation)]
+    word, _, finding = explanation.headline.partition(HEADLINE_GAP)
+    findings = [_suspects(explanation)]
     if reasons := _undecided(explanation.fixed):
         findings.append(Block(title="Not decided", level=Level.SUBSECTION, items=tuple(reasons)))
+    claim = f"{claim_and_relation(explanation.claim)}; {explanation.generator}"
+    models = f"at most {explanation.shadow_models} shadow models, as for each fix"
+    before = f"{explanation.before.attack} proves the leak with {models}"
     return Page(
-        verdict=Verdict.VIOLATION if found else Verdict.INCONCLUSIVE,
-        word="CAUSE FOUND" if found else "CAUSE NOT FOUND",
-        finding=explanation.conclusion,
+        verdict=Verdict.VIOLATION if explanation.removed_by else Verdict.INCONCLUSIVE,
+        word=word,
+        finding=finding,
         about=f"Explanation of the violation by {explanation.generator}",
         date=days(one.audit for one in explanation.fixed),
         lead=tuple(_lead(explanation)),
@@ -338,6 +296,12 @@ def explanation_page(explanation: Explanation) -> Page:
         reproduce=Step(command=explanation.reproduce),
         origin=f"dpaudit {__version__} explain",
         draw=lambda picture: _forest(explanation),
+        facts=(
+            Row("claim", claim),
+            Row("before", before),
+            Row("beyond", "an attack that this audit lacks might find more"),
+        ),
+        terminal=tuple(findings),
     )
 
 
@@ -378,12 +342,11 @@ def _next(explanation: Explanation) -> str:
 
 def _suspects(explanation: Explanation) -> Block:
     before = explanation.before
-    nothing = (rounded_down(before.proved), auc_text(before.auc), "-", "violation", "-")
-    rows: list[tuple[str, ...]] = [("nothing", *nothing)]
+    rows = [(*_row("nothing", "proved", before.proved, before.auc), "-", "-")]
     for one in explanation.fixed:
-        numbers = _numbers(one, missing="-")
-        time = duration(one.audit.seconds)
-        rows.append((one.suspect, *numbers, EFFECTS[one.effect], time))
+        limits = "-" if one.limits is None else " to ".join(map(rounded, one.limits))
+        numbers = _row(one.suspect, EFFECTS[one.effect], one.audit.proved, one.auc)
+        rows.append((*numbers, limits, duration(one.audit.seconds)))
     return Block(
         title="Suspects",
         paragraphs=(
@@ -395,55 +358,34 @@ def _suspects(explanation: Explanation) -> Block:
             "allow for that.",
         ),
         table=ReportTable(
-            ("Fixed", "Bound", "AUC", "Limits of the AUC", "Effect", "Time"),
+            ("Fixed", "Leak", "Bound", "AUC", "Its limits", "Time"),
             tuple(rows),
-            frozenset({1, 2}),
+            frozenset({2, 3, 5}),
         ),
     )
 
 
 def _forest(explanation: Explanation) -> str:
     """The AUC of each fixed generator with its limits, next to what the claim allows."""
-    fixed, before = explanation.fixed, explanation.before
-    ends = [value for one in fixed if one.limits for value in one.limits]
-    most = explanation.allowed_auc
-    axes = Axes(
-        left=2.0 * MARGIN,
-        top=6.0,
-        width=WIDTH - 4.0 * MARGIN,
-        height=_ROW * (len(fixed) + 1),
-        x=Range(min([1.0 - most, before.auc, *ends]), max([most, before.auc, *ends]) + 0.02),
-        y=Range(len(fixed) + 0.5, -0.5),
+    auc, most = explanation.before.auc, explanation.allowed_auc
+    rows = [ChartRow("nothing fixed", f"AUC {auc_text(auc)}", bound=auc, violates=True)]
+    for one in explanation.fixed:
+        name = f"{one.suspect} fixed: {EFFECTS[one.effect]}"
+        violates = one.effect is Effect.REMAINS
+        row = ChartRow(name, f"AUC {auc_text(one.auc)}", bound=one.auc, violates=violates)
+        rows.append(row._replace(reach=one.limits))
+    ends = [1.0 - most, most, auc, *(end for row in rows for end in row.reach or ())]
+    return draw_rows(
+        Picture.SUSPECTS,
+        "AUC with each suspect fixed",
+        rows,
+        axis="AUC",
+        ends=(min(ends), max(ends) + 0.02),
+        legend={
+            "violation": "AUC, violation proved",
+            "bound": "AUC, no violation proved",
+            "reach": "its limits",
+            "allowed": "allowed by the claim",
+        },
+        allowed=(1.0 - most, most),
     )
-    low, high = axes.y
-    band: Style = {"fill": GREY}
-    corners = [(1.0 - most, low), (most, low), (most, high), (1.0 - most, high)]
-    elements = [axes.path(corners, **band), axes.frame(), axes.x_ticks(), axes.x_label("AUC")]
-    elements += _point(axes, 0, "nothing fixed", before.auc, violated=True)
-    for place, one in enumerate(fixed, start=1):
-        name = f"{printable(one.suspect)} fixed: {EFFECTS[one.effect]}"
-        if one.limits is not None:
-            line = [(one.limits.low, place + 0.2), (one.limits.high, place + 0.2)]
-            elements.append(axes.path(line, stroke=INK, stroke_width=1.4))
-        elements += _point(axes, place, name, one.auc, violated=one.effect is Effect.REMAINS)
-    unit = Axes(left=0, top=0, width=SWATCH, height=0, x=Range(0.0, 1.0), y=Range(0.0, 1.0))
-    entries = [
-        (bound_mark(unit, 0.5, 0.0, size=5, violated=True), "AUC, violation proved"),
-        (bound_mark(unit, 0.5, 0.0, size=5, violated=False), "AUC, no violation proved"),
-        (tag("path", d=f"M0 0H{SWATCH:g}", stroke=INK, stroke_width=1.4), "its limits"),
-        (tag("rect", y=-5, width=SWATCH, height=10, **band), "allowed by the claim"),
-    ]
-    rows, bottom = below(entries, axes)
-    described = "; ".join(
-        f"{printable(one.suspect)}: AUC {auc_text(one.auc)}, {EFFECTS[one.effect]}" for one in fixed
-    )
-    drawing = SvgDrawing([*elements, *rows], bottom, f"{described}.")
-    return framed(Picture.SUSPECTS, "AUC with each suspect fixed", drawing)
-
-
-def _point(axes: Axes, place: int, name: str, auc: float | None, *, violated: bool) -> list[str]:
-    """A name, and below it the mark of an AUC."""
-    words = text(name, axes.left + 4.0, axes.up(place - 0.22), fill=INK)
-    if auc is None:
-        return [words]
-    return [words, bound_mark(axes, auc, place + 0.2, size=5, violated=violated)]

@@ -441,19 +441,11 @@ class LabelAudit(Document):
         return Power(self.max_provable_epsilon, self.detectable_epsilon)
 
     @property
-    def probe_alarms(self) -> tuple[()]:
-        """None: the label bits are simulated, no generator is trained."""
-        return ()
-
-    @property
-    def failed_parts(self) -> tuple[str, ...]:
-        """Nothing: a simulation has no controls that could fail."""
-        return ()
-
-    @property
     def headline(self) -> str:
         """The verdict in one line."""
-        return sentences.headline(self)
+        return sentences.headline(
+            sentences.Conclusion(self.verdict, self.claim, self.proved, self.confidence, self.power)
+        )
 
     def __str__(self) -> str:
         """The verdict, then a label and a fact in each row; 80 columns."""

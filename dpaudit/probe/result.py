@@ -10,29 +10,26 @@ from typing import Any, Final, NamedTuple
 from dpaudit.formatting import (
     Row,
     counted,
-    headed,
     listed,
     percent,
     printable,
     rounded,
     rounded_up,
-    wrapped,
 )
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.outcomes import CheckEnding, CheckRow, draw_checks
-from dpaudit.report.page import Page, Step, again
+from dpaudit.report.page import Page, Step, again, facts_block, page_text
 from dpaudit.report.standards import PROBE
 from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.results.odds import but_for, odds
 from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, claim_and_relation
-from dpaudit.results.sentences import NOT_EVIDENCE
+from dpaudit.results.sentences import HEADLINE_GAP, NOT_EVIDENCE
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
 
 Number = float | str | bool
-_INDENT = "  "
 
 
 class ProbeStatus(StrEnum):
@@ -198,51 +195,8 @@ class ProbeReport(Document):
         return f"ALARM  {counted(len(alarms), 'probe')} found {flagged}; {rest}"
 
     def __str__(self) -> str:
-        """The report in 80 columns: alarms first, then failed, passed, inapplicable probes."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield from headed(self.headline, self._rows())
-        for result in self.of(ProbeStatus.ALARM):
-            yield ""
-            yield f"{result.severity.upper()} {result.id}"
-            for said in (
-                f"{result.evidence}.",
-                f"{chance(result)}; {result.fits} fits.",
-                f"Correct: {result.correct}.",
-            ):
-                yield from wrapped(said, first=_INDENT, rest=_INDENT)
-        for status, title in (
-            (ProbeStatus.FAILED, "failed"),
-            (ProbeStatus.PASSED, "passed"),
-            (ProbeStatus.NOT_APPLICABLE, "not applicable"),
-        ):
-            results = self.of(status)
-            if results:
-                yield ""
-                yield f"{title}:"
-            for result in results:
-                line = f"{result.id}: {printable(result.evidence)}"
-                yield from wrapped(line, first=_INDENT, rest=_INDENT * 2)
-
-    def _rows(self) -> Iterator[Row]:
-        where = f"{self.generator} on {self.source}, {counted(self.records, 'record')}"
-        yield Row("probed", printable(f"{where}; {self.fits} fits"))
-        yield Row("claim", claim_and_relation(self.claim))
-        if self.target:
-            yield Row("target", f"{self.target} was watched")
-        yield Row(
-            "chance", f"at most {_error(self)} for any alarm if the generator satisfies its claim"
-        )
-        if self.schema_inferred:
-            yield Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}")
-        if self.ran:
-            yield Row("next", self._next())
-
-    def _next(self) -> str:
-        if self.of(ProbeStatus.ALARM):
-            return "repair what the alarms name; `dpaudit audit` measures what it leaks"
-        return "`dpaudit audit` measures the empirical epsilon; probes only look for known faults"
+        """The report in 80 columns: the finding, each alarm, then all other probes."""
+        return page_text(probe_page(self))
 
 
 def chance(result: ProbeResult) -> str:
@@ -264,9 +218,10 @@ def probe_page(report: ProbeReport) -> Page:
     Returns:
         The page.
     """
-    word, finding = _headline(report)
-    rows = tuple(map(_row, report.probes))
-    alarms = report.of(ProbeStatus.ALARM)
+    word, _, finding = report.headline.partition(HEADLINE_GAP)
+    rows, facts = tuple(map(_row, report.probes)), tuple(_facts(report))
+    alarms = tuple(map(_alarm, report.of(ProbeStatus.ALARM)))
+    others = tuple(_others(report))
     return Page(
         verdict=_verdict(report),
         word=word,
@@ -283,14 +238,16 @@ def probe_page(report: ProbeReport) -> Page:
         next_step=Step((_next(report),)),
         findings=(
             *([Block(title="Alarms")] if alarms else []),
-            *map(_alarm, alarms),
-            _scope(report),
+            *alarms,
+            facts_block("What was tested", facts),
         ),
         clauses=PROBE,
         reproduce=again(report.source, report.reproduce),
-        details=(_observed(report),),
+        details=others,
         origin=f"dpaudit {__version__} probe",
         draw=lambda picture: draw_checks(rows, title="Outcome of each probe"),
+        facts=facts,
+        terminal=(*alarms, *others),
     )
 
 
@@ -298,23 +255,6 @@ def _verdict(report: ProbeReport) -> Verdict:
     if report.violations:
         return Verdict.VIOLATION
     return Verdict.CONSISTENT if report.ran else Verdict.INCONCLUSIVE
-
-
-def _headline(report: ProbeReport) -> tuple[str, str]:
-    """The first words of the heading and the rest."""
-    if not report.ran:
-        word, _, why = report.headline.partition("  ")
-        return word, why
-    if report.violations:
-        ids = [one.id for one in report.violations]
-        raise_ = "raises" if len(ids) == 1 else "raise"
-        many = counted(len(report.probes), "probe")
-        return "VIOLATION", f"{len(ids)} of {many} {raise_} an alarm: {listed(ids, most=3)}"
-    alarms = report.of(ProbeStatus.ALARM)
-    rest = f"{counted(len(report.of(ProbeStatus.PASSED)), 'probe')} without an alarm"
-    if alarms:
-        return "NO VIOLATION FOUND", f"{listed([one.id for one in alarms], most=3)}; {rest}"
-    return "NO ALARM", rest
 
 
 def _lead(report: ProbeReport) -> Iterator[str]:
@@ -333,10 +273,22 @@ def _lead(report: ProbeReport) -> Iterator[str]:
         "in a way that no correct generator's does. Leaks that no probe looks for are not ruled "
         "out."
     )
+
+
+def _facts(report: ProbeReport) -> Iterator[Row]:
+    """What was tested, and what was not."""
+    where = f"{report.generator} on {report.source}, {counted(report.records, 'record')}"
+    yield Row("probed", f"{where}; {report.fits} fits")
+    yield Row("claim", claim_and_relation(report.claim))
+    if report.target:
+        yield Row("target", f"{report.target} was watched")
+    error = percent(round(1.0 - report.confidence, 12))
+    yield Row("chance", f"at most {error} for any alarm if the generator satisfies its claim")
+    yield Row("untested", "how much leaks, what no probe looks for, and side channels")
     if report.schema_inferred:
-        yield (
-            "Bounds and categories were inferred from the table, which no claim covers; the probes "
-            f"treat them as public. Better {PUBLIC_SCHEMA}."
+        yield Row(
+            "warning",
+            f"{INFERRED}, which no claim covers; probes treat them as public: {PUBLIC_SCHEMA}",
         )
 
 
@@ -378,27 +330,6 @@ def _alarm(result: ProbeResult) -> Block:
     )
 
 
-def _scope(report: ProbeReport) -> Block:
-    claim = report.claim
-    inferred = "inferred from the table" if report.schema_inferred else "given"
-    rows = (
-        ("Claim", f"{claim.in_words}, {claim.neighbours}"),
-        (
-            "False alarms",
-            f"with probability {_error(report)} at most, over all probes, if the claim holds",
-        ),
-        ("Records", f"{report.records}{f', {report.target} watched' if report.target else ''}"),
-        ("Table and schema", f"{report.source}; schema {inferred}"),
-        ("Not tested", "how much leaks, what no probe looks for, and side channels"),
-    )
-    return Block(title="What was tested", table=ReportTable(("Scope", "In these probes"), rows))
-
-
-def _error(report: ProbeReport) -> str:
-    """Largest probability of any alarm if the generator satisfies its claim."""
-    return percent(round(1.0 - report.confidence, 12))
-
-
 def _next(report: ProbeReport) -> str:
     if report.violations:
         return (
@@ -410,14 +341,10 @@ def _next(report: ProbeReport) -> str:
     return "Repair what failed or choose other probes (--only), then probe again."
 
 
-def _observed(report: ProbeReport) -> Block:
-    rest = [one for one in report.probes if one.status is not ProbeStatus.ALARM]
-    return Block(
-        title="What the other probes saw",
-        level=Level.SUBSECTION,
-        folded=True,
-        table=ReportTable(
-            ("Probe", "Outcome", "Observed"),
-            tuple((one.id, _IN_WORDS[one.status], one.evidence.replace("`", "")) for one in rest),
-        ),
-    )
+def _others(report: ProbeReport) -> Iterator[Block]:
+    """What the probes without an alarm saw, by how they ended."""
+    for status in (ProbeStatus.FAILED, ProbeStatus.PASSED, ProbeStatus.NOT_APPLICABLE):
+        seen = tuple(f"{one.id}: {one.evidence.replace('`', '')}" for one in report.of(status))
+        if seen:
+            title = f"Probes: {_IN_WORDS[status]}"
+            yield Block(title=title, level=Level.SUBSECTION, folded=True, items=seen)

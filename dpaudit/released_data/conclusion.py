@@ -14,7 +14,7 @@ from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import CONTROL_LEVEL, RateAtThreshold, p_text
 from dpaudit.results.decide import decide
 from dpaudit.results.document import Limits
-from dpaudit.results.sentences import HEADLINE_GAP, headline
+from dpaudit.results.sentences import HEADLINE_GAP, Conclusion, headline
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
 LARGEST_SHARE: Final = 0.05
@@ -126,18 +126,6 @@ class Concluded(NamedTuple):
     reasons: tuple[str, ...]
 
 
-class _Decided(NamedTuple):
-    """A decision on a claim, for its headline."""
-
-    verdict: Verdict
-    claim: PrivacyClaim
-    proved: float
-    confidence: float
-    power: Power
-    probe_alarms: tuple[()] = ()
-    failed_parts: tuple[()] = ()
-
-
 def oddities(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[str]:
     """Warnings about train and hold-out, one sentence each."""
     if exchangeable is None:
@@ -220,7 +208,7 @@ def _on_claim(claim: PrivacyClaim, bound: ReleasedBound, *, confidence: float) -
     verdict, reasons = decide(
         bound.proved, claim, power, (), confidence=confidence, unit=SampleUnit.COINS
     )
-    decided = _Decided(verdict, claim, bound.proved, confidence, power)
+    decided = Conclusion(verdict, claim, bound.proved, confidence, power)
     _, _, said = headline(decided).partition(HEADLINE_GAP)
     why = reasons if verdict is Verdict.INCONCLUSIVE else ()  # else the headline says it
     return Concluded(ReleasedFinding(verdict.value), (said, *why))

@@ -8,14 +8,12 @@ from itertools import groupby
 from typing import Final
 
 from dpaudit.formatting import (
-    aligned,
     auc_text,
     listed,
     percent,
     rounded,
     rounded_down,
     rounded_up,
-    wrapped,
 )
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding
 from dpaudit.released_data.conclusion import (
@@ -34,7 +32,6 @@ from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.results.structure import Block, ReportTable
 
 _ROWS_NAMED = 20
-_INDENT = "  "
 MOST_ROWS: Final = 10
 """Most rows that each table of the report shows."""
 _METHOD: Final = {Guesser.CLOSEST: "nearest row", Guesser.MODEL: "random forest"}
@@ -438,29 +435,3 @@ def tables_block(
         )
     items += [f"warning: {warning}" for warning in warnings]
     return Block(title="Tables", folded=not warnings, items=tuple(items))
-
-
-def text_of(finding: str, reasons: Sequence[str], blocks: Sequence[Block]) -> str:
-    """A page as text of 80 columns.
-
-    Args:
-        finding: Its first line.
-        reasons: Further reasons, each a sentence without its end.
-        blocks: Its parts.
-
-    Returns:
-        The text.
-    """
-    lines = wrapped(finding, rest=_INDENT)
-    for reason in reasons:
-        lines += wrapped(f"{reason}.", first=_INDENT, rest=_INDENT)
-    for block in blocks:
-        lines += ["", block.title]
-        for said in (*block.paragraphs, *block.items):
-            lines += wrapped(said, first=_INDENT, rest=_INDENT)
-        if block.table:
-            table = (block.table.header, *block.table.rows)
-            lines += aligned(table, numeric=block.table.numeric, indent=_INDENT)
-        if block.command:
-            lines += ["", f"{_INDENT}{_INDENT}{block.command}"]  # whole, to be copied
-    return "\n".join(lines)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from dpaudit.formatting import percent, printable, rounded, rounded_down
+from dpaudit.formatting import Row, percent, printable, rounded, rounded_down
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.conclusion import (
     MembershipOutcome,
@@ -26,27 +26,20 @@ from dpaudit.released_data.report import (
     not_tested_block,
     riskiest_block,
     tables_block,
-    text_of,
 )
 from dpaudit.released_data.tables import ReleasedSources
-from dpaudit.report.figures import MARGIN, SWATCH, WIDTH, SvgDrawing, below, framed
-from dpaudit.report.page import Page, Step
+from dpaudit.report.page import Page, Step, page_text
 from dpaudit.report.render import page_html, page_markdown
+from dpaudit.report.row_chart import ChartRow, draw_rows
 from dpaudit.report.standards import released
-from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.document import OPTIONAL, Document, document_schema
 from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import Block, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 
-_NAME: Final = 24  # letters of a column's name
+_NAME: Final = 20  # letters of a column's name
 _NOMINAL: Final = 0.01
 """False positive rate of the attack's bar."""
-_ROW: Final = 34.0
-_NUMBERS: Final = 78.0
-"""Room for the numbers right of the bars."""
-_TRAIN: Final[Style] = {"fill": "#b3420f", "stroke": "#b3420f"}
-_HOLDOUT: Final[Style] = {"fill": "white", "stroke": "#1f4e79", "stroke_width": 1.2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,72 +127,77 @@ class ReleasedDataResult(Document):
 
     def to_markdown(self) -> str:
         """The report as a Markdown page."""
-        return page_markdown(self._page())
+        return page_markdown(released_page(self))
 
     def to_html(self) -> str:
         """The report as one HTML file without scripts or anything from the network."""
-        return page_html(self._page())
+        return page_html(released_page(self))
 
     def __str__(self) -> str:
         """The report as text of 80 columns."""
-        blocks = (self._page().next_block, *self._blocks())
-        reasons = (*self.reasons[1:], *(said.removesuffix(".") for said in self._confidential))
-        return text_of(self.headline, reasons, blocks)
-
-    @property
-    def _confidential(self) -> tuple[str, ...]:
-        """The warning of a report that names rows."""
-        return (CONFIDENTIAL,) if self.riskiest or self.linkage.copies.riskiest else ()
-
-    def _page(self) -> Page:
-        has_holdout = self.rows.holdout is not None
-        found, noun = _shares(self), self.linkage.copies.noun
-        blocks = self._blocks()
-        return Page(
-            verdict=self.finding.verdict,
-            word=self.finding.upper(),
-            finding=self.reasons[0],
-            about=f"Audit of the released table {self.sources.synthetic}",
-            date=self.date,
-            lead=(*_lead(self), *self._confidential),
-            result=_result_block(found, noun),
-            next_step=_next_step(self),
-            findings=(*blocks, _threat_block()),
-            clauses=released(
-                {block.title for block in blocks},
-                has_holdout=has_holdout,
-                has_command=self.reproduce is not None,
-            ),
-            reproduce=None if self.reproduce is None else Step(command=self.reproduce),
-            origin=f"dpaudit {self.dpaudit} audit-data",
-            draw=lambda picture: _draw_shares(found, noun),
-        )
-
-    def _blocks(self) -> tuple[Block, ...]:
-        found, confidence, noun = self.membership, self.confidence, self.linkage.copies.noun
-        compared = found.fitted + found.scored if found else self.rows.compared
-        blocks: list[Block] = []
-        if found:
-            blocks.append(membership_block(found, confidence=confidence, noun=noun))
-        if self.bound:
-            blocks.append(bound_block(self.bound, confidence=confidence, unit=self.unit))
-        if self.riskiest:
-            blocks.append(riskiest_block(self.riskiest, compared=compared, noun=noun))
-        return (
-            *blocks,
-            *linkage_blocks(self.linkage),
-            *not_tested_block(
-                self.not_a_bound,
-                self.linkage.anonymeter,
-                has_holdout=self.rows.holdout is not None,
-            ),
-            tables_block(self.rows, self.sources, self.exchangeability, self.warnings, noun=noun),
-        )
+        return page_text(released_page(self))
 
 
 def released_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `ReleasedDataResult.to_document`."""
     return document_schema(ReleasedDataResult, title="dpaudit audit of a released table")
+
+
+def released_page(result: ReleasedDataResult) -> Page:
+    """Arranges the report of an audit of a released table."""
+    names_rows = result.riskiest or result.linkage.copies.riskiest
+    confidential = (CONFIDENTIAL,) if names_rows else ()
+    has_holdout = result.rows.holdout is not None
+    found, noun = _shares(result), result.linkage.copies.noun
+    blocks = _blocks(result)
+    return Page(
+        verdict=result.finding.verdict,
+        word=result.finding.upper(),
+        finding=result.reasons[0],
+        about=f"Audit of the released table {result.sources.synthetic}",
+        date=result.date,
+        lead=(*_lead(result), *confidential),
+        result=_result_block(found, noun),
+        next_step=_next_step(result),
+        findings=(*blocks, _threat_block()),
+        clauses=released(
+            {block.title for block in blocks},
+            has_holdout=has_holdout,
+            has_command=result.reproduce is not None,
+        ),
+        reproduce=None if result.reproduce is None else Step(command=result.reproduce),
+        origin=f"dpaudit {result.dpaudit} audit-data",
+        draw=lambda picture: _draw_shares(found, noun),
+        facts=(
+            *(Row("reason", reason) for reason in result.reasons[1:]),
+            *(Row("warning", said) for said in confidential),
+        ),
+        terminal=blocks,
+    )
+
+
+def _blocks(result: ReleasedDataResult) -> tuple[Block, ...]:
+    found, confidence, noun = result.membership, result.confidence, result.linkage.copies.noun
+    compared = found.fitted + found.scored if found else result.rows.compared
+    blocks: list[Block] = []
+    if found:
+        blocks.append(membership_block(found, confidence=confidence, noun=noun))
+    if result.bound:
+        blocks.append(bound_block(result.bound, confidence=confidence, unit=result.unit))
+    if result.riskiest:
+        blocks.append(riskiest_block(result.riskiest, compared=compared, noun=noun))
+    return (
+        *blocks,
+        *linkage_blocks(result.linkage),
+        *not_tested_block(
+            result.not_a_bound,
+            result.linkage.anonymeter,
+            has_holdout=result.rows.holdout is not None,
+        ),
+        tables_block(
+            result.rows, result.sources, result.exchangeability, result.warnings, noun=noun
+        ),
+    )
 
 
 class BarPair(NamedTuple):
@@ -266,50 +264,20 @@ def _result_block(found: tuple[BarPair, ...], noun: str) -> Block:
 
 
 def _draw_shares(found: tuple[BarPair, ...], noun: str) -> str:
-    """Draws the bars of each share, its name above them.
-
-    Args:
-        found: The shares, at least one.
-        noun: What is counted: "rows" or "units".
-
-    Returns:
-        An `<svg>` element; the same bytes for the same shares.
-    """
-    compared = found[0].holdout is not None
-    largest = max(_percentage(one) for pair in found for one in pair[1:] if one is not None)
-    axes = Axes(
-        left=2.0 * MARGIN,
-        top=4.0,
-        width=WIDTH - 3.0 * MARGIN - _NUMBERS,
-        height=_ROW * len(found) + 4.0,
-        x=Range(0.0, max(largest, 1.0)),
-        y=Range(0.0, 1.0),
+    """Draws the bars of each share; `noun`: what is counted, "rows" or "units"."""
+    rows = []
+    for name, train, holdout in found:
+        bars = tuple(_percentage(hits) for hits in (train, holdout) if hits is not None)
+        rows.append(ChartRow(name, f"{train}", f", hold-out {holdout}", bars))
+    largest = max(1.0, *(bar for row in rows for bar in row.bars))
+    return draw_rows(
+        Picture.RELEASED,
+        f"Training {noun} that can be recognised, and hold-out {noun}",
+        rows,
+        axis=f"% of {noun}",
+        ends=(0.0, largest),
+        legend={"bar": f"training {noun}", "other bar": f"hold-out {noun}"},
     )
-    elements, listed = [axes.frame(), axes.x_ticks(), axes.x_label(f"% of {noun}")], []
-    for number, (name, train, holdout) in enumerate(found):
-        top = axes.top + _ROW * number
-        elements.append(text(name, axes.left + 5.0, top + 7.0, fill=INK))
-        elements.append(_bar(axes, train, top + 14.0, _TRAIN))
-        said = str(train)
-        if holdout is not None:
-            elements.append(_bar(axes, holdout, top + 22.0, _HOLDOUT))
-            said += f", hold-out {holdout}"
-        right = axes.left + axes.width + 6.0
-        elements.append(text(str(train), right, top + 17.0, fill=INK))
-        listed.append(f"{name}: training {said}")
-    entries = [(tag("rect", y=-3, width=SWATCH, height=6, **_TRAIN), f"training {noun}")]
-    if compared:
-        entries.append((tag("rect", y=-3, width=SWATCH, height=6, **_HOLDOUT), f"hold-out {noun}"))
-    rows, bottom = below(entries, axes)
-    others = f", and hold-out {noun}" if compared else ""
-    title = f"Training {noun} that can be recognised{others}"
-    drawing = SvgDrawing([*elements, *rows], bottom, f"{'; '.join(listed)}.")
-    return framed(Picture.RELEASED, title, drawing)
-
-
-def _bar(axes: Axes, hits: Hits, top: float, style: Style) -> str:
-    width = max(axes.across(_percentage(hits)) - axes.left, 1.0)
-    return tag("rect", x=axes.left, y=top, width=width, height=6.0, **style)
 
 
 def _percentage(hits: Hits) -> float:

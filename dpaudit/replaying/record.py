@@ -1,32 +1,35 @@
-"""The findings of a replay as an object, a JSON document and text."""
+"""The findings of a replay as an object, a JSON document and a page."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import (
     Row,
-    aligned,
     duration,
-    headed,
     listed,
     percent,
     rounded,
     rounded_down,
-    row_lines,
-    wrapped,
 )
-from dpaudit.model.claim import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.plugins.protocols import Attack
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.ledger import LedgerLine
+from dpaudit.replaying.ledger_page import costliest_lines, draw_lines, ledger_block, narrow_ledger
 from dpaudit.replaying.moved_features import MovedFeature
+from dpaudit.report.page import Page, Step, again, facts_block, page_text
+from dpaudit.report.standards import REPLAY
 from dpaudit.results.document import OPTIONAL, Document
+from dpaudit.results.odds import but_for, odds
 from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, claim_and_relation
+from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
+from dpaudit.results.structure import Block
 from dpaudit.results.verdict import Verdict
 
 
@@ -286,24 +289,7 @@ class ReplayRecord(Document):
 
     def __str__(self) -> str:
         """The verdict, the ledger and the draws that could not be followed; 80 columns."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        rows = [*self.rows, *(Row("why", one) for one in self.unsaid_reasons)]
-        yield from headed(self.headline, [*rows, Row("next", self.next_step)])
-        if self.parting is not None:
-            yield ""
-            where = self.parting.place or "the release"
-            yield from wrapped(f"The worlds part at {where}: {self.parting.meaning}.")
-            yield from row_lines(self.parted)
-        if self.ledger:
-            yield ""
-            yield from ledger_lines(self.ledger)
-        if self.not_followed:
-            yield ""
-            yield "not followed"
-            for one in self.not_followed[:10]:
-                yield from wrapped(f"{one.place}: {one.why}", first="  ", rest="    ")
+        return page_text(replay_page(self))
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -385,14 +371,6 @@ class ReplayRecord(Document):
         return "; ".join(said) or "not tested"
 
     @property
-    def parted(self) -> tuple[Row, ...]:
-        """What each world does where they part."""
-        if self.parting is None:
-            return ()
-        inside, outside = Row("in", self.parting.inside), Row("out", self.parting.outside)
-        return (inside, outside) if outside.fact else (inside._replace(label="both"),)
-
-    @property
     def next_step(self) -> str:
         """What to do next."""
         if self.verdict is not Verdict.VIOLATION:
@@ -421,28 +399,87 @@ class ReplayRecord(Document):
         return f"compare {line} with the proof, repair the code or the claim, then replay again"
 
 
-def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
-    """The ledger as a table of at most 80 columns."""
-    rows = [("line", "law", "times", "scale", "moved", "cost", "share")]
-    for one in lines[:20]:
-        scale = "" if one.scale is None else rounded(one.scale)
-        moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)
-        share = "internal" if one.internal else percent(round(one.share, 2))
-        rows.append((one.place, one.law, str(one.times), scale, moved, cost(one), share))
-    yield from aligned(rows, numeric=range(2, 7))
-    for one in lines[:20]:
-        if one.other_scale is not None:
-            scales = f"{one.scale:.7g} and {one.other_scale:.7g}"
-            yield from wrapped(f"{one.place}: the scale depends on the data: {scales}", rest="  ")
-        if one.sampling is not None:
-            chance = f"which has the record with probability {one.sampling:.4g}"
-            yield from wrapped(f"{one.place}: from a secret sub-sample, {chance}", rest="  ")
-    if len(lines) > 20:
-        yield f"{len(lines) - 20} more lines are in the JSON document"
+def replay_page(record: ReplayRecord) -> Page:
+    """Arranges the report of a replay, with a bar for each line of code."""
+    word, _, finding = record.headline.partition(HEADLINE_GAP)
+    lines, numbers = record.ledger, facts_block("Numbers", record.rows)
+    parting, not_followed = tuple(_parting(record)), tuple(_not_followed(record))
+    return Page(
+        verdict=record.verdict,
+        word=word,
+        finding=finding,
+        about=f"Replay of {record.generator} on {record.source}",
+        date=record.date,
+        lead=tuple(_lead(record)),
+        result=costliest_lines(lines) if lines else replace(numbers, title="Result"),
+        next_step=Step((_sentence(record.next_step),)),
+        findings=(
+            *([numbers] if lines else []),
+            *parting,
+            *([ledger_block(lines)] if lines else []),
+            *not_followed,
+            _threat_model(record),
+        ),
+        clauses=REPLAY,
+        reproduce=again(record.source, record.reproduce),
+        origin=f"dpaudit {record.versions['dpaudit']} replay",
+        draw=lambda picture: draw_lines(lines),
+        facts=(*record.rows, *(Row("why", one) for one in record.unsaid_reasons)),
+        terminal=(*parting, *([narrow_ledger(lines)] if lines else []), *not_followed),
+    )
 
 
-def cost(line: LedgerLine) -> str:
-    """The cost of a line: mu for Gaussian noise, else its largest loss."""
-    if line.mu is not None:
-        return f"mu {rounded(line.mu)}"
-    return "no limit" if line.epsilon is None else f"eps {rounded(line.epsilon)}"
+def _lead(record: ReplayRecord) -> Iterator[str]:
+    shown = record.verdict is Verdict.VIOLATION and not record.of_proof
+    if shown and isinstance(record.claim, PrivacyClaim):
+        proved = math.inf if record.proved is None else record.proved
+        yield (
+            f"For some outputs, an attacker who sees {record.seen} can change the odds that this "
+            f"record was used by a factor of at least {odds(proved, up=False)}. The claim allows "
+            f"{odds(record.claim.epsilon, up=True)}{but_for(record.claim)}."
+        )
+    yield (
+        "Replay fitted the unmodified code with and without one record, with the same noisy "
+        "answers both times, and computed what a proof by composition charges for them."
+    )
+    if record.of_proof or record.verdict is Verdict.OVERSPENT:
+        yield (
+            "That is more than the claim, so such a proof does not hold for this code. The release "
+            "was not shown to leak more than the claim: it may show less than the noisy answers."
+        )
+    for reason in record.unsaid_reasons:
+        yield _sentence(reason)
+    if record.target.startswith("row:"):
+        yield CONFIDENTIAL
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}.".replace("`", "")
+
+
+def _parting(record: ReplayRecord) -> Iterator[Block]:
+    """Where the worlds part, and what each does there."""
+    if record.parting is None:
+        return
+    _, place, _, inside, outside, meaning, _ = record.parting
+    items = (f"in: {inside}", f"out: {outside}") if outside else (f"both: {inside}",)
+    said = f"{place or 'The release'}: {meaning}."
+    yield Block(title="Where the worlds part", paragraphs=(said,), items=items)
+
+
+def _not_followed(record: ReplayRecord) -> Iterator[Block]:
+    if record.not_followed:
+        items = tuple(f"{one.place}: {one.why}" for one in record.not_followed)
+        yield Block(title="Not followed", items=items)
+
+
+def _threat_model(record: ReplayRecord) -> Block:
+    return Block(
+        title="Threat model",
+        paragraphs=(
+            f"The attacker sees {record.seen}. Only what these show refutes the claim itself; what "
+            "the code spends is what somebody could learn who saw every noisy answer.",
+            "Leaks of other records and tables, and through draws that replay does not follow, are "
+            "not ruled out.",
+        ),
+    )

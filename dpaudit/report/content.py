@@ -27,16 +27,8 @@ from dpaudit.plugins.protocols import World
 from dpaudit.report.figures import draw
 from dpaudit.report.page import Page, Step, in_memory
 from dpaudit.report.standards import AUDIT
+from dpaudit.results import curves, sentences
 from dpaudit.results.advice import next_step
-from dpaudit.results.curves import (
-    attack_bounds,
-    has_scores,
-    histogram,
-    largest_tpr,
-    operating_point,
-    shown_bounds,
-    sized_by,
-)
 from dpaudit.results.leaks import (
     LEAKS_LISTED,
     LEAKS_NAMED,
@@ -51,25 +43,7 @@ from dpaudit.results.leaks import (
 )
 from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.results.record import AuditRecord, ProbeAlarm
-from dpaudit.results.sentences import (
-    CONFIDENTIAL,
-    ELSEWHERE,
-    HEADLINE_GAP,
-    PROVES_NOTHING,
-    as_clearly,
-    capitalised,
-    claim_and_proof,
-    claim_text,
-    compared_bound,
-    guesses,
-    headline,
-    lead,
-    leaks_elsewhere,
-    one_row_each,
-    target,
-    unseen,
-    withheld,
-)
+from dpaudit.results.sentences import capitalised
 from dpaudit.results.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
 from dpaudit.results.verdict import Verdict
 
@@ -98,7 +72,7 @@ def audit_page(result: AuditRecord) -> Page:
     Returns:
         The page; sections without content are left out, except where their absence is news.
     """
-    word, _, finding = headline(result).partition(HEADLINE_GAP)
+    word, _, finding = sentences.headline(result).partition(sentences.HEADLINE_GAP)
     names_rows = result.target.row is not None or result.game.names_rows
     return Page(
         verdict=result.verdict,
@@ -106,7 +80,7 @@ def audit_page(result: AuditRecord) -> Page:
         finding=finding,
         about=f"Audit of {result.generator.name} on {result.data.source}",
         date=result.date,
-        lead=(*lead(result), *((CONFIDENTIAL,) if names_rows else ())),
+        lead=(*sentences.lead(result), *((sentences.CONFIDENTIAL,) if names_rows else ())),
         result=_result(result),
         next_step=_next(result),
         findings=_sections(
@@ -116,7 +90,7 @@ def audit_page(result: AuditRecord) -> Page:
         ),
         clauses=AUDIT,
         reproduce=_reproduce(result),
-        details=_sections(result, _claim, _settings, _data, _versions),
+        details=_sections(result, _settings, _data, _versions),
         origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
         draw=lambda picture: draw(picture, result),
     )
@@ -158,7 +132,7 @@ def _result(result: AuditRecord) -> Block:
     noun = capitalised(result.claim.quantity.noun)
     return Block(
         title="Result",
-        paragraphs=(PROVES_NOTHING,) if result.verdict is Verdict.INVALID else (),
+        paragraphs=(sentences.PROVES_NOTHING,) if result.verdict is Verdict.INVALID else (),
         picture=Picture.CLAIM,
         caption=_what_to_see(result),
         table=ReportTable(("Quantity", noun, "Meaning"), tuple(_numbers(result)), frozenset({1})),
@@ -186,10 +160,10 @@ def _what_to_see(result: AuditRecord) -> str:
 def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
     """The rows of the table of the claim: quantity, number, meaning; one row for each number."""
     claims = not isinstance(result.claim, NoClaim)
-    claimed, proved = claim_and_proof(result.claim, result.proved)
+    claimed, proved = sentences.claim_and_proof(result.claim, result.proved)
     quantity = result.claim.quantity
     most, least, gaussian_least = result.power or (None, None, None)
-    others = [one for one in shown_bounds(result) if one[0] is not result.decided_by]
+    others = [one for one in curves.shown_bounds(result) if one[0] is not result.decided_by]
     same = [entry.label for entry, value in others if _alike(value, result.proved)]
     at_limit = _alike(most, result.proved)
     if claims:
@@ -198,7 +172,7 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
     if same:
         meaning.append(f"the same by {' and '.join(same)}")
     if at_limit:
-        meaning.append(f"all that this many {sized_by(result)} can prove")
+        meaning.append(f"all that this many {curves.sized_by(result)} can prove")
     yield (f"Empirical {quantity.noun}", proved, "; ".join(meaning))
     for entry, value in others:
         if not _alike(value, result.proved):
@@ -207,7 +181,8 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
         yield (
             f"Minimum detectable {quantity.noun}",
             rounded_up(least),
-            f"80 % power to prove a violation, for a leak that shows {as_clearly(quantity)}",
+            "80 % power to prove a violation, for a leak that shows "
+            f"{sentences.as_clearly(quantity)}",
         )
     if claims and gaussian_least is not None:
         yield (
@@ -219,7 +194,7 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
         yield (
             "Upper limit",
             rounded_down(most),
-            f"bound of an attack without errors on this many {sized_by(result)}",
+            f"bound of an attack without errors on this many {curves.sized_by(result)}",
         )
 
 
@@ -231,9 +206,9 @@ def _alike(one: float | None, other: float | None) -> bool:
 def _holds(result: AuditRecord) -> str:
     """What the deciding bound is, and from what."""
     entry = result.decided_by
-    guessed = None if entry is None else guesses(result, entry)
+    guessed = None if entry is None else sentences.guesses(result, entry)
     rule = "" if entry is None else f" ({entry.label}{f': {guessed}' if guessed else ''})"
-    if withheld(result):
+    if sentences.withheld(result):
         return f"lower bound{rule}; proves nothing, because these shadow models were judged before"
     by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
     decides = "" if by_probe else "; decides"
@@ -251,9 +226,11 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
         return
     groups = grouped(leaks)[:LEAKS_LISTED]
     said = [_carried(result)]
-    if leaks_elsewhere(result):
+    if sentences.leaks_elsewhere(result):
         chosen = listed([one.column for one in result.target.exposures or ()], LEAKS_NAMED)
-        said.append(f"The target was chosen because it stands out in {chosen}; {ELSEWHERE}.")
+        said.append(
+            f"The target was chosen because it stands out in {chosen}; {sentences.ELSEWHERE}."
+        )
     if more := len(leaks) - sum(group.features for group in groups):
         many = counted(more, "more feature")
         said.append(f"result.json has {many}; other columns may leak too.")
@@ -301,7 +278,7 @@ def _carried(result: AuditRecord) -> str:
 def _attacks(result: AuditRecord) -> Iterable[Block]:
     if not result.attacks:
         return
-    labels = attack_bounds(result)
+    labels = curves.attack_bounds(result)
     rows = tuple(
         (
             attack.name,
@@ -328,7 +305,7 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
             f"of each attack were fixed on other {result.game.words.units} than the scored ones; "
             f"the last columns are lower bounds on {result.claim.quantity.noun}{others}. dpaudit "
             "list attacks describes each attack.",
-            *compared_bound(result),
+            *sentences.compared_bound(result),
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
     )
@@ -388,12 +365,12 @@ def _rule(threshold: Threshold) -> str:
 
 
 def _scores(result: AuditRecord) -> Iterable[Block]:
-    if not has_scores(result):
+    if not curves.has_scores(result):
         return
     scores, claim = result.scores, result.claim
     words = result.game.words
     yield Block(title="Scores", paragraphs=(words.scores,))
-    bins = histogram(scores)
+    bins = curves.histogram(scores)
     rows = tuple(
         (f"{rounded(float(low))} to {rounded(float(high))}", str(inside), str(outside))
         for low, high, inside, outside in zip(
@@ -413,7 +390,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
     )
     if result.counts is None:
         return  # canaries share a training, and the claim's region is for independent trials
-    point = operating_point(result)
+    point = curves.operating_point(result)
     rates = [
         ("False positive rate (FPR)", rounded(point.fpr)),
         ("True positive rate (TPR = 1 - FNR)", rounded(point.tpr)),
@@ -423,7 +400,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
         caption = "Limits that leave the permitted region point to a violation; the bound decides."
         of_delta = isinstance(claim, PrivacyClaim)  # TPR is at most exp(epsilon) FPR + delta
         where = "FPR 0: its delta" if point.fpr == 0.0 and of_delta else "this FPR"
-        permitted = rounded(largest_tpr(claim, point.fpr))
+        permitted = rounded(curves.largest_tpr(claim, point.fpr))
         rates.append((f"Largest TPR that the claim permits at {where}", permitted))
     rates.append(("AUC (0.5 is chance)", auc_text(result.auc)))
     yield _part(
@@ -446,10 +423,10 @@ def _threat_model(result: AuditRecord) -> Iterable[Block]:
         ("Knows", f"all other records, {words.attacked}, {public}"),
         ("Does not know", f"{words.unknown}, and the random numbers of its training"),
         ("Both tables", result.target.tables),
-        ("Attacks", target(result)),
-        ("Warning", unseen(result)),
+        ("Attacks", sentences.target(result)),
+        ("Warning", sentences.unseen(result)),
         ("Distinguishes", differ),
-        ("Unit", one_row_each(result)),
+        ("Unit", sentences.one_row_each(result)),
     )
     yield Block(
         title="Threat model",
@@ -504,28 +481,6 @@ def _probes(result: AuditRecord) -> Iterable[Block]:
 
 def _p_value(alarm: ProbeAlarm) -> str:
     return "no chance involved" if alarm.p_value is None else rounded_up(alarm.p_value)
-
-
-def _claim(result: AuditRecord) -> Iterable[Block]:
-    claim = result.claim
-    if isinstance(claim, NoClaim):
-        return
-    yield _part(
-        title="Claim",
-        folded=True,
-        paragraphs=(
-            "The audit takes the claim as stated and does not check the accounting behind it: "
-            "dpaudit replay and, for PATE and DP-SGD, dpaudit trace do.",
-        ),
-        table=ReportTable(
-            ("Claim", "As stated"),
-            (
-                ("Guarantee", claim_text(claim)),
-                ("Source", claim.source),
-                ("Neighbours", claim.neighbours.value),
-            ),
-        ),
-    )
 
 
 def _data(result: AuditRecord) -> Iterable[Block]:
@@ -623,14 +578,25 @@ def _checks(result: AuditRecord) -> Iterable[Block]:
 def _settings(result: AuditRecord) -> Iterable[Block]:
     generator = result.generator
     parameters = ", ".join(f"{key}={_plain(of)}" for key, of in generator.parameters.items())
-    unseeded = (
-        "The generator cannot be seeded: its models are independent, but another run gives "
-        "other numbers."
-    )
+    stated = not isinstance(result.claim, NoClaim)
+    said = []
+    if not generator.seedable:
+        said.append(
+            "The generator cannot be seeded: its models are independent, but another run gives "
+            "other numbers."
+        )
+    if stated:
+        said.append(
+            "The audit takes the claim as stated and does not check the accounting behind it: "
+            "dpaudit replay and, for PATE and DP-SGD, dpaudit trace do."
+        )
     rows = (
         ("Generator", generator.name),
         ("Parameters", parameters or "defaults"),
         ("Digest of its source", generator.source),
+        ("Claim", sentences.claim_text(result.claim) if stated else None),
+        ("Source of the claim", result.claim.source if stated else None),
+        ("Neighbours", result.claim.neighbours.value),
         result.game.models(result),
         ("Confidence", f"{percent(result.confidence)}, one-sided"),
         ("Synthetic rows per training", str(result.rows)),
@@ -641,7 +607,7 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
     yield _part(
         title="Settings",
         folded=generator.seedable,
-        paragraphs=() if generator.seedable else (unseeded,),
+        paragraphs=tuple(said),
         table=ReportTable(("Setting", "Value"), _known(rows)),
     )
 
@@ -664,7 +630,7 @@ def _reproduce(result: AuditRecord) -> Step:
         )
     choice, row = result.target.choice, result.target.row
     if choice in (EXPOSING, FARTHEST, VULNERABLE) and row is not None:
-        said.append(f"--target {choice} chose {target(result)}.")
+        said.append(f"--target {choice} chose {sentences.target(result)}.")
     elif row is not None and choice != f"row:{row}":
         what = "row" if result.target.rows_of_unit is None else "the unit of row"
         said.append(f"The target {choice!r} is {what} {row} of this table.")

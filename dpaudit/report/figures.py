@@ -11,21 +11,11 @@ from dpaudit.bounds import RocCurve
 from dpaudit.formatting import percent, rounded, score_text
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
-from dpaudit.results.curves import (
-    RocBand,
-    claim_axis,
-    claim_region,
-    histogram,
-    on_logarithmic_axes,
-    operating_point,
-    permitted_from,
-    roc_band,
-    roc_of,
-)
+from dpaudit.results import curves
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.structure import Picture
 
-_IN, _OUT, CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
+MEMBER, OTHER, CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
 _PALE_IN, _PALE_CLAIM = "#fbe3d6", "#efe6f4"
 # Narrow on purpose: the picture keeps legible letters when scaled down to a phone.
 WIDTH = 346
@@ -110,51 +100,6 @@ def standalone(element: str) -> str:
     return f"{start}{end}{_DARK}{rest}\n"
 
 
-def bound_mark(axes: Axes, bound: float, place: float, *, size: int, violated: bool) -> str:
-    """A proved bound: a cross if it violates the claim, else a ring; distinct by shape and colour.
-
-    Args:
-        axes: Where it stands.
-        bound: The bound, as on the axis.
-        place: Its place on the other axis.
-        size: Half of the mark's width.
-        violated: Whether it violates the claim.
-
-    Returns:
-        A `<path>` element.
-    """
-    return _bound_at(axes.across(bound), axes.up(place), size=size, violated=violated)
-
-
-def _bound_at(x: float, y: float, *, size: int, violated: bool) -> str:
-    across = 2 * size
-    shape = (
-        f"m-{size} -{size}l{across} {across}m0 -{across}l-{across} {across}"
-        if violated
-        else f"m-{size} 0a{size} {size} 0 1 0 {across} 0a{size} {size} 0 1 0 -{across} 0"
-    )
-    return tag(
-        "path",
-        d=f"M{x:.1f} {y:.1f}{shape}",
-        fill="none" if violated else "white",
-        stroke=_IN if violated else INK,
-        stroke_width=2,
-    )
-
-
-def bound_marks(noun: str) -> list[tuple[str, str]]:
-    """The rows of a legend of bounds: ring, cross, how far a proof reaches, and the claim."""
-    middle = SWATCH / 2.0
-    reach = tag("path", d=f"M0 0H{SWATCH:g}M{SWATCH:g} -4V4", stroke=INK)
-    claim = tag("path", d=f"M{middle:g} -6V6", stroke=CLAIM, stroke_width=3)
-    return [
-        (_bound_at(middle, 0.0, size=5, violated=False), f"empirical {noun} (lower bound)"),
-        (_bound_at(middle, 0.0, size=5, violated=True), "the same where it violates the claim"),
-        (reach, "up to the limit for this many models"),
-        (claim, "claim"),
-    ]
-
-
 def legend(entries: Iterable[tuple[str, str]], *, left: float, top: float) -> list[str]:
     """The rows of a legend, below one another.
 
@@ -185,7 +130,7 @@ def below(entries: Sequence[tuple[str, str]], axes: Axes) -> tuple[list[str], fl
 
 def _claim(result: AuditRecord) -> SvgDrawing:
     """One axis: bars up to the bounds, marks for the claim and for what the audit can reach."""
-    shown = claim_axis(result)
+    shown = curves.claim_axis(result)
     left, x = 2.0 * MARGIN, Range(0.0, shown.end)
     width = WIDTH - 2.0 * left
     axes = Axes(left=left, top=MARGIN, width=width, height=48.0, x=x, y=Range(0.0, 1.0))
@@ -194,8 +139,8 @@ def _claim(result: AuditRecord) -> SvgDrawing:
         corners = [(shown.limit.value, 0.0), (shown.end, 0.0), (shown.end, 1.0)]
         area = axes.path([*corners, (shown.limit.value, 1.0)], fill=GREY)
         drawn.append((area, _box(GREY), shown.limit.words))
-    bar = _bar(axes, shown.proved.value, 0.52, fill=_IN)
-    drawn.append((bar, _box(_IN, 8.0), shown.proved.words))
+    bar = _bar(axes, shown.proved.value, 0.52, fill=MEMBER)
+    drawn.append((bar, _box(MEMBER, 8.0), shown.proved.words))
     if shown.compared is not None:
         thin: Style = {"fill": "white", "stroke": INK, "stroke_width": 0.8}
         bar = _bar(axes, shown.compared.value, 0.16, **thin)
@@ -235,7 +180,7 @@ def _box(fill: str, height: float = 10.0) -> str:
 
 def _scores(result: AuditRecord) -> SvgDrawing:
     """One panel per world over a common axis: hatched for members, outlined for the others."""
-    bins = histogram(result.scores)
+    bins = curves.histogram(result.scores)
     threshold, words = result.threshold, result.game.words
     shares = [100.0 * counts / counts.sum() for counts in (bins.inside, bins.outside)]
     tallest = Range(0.0, 1.05 * max(float(share.max()) for share in shares))
@@ -248,15 +193,15 @@ def _scores(result: AuditRecord) -> SvgDrawing:
         Axes(left=46, top=top, width=WIDTH - 46 - MARGIN, height=84, x=across, y=tallest)
         for top in (8, 108)
     )
-    member: Style = {"fill": "url(#scores-hatch)", "stroke": _IN, "stroke_width": 1.6}
-    other: Style = {"fill": "none", "stroke": _OUT, "stroke_width": 1.6}
+    member: Style = {"fill": "url(#scores-hatch)", "stroke": MEMBER, "stroke_width": 1.6}
+    other: Style = {"fill": "none", "stroke": OTHER, "stroke_width": 1.6}
     cut: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "5 3"}
     box: Style = {"y": -4.0, "width": SWATCH, "height": 8.0}
     entries = [
         (tag("rect", **box, **member), words.inside),
         (tag("rect", **box, **other), words.outside),
     ]
-    elements = [hatch("scores-hatch", colour=_IN, fill=_PALE_IN)]
+    elements = [hatch("scores-hatch", colour=MEMBER, fill=_PALE_IN)]
     for axes, share, style in ((upper, shares[0], member), (lower, shares[1], other)):
         elements += [axes.frame(), axes.x_ticks(numbers=axes is lower), axes.y_ticks()]
         steps = zip(bins.edges.repeat(2), [0.0, *share.repeat(2), 0.0], strict=True)
@@ -283,8 +228,8 @@ def _scores(result: AuditRecord) -> SvgDrawing:
 _PERMITTED: Style = {"fill": _PALE_CLAIM, "stroke": CLAIM, "stroke_width": 1.4}
 _PERMITTED |= {"stroke_dasharray": "5 3"}
 _CHANCE: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "1 2"}
-_BAND: Style = {"fill": _IN, "fill_opacity": 0.22, "stroke": "none"}
-_ATTACK: Style = {"stroke": _IN, "stroke_width": 2}
+_BAND: Style = {"fill": MEMBER, "fill_opacity": 0.22, "stroke": "none"}
+_ATTACK: Style = {"stroke": MEMBER, "stroke_width": 2}
 _CHOSEN: Style = {"fill": "white", "stroke": INK, "stroke_width": 2, "r": 4}
 _ROC_SIDE = 222
 _ROC_LEFT = 62
@@ -292,7 +237,7 @@ _ROC_LEFT = 62
 
 def _roc(result: AuditRecord) -> SvgDrawing:
     """The curve, the point that was counted, chance, and what the claim permits: on two scales."""
-    claim, band = result.claim, roc_band(result)
+    claim, band = result.claim, curves.roc_band(result)
     # Logarithmic axes begin below what one trial in a world can show.
     decades = math.floor(-math.log10(max(map(len, result.scores.values()))))
     linear, logarithmic = (
@@ -320,7 +265,7 @@ def _roc(result: AuditRecord) -> SvgDrawing:
         *_roc_panel(result, band, logarithmic, low=10.0**decades),
         *legend(entries, left=_ROC_LEFT, top=top),
     ]
-    point = operating_point(result)
+    point = curves.operating_point(result)
     described = (
         f"At the threshold the false positive rate is {rounded(point.fpr)} and the true positive "
         f"rate {rounded(point.tpr)}."
@@ -337,7 +282,7 @@ def _roc(result: AuditRecord) -> SvgDrawing:
 
 
 def _roc_panel(
-    result: AuditRecord, band: RocBand | None, axes: Axes, *, low: float | None = None
+    result: AuditRecord, band: curves.RocBand | None, axes: Axes, *, low: float | None = None
 ) -> list[str]:
     """The curve, the chosen point, chance, limits and what the claim permits, on some axes.
 
@@ -355,19 +300,21 @@ def _roc_panel(
         return axes.path([(placed(x), placed(y)) for x, y in points], **style)
 
     def drawn(curve: RocCurve) -> RocCurve:
-        return curve if low is None else on_logarithmic_axes(curve, low=low)
+        return curve if low is None else curves.on_logarithmic_axes(curve, low=low)
 
     elements = []
     if not isinstance(result.claim, NoClaim):
-        region = claim_region(result.claim)
+        region = curves.claim_region(result.claim)
         elements.append(
-            path(region if low is None else permitted_from(result.claim, low=low), _PERMITTED)
+            path(
+                region if low is None else curves.permitted_from(result.claim, low=low), _PERMITTED
+            )
         )
     if band is not None:
         worse, better = (list(zip(*drawn(one), strict=True)) for one in band)
         elements.append(path([*worse, *reversed(better)], _BAND))
     start = 0.0 if low is None else low
-    x, y = map(placed, operating_point(result))
+    x, y = map(placed, curves.operating_point(result))
     elements += [path([(start, start), (1, 1)], _CHANCE), axes.frame()]
     if low is None:
         elements += [axes.x_ticks(), axes.y_ticks()]
@@ -380,6 +327,6 @@ def _roc_panel(
         *elements,
         axes.x_label(f"false positive rate{scale}"),
         axes.y_label(f"true positive rate{scale}", gap=36.0 if low is None else 44.0),
-        path(zip(*drawn(roc_of(result)), strict=True), _ATTACK),
+        path(zip(*drawn(curves.roc_of(result)), strict=True), _ATTACK),
         tag("circle", cx=axes.across(x), cy=axes.up(y), **_CHOSEN),
     ]

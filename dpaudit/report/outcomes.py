@@ -8,23 +8,13 @@ from typing import Final, NamedTuple
 
 from dpaudit.formatting import printable
 from dpaudit.model.choices import Severity
-from dpaudit.report.figures import (
-    GREY,
-    LEGEND_ROW,
-    LETTER,
-    MARGIN,
-    SWATCH,
-    SvgDrawing,
-    framed,
-    legend,
-)
+from dpaudit.report import figures
 from dpaudit.report.svg import INK, Style, tag, text
 from dpaudit.results.structure import Picture
 
 _ROW: Final = 18.0
 _BOX: Final = 12.0
 _STEP: Final = 15.0
-_FOUND: Final = "#b3420f"
 _CROSS: Final = "M3 3l6 6m0 -6l-6 6"
 _SLASH: Final = "M3 9l6 -6"
 
@@ -44,10 +34,10 @@ class CheckEnding(StrEnum):
 
 
 _BOXES: Final[dict[CheckEnding, Style]] = {
-    CheckEnding.VIOLATION: {"fill": _FOUND, "stroke": _FOUND},
-    CheckEnding.FLAW: {"fill": "#fbe3d6", "stroke": _FOUND},
-    CheckEnding.PASSED: {"fill": "white", "stroke": "#1f4e79"},
-    CheckEnding.NOT_MADE: {"fill": GREY, "stroke": GREY},
+    CheckEnding.VIOLATION: {"fill": figures.MEMBER, "stroke": figures.MEMBER},
+    CheckEnding.FLAW: {"fill": "#fbe3d6", "stroke": figures.MEMBER},
+    CheckEnding.PASSED: {"fill": "white", "stroke": figures.OTHER},
+    CheckEnding.NOT_MADE: {"fill": figures.GREY, "stroke": figures.GREY},
 }
 
 
@@ -75,12 +65,12 @@ def draw_checks(rows: Sequence[CheckRow], *, title: str) -> str:
     Returns:
         An `<svg>` element; the same bytes for the same rows.
     """
-    names = MARGIN + LETTER * max(len(row.name) for row in rows) + 8.0
+    names = figures.MARGIN + figures.LETTER * max(len(row.name) for row in rows) + 8.0
     notes = names + _STEP * max(len(row.outcomes) for row in rows) + 6.0
     elements, said = list[str](), list[str]()
     for number, row in enumerate(rows):
-        middle = MARGIN + _ROW * (number + 0.5)
-        elements.append(text(printable(row.name), MARGIN, middle, fill=INK))
+        middle = figures.MARGIN + _ROW * (number + 0.5)
+        elements.append(text(printable(row.name), figures.MARGIN, middle, fill=INK))
         elements += [
             _box(outcome, names + _STEP * place, middle)
             for place, outcome in enumerate(row.outcomes)
@@ -89,17 +79,19 @@ def draw_checks(rows: Sequence[CheckRow], *, title: str) -> str:
         counts = (f"{row.outcomes.count(one)} {one}" for one in CheckEnding if one in row.outcomes)
         said.append(f"{printable(row.name)}: {', '.join(counts)}")
     shown = [one for one in CheckEnding if any(one in row.outcomes for row in rows)]
-    bottom = MARGIN + _ROW * len(rows)
-    entries = [(_box(one, (SWATCH - _BOX) / 2.0, 0.0), one.value) for one in shown]
-    elements += legend(entries, left=MARGIN, top=bottom + 16.0)
-    height = bottom + 13.0 + LEGEND_ROW * len(entries)
-    return framed(Picture.CHECKS, title, SvgDrawing(elements, height, f"{'; '.join(said)}."))
+    bottom = figures.MARGIN + _ROW * len(rows)
+    entries = [(_box(one, (figures.SWATCH - _BOX) / 2.0, 0.0), one.value) for one in shown]
+    elements += figures.legend(entries, left=figures.MARGIN, top=bottom + 16.0)
+    height = bottom + 13.0 + figures.LEGEND_ROW * len(entries)
+    return figures.framed(
+        Picture.CHECKS, title, figures.SvgDrawing(elements, height, f"{'; '.join(said)}.")
+    )
 
 
 def _box(outcome: CheckEnding, left: float, middle: float) -> str:
     marks = {
         CheckEnding.VIOLATION: tag("path", d=_CROSS, stroke="white", stroke_width=1.8),
-        CheckEnding.FLAW: tag("path", d=_SLASH, stroke=_FOUND, stroke_width=1.8),
+        CheckEnding.FLAW: tag("path", d=_SLASH, stroke=figures.MEMBER, stroke_width=1.8),
     }
     square = tag("rect", width=_BOX, height=_BOX, stroke_width=1.2, **_BOXES[outcome])
     place = f"translate({left:g} {middle - _BOX / 2.0:g})"

@@ -1,14 +1,18 @@
-"""The frame of every report: a command fills its parts, and cannot leave one out."""
+"""The frame of every report, and its text for a terminal: a command fills all its parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
+from dpaudit.formatting import Row, aligned, headed, wrapped
 from dpaudit.model.tables import IN_MEMORY, TABLE_FILE
 from dpaudit.report.standards import Clause, standards
-from dpaudit.results.structure import Block, Picture
+from dpaudit.results.sentences import HEADLINE_GAP
+from dpaudit.results.structure import Block, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
+
+_INDENT: Final = "  "
 
 
 class Step(NamedTuple):
@@ -39,6 +43,8 @@ class Page(NamedTuple):
         clauses: Where the page answers standards.
         reproduce: How to get the same again; None if no command does.
         details: Parts at the end.
+        facts: Facts with a label each, which a terminal shows below the heading.
+        terminal: Parts that a terminal shows below these.
         origin: What it was made from, and by which version.
         draw: Makes an `<svg>` element of a picture that a part names.
     """
@@ -57,23 +63,49 @@ class Page(NamedTuple):
     origin: str
     draw: Callable[[Picture], str]
     details: tuple[Block, ...] = ()
-
-    @property
-    def next_block(self) -> Block:
-        """The next step as a part."""
-        return _block("Next step", self.next_step)
+    facts: tuple[Row, ...] = ()
+    terminal: tuple[Block, ...] = ()
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         """All parts in reading order."""
         return (
             self.result,
-            self.next_block,
+            _block("Next step", self.next_step),
             *self.findings,
             standards(self.clauses),
             *(() if self.reproduce is None else (_block("Reproduce", self.reproduce),)),
             *self.details,
         )
+
+
+def page_text(page: Page) -> str:
+    """A page as text of 80 columns: the heading, the facts, the next step, and some parts."""
+    said, command = page.next_step
+    steps = [Row("" if place else "next", sentence) for place, sentence in enumerate(said)]
+    steps += [Row("", command, whole=True)] if command else []
+    lines = headed(f"{page.word}{HEADLINE_GAP}{page.finding}", [*page.facts, *steps])
+    for block in page.terminal:
+        lines += ["", *_block_lines(block)]
+    return "\n".join(lines)
+
+
+def _block_lines(block: Block) -> list[str]:
+    lines = wrapped(block.title)
+    for sentence in block.paragraphs:
+        lines += wrapped(sentence, first=_INDENT, rest=_INDENT)
+    for item in block.items:
+        lines += wrapped(item, first=_INDENT, rest=_INDENT * 2)
+    if block.table:
+        rows = (block.table.header, *block.table.rows)
+        lines += aligned(rows, numeric=block.table.numeric, indent=_INDENT)
+    return lines
+
+
+def facts_block(title: str, facts: Iterable[Row]) -> Block:
+    """Facts as a part of a page."""
+    rows = tuple((row.label.capitalize(), row.fact) for row in facts)
+    return Block(title=title, table=ReportTable(("Quantity", "Value"), rows))
 
 
 def _block(title: str, step: Step) -> Block:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -44,14 +43,10 @@ _MARKDOWN_LINK = re.compile(
 )
 _BREAK = "&#8203;"
 _CUT = "The rest is too long to be shown here: it is in report.html of the run folder."
-_LETTERS_IN_LINE, _LINES_OF_TITLE, _LINES_OF_PICTURE = 90, 3, 22
+_FEW_SECTIONS = 6
 _WHOLE_WORD = 16
 """Letters of a word that fits any column."""
 _NAME_PARTS = re.compile(r"(?<=[:/_])(?=\w)|(?<=[a-z])(?=[A-Z])")
-_GAP = 0.5
-"""Lines between paragraphs."""
-_LINES_OF_THREE_SCREENS = 72
-"""Of 800 points, without what stands next to the first picture."""
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -137,18 +132,9 @@ def _context(page: Page) -> dict[str, Any]:
 
 
 def _contents(blocks: Sequence[Block]) -> list[str]:
-    """Titles for a list of contents; none where the page is not longer than three screens."""
-    lines = 0.0
-    for block in blocks:
-        lines += _LINES_OF_TITLE
-        if not block.folded:
-            said = (*block.paragraphs, *block.items)
-            lines += sum(math.ceil(len(one) / _LETTERS_IN_LINE) + _GAP for one in said)
-            lines += _LINES_OF_PICTURE * (block.picture is not None)
-            lines += 1.4 * len(block.table.rows) + 1.4 if block.table and not block.picture else 0
-    if lines <= _LINES_OF_THREE_SCREENS:
-        return []
-    return [block.title for block in blocks if block.level is Level.SECTION]
+    """Titles for a list of contents; none where the page has few sections."""
+    titles = [block.title for block in blocks if block.level is Level.SECTION]
+    return titles if len(titles) > _FEW_SECTIONS else []
 
 
 @cache  # else every report compiles the templates again

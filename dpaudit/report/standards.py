@@ -20,7 +20,7 @@ AUDIT: Final[tuple[Clause, ...]] = (
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked record, not of all"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "Attacks; Controls and checks"),
     _AGAIN,
-    ("NIST SP 800-226", "unit of privacy, meaning of epsilon", "Claim; Result"),
+    ("NIST SP 800-226", "unit of privacy, meaning of epsilon", "Settings; Result"),
     ("NIST SP 800-226", "trust model, access and exposure", "Threat model"),
     ("NIST SP 800-226", "implementation: seeds", "Checks of the run"),
     _FLOATING_POINT,

@@ -18,10 +18,12 @@ from dpaudit.formatting import (
     rounded,
     rounded_down,
     rounded_up,
+    row_lines,
 )
 from dpaudit.model.choices import Method
 from dpaudit.model.claim import Neighbours
 from dpaudit.results.document import Document, NonNegative, Positive, Probability
+from dpaudit.results.phrases import relation
 from dpaudit.results.verdict import Verdict
 
 _LOOSE: Final = 1.05
@@ -54,6 +56,44 @@ class LabelCosts(Document):
     method: Method
     plans: tuple[Prospect, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """What a budget buys, or what labels cost."""
+        rows = self.plans
+        if self.budget is None:
+            least = min(rows, key=lambda row: row.plan.epsilon)
+            cost = f"epsilon {rounded_up(least.plan.epsilon)} with {least.plan.mechanism} noise"
+            cost += ", the least" if len(rows) > 1 else ""
+            return f"ACCOUNT  {counted(least.plan.labels, 'label')} cost {cost}"
+        useful = [row.plan.labels for row in rows if not row.near_coin_flips]
+        bought = counted(max(useful), "label") if useful else "no labels"
+        return f"ACCOUNT  epsilon {self.budget:g} pays for {bought} better than coin flips"
+
+    def __str__(self) -> str:
+        """The finding, a row for each plan, and warnings; 80 columns."""
+        shares = [f"{100 * each.consensus:.4g} %" for each in self.plans[0].qualities]
+        table = [("mechanism", "labels", "noise", "epsilon", "proof", *shares, "")]
+        for row in self.plans:
+            plan = row.plan
+            # Noise and cost are rounded up: noise copied from here stays within the budget.
+            cost = rounded_up(plan.scale, digits=4), rounded_up(plan.epsilon)
+            right = (f"{_floor(each.right):.3f}" for each in row.qualities)
+            mark = "coin flip" if row.near_coin_flips else ""
+            table.append((plan.mechanism, str(plan.labels), *cost, row.proof, *right, mark))
+        budget = "" if self.budget is None else f"epsilon {self.budget:g}, "
+        correct = ", ".join(shares)
+        facts = [
+            Row("budget", f"{budget}delta {self.delta:g}, {relation(self.neighbours)}"),
+            Row("teachers", str(self.teachers)),
+            Row("noise", "in votes: standard deviation (gaussian), Laplace scale (others)"),
+            Row("right", f"{correct}: how often a label is right if so many teachers agree"),
+        ]
+        numeric = {1, 2, 3, *range(5, 5 + len(shares))}
+        lines = [*headed(self.headline, facts), "", *aligned(table, numeric=numeric)]
+        for warning in self.warnings:
+            lines += ["", *row_lines([Row("warning", warning)])]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +169,11 @@ class AccountCheck(Document):
             epsilon = "" if one.epsilon is None else rounded_up(one.epsilon, digits=4)
             table.append((one.accountant, epsilon, one.note or ""))
         return "\n".join([*headed(self.headline, facts), "", *aligned(table, numeric={1})])
+
+
+def _floor(probability: float) -> float:
+    """Three decimals, rounded down: what is marked as below 0.6 never reads 0.600."""
+    return math.floor(1000 * probability + 1e-6) / 1000
 
 
 class Replayed(NamedTuple):

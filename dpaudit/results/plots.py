@@ -15,16 +15,7 @@ from dpaudit.errors import InputError, MissingExtraError, SettingsError
 from dpaudit.formatting import percent, rounded, rounded_down, score_text
 from dpaudit.model.choices import FigureName, member_named
 from dpaudit.model.claim import NoClaim
-from dpaudit.results.curves import (
-    Point,
-    claim_axis,
-    claim_region,
-    has_scores,
-    histogram,
-    operating_point,
-    roc_band,
-    roc_of,
-)
+from dpaudit.results import curves
 from dpaudit.results.record import AuditRecord
 
 if TYPE_CHECKING:
@@ -157,7 +148,7 @@ def caption(result: AuditRecord, figure: FigureName) -> str:
             f"{rounded_down(result.proved)} ({confidence} confidence)."
         )
     if figure is FigureName.ROC:
-        point = operating_point(result)
+        point = curves.operating_point(result)
         return (
             f"{result.generator.name}: ROC curve of the attack {result.attack}; at its threshold "
             f"FPR {rounded(point.fpr)} and TPR {rounded(point.tpr)}."
@@ -179,7 +170,7 @@ def _drawing(result: AuditRecord, figure: FigureName) -> Callable[[AuditRecord, 
         if result.proved is None:
             raise InputError("no trial was scored, so there is no bound to draw")
         return _claim
-    if not has_scores(result):
+    if not curves.has_scores(result):
         raise InputError("no attack was scored, so there are no scores to draw: ask for `claim`")
     if figure is FigureName.SCORES:
         return _scores
@@ -219,7 +210,7 @@ def _require_matplotlib() -> None:
 
 def _claim(result: AuditRecord, ax: Axes) -> None:
     """One axis: bars up to the bounds, marks for the claim and for what the audit can reach."""
-    shown = claim_axis(result)
+    shown = curves.claim_axis(result)
     if shown.claim is not None:
         value, words = shown.claim
         ax.axvline(value, color=_CLAIM, linewidth=2.2, zorder=3, label=words)
@@ -248,10 +239,10 @@ def _claim(result: AuditRecord, ax: Axes) -> None:
 
 def _roc(result: AuditRecord, ax: Axes) -> None:
     """The curve with its limits, the chosen point, chance, and what the claim permits."""
-    claim, band, curve = result.claim, roc_band(result), roc_of(result)
+    claim, band, curve = result.claim, curves.roc_band(result), curves.roc_of(result)
     if not isinstance(claim, NoClaim):
         ax.fill(
-            *_columns(claim_region(claim)),
+            *_columns(curves.claim_region(claim)),
             facecolor="#efe6f4",
             edgecolor=_CLAIM,
             linestyle="--",
@@ -260,12 +251,12 @@ def _roc(result: AuditRecord, ax: Axes) -> None:
     if band is not None:
         worse, better = (list(zip(*one, strict=True)) for one in band)
         label = f"{percent(result.confidence)} limits of each rate"
-        corners = _columns([Point(*one) for one in [*worse, *reversed(better)]])
+        corners = _columns([curves.Point(*one) for one in [*worse, *reversed(better)]])
         ax.fill(*corners, facecolor=_IN, alpha=0.22, edgecolor="none", label=label)
     ax.plot([0, 1], [0, 1], ":", color=_INK, linewidth=1.2, label="chance")
     ax.plot(curve.fpr, curve.tpr, color=_IN, linewidth=2, label=f"attack {result.attack}")
     ax.plot(
-        *operating_point(result),
+        *curves.operating_point(result),
         "o",
         color=_INK,
         markerfacecolor="white",
@@ -279,7 +270,7 @@ def _roc(result: AuditRecord, ax: Axes) -> None:
 
 def _scores(result: AuditRecord, ax: Axes) -> None:
     """The scores of both worlds over one axis, and the threshold."""
-    bins, words, threshold = histogram(result.scores), result.game.words, result.threshold
+    bins, words, threshold = curves.histogram(result.scores), result.game.words, result.threshold
     inside, outside = (100.0 * of / of.sum() for of in (bins.inside, bins.outside))
     ax.stairs(
         inside,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
 from dpaudit.formatting import (
@@ -74,36 +74,26 @@ _MOST_DIGITS = 15
 _POINTS_NAMED = 3
 
 
-class Conclusion(Protocol):
-    """The subject of a headline: an audit's record, or another result with a verdict."""
+class Conclusion(NamedTuple):
+    """What a headline says of a result that is no audit of shadow models.
 
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict."""
+    Attributes:
+        verdict: The verdict.
+        claim: The claim under audit.
+        proved: The bound that decides; None if nothing was scored.
+        confidence: Its one-sided confidence.
+        power: What could have been proved; None if nothing was scored.
+        probe_alarms: What probes before the audit warn of.
+        failed_parts: What made the audit invalid.
+    """
 
-    @property
-    def claim(self) -> Claim:
-        """The claim under audit."""
-
-    @property
-    def proved(self) -> float | None:
-        """The bound that decides; None if nothing was scored."""
-
-    @property
-    def confidence(self) -> float:
-        """Its one-sided confidence."""
-
-    @property
-    def power(self) -> Power | None:
-        """What the audit could have proved; None if nothing was scored."""
-
-    @property
-    def probe_alarms(self) -> Sequence[ProbeAlarm]:
-        """What probes before the audit warn of."""
-
-    @property
-    def failed_parts(self) -> Sequence[str]:
-        """What made the audit invalid."""
+    verdict: Verdict
+    claim: Claim
+    proved: float | None
+    confidence: float
+    power: Power | None
+    probe_alarms: tuple[ProbeAlarm, ...] = ()
+    failed_parts: tuple[str, ...] = ()
 
 
 class ClaimAndProof(NamedTuple):
@@ -113,7 +103,7 @@ class ClaimAndProof(NamedTuple):
     proved: str
 
 
-def headline(result: Conclusion) -> str:
+def headline(result: AuditRecord | Conclusion) -> str:
     """The verdict in one line that begins with it in capitals, and its caveat."""
     claimed, proved = claim_and_proof(result.claim, result.proved)
     noun = result.claim.quantity.noun
@@ -328,7 +318,7 @@ def _proofs(result: AuditRecord) -> str:
     return " ".join(f"{capitalised(probe_reason(one))}." for one in result.probe_proofs)
 
 
-def _by_probe(result: Conclusion) -> str:
+def _by_probe(result: AuditRecord | Conclusion) -> str:
     """The probes that prove a violation where the bound does not; empty if it does."""
     names = [one.id for one in proofs_of(result.probe_alarms)]
     if exceeds_claim(result) or not names:
@@ -492,7 +482,7 @@ def claim_and_proof(claimed: Claim, bound: float | None) -> ClaimAndProof:
     return pair
 
 
-def failed_part(result: Conclusion) -> str:
+def failed_part(result: AuditRecord | Conclusion) -> str:
     """What made an audit invalid: "the null control and 1 more failed"."""
     if not result.failed_parts:
         return "the audit is not valid"
@@ -603,7 +593,7 @@ def exposed(exposures: Sequence[Exposure]) -> str:
     return "; ".join([*words, *([f"{more} more"] if more > 0 else [])])
 
 
-def _but(result: Conclusion) -> str:
+def _but(result: AuditRecord | Conclusion) -> str:
     """The caveat of "no violation found": an alarm of a probe, and what would have been found."""
     count = len(result.probe_alarms)
     alarm = f", but {counted(count, 'probe')} raised an alarm" if count else ""

@@ -400,7 +400,7 @@ def test_a_violation_exits_1_alarms_first_and_80_columns() -> None:
     assert done.exit_code == ExitCode.VIOLATION, done.output
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines.index("VIOLATION range-follows-record") < lines.index("passed:")
+    assert lines.index("range-follows-record (violation)") < lines.index("Probes: no alarm")
     assert "range-follows-record: alarm" in done.stderr
 
 
@@ -415,7 +415,7 @@ def test_json_is_one_document_and_a_bug_exits_0() -> None:
         "--only integers-truncated"
     )
     for file in (Path("p.html"), Path("p.md")):
-        assert "NO VIOLATION FOUND" in file.read_text()
+        assert "1 bug; 0 passed" in file.read_text()
         assert "integers-truncated (bug)" in file.read_text()
     [found] = read_document(ProbeReport, done.stdout)["probes"]
     assert found["status"] == "alarm"
@@ -451,7 +451,7 @@ def test_too_few_fits_are_named_as_the_option() -> None:
 def test_a_generator_that_always_raises_was_not_probed() -> None:
     done = dpaudit(f"{TOYS}:Raises")
     assert done.exit_code == ExitCode.INCONCLUSIVE
-    assert "not applicable:" in done.stdout  # as well as those that failed
+    assert "Probes: not applicable" in done.stdout  # as well as those that failed
     said = " ".join(done.stdout.split())
     assert re.search(r"NOTHING PROBED \d+ probes failed: ValueError at \S+ in fit", said)
     assert "no alarm," not in said

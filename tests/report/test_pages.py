@@ -22,7 +22,7 @@ from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus, probe_page
 from dpaudit.report.content import audit_page
-from dpaudit.report.page import Page
+from dpaudit.report.page import Page, page_text
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditBrief, AuditRecord
 from dpaudit.results.structure import Picture
@@ -133,6 +133,19 @@ def test_every_report_has_the_parts_of_the_frame(pages: Mapping[str, Page]) -> N
         assert limits or re.search("not (tested|ruled out)", " ".join(page.lead)), name
 
 
+def test_a_terminal_shows_the_heading_the_facts_and_the_next_step(
+    pages: Mapping[str, Page],
+) -> None:
+    for name, page in pages.items():
+        text = page_text(page)
+        lines = text.splitlines()
+        assert lines[0].startswith(f"{page.word}  "), name
+        assert max(map(len, lines)) <= 80, name
+        assert all(f"\n{row.label}" in text for row in page.facts), name
+        assert f"\nnext      {page.next_step.said[0].split()[0]} " in text, name
+        assert all(block.title in lines for block in page.terminal), name
+
+
 def test_what_found_nothing_or_could_not_judge_is_no_violation(record_of: Make) -> None:
     report, probes = trace_report(), probe_report()
     empty = trace_page(replace(report, findings=(), checked=(), not_checked={}))
@@ -153,7 +166,7 @@ def test_what_found_nothing_or_could_not_judge_is_no_violation(record_of: Make) 
         conclusion="no fix that was tried removes the leak: it is elsewhere",
     )
     unexplained = explanation_page(found_none)
-    assert (unexplained.verdict, unexplained.word) == (Verdict.INCONCLUSIVE, "CAUSE NOT FOUND")
+    assert (unexplained.verdict, unexplained.word) == (Verdict.INCONCLUSIVE, "NOT EXPLAINED")
     for page in (empty, sound, calm, unfit, unexplained):
         html = page_html(page)
         assert accessibility_faults(html) == []

@@ -340,7 +340,7 @@ def test_sections_come_in_the_order_in_which_a_reader_asks(record_of: Make) -> N
     asked = (
         *("Result", "Next step", "Reasons", "What leaks", "Attacks", "Scores", "Threat model"),
         *("Controls and checks", "Probes before the audit", "Standards"),
-        *("Reproduce", "Claim", "Settings", "Data", "Versions"),
+        *("Reproduce", "Settings", "Data", "Versions"),
     )
     assert [title for title in titles if title in asked] == list(asked)
 
@@ -372,7 +372,7 @@ def test_details_are_folded_and_what_went_wrong_is_not(record_of: Make) -> None:
         return set(re.findall(r"<summary><h[23]>(.+?)</h[23]></summary>", render_html(result)))
 
     fine, failed = folded(record_of(**CONSISTENT)), folded(record_of(**INVALID, probes=PROBES))
-    assert {"Checks of the run", "Claim", "Settings", "Versions", "Standards"} <= fine
+    assert {"Checks of the run", "Settings", "Versions", "Standards"} <= fine
     assert not {"Checks of the run", "Probes before the audit", "Reasons"} & failed
     assert "::details-content" in render_html(record_of()).partition("@media print")[2]
 

@@ -1,0 +1,109 @@
+"""The ledger of a replay on a page: its tables and its figure, pure functions of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dpaudit.formatting import counted, percent, rounded
+from dpaudit.replaying.ledger import LedgerLine
+from dpaudit.report.row_chart import ChartRow, draw_rows
+from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable
+
+_BARS: Final = 8
+"""Lines that the figure shows."""
+_LONGEST: Final = 50
+"""Letters of a place that the figure shows, its end."""
+
+
+def ledger_block(lines: Sequence[LedgerLine]) -> Block:
+    """The ledger as a part of a report."""
+    return Block(
+        title="Ledger",
+        paragraphs=(
+            "The cost of each line of code, and its share of the total. L1, L2 and Linf are "
+            "the distances by which the record moved its answers.",
+        ),
+        items=tuple(_notes(lines)),
+        table=ReportTable(
+            ("Line", "Noise", "Times", "L1", "L2", "Linf", "Cost", "Share", "Counts as"),
+            tuple(map(_row, lines[:MOST_ROWS])),
+            frozenset({2, 3, 4, 5, 7}),
+        ),
+    )
+
+
+def narrow_ledger(lines: Sequence[LedgerLine]) -> Block:
+    """The ledger for a terminal: a table of at most 80 columns."""
+    rows = []
+    for one in lines[:MOST_ROWS]:
+        scale = "" if one.scale is None else rounded(one.scale)
+        moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)
+        share = "internal" if one.internal else percent(round(one.share, 2))
+        rows.append((one.place, one.law, str(one.times), scale, moved, cost(one), share))
+    header = ("line", "law", "times", "scale", "moved", "cost", "share")
+    table = ReportTable(header, tuple(rows), frozenset(range(2, 7)))
+    return Block(title="Ledger", items=tuple(_notes(lines)), table=table)
+
+
+def _notes(lines: Sequence[LedgerLine]) -> Iterator[str]:
+    """What the columns do not say, and how many lines are left out."""
+    for one in lines[:MOST_ROWS]:
+        if one.other_scale is not None:
+            scales = f"{one.scale:.7g} and {one.other_scale:.7g}"
+            yield f"{one.place}: the scale depends on the data: {scales}"
+        if one.sampling is not None:
+            chance = f"which has the record with probability {one.sampling:.4g}"
+            yield f"{one.place}: from a secret sub-sample, {chance}"
+    if len(lines) > MOST_ROWS:
+        yield f"{len(lines) - MOST_ROWS} more lines are in the JSON document"
+
+
+def cost(line: LedgerLine) -> str:
+    """The cost of a line: mu for Gaussian noise, else its largest loss."""
+    if line.mu is not None:
+        return f"mu {rounded(line.mu)}"
+    return "no limit" if line.epsilon is None else f"eps {rounded(line.epsilon)}"
+
+
+def _row(line: LedgerLine) -> tuple[str, ...]:
+    noise = line.law if line.scale is None else f"{line.law} {line.scale:.6g}"
+    if line.other_scale is not None:
+        noise += f", without the record {line.other_scale:.6g}"
+    return (
+        line.place,
+        noise,
+        str(line.times),
+        *map(rounded, (line.l1, line.l2, line.linf)),
+        cost(line),
+        percent(round(line.share, 2)),
+        "internal" if line.internal else line.counts_as,
+    )
+
+
+def costliest_lines(lines: Sequence[LedgerLine]) -> Block:
+    """The figure: a bar for each of the costliest lines."""
+    shown = lines[:_BARS]
+    more = len(lines) - len(shown)
+    rest = f" {counted(more, 'more line')} in the ledger." if more else ""
+    return Block(
+        title="Result",
+        picture=Picture.LEDGER,
+        caption=f"What each line of code spends, and its share of the total.{rest}",
+        table=ReportTable(
+            ("Line", "Share", "Cost"),
+            tuple((one.place, percent(round(one.share, 2)), cost(one)) for one in shown),
+            frozenset({1, 2}),
+        ),
+    )
+
+
+def draw_lines(lines: Sequence[LedgerLine]) -> str:
+    """A bar for each of the costliest lines, as long as its share."""
+    rows = []
+    for line in lines[:_BARS]:
+        share = percent(round(line.share, 2))
+        name = line.place if len(line.place) <= _LONGEST else f"…{line.place[1 - _LONGEST :]}"
+        rows.append(ChartRow(name, f"{share}, {cost(line)}", bars=(100.0 * line.share,)))
+    title, ends = "What each line of code spends", (0.0, 100.0)
+    return draw_rows(Picture.LEDGER, title, rows, axis="% of the total", ends=ends, legend={})
