@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dpaudit.errors import RunFolderError
 from dpaudit.files import io_reason, write_whole
@@ -106,6 +106,7 @@ def page_html(page: Page) -> str:
             contents=_contents(rest),
             draw=lambda picture: Markup(page.draw(picture)),
             breakable=_breakable,
+            coded=_coded,
             whole_words=_whole_words,
         )
     )
@@ -172,10 +173,16 @@ def _whole_words(command: str) -> Markup:
 
 def _breakable(cell: str) -> Markup:
     """A cell for HTML whose long names break between their parts: `gan.py:`, `Laplace`, `Gan`."""
-    return Markup(" ").join(
+    words = (
         Markup("<wbr>").join(_NAME_PARTS.split(word)) if len(word) > _WHOLE_WORD else word
         for word in cell.split(" ")
     )
+    return _coded(Markup(" ").join(words))
+
+
+def _coded(text: str) -> Markup:
+    """A text for HTML with its names, which stand between backticks, as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _fenced(code: str) -> Markup:

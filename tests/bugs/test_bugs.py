@@ -284,10 +284,6 @@ def test_every_case_of_ours_has_its_files() -> None:
             )
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="outcomes of DataSynthesizer and diffprivlib are of before their adapters last changed",
-)
 def test_every_proved_bug_has_its_outcome_and_a_short_program() -> None:
     study = Path(__file__).parents[2] / "reports" / "bugs"
     proved = [bug for bug in known_bugs().values() if bug.status is Status.PROVED]

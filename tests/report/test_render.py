@@ -21,6 +21,8 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.content import audit_page
 from dpaudit.report.figures import draw
 from dpaudit.report.render import (
+    _breakable,
+    _coded,
     _whole_words,
     page_html,
     render_html,
@@ -632,3 +634,8 @@ def test_an_audit_of_one_training_is_told_what_it_can_add(record_of: Make) -> No
     advice = text.partition("## Next step")[2].partition("\n## ")[0]
     assert "more canaries (--canaries), or without --one-run" in advice
     assert "--target" not in advice
+
+
+def test_names_between_backticks_are_code_and_stay_text() -> None:
+    assert _coded("`<b>` & `x`") == "<code>&lt;b&gt;</code> &amp; <code>x</code>"
+    assert _breakable("`rows[1]` - `rows[2]`") == "<code>rows[1]</code> - <code>rows[2]</code>"
