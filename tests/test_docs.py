@@ -21,6 +21,7 @@ DOCS = Path(__file__).parents[1] / "docs"
         ("pate-gan.md", 3, 0),
         ("generators/marginals.md", 1, 0),
         ("extending.md", 8, 7),
+        ("guides/mechanisms.md", 1, 0),
         pytest.param("released-data.md", 1, 0, marks=pytest.mark.ci),
     ],
 )
