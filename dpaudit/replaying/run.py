@@ -296,6 +296,7 @@ def _replay_record(
                 public_coins=options.public_coins,
                 unamplified=found.unamplified,
                 internal=options.internal_lines,
+                others=found.transcripts,
             )
             for transcripts in (charged, [replace(one, choices=[]) for one in charged])
         )

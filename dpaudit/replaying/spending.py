@@ -30,7 +30,7 @@ from dpaudit.replaying.costs import (
     short,
 )
 from dpaudit.replaying.ledger import LedgerLine, ledger
-from dpaudit.replaying.transcript import Site, Transcript
+from dpaudit.replaying.transcript import NoisyStep, Question, Site, Transcript
 
 _EQUAL: Final = 1e-6
 """Relative error up to which replays cost the same."""
@@ -67,6 +67,7 @@ def spend(
     public_coins: bool,
     unamplified: Collection[Site] = (),
     internal: Collection[tuple[str, int]] = (),
+    others: Sequence[Transcript] = (),
 ) -> Spent:
     """What a proof by composition charges for the observed steps.
 
@@ -76,6 +77,7 @@ def spend(
         public_coins: Whether sub-samples are public, so that they do not amplify privacy.
         unamplified: Lines that sub-samples do not amplify.
         internal: Files and lines whose answers are not released; they are not charged.
+        others: Further replays, in which laws and scales may differ from these.
 
     Raises:
         ClaimError: If there is no claim.
@@ -93,7 +95,10 @@ def spend(
         return Spent()
     hidden = not public_coins and claim.neighbours is Neighbours.ADD_REMOVE
     replays = []
-    for transcript in (_without_coins(one, unamplified) for one in transcripts):
+    several_laws = _steps_with_several(_law_of, (*transcripts, *others))
+    several_scales = _steps_with_several(_scales_of, (*transcripts, *others))
+    for transcript in transcripts:
+        transcript = _with_laws(_without_coins(transcript, unamplified), without=several_laws)
         chances: dict[int | None, float] = {None: 1.0}
         for at, toss in enumerate(transcript.tosses):
             chances[at] = toss.chance if hidden else 1.0
@@ -121,9 +126,37 @@ def spend(
         is_unlimited=value == math.inf,
         note="; ".join(notes) or None,
         is_exact=is_known and not notes,
-        is_upper_limit=bool(limits),
+        is_upper_limit=bool(limits or several_scales),
         lines=lines,
     )
+
+
+def _steps_with_several(
+    kind: Callable[[NoisyStep], object], transcripts: Sequence[Transcript]
+) -> set[Question]:
+    """Steps that are of several kinds in different replays."""
+    kinds = defaultdict(set)
+    for transcript in transcripts:
+        for step in transcript.noisy:
+            kinds[step.key].add(kind(step))
+    return {key for key, found in kinds.items() if len(found) > 1}
+
+
+def _law_of(step: NoisyStep) -> object:
+    """The law up to its scale; times a random sign, say, noise has no known law."""
+    law = None if step.laws is None else step.laws[0]
+    return type(law), getattr(law, "sign", None)
+
+
+def _scales_of(step: NoisyStep) -> object:
+    """The scales; where they are drawn or follow answers, a proof may charge less than the most."""
+    return step.scales.inside.tobytes()
+
+
+def _with_laws(transcript: Transcript, *, without: Collection[Question]) -> Transcript:
+    """The same, in which some steps have no known law."""
+    noisy = [replace(one, laws=None) if one.key in without else one for one in transcript.noisy]
+    return replace(transcript, noisy=noisy)
 
 
 def _without_coins(transcript: Transcript, sites: Collection[Site]) -> Transcript:

@@ -209,3 +209,29 @@ def test_places_among_values_of_the_table_refute_no_proof() -> None:
     """A gap of no width in one world has probability 0 there; its value is in another gap."""
     record = replayed(MedianByGaps(), neighbours="replace-one")
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+
+
+class RandomSign(Counts):
+    """Laplace noise: an exponential draw whose sign is drawn, too."""
+
+    proof = "composition"
+
+    def noise(self, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        return rng.choice([-1.0, 1.0], size=CELLS) * rng.exponential(size=CELLS)
+
+
+class RandomScale(Counts):
+    """Noise of one of two scales, drawn in secret, shows less than the smaller one would."""
+
+    proof = "composition"
+
+    def noise(self, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        return rng.laplace(scale=rng.choice([0.9, 4.0]), size=CELLS)
+
+
+@pytest.mark.parametrize("generator", [RandomSign, RandomScale])
+def test_a_drawn_factor_of_noise_refutes_no_proof(generator: Any) -> None:
+    record = replayed(generator())
+    assert record.verdict in (Verdict.INCONCLUSIVE, Verdict.OVERSPENT), str(record)

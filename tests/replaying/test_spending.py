@@ -652,10 +652,19 @@ def test_the_costliest_of_several_replays_counts() -> None:
     assert same.is_exact
     worse = spend([*replays, transcript_of(noisy_step(1, 0, None))], PURE, public_coins=False)
     assert worse.value is None
-    worst = spend(
-        [*replays, transcript_of(noisy_step(1, 0, gaussian(1.0)))], PURE, public_coins=False
-    )
+    worst = spend([transcript_of(noisy_step(1, 0, gaussian(1.0)))] * 2, PURE, public_coins=False)
     assert worst.is_unlimited
+
+
+def test_noise_whose_kind_or_scale_is_drawn_has_no_law_or_an_upper_limit() -> None:
+    laws = (laplace(2.0), gaussian(1.0))
+    kinds = spend([transcript_of(noisy_step(1, 0, one)) for one in laws], PURE, public_coins=False)
+    assert kinds.value is None
+    assert not kinds.is_unlimited
+    first, other = (transcript_of(noisy_step(1, 0, laplace(scale))) for scale in (0.5, 2.0))
+    assert spend([first, other], PURE, public_coins=False).is_upper_limit
+    assert spend([first], PURE, public_coins=False, others=[other]).is_upper_limit
+    assert not spend([first] * 2, PURE, public_coins=False).is_upper_limit
 
 
 def test_a_fit_that_parted_has_no_whole_cost() -> None:
