@@ -16,11 +16,11 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
-from dpaudit.cli.console import FailOn, exit_code, guarded, results, show
+from dpaudit.cli.console import exit_code, guarded, results, show
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import Row, aligned, counted, headed, percent, rounded_up, row_lines
-from dpaudit.model.choices import CLEAR_MAJORITY, Drawing, Mechanism, Method
+from dpaudit.model.choices import CLEAR_MAJORITY, Drawing, FailOn, Mechanism, Method
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
+from dpaudit.cli.command import option
 from dpaudit.cli.console import (
-    FailOn,
     exit_code,
     guarded,
     messages,
@@ -18,6 +17,8 @@ from dpaudit.cli.console import (
     show,
     write_asked,
 )
+from dpaudit.model.choices import FailOn
+from dpaudit.model.setting import Panel
 
 
 def _table(help: str) -> object:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, PanelledCommand, SuggestingGroup, option
+from dpaudit.cli.command import PanelledCommand, SuggestingGroup, option
 from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted, duration, row_lines, wrapped
+from dpaudit.model.setting import Panel
 
 if TYPE_CHECKING:
     from dpaudit.bugs.bug import Bug

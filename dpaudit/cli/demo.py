@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
+from dpaudit.cli.command import option
 from dpaudit.cli.console import guarded, messages, results, resumable, write_asked
 from dpaudit.formatting import Row, headed, row_lines
+from dpaudit.model.setting import Panel
 
 if TYPE_CHECKING:
     from dpaudit.results.result import AuditResult

@@ -14,10 +14,11 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
+from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, results
 from dpaudit.errors import RegistryError, RunFolderError, SettingsError
 from dpaudit.formatting import Row, counted, headed, labelled
+from dpaudit.model.setting import Panel
 from dpaudit.versions import versions
 
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from dpaudit.auditing.run_options import Machine
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
+from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, messages, resumable, show
 from dpaudit.formatting import Row
-from dpaudit.model.choices import EngineName
 
 Suspects = Annotated[
     list[str] | None,
@@ -30,45 +30,18 @@ Models = Annotated[
         "where the leak needs them.",
     ),
 ]
-EngineKind = Annotated[
-    EngineName,
-    option(
-        metavar="ENGINE",
-        help="Engine that trains the models: local (processes), dask (cluster).",
-        shown=True,
-        panel=Panel.MACHINE,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    option(
-        metavar="ADDRESS",
-        help="Dask scheduler: tcp://host:8786, or its JSON file.",
-        panel=Panel.MACHINE,
-    ),
-]
-TrialTimeout = Annotated[
-    float | None,
-    option(
-        metavar="SECONDS",
-        help="Time limit of one training. Default: a day for the first, then 20 times the slowest, "
-        "at least an hour.",
-        panel=Panel.MACHINE,
-    ),
-]
 
 
 @guarded
+@options.takes_settings(without=("worker_memory",))
 def explain(
+    *,
     run_folder: Annotated[
         Path, typer.Argument(metavar="RUN", help="Run folder of an audit that found a violation.")
     ],
     suspect: Suspects = None,
     shadow_models: Models = None,
-    jobs: options.Jobs = None,
-    engine: EngineKind = EngineName.LOCAL,
-    scheduler: Scheduler = None,
-    trial_timeout: TrialTimeout = None,
+    machine: Machine,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -93,16 +66,7 @@ def explain(
         for place, name in enumerate(inquiry.suspects, start=1):
             errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
             with ConsoleProgress(errors, quiet=quiet) as progress:
-                fixed.append(
-                    inquiry.audit_fixed(
-                        name,
-                        jobs=jobs,
-                        engine=engine,
-                        scheduler=scheduler,
-                        trial_timeout=trial_timeout,
-                        on_progress=progress,
-                    )
-                )
+                fixed.append(inquiry.audit_fixed(name, jobs=machine, on_progress=progress))
     explanation = inquiry.conclude(fixed)
     report = Row("report", str(inquiry.report), whole=True)
     again = Row("reproduce", explanation.reproduce, whole=True)

@@ -13,7 +13,6 @@ from rich.console import Console
 from dpaudit.cli import options
 from dpaudit.cli.command import HelpAll, option
 from dpaudit.cli.console import (
-    FailOn,
     exit_code,
     guarded,
     messages,
@@ -21,7 +20,7 @@ from dpaudit.cli.console import (
     show,
     write_pages,
 )
-from dpaudit.model.choices import CHOICES_OF_TARGET, Access
+from dpaudit.model.choices import CHOICES_OF_TARGET, Access, FailOn
 
 Fits = Annotated[
     int | None,
