@@ -95,7 +95,10 @@ class Range(NamedTuple):
 ANY: Final = Range()
 """Every number, infinities and NaN included."""
 POSITIVE: Final = Range(above=0)
+AT_LEAST_0: Final = Range(least=0)
 AT_LEAST_1: Final = Range(least=1)
+DELTA: Final = Range(least=0, below=1)
+BETWEEN_0_AND_1: Final = Range(above=0, below=1)
 CONFIDENCE: Final = Range(above=0.5, below=1)
 """Of one-sided bounds."""
 SEED: Final = Range(least=0, below=2**63)
