@@ -22,7 +22,7 @@ from dpaudit.errors import InputError, SettingsError
 from dpaudit.formatting import clipped, did_you_mean
 from dpaudit.model.choices import member_named
 from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.model.setting import AT_LEAST_1, POSITIVE, Range, check_number, check_settings
+from dpaudit.model.setting import AT_LEAST_1, POSITIVE, NumberRange, check_number, check_settings
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -106,12 +106,12 @@ class Call:
     scale: Annotated[float | None, POSITIVE] = None
     sensitivity: Annotated[float, POSITIVE] = 1.0
     steps: Annotated[int, AT_LEAST_1] = 1
-    sampling_rate: Annotated[float, Range(above=0, most=1)] = 1.0
+    sampling_rate: Annotated[float, NumberRange(above=0, most=1)] = 1.0
     sampling: Sampling = Sampling.POISSON
     other_scale: Annotated[float | None, POSITIVE] = None
     dimensions: Annotated[int, AT_LEAST_1] = 1
     probability: float | None = None
-    categories: Annotated[int, Range(least=2)] = 2
+    categories: Annotated[int, NumberRange(least=2)] = 2
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -120,7 +120,7 @@ class Call:
 
     def _check_law(self) -> None:
         if self.law is CallLaw.RANDOMISED_RESPONSE:
-            likelier = Range(above=1 / self.categories, below=1, why="of the true category")
+            likelier = NumberRange(above=1 / self.categories, below=1, why="of the true category")
             check_number("probability", self.probability, likelier)
         elif self.scale is None:
             raise SettingsError(f"`scale` is missing: {self.law} noise needs it")

@@ -16,7 +16,7 @@ from dpaudit.account.vote_table import VoteTable, check_teachers, method_named, 
 from dpaudit.errors import BudgetError, SettingsError
 from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, Range, check_number
+from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, NumberRange, check_number
 
 _MOST_LABELS: Final = 10**12
 """Largest number of labels: far more than any training can use."""
@@ -108,7 +108,7 @@ def calibrate(
     check_number("epsilon", epsilon, POSITIVE)
     check_positive_delta(delta)
     check_teachers(k)
-    check_number("consensus", consensus, Range(above=0.5, most=1))
+    check_number("consensus", consensus, NumberRange(above=0.5, most=1))
     if (labels is None) == (accuracy is None):
         raise SettingsError("give either the number of labels or the accuracy of a label")
 
@@ -117,7 +117,7 @@ def calibrate(
         return table.epsilon(count, delta=delta, method=proof)
 
     if labels is not None:
-        check_number("labels", labels, Range(1, _MOST_LABELS))
+        check_number("labels", labels, NumberRange(1, _MOST_LABELS))
         # The quickest proof first: its answer is where the search with a slower one begins.
         scale = 1.0
         for proof in dict.fromkeys((Method.RDP, method)):
@@ -197,7 +197,7 @@ def scale_of_accuracy(
     Raises:
         SettingsError: If the accuracy is outside its range.
     """
-    check_number("accuracy", accuracy, Range(above=0.5, below=1))
+    check_number("accuracy", accuracy, NumberRange(above=0.5, below=1))
     margin = (consensus - 0.5) * k
 
     # The error falls from 1/2 to 0 as the margin grows from 0 to infinitely many scales.

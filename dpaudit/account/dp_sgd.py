@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.account.conversion import check_positive_delta
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import CurveClaim, Neighbours, PrivacyClaim, curve_points
-from dpaudit.model.setting import AT_LEAST_1, POSITIVE, Range, check_number
+from dpaudit.model.setting import AT_LEAST_1, POSITIVE, NumberRange, check_number
 
 if TYPE_CHECKING:
     from dp_accounting import PrivacyAccountant
@@ -163,7 +163,7 @@ def dp_sgd_noise_multiplier(*, epsilon: float, delta: float, steps: int, rate: f
 
 def _check_run(*, steps: int, rate: float, noise_multiplier: float, delta: float) -> None:
     check_number("steps", steps, AT_LEAST_1)
-    check_number("rate", rate, Range(above=0, most=1))
+    check_number("rate", rate, NumberRange(above=0, most=1))
     check_number("noise_multiplier", noise_multiplier, POSITIVE)
     check_positive_delta(delta)
 

@@ -26,7 +26,7 @@ from dpaudit.account.vote_table import VoteTable, check_scale, vote_table
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.choices import Mechanism
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.setting import AT_LEAST_1, Range, check_number
+from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class NoisyMax(ABC):
 
     def __post_init__(self) -> None:
         check_number("teachers", self.teachers, AT_LEAST_1)
-        check_number("classes", self.classes, Range(least=2))
+        check_number("classes", self.classes, NumberRange(least=2))
         check_scale(self.scale)
 
     @cached_property
@@ -276,4 +276,4 @@ def _claim(epsilon: float, delta: float, source: str) -> PrivacyClaim:
 
 
 def _check_count(name: str, value: int, *, least: int) -> None:
-    check_number(name, value, Range(least=least), whole=True)
+    check_number(name, value, NumberRange(least=least), whole=True)

@@ -21,7 +21,7 @@ from dpaudit.account.conversion import ORDERS, FloatArray, check_delta, epsilon_
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Mechanism, Method
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, Range, check_number
+from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, NumberRange, check_number
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]
@@ -132,7 +132,7 @@ class VoteTable:
         Raises:
             SettingsError: If the share is outside the range.
         """
-        check_number("consensus", consensus, Range(0.5, 1))
+        check_number("consensus", consensus, NumberRange(0.5, 1))
         votes = np.arange(self.teachers + 1)
         return float(np.interp(consensus * self.teachers, votes, self.probabilities))
 

@@ -20,7 +20,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import Effort
 from dpaudit.model.claim import StatedClaim
-from dpaudit.model.setting import ANY, Option, Panel, Setting, setting_of, settings_of
+from dpaudit.model.setting import ANY, Option, Panel, SettingField, setting_of, settings_of
 
 if TYPE_CHECKING:
     from dpaudit.auditing.game import Game
@@ -44,14 +44,14 @@ class Keyword(NamedTuple):
     """
 
     default: object
-    setting: Setting
+    setting: SettingField
     description: str
     games: tuple[type[GameSettings], ...] | None = None
 
 
 _EFFORT: Final = Keyword(
     None,
-    Setting(Effort, optional=True, range=ANY, option=Option("SIZE", panel=Panel.ATTACK)),
+    SettingField(Effort, optional=True, range=ANY, option=Option("SIZE", panel=Panel.ATTACK)),
     "Shadow models, or canaries, where no number is given: quick (100, 50), standard (400, 100) or "
     "thorough (1000, 400). Default: standard.",
 )
@@ -96,7 +96,7 @@ def keywords_in(owner: type) -> dict[str, Keyword]:
 
 
 @cache
-def by_name() -> Mapping[str, Setting]:
+def by_name() -> Mapping[str, SettingField]:
     """What `dpaudit audit` takes as `--set NAME=VALUE`, or from its file: few audits need it."""
     known = {**settings_of(Machine), **settings_of(Outputs)}
     known |= {name: keyword.setting for name, keyword in keywords().items()}

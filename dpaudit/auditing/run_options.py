@@ -43,7 +43,7 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """What `dpaudit audit` reads and writes besides its run folder.
+    """What `dpaudit audit` reads and writes in addition to its run folder.
 
     Attributes:
         time_one: Train one model of GENERATOR for `plan`, to estimate the cost.

@@ -22,9 +22,9 @@ from dpaudit.model.setting import (
     CONFIDENCE,
     POSITIVE,
     SEED,
+    NumberRange,
     Option,
     Panel,
-    Range,
     check_settings,
     settings_of,
 )
@@ -222,7 +222,7 @@ class ShadowModelSettings(GameSettings):
     }
 
     attacks: Annotated[tuple[str | AnyAttack, ...], ATTACKS_OPTION] = DEFAULT_ATTACKS
-    shadow_models: Annotated[int, Range(MIN_SHADOW_MODELS, MOST_MODELS), MODELS_OPTION] = 400
+    shadow_models: Annotated[int, NumberRange(MIN_SHADOW_MODELS, MOST_MODELS), MODELS_OPTION] = 400
     multiplicity: Annotated[Multiplicity, Option(by_name=True)] = Multiplicity.BONFERRONI
 
     def __post_init__(self) -> None:

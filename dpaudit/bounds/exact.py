@@ -22,7 +22,7 @@ from dpaudit.bounds.inputs import (
     check_power,
 )
 from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.model.setting import Range, check_number
+from dpaudit.model.setting import NumberRange, check_number
 
 # e to a higher power overflows; no audit of fewer than e^700 trials proves a larger epsilon.
 _LARGEST_EXPONENT = 700.0
@@ -335,7 +335,7 @@ def detection_power(
     check_confidence(confidence)
     Counts(0, 0, n_in, n_out)
     for name, rate in (("fpr", fpr), ("tpr", tpr)):
-        check_number(name, rate, Range(0, 1))
+        check_number(name, rate, NumberRange(0, 1))
     region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
     if region.is_empty:
         return 0.0

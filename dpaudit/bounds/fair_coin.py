@@ -52,7 +52,7 @@ from dpaudit.bounds.inputs import (
 )
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.model.setting import AT_LEAST_1, Range, check_number
+from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
 
 _TOLERANCE = 1e-9
 # The absolute error of probabilities by Fourier transform is far below this.
@@ -393,7 +393,7 @@ class CoinPlan:
     shared: int = 1
 
     def __post_init__(self) -> None:
-        check_number("failed", self.failed, Range(0, self.trials))
+        check_number("failed", self.failed, NumberRange(0, self.trials))
         check_delta(self.delta)
         check_confidence(self.confidence)
 

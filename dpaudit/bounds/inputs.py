@@ -16,7 +16,7 @@ from dpaudit.model.setting import (
     AT_LEAST_1,
     BETWEEN_0_AND_1,
     DELTA,
-    Range,
+    NumberRange,
     check_number,
 )
 
@@ -52,7 +52,9 @@ class Counts:
             ("false_negatives", self.false_negatives, self.n_in),
             ("false_positives", self.false_positives, self.n_out),
         ):
-            check_number(name, errors, Range(0, trials, why="no more than the trials of its world"))
+            check_number(
+                name, errors, NumberRange(0, trials, why="no more than the trials of its world")
+            )
 
     def __iter__(self) -> Iterator[int]:
         yield from (self.false_negatives, self.false_positives, self.n_in, self.n_out)
@@ -109,7 +111,7 @@ def check_power(power: float, *, confidence: float) -> None:
     Raises:
         SettingsError: If it is.
     """
-    check_number("power", power, Range(above=1.0 - confidence, below=1))
+    check_number("power", power, NumberRange(above=1.0 - confidence, below=1))
 
 
 def whole_number(name: str, value: object) -> int:

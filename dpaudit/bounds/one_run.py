@@ -61,7 +61,7 @@ from dpaudit.bounds.inputs import (
     whole_number,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.model.setting import AT_LEAST_1, Range, check_number
+from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
 
 _TOLERANCE = 1e-10
 # The claims that the bound tries, a block at a time.
@@ -175,8 +175,8 @@ def checked_counts(correct: int, guesses: int, canaries: int) -> Guesses:
         whole_number("canaries", canaries),
     )
     check_number("canaries", outcome.canaries, AT_LEAST_1)
-    check_number("guesses", outcome.guesses, Range(1, outcome.canaries))
-    check_number("correct", outcome.correct, Range(0, outcome.guesses))
+    check_number("guesses", outcome.guesses, NumberRange(1, outcome.canaries))
+    check_number("correct", outcome.correct, NumberRange(0, outcome.guesses))
     return outcome
 
 

@@ -50,7 +50,7 @@ from dpaudit.bounds.inputs import (
 )
 from dpaudit.bounds.trade_off import TradeOff
 from dpaudit.errors import SettingsError
-from dpaudit.model.setting import AT_LEAST_1, Range, check_number
+from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
 
 
 class Gambler(NamedTuple):
@@ -304,7 +304,7 @@ def refit_schedule(cap: int, *, first: int) -> tuple[ScoredBlock, ...]:
         SettingsError: If first is below 1, or the cap leaves no trial to bet on.
     """
     check_number("first", first, AT_LEAST_1)
-    check_number("cap", cap, Range(above=first, why="the first attack is fitted on these"))
+    check_number("cap", cap, NumberRange(above=first, why="the first attack is fitted on these"))
     blocks = []
     start = first
     while start < cap:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Drawing
-from dpaudit.model.setting import CONFIDENCE, SEED, Option, Range, check_settings
+from dpaudit.model.setting import CONFIDENCE, SEED, NumberRange, Option, check_settings
 
 MOST_RUNS: Final = 1_000_000
 """Of each world; the exact bound takes a minute or two there."""
@@ -30,7 +30,7 @@ class LabelAuditSettings:
         SettingsError: If a setting is out of range.
     """
 
-    runs: Annotated[int, Range(1, MOST_RUNS), Option("N")] = 100_000
+    runs: Annotated[int, NumberRange(1, MOST_RUNS), Option("N")] = 100_000
     seed: Annotated[int, SEED, Option("S")] = 0
     confidence: Annotated[float, CONFIDENCE, Option("C")] = 0.95
     drawing: Annotated[Drawing, Option("UNIT")] = Drawing.BITS

@@ -1,7 +1,7 @@
 """What a setting says of itself, once: Python, the command line, dpaudit.toml and pytest read it.
 
 A setting is a field of a frozen dataclass. Its name, type, default and line in the docstring are
-those of the field; `Annotated` adds the `Range` of a number, and an `Option` where the command line
+those of the field; `Annotated` adds the `NumberRange` of a number, and an `Option` where the command line
 spells it otherwise than by its name.
 """
 
@@ -31,7 +31,7 @@ class Panel(StrEnum):
     RULES = "Statistics"
 
 
-class Range(NamedTuple):
+class NumberRange(NamedTuple):
     """The finite numbers that a setting may be; None where there is no limit.
 
     Attributes:
@@ -58,7 +58,7 @@ class Range(NamedTuple):
             and (self.below is None or number < self.below)
         )
 
-    def joined(self, other: Range) -> Range:
+    def joined(self, other: NumberRange) -> NumberRange:
         """The numbers from the smaller of two least ones on; all else is as in this range."""
         if self.least is None or other.least is None:
             return self
@@ -92,19 +92,21 @@ class Range(NamedTuple):
         return {name: limit for name, limit in limits.items() if limit is not None}
 
 
-ANY: Final = Range()
+ANY: Final = NumberRange()
 """Every number, infinities and NaN included."""
-POSITIVE: Final = Range(above=0)
-AT_LEAST_0: Final = Range(least=0)
-AT_LEAST_1: Final = Range(least=1)
-DELTA: Final = Range(least=0, below=1)
-BETWEEN_0_AND_1: Final = Range(above=0, below=1)
-CONFIDENCE: Final = Range(above=0.5, below=1)
+POSITIVE: Final = NumberRange(above=0)
+AT_LEAST_0: Final = NumberRange(least=0)
+AT_LEAST_1: Final = NumberRange(least=1)
+DELTA: Final = NumberRange(least=0, below=1)
+BETWEEN_0_AND_1: Final = NumberRange(above=0, below=1)
+CONFIDENCE: Final = NumberRange(above=0.5, below=1)
 """Of one-sided bounds."""
-SEED: Final = Range(least=0, below=2**63)
+SEED: Final = NumberRange(least=0, below=2**63)
 
 
-def check_number(name: str, value: object, allowed: Range = ANY, *, whole: bool = False) -> None:
+def check_number(
+    name: str, value: object, allowed: NumberRange = ANY, *, whole: bool = False
+) -> None:
     """Refuses what is not a number of a range.
 
     Args:
@@ -147,7 +149,7 @@ class Option(NamedTuple):
         return self.flags or (f"--{name.replace('_', '-')}",)
 
 
-class Setting(NamedTuple):
+class SettingField(NamedTuple):
     """What the annotation of a field says.
 
     Attributes:
@@ -159,27 +161,27 @@ class Setting(NamedTuple):
 
     kind: Any
     optional: bool
-    range: Range
+    range: NumberRange
     option: Option
 
 
 @cache
-def settings_of(owner: type) -> Mapping[str, Setting]:
+def settings_of(owner: type) -> Mapping[str, SettingField]:
     """The settings of a dataclass, by name."""
     hints = get_type_hints(owner, include_extras=True)
     names = getattr(owner, "__dataclass_fields__", {})
     return {name: setting_of(hints[name]) for name in names}
 
 
-def setting_of(hint: Any) -> Setting:
+def setting_of(hint: Any) -> SettingField:
     """What an annotation says of a setting."""
     kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     present = [one for one in get_args(kind) if one is not type(None)]
     optional = type(None) in get_args(kind)
-    return Setting(
+    return SettingField(
         kind=present[0] if optional else kind,
         optional=optional,
-        range=next((note for note in notes if isinstance(note, Range)), ANY),
+        range=next((note for note in notes if isinstance(note, NumberRange)), ANY),
         option=next((note for note in notes if isinstance(note, Option)), Option()),
     )
 

@@ -11,7 +11,7 @@ import pandas as pd
 from dpaudit.errors import MissingExtraError
 from dpaudit.model.encoding import encode_values, values_of_table, width
 from dpaudit.model.schema import Schema
-from dpaudit.model.setting import Range, check_number
+from dpaudit.model.setting import NumberRange, check_number
 from dpaudit.plugins.protocols import FloatArray, IntArray
 
 Keys = npt.NDArray[np.uint64]
@@ -113,7 +113,7 @@ def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Nearest
         SettingsError: If `neighbours` is out of range.
         MissingExtraError: If the tables are large and FAISS is not installed.
     """
-    check_number("neighbours", neighbours, Range(1, len(reference)))
+    check_number("neighbours", neighbours, NumberRange(1, len(reference)))
     if not len(queries):
         return NearestRows(
             np.empty((0, neighbours), np.float32), np.empty((0, neighbours), np.int64)
@@ -138,7 +138,7 @@ def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None
         SettingsError: If `neighbours` is out of range.
         MissingExtraError: As in `nearest`.
     """
-    check_number("neighbours", neighbours, Range(1, len(rows) - 1))
+    check_number("neighbours", neighbours, NumberRange(1, len(rows) - 1))
     asked = np.arange(len(rows)) if of is None else of
     queries = rows if of is None else rows[asked]
     distances, indices = nearest(queries, rows, neighbours=neighbours + 1)

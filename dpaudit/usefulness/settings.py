@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from dpaudit.model.setting import CONFIDENCE, SEED, Option, Range, check_settings
+from dpaudit.model.setting import CONFIDENCE, SEED, NumberRange, Option, check_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +31,9 @@ class UtilitySettings:
 
     label: Annotated[str | None, Option("COLUMN")] = None
     positive: Annotated[str | None, Option("VALUE")] = None
-    test_share: Annotated[float, Range(above=0, below=1), Option("SHARE")] = 0.2
-    repeats: Annotated[int, Range(least=2, why="one table has no interval"), Option("N")] = 10
-    rows: Annotated[int | None, Range(least=2), Option("N")] = None
+    test_share: Annotated[float, NumberRange(above=0, below=1), Option("SHARE")] = 0.2
+    repeats: Annotated[int, NumberRange(least=2, why="one table has no interval"), Option("N")] = 10
+    rows: Annotated[int | None, NumberRange(least=2), Option("N")] = None
     classifiers: Annotated[Sequence[str] | None, Option("NAME", ("--classifier",))] = None
     fidelity: bool = False
     confidence: Annotated[float, CONFIDENCE, Option("C")] = 0.95

@@ -168,7 +168,7 @@ def test_labels_and_accuracy_are_two_ways_of_asking() -> None:
     for choice in ({}, {"labels": 10, "accuracy": 0.65}):
         with pytest.raises(SettingsError, match="either the number of labels or the accuracy"):
             calibrate(epsilon=1.0, delta=1e-5, k=50, **choice)  # type: ignore[arg-type]
-    with pytest.raises(SettingsError, match="`teachers` must be .*, got 0"):
+    with pytest.raises(SettingsError, match=r"`teachers` must be .*, got 0"):
         calibrate(epsilon=1.0, delta=1e-5, k=0, labels=10)
 
 
@@ -179,9 +179,9 @@ def test_the_least_noise_is_the_least() -> None:
 
 
 def test_a_negative_number_of_labels_is_refused() -> None:
-    with pytest.raises(SettingsError, match="`labels` must be .*, got -1"):
+    with pytest.raises(SettingsError, match=r"`labels` must be .*, got -1"):
         LabelBudget(-1)
-    with pytest.raises(SettingsError, match="`labels` must be .*, got 0"):
+    with pytest.raises(SettingsError, match=r"`labels` must be .*, got 0"):
         LabelBudget(1).spend(0)
 
 
@@ -227,7 +227,11 @@ def test_labels_cost_no_more_mu_than_there_is_and_hardly_less(mu: float, k: int)
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"mu": 0.0}, "`mu` must be .*, got 0"), ({"delta": 0.0}, "delta"), ({"k": 0}, "`teachers` must be")],
+    [
+        ({"mu": 0.0}, "`mu` must be .*, got 0"),
+        ({"delta": 0.0}, "delta"),
+        ({"k": 0}, "`teachers` must be"),
+    ],
 )
 def test_a_senseless_budget_in_mu_is_refused(change: dict[str, Any], said: str) -> None:
     arguments: dict[str, Any] = {"mu": 1.0, "delta": 1e-5, "k": 5, "accuracy": 0.65, "most": 9}

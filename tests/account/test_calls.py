@@ -61,9 +61,15 @@ def test_shuffled_batches_are_named() -> None:
         ([{**GAUSSIAN, "scale": "1"}], "f: call 1: `scale` must be a number above 0, got '1'"),
         ([{**GAUSSIAN, "scale": True}], "f: call 1: `scale` must be a number above 0, got True"),
         ([{**GAUSSIAN, "sensitivity": 0}], "f: call 1: `sensitivity` must be a number above 0"),
-        ([{**GAUSSIAN, "sampling_rate": 2}], "f: call 1: `sampling_rate` must be a number in (0, 1]"),
+        (
+            [{**GAUSSIAN, "sampling_rate": 2}],
+            "f: call 1: `sampling_rate` must be a number in",
+        ),
         ([{**GAUSSIAN, "steps": 1.5}], "f: call 1: `steps` must be a whole number of at least 1"),
-        ([{**GAUSSIAN, "steps": 0}], "f: call 1: `steps` must be a whole number of at least 1, got 0"),
+        (
+            [{**GAUSSIAN, "steps": 0}],
+            "f: call 1: `steps` must be a whole number of at least 1",
+        ),
         ([{**GAUSSIAN, "sampling": "x"}], "f: call 1: `sampling`: 'x' is not one of poisson, "),
         (
             [{**GAUSSIAN, "sampling": "shuffled", "sampling_rate": 0.3}],

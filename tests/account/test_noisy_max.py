@@ -227,9 +227,9 @@ def test_constants_out_of_range_are_refused(changed: dict[str, float], message: 
 
 def test_arguments_out_of_range_are_refused() -> None:
     mechanism = GaussianNoisyMax(teachers=9, classes=3, scale=3.0)
-    with pytest.raises(SettingsError, match="`labels` must be .*, got -1"):
+    with pytest.raises(SettingsError, match=r"`labels` must be .*, got -1"):
         mechanism.epsilon(-1, delta=DELTA)
-    with pytest.raises(SettingsError, match="`delta` must be .*, got 1"):
+    with pytest.raises(SettingsError, match=r"`delta` must be .*, got 1"):
         mechanism.epsilon(1, delta=1.0)
     with pytest.raises(SettingsError, match="above 1"):
         mechanism.rdp([1.0])

@@ -176,7 +176,7 @@ def test_detection_power_agrees_with_what_is_detectable() -> None:
     assert detection_power(**sized, fpr=0.0, tpr=1.0) == pytest.approx(1.0)
     honest = 1 / (1 + math.e)
     assert detection_power(**sized, fpr=honest, tpr=1 - honest) <= 0.05
-    with pytest.raises(SettingsError, match="`tpr` must be .*, got 2"):
+    with pytest.raises(SettingsError, match=r"`tpr` must be .*, got 2"):
         detection_power(**sized, fpr=0.0, tpr=2.0)
 
 

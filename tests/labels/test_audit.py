@@ -216,7 +216,7 @@ def test_worlds_that_are_no_neighbours_and_settings_out_of_range_are_refused() -
         VotePair(table=table, labels=29, votes_in=51, votes_out=50)
     with pytest.raises(SettingsError, match="at least 1"):
         VotePair.at_tie(table, labels=0)
-    with pytest.raises(SettingsError, match="`runs` must be .*, got 0"):
+    with pytest.raises(SettingsError, match=r"`runs` must be .*, got 0"):
         audit_labels(reference(), ONE, runs=0)
     with pytest.raises(SettingsError, match="confidence"):
         audit_labels(reference(), ONE, confidence=1.0)

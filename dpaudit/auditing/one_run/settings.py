@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 from dpaudit.auditing.settings import GameSettings, GameSwitch
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Effort
-from dpaudit.model.setting import Option, Range
+from dpaudit.model.setting import NumberRange, Option
 
 if TYPE_CHECKING:
     from dpaudit.model.tables import Population
@@ -46,7 +46,9 @@ class OneRun(GameSettings):
         Effort.THOROUGH: {"canaries": 400},
     }
 
-    canaries: Annotated[int, Range(MIN_CANARIES, MOST_CANARIES), Option("M", by_name=True)] = 100
+    canaries: Annotated[
+        int, NumberRange(MIN_CANARIES, MOST_CANARIES), Option("M", by_name=True)
+    ] = 100
 
     @property
     def hypotheses(self) -> int:

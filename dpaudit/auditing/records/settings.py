@@ -12,7 +12,7 @@ from dpaudit.auditing.settings import (
     ShadowModelSettings,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.model.setting import Option, Range
+from dpaudit.model.setting import NumberRange, Option
 
 if TYPE_CHECKING:
     from dpaudit.model.tables import Population
@@ -43,9 +43,9 @@ class ManyRecords(ShadowModelSettings):
 
     NAME: ClassVar[str] = "many records"
     SWITCH: ClassVar[GameSwitch] = GameSwitch("records", off=1)
-    shadow_models: Annotated[int, Range(FEWEST_MODELS, MOST_MODELS), MODELS_OPTION] = 400
+    shadow_models: Annotated[int, NumberRange(FEWEST_MODELS, MOST_MODELS), MODELS_OPTION] = 400
     records: Annotated[
-        int, Range(2, MOST_RECORDS, why="1 is an audit of a single target"), Option("K")
+        int, NumberRange(2, MOST_RECORDS, why="1 is an audit of a single target"), Option("K")
     ]
 
     def check_population(self, of: Population) -> None:
