@@ -52,9 +52,7 @@ class Counts:
             ("false_negatives", self.false_negatives, self.n_in),
             ("false_positives", self.false_positives, self.n_out),
         ):
-            check_number(
-                name, errors, NumberRange(0, trials, why="no more than the trials of its world")
-            )
+            check_number(name, errors, NumberRange(0, trials))
 
     def __iter__(self) -> Iterator[int]:
         yield from (self.false_negatives, self.false_positives, self.n_in, self.n_out)

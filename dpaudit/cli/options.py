@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_origin
 
@@ -30,7 +30,12 @@ _OF_AUDITS = (Panel.ATTACK, Panel.MORE_AUDITS, Panel.RULES)
 
 
 def of_setting(
-    name: str, keyword: Keyword, *, options: Collection[str] = (), in_audit: bool = False
+    name: str,
+    keyword: Keyword,
+    *,
+    options: Collection[str] = (),
+    in_audit: bool = False,
+    required: bool = False,
 ) -> Any:
     """The option of a setting, with its description and its default in words.
 
@@ -39,6 +44,7 @@ def of_setting(
         keyword: What it is.
         options: Names of the options of its command, which the description may mention.
         in_audit: Whether its command is `dpaudit audit`, whose help omits what few audits need.
+        required: Whether it must be given.
     """
     spelling, default = keyword.setting.option, keyword.default
     flags = spelling.spelled(name)
@@ -48,7 +54,7 @@ def of_setting(
     if _typed(keyword) == list[str]:
         before, named, after = text.partition(" Default:")
         text = f"{before} Repeatable.{named}{after}"
-    if "Default:" not in text and not isinstance(default, bool | Mapping):
+    if not (required or "Default:" in text or isinstance(default, bool | Mapping)):
         text += f" Default: {_in_words(default)}."
     return option(
         *flags,
@@ -227,12 +233,15 @@ def takes_settings(
         given = inspect.signature(command, eval_str=True)
         whole = any(one.annotation is AuditSettings for one in given.parameters.values())
         groups: dict[str, Mapping[str, Keyword]] = {}
+        required = set[str]()
         taken = {*without}
         for name, one in given.parameters.items():
             known = _settings_in(one.annotation, names if name == "settings" else ())
             if known:
                 groups[name] = {of: each for of, each in known.items() if of not in taken}
                 taken |= groups[name].keys()
+                if known is not keywords() and is_dataclass(one.annotation):
+                    required |= _required(one.annotation)
         options = {*given.parameters, *taken, *([SET] if whole else [])}
 
         @functools.wraps(command)
@@ -248,10 +257,14 @@ def takes_settings(
             if name not in groups:
                 shown.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             for of, keyword in groups.get(name, {}).items():
-                words = of_setting(of, keyword, options=options, in_audit=whole)
-                shown.append(_parameter(of, Annotated[_typed(keyword) | None, words]))
+                words = of_setting(
+                    of, keyword, options=options, in_audit=whole, required=of in required
+                )
+                shown.append(_parameter(of, keyword, words, required=of in required))
         if whole:
-            shown.append(_parameter(SET, Annotated[list[str] | None, _SET]))
+            kind = inspect.Parameter.KEYWORD_ONLY
+            by_name = Annotated[list[str] | None, _SET]
+            shown.append(inspect.Parameter(SET, kind, default=None, annotation=by_name))
         vars(run)["__signature__"] = given.replace(parameters=shown)
         return run
 
@@ -279,6 +292,16 @@ def _built(kind: Any, asked: Mapping[str, Any]) -> Any:
     return given if kind == dict[str, Any] else kind(**given)
 
 
-def _parameter(name: str, annotation: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=None, annotation=annotation)
+def _required(kind: Any) -> set[str]:
+    """The fields of settings that have no default."""
+    return {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
+
+
+def _parameter(name: str, keyword: Keyword, words: Any, *, required: bool) -> inspect.Parameter:
+    hint = _typed(keyword) if required else _typed(keyword) | None
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if required else None,
+        annotation=Annotated[hint, words],
+    )

@@ -1,8 +1,8 @@
 """What a setting says of itself, once: Python, the command line, dpaudit.toml and pytest read it.
 
 A setting is a field of a frozen dataclass. Its name, type, default and line in the docstring are
-those of the field; `Annotated` adds the `NumberRange` of a number, and an `Option` where the command line
-spells it otherwise than by its name.
+those of the field; `Annotated` adds the `NumberRange` of a number, and an `Option` where the
+command line spells it otherwise than by its name.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ NAMES = tuple(f"attack-{number}" for number in range(8))
         ({"one_run": True, "canaries": 9_999_999_998}, "at most 100,000"),
         ({"records": 9_999_999_998}, "at most 10,000"),
         ({"attacks": ()}, "at least one attack"),
-        ({"confidence": 0.5}, r"`confidence` must be in \(0.5, 1\)"),
+        ({"confidence": 0.5}, r"`confidence` must be a number in \(0.5, 1\)"),
         ({"confidence": 1.0}, "`confidence`"),
         ({"confidence": 95}, "got 95"),
         ({"confidence": math.nan}, "`confidence`"),
