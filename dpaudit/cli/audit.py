@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,6 @@ import typer
 from dpaudit.auditing.run_options import Machine, Outputs
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.command import option
 from dpaudit.cli.console import (
     ExitCode,
     exit_code,
@@ -25,37 +25,28 @@ from dpaudit.errors import SettingsError
 from dpaudit.files import MOST_OF_SUMMARY, append_to_step_summary
 from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import FailOn
-from dpaudit.model.setting import Panel
+from dpaudit.model.setting import Option, Panel
 
 if TYPE_CHECKING:
     from dpaudit.auditing.spec import AuditSpec
     from dpaudit.results.record import AuditRecord
     from dpaudit.results.result import AuditResult
 
-Out = Annotated[
-    Path | None,
-    option(
-        metavar="DIR", help="Run folder. Default: runs/, named for the audit.", panel=Panel.OUTPUT
-    ),
-]
 
-Plan = Annotated[
-    bool,
-    option(
-        "--plan",
-        help="Print what this audit can detect, without training; without GENERATOR by the claim "
-        "alone.",
-        panel=Panel.PLAN,
-    ),
-]
-Detect = Annotated[
-    float | None,
-    option(
-        metavar="E",
-        help="Epsilon (or mu, rho) to detect: --plan says how many models that takes.",
-        panel=Panel.PLAN,
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What to do with the settings of an audit.
+
+    Attributes:
+        plan: Print what this audit can detect, without training; without GENERATOR by the claim
+            alone.
+        detect: Epsilon (or mu, rho) to detect: `plan` says how many models that takes.
+        out: Run folder. Default: runs/, named for the audit.
+    """
+
+    plan: Annotated[bool, Option(panel=Panel.PLAN)] = False
+    detect: Annotated[float | None, Option("E", panel=Panel.PLAN)] = None
+    out: Annotated[Path | None, Option("DIR", panel=Panel.OUTPUT)] = None
 
 
 @guarded
@@ -66,9 +57,7 @@ def audit(
     data: options.Tables = None,
     schema: options.SchemaFile = None,
     settings: AuditSettings,
-    plan: Plan = False,
-    detect: Detect = None,
-    out: Out = None,
+    run: RunOptions,
     outputs: Outputs,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -85,21 +74,21 @@ def audit(
     require_folders(junit=junit)
     if outputs.after_replay is not None:
         settings = game_of(settings.game).after_replay(settings, Path(outputs.after_replay))
-    if plan:
+    if run.plan:
         from dpaudit.cli.plan import plan as print_plan
 
         print_plan(
             settings,
             *(generator, data, schema),
-            detect=detect,
+            detect=run.detect,
             time_one=time_one,
             jobs=machine.jobs,
             json=json,
             quiet=quiet,
         )
         return
-    if detect is not None or time_one:
-        name = "time_one" if detect is None else "detect"
+    if run.detect is not None or time_one:
+        name = "time_one" if run.detect is None else "detect"
         raise SettingsError(f"`{name}` belongs to a plan: give `plan`")
     if generator is None:
         raise SettingsError("GENERATOR is missing; see dpaudit audit --help")
@@ -107,7 +96,7 @@ def audit(
     from dpaudit.results.sentences import headline
 
     spec = build_spec(generator, audited_table(data, schema, settings), settings)
-    folder = out or spec.default_folder
+    folder = run.out or spec.default_folder
     result = _audited(spec, folder, machine, quiet=quiet)
     output = results()
     code = exit_code(result.verdict, outputs.fail_on)
