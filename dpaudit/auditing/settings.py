@@ -286,9 +286,8 @@ class AuditSettings(Choices, Generic[GameT]):
             refers to no other is the unit, with all rows that refer to it. Default: the schema's.
         rows: Synthetic rows per model. Default: as many as the table has.
         confidence: One-sided confidence of the bound, over all attacks together.
-        worker_memory: Gigabytes of address space that a generator in a process of its own may take
-            (Linux). A property of the machine, like `jobs`: a run may be resumed with another
-            value. Default: no limit.
+        worker_memory: Memory limit in gigabytes of a generator that runs in its own process
+            (Linux); a run may be resumed with another one.
         seed: Seed of all randomness; another one gives independent results.
 
     Raises:

@@ -23,7 +23,7 @@ from dpaudit.model.setting import Option, Panel
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleasedTables:
+class ReleaseOptions:
     """What is known of a release, and what is asked of it.
 
     Attributes:
@@ -56,7 +56,7 @@ class ReleasedTables:
 @options.takes_settings()
 def audit_data(
     *,
-    tables: ReleasedTables,
+    tables: ReleaseOptions,
     schema: options.SchemaFile = None,
     confidence: options.Confidence = 0.95,
     html: options.Html = None,
