@@ -122,7 +122,8 @@ def check_number(
     if number and (allowed == ANY or allowed.holds(value)):  # type: ignore[arg-type]  # a number
         return
     kind = "a whole number" if whole else "a number"
-    shown = str(value) if isinstance(value, Real) else repr(value)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    shown = f"{value:,}" if is_number else repr(value)
     why = f": {allowed.why}" if allowed.why else ""
     raise SettingsError(f"`{name}` must be {kind}{allowed.in_words}, got {shown}{why}")
 

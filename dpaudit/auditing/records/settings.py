@@ -45,7 +45,7 @@ class ManyRecords(ShadowModelSettings):
     SWITCH: ClassVar[GameSwitch] = GameSwitch("records", off=1)
     shadow_models: Annotated[int, NumberRange(FEWEST_MODELS, MOST_MODELS), MODELS_OPTION] = 400
     records: Annotated[
-        int, NumberRange(2, MOST_RECORDS, why="1 is an audit of a single target"), Option("K")
+        int, NumberRange(2, MOST_RECORDS, why="leave it out for a single target"), Option("K")
     ]
 
     def check_population(self, of: Population) -> None:
