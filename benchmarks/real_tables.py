@@ -4,8 +4,8 @@ Usage: python benchmarks/real_tables.py --data DIR [--table adult credit] [--job
 
 Adult as it is (32,561 x 15, strings and missing values) and a fifth of Credit Card Fraud
 (56,962 x 30), `marginals` at epsilon 1: the game of two worlds, sequential, and one run with many
-canaries, each as a program of its own, after `dpaudit audit --plan --time-one` of the same. Prints
-a JSON document: the seconds that the plan foretold and that the audit took, and the most memory
+canaries, each as a program of its own, after its plan with `--set time-one=true`. Prints a JSON
+document: the seconds that the plan foretold and that the audit took, and the most memory
 that all processes together held (proportional set sizes, Linux: a page that several share counts
 once).
 """
@@ -26,10 +26,11 @@ from typing import Any, Final
 from dpaudit.versions import versions
 
 FILES: Final = {"adult": "adult.csv.gz", "credit": "credit_20pct.csv.gz"}
+TIMED: Final = ("--set", "time-one=true")
 GAMES: Final = {
     "two worlds": ("--shadow-models", "100"),
     "sequential": ("--sequential", "--shadow-models", "100"),
-    "one run": ("--one-run", "--canaries", "1000"),
+    "one run": ("--one-run", "--set", "canaries=1000"),
 }
 DPAUDIT: Final = (sys.executable, "-m", "dpaudit")
 GENERATOR: Final = ("marginals", "-p", "epsilon=1", "-p", "delta=1e-5")
@@ -83,7 +84,7 @@ def main() -> None:
         data = ("--data", str(asked.data / FILES[table]))
         for game, options in GAMES.items():
             said = subprocess.run(
-                [*DPAUDIT, "audit", "--plan", *GENERATOR, *data, *options, "--time-one", "--json"],
+                [*DPAUDIT, "audit", "--plan", *GENERATOR, *data, *options, *TIMED, "--json"],
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,

@@ -10,10 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.entry import Machine, audit
+    from dpaudit.auditing.entry import audit
     from dpaudit.auditing.games import audit_settings
     from dpaudit.auditing.one_run.settings import OneRun
     from dpaudit.auditing.records.settings import ManyRecords
+    from dpaudit.auditing.run_options import Machine
     from dpaudit.auditing.settings import AuditSettings
     from dpaudit.auditing.two_worlds.settings import TwoWorlds
     from dpaudit.comparison import Comparison, compare
@@ -40,12 +41,14 @@ if TYPE_CHECKING:
     from dpaudit.results.result import AuditResult, result_schema
     from dpaudit.results.verdict import Verdict
     from dpaudit.usefulness.report import UtilityReport
-    from dpaudit.usefulness.run import UtilitySettings, utility
+    from dpaudit.usefulness.run import utility
+    from dpaudit.usefulness.settings import UtilitySettings
     from dpaudit.versions import __version__
 
 _NAMES_OF = {
     # running an audit
-    "auditing.entry": ("audit", "Machine"),
+    "auditing.entry": ("audit",),
+    "auditing.run_options": ("Machine",),
     "auditing.two_worlds.settings": ("TwoWorlds",),
     "auditing.records.settings": ("ManyRecords",),
     "auditing.one_run.settings": ("OneRun",),
@@ -65,7 +68,8 @@ _NAMES_OF = {
     "released_data.result": ("ReleasedDataResult",),
     "released_data.split": ("split", "CoinSplit", "CoinFile"),
     # utility of synthetic data
-    "usefulness.run": ("utility", "UtilitySettings"),
+    "usefulness.run": ("utility",),
+    "usefulness.settings": ("UtilitySettings",),
     "usefulness.report": ("UtilityReport",),
     # schemas and claims
     "model.schema": ("Schema",),

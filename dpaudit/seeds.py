@@ -16,10 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.errors import SettingsError
-
 _NAMESPACE = "dpaudit/1"
-_MAX_SEED = 2**63
 
 
 class Stream(NamedTuple):
@@ -53,16 +50,6 @@ class Stream(NamedTuple):
     def seed(self) -> int:
         """A seed in [0, 2**32): the range every library takes (numpy, scikit-learn, torch)."""
         return int(np.random.SeedSequence(self.entropy()).generate_state(1, np.uint32)[0])
-
-
-def check_seed(seed: int) -> None:
-    """Refuses a root seed outside the range that every command takes.
-
-    Raises:
-        SettingsError: If it is not in [0, 2**63).
-    """
-    if not 0 <= seed < _MAX_SEED:
-        raise SettingsError(f"`seed` must be a whole number in [0, 2**63), got {seed}")
 
 
 def rng_of(seed: int | None, purpose: str) -> np.random.Generator:

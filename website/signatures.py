@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from enum import Enum
@@ -48,7 +49,11 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 def _annotation(value: object) -> str:
     text = value if isinstance(value, str) else inspect.formatannotation(value)
-    return text.strip("'")
+    text = text.strip("'")
+    if not text.startswith("Annotated["):
+        return text
+    whole: Any = ast.parse(text, mode="eval").body
+    return ast.unparse(whole.slice.elts[0])  # notes for the command line say nothing here
 
 
 def default_text(value: object) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import scipy
@@ -21,6 +21,7 @@ from dpaudit.errors import InputError, SettingsError
 from dpaudit.formatting import clipped, did_you_mean
 from dpaudit.model.choices import member_named
 from dpaudit.model.gaussian import gaussian_epsilon
+from dpaudit.model.setting import AT_LEAST_1, POSITIVE, NumberRange, check_number, check_settings
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -101,42 +102,25 @@ class Call:
     """
 
     law: CallLaw
-    scale: float | None = None
-    sensitivity: float = 1.0
-    steps: int = 1
-    sampling_rate: float = 1.0
+    scale: Annotated[float | None, POSITIVE] = None
+    sensitivity: Annotated[float, POSITIVE] = 1.0
+    steps: Annotated[int, AT_LEAST_1] = 1
+    sampling_rate: Annotated[float, NumberRange(above=0, most=1)] = 1.0
     sampling: Sampling = Sampling.POISSON
-    other_scale: float | None = None
-    dimensions: int = 1
+    other_scale: Annotated[float | None, POSITIVE] = None
+    dimensions: Annotated[int, AT_LEAST_1] = 1
     probability: float | None = None
-    categories: int = 2
+    categories: Annotated[int, NumberRange(least=2)] = 2
 
     def __post_init__(self) -> None:
-        for name in ("scale", "other_scale"):
-            value = getattr(self, name)
-            if value is not None and not _is_positive(value):
-                raise SettingsError(f"`{name}` is {value!r}: give a positive number")
-        if not _is_positive(self.sensitivity):
-            raise SettingsError(f"`sensitivity` is {self.sensitivity!r}: give a positive number")
-        if not _is_positive(self.sampling_rate) or self.sampling_rate > 1:
-            raise SettingsError(
-                f"`sampling_rate` is {self.sampling_rate!r}: give a number above 0, at most 1"
-            )
-        for name, least in (("steps", 1), ("dimensions", 1), ("categories", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise SettingsError(f"`{name}` is {value!r}: give a whole number, at least {least}")
+        check_settings(self)
         self._check_law()
         self._check_sampling()
 
     def _check_law(self) -> None:
         if self.law is CallLaw.RANDOMISED_RESPONSE:
-            low = 1 / self.categories
-            if not isinstance(self.probability, float | int) or not low < self.probability < 1:
-                raise SettingsError(
-                    f"`probability` is {self.probability!r}: give that of the true category, above "
-                    f"1 / categories = {low:g} and below 1"
-                )
+            likelier = NumberRange(above=1 / self.categories, below=1, why="of the true category")
+            check_number("probability", self.probability, likelier)
         elif self.scale is None:
             raise SettingsError(f"`scale` is missing: {self.law} noise needs it")
         if self.law in _WHOLE_CHANGE and self.sensitivity != int(self.sensitivity):
@@ -244,11 +228,6 @@ def _call(document: Any, place: str) -> Call:
         return Call(**{**document, **named})
     except SettingsError as error:
         raise InputError(f"{place}: {error}") from None
-
-
-def _is_positive(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < value < math.inf  # type: ignore[operator]  # a number
 
 
 # What they cost

@@ -26,6 +26,7 @@ from dpaudit.account.moments import (
 )
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.setting import AT_LEAST_1, check_number
 
 PAPER_MOMENTS: Final = 100
 """Moments 1..L of most implementations; `updated` has 20, PATE's script of 2017 has 8."""
@@ -123,11 +124,9 @@ def algorithm_1_claim(
         ClaimError: If the reported epsilon is not positive: the accountant credited privacy instead
             of charging it.
     """
-    if teachers < 1:
-        raise SettingsError(f"`teachers` is {teachers}: use at least 1")
+    check_number("teachers", teachers, AT_LEAST_1)
     ones = check_votes(votes, teachers=teachers)
-    if moments < 1:
-        raise SettingsError(f"`moments` is {moments}: use at least 1")
+    check_number("moments", moments, AT_LEAST_1)
     orders = np.arange(1, moments + 1, dtype=np.float64)
     spent = algorithm_1_moments(
         np.stack([teachers - ones, ones], axis=-1),

@@ -16,6 +16,7 @@ from dpaudit.account.vote_table import VoteTable, check_teachers, method_named, 
 from dpaudit.errors import BudgetError, SettingsError
 from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.gaussian import gaussian_epsilon
+from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, NumberRange, check_number
 
 _MOST_LABELS: Final = 10**12
 """Largest number of labels: far more than any training can use."""
@@ -104,12 +105,10 @@ def calibrate(
         SettingsError: If an argument is outside its range, not exactly one of labels and accuracy
             is given, or the budget pays for no label.
     """
-    if not 0.0 < epsilon < math.inf:
-        raise SettingsError(f"`epsilon` is {epsilon}: choose a positive, finite budget")
+    check_number("epsilon", epsilon, POSITIVE)
     check_positive_delta(delta)
     check_teachers(k)
-    if not 0.5 < consensus <= 1.0:
-        raise SettingsError(f"`consensus` is {consensus}: choose a share in (0.5, 1]")
+    check_number("consensus", consensus, NumberRange(above=0.5, most=1))
     if (labels is None) == (accuracy is None):
         raise SettingsError("give either the number of labels or the accuracy of a label")
 
@@ -118,8 +117,7 @@ def calibrate(
         return table.epsilon(count, delta=delta, method=proof)
 
     if labels is not None:
-        if not 1 <= labels <= _MOST_LABELS:
-            raise SettingsError(f"`labels` is {labels}: use a count from 1 to {_MOST_LABELS}")
+        check_number("labels", labels, NumberRange(1, _MOST_LABELS))
         # The quickest proof first: its answer is where the search with a slower one begins.
         scale = 1.0
         for proof in dict.fromkeys((Method.RDP, method)):
@@ -166,8 +164,7 @@ def calibrate_gaussian(*, mu: float, delta: float, k: int, accuracy: float, most
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    if not 0.0 < mu < math.inf:
-        raise SettingsError(f"`mu` is {mu}: choose a positive, finite budget")
+    check_number("mu", mu, POSITIVE)
     check_positive_delta(delta)
     check_teachers(k)
     wished = scale_of_accuracy(Mechanism.GAUSSIAN, k=k, accuracy=accuracy)
@@ -200,8 +197,7 @@ def scale_of_accuracy(
     Raises:
         SettingsError: If the accuracy is outside its range.
     """
-    if not 0.5 < accuracy < 1.0:
-        raise SettingsError(f"`accuracy` is {accuracy}: choose it in (0.5, 1)")
+    check_number("accuracy", accuracy, NumberRange(above=0.5, below=1))
     margin = (consensus - 0.5) * k
 
     # The error falls from 1/2 to 0 as the margin grows from 0 to infinitely many scales.
@@ -326,8 +322,7 @@ def priced(
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    if labels < 1:
-        raise SettingsError(f"`labels` is {labels}: use a count, at least 1")
+    check_number("labels", labels, AT_LEAST_1)
     check_positive_delta(delta)
     table = vote_table(mechanism, k, scale).quantised()
     epsilon = table.epsilon(labels, delta=delta, method=method)
@@ -350,8 +345,7 @@ class LabelBudget:
     __slots__ = ("_labels", "_spent")
 
     def __init__(self, labels: int) -> None:
-        if labels < 0:
-            raise SettingsError(f"`labels` is {labels}: use a count, at least 0")
+        check_number("labels", labels, AT_LEAST_0)
         self._labels = labels
         self._spent = 0
 
@@ -375,8 +369,7 @@ class LabelBudget:
             BudgetError: If fewer are left; nothing is spent then.
             SettingsError: If the number is below 1.
         """
-        if labels < 1:
-            raise SettingsError(f"`labels` is {labels}: pay for at least 1")
+        check_number("labels", labels, AT_LEAST_1)
         if labels > self.left:
             raise BudgetError(
                 f"{labels} labels asked, {self.left} of all {self._labels} labels of the privacy "

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_delta
+from dpaudit.model.setting import BETWEEN_0_AND_1, DELTA, POSITIVE, check_number
 
 FloatArray: TypeAlias = NDArray[np.float64]
 _SAFE: Final = 1.0 - 1e-9
@@ -159,8 +160,7 @@ def concentrated_rho(*, epsilon: float, delta: float) -> float:
 
 
 def _check_budget(epsilon: float, delta: float) -> None:
-    if not 0.0 < epsilon < math.inf:
-        raise SettingsError(f"`epsilon` is {epsilon}: choose it positive and finite")
+    check_number("epsilon", epsilon, POSITIVE)
     check_positive_delta(delta)
 
 
@@ -170,8 +170,7 @@ def check_delta(delta: float) -> None:
     Raises:
         SettingsError: If it is.
     """
-    if not 0.0 <= delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in [0, 1)")
+    check_number("delta", delta, DELTA)
 
 
 def check_positive_delta(delta: float) -> None:
@@ -180,5 +179,4 @@ def check_positive_delta(delta: float) -> None:
     Raises:
         SettingsError: If it is.
     """
-    if not 0.0 < delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1), below one over the records")
+    check_number("delta", delta, BETWEEN_0_AND_1)

@@ -12,6 +12,7 @@ import numpy as np
 from dpaudit.account.conversion import check_positive_delta
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import CurveClaim, Neighbours, PrivacyClaim, curve_points
+from dpaudit.model.setting import AT_LEAST_1, POSITIVE, NumberRange, check_number
 
 if TYPE_CHECKING:
     from dp_accounting import PrivacyAccountant
@@ -145,8 +146,7 @@ def dp_sgd_noise_multiplier(*, epsilon: float, delta: float, steps: int, rate: f
         ClaimError: If delta covers the whole cost.
     """
     _check_run(steps=steps, rate=rate, noise_multiplier=1.0, delta=delta)
-    if not 0.0 < epsilon < math.inf:
-        raise SettingsError(f"`epsilon` is {epsilon}: choose it positive and finite")
+    check_number("epsilon", epsilon, POSITIVE)
 
     # To begin with, a normal number shifted by mu: epsilon = mu^2 / 2 + mu sqrt(2 log(1 / delta)).
     mu = math.sqrt(2.0 * (epsilon - math.log(delta))) - math.sqrt(-2.0 * math.log(delta))
@@ -162,14 +162,9 @@ def dp_sgd_noise_multiplier(*, epsilon: float, delta: float, steps: int, rate: f
 
 
 def _check_run(*, steps: int, rate: float, noise_multiplier: float, delta: float) -> None:
-    if steps < 1:
-        raise SettingsError(f"`steps` is {steps}: use at least 1")
-    if not 0.0 < rate <= 1.0:
-        raise SettingsError(f"`rate` is {rate}: choose a sampling probability in (0, 1]")
-    if not 0.0 < noise_multiplier < math.inf:
-        raise SettingsError(
-            f"`noise_multiplier` is {noise_multiplier}: choose it positive and finite"
-        )
+    check_number("steps", steps, AT_LEAST_1)
+    check_number("rate", rate, NumberRange(above=0, most=1))
+    check_number("noise_multiplier", noise_multiplier, POSITIVE)
     check_positive_delta(delta)
 
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from dpaudit.account.conversion import FloatArray
 from dpaudit.account.vote_table import IntArray, VoteTable
 from dpaudit.errors import SettingsError
+from dpaudit.model.setting import POSITIVE, check_number
 
 _LARGEST_EXPONENT: Final = 1.0
 """Up to this, a moment is computed from the excess over 1; beyond, in logarithms."""
@@ -192,8 +193,7 @@ def check_gamma(gamma: float) -> None:
     Raises:
         SettingsError: If it is not.
     """
-    if not 0.0 < gamma < np.inf:
-        raise SettingsError(f"`gamma` is {gamma}: choose a positive, finite inverse noise scale")
+    check_number("gamma", gamma, POSITIVE)
 
 
 def check_moments(moments: ArrayLike) -> FloatArray:

@@ -26,6 +26,7 @@ from dpaudit.account.vote_table import VoteTable, check_scale, vote_table
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.choices import Mechanism
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +51,8 @@ class NoisyMax(ABC):
     """The accounting in words."""
 
     def __post_init__(self) -> None:
-        if self.teachers < 1:
-            raise SettingsError(f"the number of teachers is {self.teachers}: use at least 1")
-        if self.classes < 2:
-            raise SettingsError(f"the number of classes is {self.classes}: use at least 2")
+        check_number("teachers", self.teachers, AT_LEAST_1)
+        check_number("classes", self.classes, NumberRange(least=2))
         check_scale(self.scale)
 
     @cached_property
@@ -277,5 +276,4 @@ def _claim(epsilon: float, delta: float, source: str) -> PrivacyClaim:
 
 
 def _check_count(name: str, value: int, *, least: int) -> None:
-    if not isinstance(value, int) or value < least:
-        raise SettingsError(f"`{name}` is {value}: use a whole number, at least {least}")
+    check_number(name, value, NumberRange(least=least), whole=True)

@@ -21,6 +21,7 @@ from dpaudit.account.conversion import ORDERS, FloatArray, check_delta, epsilon_
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Mechanism, Method
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, NumberRange, check_number
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]
@@ -131,8 +132,7 @@ class VoteTable:
         Raises:
             SettingsError: If the share is outside the range.
         """
-        if not 0.5 <= consensus <= 1.0:
-            raise SettingsError(f"`consensus` is {consensus}: choose a share in [0.5, 1]")
+        check_number("consensus", consensus, NumberRange(0.5, 1))
         votes = np.arange(self.teachers + 1)
         return float(np.interp(consensus * self.teachers, votes, self.probabilities))
 
@@ -382,8 +382,7 @@ def check_scale(scale: float) -> None:
     Raises:
         SettingsError: If it is not.
     """
-    if not 0.0 < scale < math.inf:
-        raise SettingsError(f"`scale` is {scale}: choose a positive, finite number of votes")
+    check_number("scale", scale, POSITIVE)
 
 
 def check_teachers(teachers: int) -> None:
@@ -392,8 +391,7 @@ def check_teachers(teachers: int) -> None:
     Raises:
         SettingsError: If it is.
     """
-    if not isinstance(teachers, int) or teachers < 1:
-        raise SettingsError(f"the number of teachers is {teachers}: use at least 1")
+    check_number("teachers", teachers, AT_LEAST_1, whole=True)
 
 
 # The cost of many labels
@@ -649,8 +647,7 @@ def epsilon_of_labels(steps: Steps, *, labels: int, delta: float, method: Method
     Raises:
         SettingsError: If the number of labels or delta is outside its range.
     """
-    if labels < 0:
-        raise SettingsError(f"`labels` is {labels}: use a count, at least 0")
+    check_number("labels", labels, AT_LEAST_0)
     check_delta(delta)
     if labels == 0 or len(steps.ones) == 0:
         return 0.0  # also for a table with infinite divergence

@@ -2,7 +2,7 @@
 
 `dpaudit audit` and `dpaudit replay` read them; `dpaudit.audit` and `dp_audit` use only their
 arguments, and `dp_replay` takes the samplers from here. Keys are the settings of an audit as the
-command line spells them, and the other options of these commands (`_BESIDE_SETTINGS`).
+command line spells them, and what else these commands read.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final
 
-from dpaudit.auditing.games import EFFORT, EFFORT_DESCRIPTION, GAMES, keywords
-from dpaudit.auditing.settings import SET_BY_NAME
+from dpaudit.auditing.games import keywords, keywords_in
+from dpaudit.auditing.run_options import Machine, Outputs
 from dpaudit.errors import SettingsError
-from dpaudit.files import io_reason, parse_json
+from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
-from dpaudit.model.choices import SAMPLER_SCHEMA, Effort, sampler_text
+from dpaudit.model.choices import SAMPLER_SCHEMA, sampler_text
 
 OWN_FILE: Final = "dpaudit.toml"
 SHARED_FILE: Final = "pyproject.toml"
@@ -75,47 +75,6 @@ def configured(file: Path) -> dict[str, Any]:
     return {name: _as_option(name, value, file.parent) for name, value in found.items()}
 
 
-def configured_by_name(pairs: Sequence[str]) -> dict[str, Any]:
-    """Settings that are given as NAME=VALUE, spelled as in a configuration file.
-
-    Args:
-        pairs: The pairs; `links` may be given several times.
-
-    Returns:
-        The values by parameter of the command.
-
-    Raises:
-        SettingsError: If one has an option of its own, is no setting, or has a value of another
-            type.
-    """
-    known = sorted(name.replace("_", "-") for name in SET_BY_NAME)
-    table: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or name not in known:
-            raise SettingsError(
-                f"--set {pair}: write NAME=VALUE{did_you_mean(name, known)}; NAME is one of "
-                f"{', '.join(known)}"
-            )
-        if name in table and name != "links":
-            raise SettingsError(f"--set {name} is given twice: give it once")
-        table[name] = [*table.get(name, []), text] if name == "links" else _typed(name, text)
-    if table:
-        _check(table, "--set")
-    return {name.replace("-", "_"): of for name, of in table.items()}
-
-
-def _typed(name: str, text: str) -> Any:
-    """A value of a pair: JSON, unless the setting is a text."""
-    of = _shipped_schema()["properties"][name]
-    if of.get("type") == "string" or "enum" in of or "oneOf" in of:
-        return text
-    try:
-        return parse_json(text)
-    except ValueError:
-        return text
-
-
 def configured_samplers(file: Path) -> list[dict[str, Any]]:
     """The user's own samplers that a configuration file names, for `dpaudit.replay`.
 
@@ -152,7 +111,8 @@ def _check(table: Mapping[str, Any], source: str) -> None:
         if key not in schema["properties"]:
             known = did_you_mean(key, list(schema["properties"]))
             raise SettingsError(f"{source}: {key!r} is no setting{known}; correct or remove it")
-    mismatch = best_match(Draft202012Validator(schema).iter_errors(table))
+    errors = Draft202012Validator(schema).iter_errors(table)
+    mismatch = best_match(error for error in errors if error.validator not in _LIMITS)
     if mismatch is not None:
         place = ".".join(str(part) for part in mismatch.absolute_path)
         raise SettingsError(f"{source}: {place}: {mismatch.message}; correct it")
@@ -169,13 +129,12 @@ def configuration_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the table, made from the types of the settings."""
     from dpaudit.results.document import schema_of
 
-    properties: dict[str, Any] = {}
-    for name, (of, description) in _BESIDE_SETTINGS.items():
-        properties[name] = {"description": description, **of}
-    for name in keywords():
-        hint, description = type_and_description(name)
-        of = _SPELLED.get(name) or schema_of(hint)
-        properties[name.replace("_", "-")] = {"description": description, **of}
+    properties = {name: {"description": text, **of} for name, (of, text) in _OF_COMMANDS.items()}
+    settings = keywords_in(Machine) | keywords_in(Outputs) | {**keywords()}
+    for name, keyword in settings.items():
+        setting = keyword.setting
+        of = _SPELLED.get(name) or schema_of(setting.kind) | setting.range.schema
+        properties[name.replace("_", "-")] = {"description": keyword.description, **of}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "dpaudit configuration",
@@ -186,61 +145,23 @@ def configuration_schema() -> dict[str, Any]:
     }
 
 
-def type_and_description(name: str) -> tuple[Any, str]:
-    """The type of a setting without None, and its description in its class.
-
-    Args:
-        name: A keyword of `dpaudit.auditing.games`.
-    """
-    from dpaudit.results.document import attributes_of
-
-    if name == EFFORT:
-        return Effort, EFFORT_DESCRIPTION
-    owner = keywords()[name].owner
-    if owner is None:
-        switch = next(one.SWITCH for one in GAMES if one.SWITCH and one.SWITCH.keyword == name)
-        return type(switch.off), switch.description
-    hint = get_type_hints(owner, localns={"AnyAttack": object})[name]
-    present = [one for one in get_args(hint) if one is not type(None)]
-    return (present[0] if type(None) in get_args(hint) else hint), attributes_of(owner)[name]
-
-
 _TEXTS: Final = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-_BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
+_OF_COMMANDS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "generator": ({"type": "string"}, "What is audited, as the command line names it."),
     "data": (
         {"oneOf": [{"type": "string"}, _TEXTS]},
         "The table: a file, or sample:breast-cancer; or the files of several tables.",
     ),
     "schema": ({"type": "string"}, "File of the public schema."),
-    "jobs": ({"type": "integer", "minimum": 1}, "Worker processes."),
-    "engine": ({"enum": ["local", "dask"]}, "Where trials run."),
-    "scheduler": ({"type": "string"}, "Address or file of the dask scheduler."),
-    "trial-timeout": (
-        {"type": "number", "minimum": 1},
-        "Seconds after which a shadow model has failed.",
-    ),
-    "junit": (
-        {"type": "string"},
-        "JUnit XML file to write: claim, controls and checks as test cases.",
-    ),
-    "after-replay": (
-        {"type": "string"},
-        "Result of `dpaudit replay --json`, to attack the features that its record moves; the only "
-        "attack unless attacks are named.",
-    ),
-    "fail-on": (
-        {"enum": ["violation", "inconclusive", "never"]},
-        "What gives a non-zero exit code: violation (with leaks and invalid runs), "
-        "inconclusive (all of these), never (nothing).",
-    ),
     "samplers": (
         {"type": "array", "items": SAMPLER_SCHEMA},
         "Noise samplers of your own, which `dpaudit replay` hears: function, law, and the names of "
         "its parameters.",
     ),
 }
-"""Keys of a configuration that are not settings of an audit."""
+"""Keys of a configuration that are no settings: what commands read."""
+_LIMITS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+"""Keywords of the schema for editors; settings refuse numbers outside their ranges themselves."""
 
 _PAIR: Final = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 _SPELLED: Final[Mapping[str, Mapping[str, Any]]] = {

@@ -5,29 +5,24 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.conclusion import conclude
 from dpaudit.auditing.game import Run
-from dpaudit.auditing.games import audit_settings, audited_table, build_spec, kind_of
+from dpaudit.auditing.games import audit_settings, audited_table, build_spec, game_of
 from dpaudit.auditing.probing import add_probes, probe_first
 from dpaudit.auditing.reuse import check_reuse
+from dpaudit.auditing.run_options import Machine
 from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import RunFolderError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.game.engine import opened_engine
-from dpaudit.game.flight import (
-    OnProgress,
-    OnWarning,
-    check_trial_timeout,
-    ignore_progress,
-    ignore_warning,
-)
+from dpaudit.game.flight import OnProgress, OnWarning, ignore_progress, ignore_warning
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.model.choices import EngineName
@@ -35,27 +30,6 @@ from dpaudit.model.claim import Claim, StatedClaim
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.versions import today
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Where and how trials run; it never changes a result.
-
-    Attributes:
-        jobs: Worker processes; one per available core if None.
-        engine: "local" for processes of this machine, "dask" for the workers of a dask cluster.
-        scheduler: Address of the dask scheduler, or the JSON file that it writes.
-        trial_timeout: Seconds after which a trial is stopped and has failed; if None, 20 times the
-            slowest so far, at least an hour, and a day until one has finished.
-        worker_memory: Gigabytes of address space that a generator in a process of its own may take
-            (Linux).
-    """
-
-    jobs: int | None = None
-    engine: str = EngineName.LOCAL
-    scheduler: str | None = None
-    trial_timeout: float | None = None
-    worker_memory: float | None = None
 
 
 def audit(
@@ -214,10 +188,9 @@ def run_audit(
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
     machine = _machine(jobs)
-    check_trial_timeout(machine.trial_timeout)
     from dpaudit.report.render import write_reports
 
-    game, limit = kind_of(spec.settings.game), machine.trial_timeout
+    game, limit = game_of(spec.settings.game), machine.trial_timeout
     with (
         opened_engine(machine.engine, jobs=machine.jobs, scheduler=machine.scheduler) as engine,
         folder_usable(folder),

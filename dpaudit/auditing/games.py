@@ -1,7 +1,7 @@
 """The games of an audit, and the plain keywords that choose a game and its settings.
 
 A new game is a package next to these, with its settings, a `dpaudit.auditing.game.Game` and a plan,
-and a line in each of the tables here: `GAMES`, `kind_of` and `sizing_of`.
+and a line in each of the tables here: `GAMES`, `game_of` and `sizing_of`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.records.settings import ManyRecords
+from dpaudit.auditing.run_options import Machine, Outputs
 from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
+from dpaudit.model.choices import Effort
 from dpaudit.model.claim import StatedClaim
+from dpaudit.model.setting import ANY, Option, Panel, SettingField, setting_of, settings_of
 
 if TYPE_CHECKING:
     from dpaudit.auditing.game import Game
@@ -28,10 +31,6 @@ if TYPE_CHECKING:
 GAMES: Final[tuple[type[GameSettings], ...]] = (TwoWorlds, ManyRecords, OneRun)
 """The settings class of every game; the first is the default."""
 EFFORT: Final = "effort"
-EFFORT_DESCRIPTION: Final = (
-    '"quick", "standard" (the defaults) or "thorough": how many shadow models or canaries, where '
-    "their number is not given."
-)
 
 
 class Keyword(NamedTuple):
@@ -39,36 +38,69 @@ class Keyword(NamedTuple):
 
     Attributes:
         default: Its default; None for no value.
-        owner: The class whose field it is; None for `effort` and a switch that is no field.
+        setting: Its type, and how the command line spells it.
+        description: What it means.
         games: The games that know it; None if every audit does.
     """
 
     default: object
-    owner: type | None = None
+    setting: SettingField
+    description: str
     games: tuple[type[GameSettings], ...] | None = None
+
+
+_EFFORT: Final = Keyword(
+    None,
+    SettingField(Effort, optional=True, range=ANY, option=Option("SIZE", panel=Panel.ATTACK)),
+    "Shadow models, or canaries, where no number is given: quick (100, 50), standard (400, 100) or "
+    "thorough (1000, 400). Default: standard.",
+)
 
 
 @cache
 def keywords() -> Mapping[str, Keyword]:
     """Every plain keyword, claims first: the fields of all settings, and switches."""
-    known: dict[str, Keyword] = {}
-    for name, default in _fields(StatedClaim).items():
-        known[name] = Keyword(default, StatedClaim)
-    known[EFFORT] = Keyword(None)
+    known = keywords_in(StatedClaim)
     for game in GAMES:
-        own = _fields(game)
+        own = keywords_in(game)
         switch = game.SWITCH
         if switch is not None:
-            owner = game if switch.keyword in own else None
-            own.pop(switch.keyword, None)
-            known[switch.keyword] = Keyword(switch.off, owner, (game,))
-        for name, default in own.items():
-            before = known.get(name, Keyword(default, game, ()))
-            known[name] = before._replace(games=(*(before.games or ()), game))
-    for name, default in _fields(AuditSettings).items():
-        if name not in ("game", "claim"):
-            known[name] = Keyword(default, AuditSettings)
-    return known
+            field = own.pop(switch.keyword, None)
+            setting = setting_of(type(switch.off)) if field is None else field.setting
+            known[switch.keyword] = Keyword(
+                switch.off,
+                setting._replace(range=ANY),  # being off may be outside
+                switch.description if field is None else field.description,
+                (game,),
+            )
+        for name, keyword in own.items():
+            before = known.get(name, keyword._replace(games=()))
+            widest = before.setting.range.joined(keyword.setting.range)
+            known[name] = before._replace(
+                setting=before.setting._replace(range=widest), games=(*(before.games or ()), game)
+            )
+    known[EFFORT] = _EFFORT
+    further = keywords_in(AuditSettings)
+    return known | {name: of for name, of in further.items() if name not in ("game", "claim")}
+
+
+def keywords_in(owner: type) -> dict[str, Keyword]:
+    """The settings of a class by name."""
+    from dpaudit.results.document import attributes_of
+
+    settings, described = settings_of(owner), attributes_of(owner)
+    return {
+        name: Keyword(default, settings[name], described.get(name, ""))
+        for name, default in _fields(owner).items()
+    }
+
+
+@cache
+def by_name() -> Mapping[str, SettingField]:
+    """What `dpaudit audit` takes as `--set NAME=VALUE`, or from its file: few audits need it."""
+    known = {**settings_of(Machine), **settings_of(Outputs)}
+    known |= {name: keyword.setting for name, keyword in keywords().items()}
+    return {name: setting for name, setting in known.items() if setting.option.by_name}
 
 
 def audit_settings(**given: Any) -> AuditSettings[Any]:
@@ -91,7 +123,7 @@ def audit_settings(**given: Any) -> AuditSettings[Any]:
                 f"`{name}` is no setting of an audit{did_you_mean(name, list(known))}"
             )
     asked = {name: value for name, value in given.items() if value is not None}
-    game = _game_of(asked)
+    game = _chosen_by(asked)
     asked = {name: value for name, value in asked.items() if not _is_answered(name, value, game)}
     of_game = {name: asked.pop(name) for name in _fields(game) if name in asked}
     of_claim = {name: asked.pop(name) for name in _fields(StatedClaim) if name in asked}
@@ -129,7 +161,7 @@ def keywords_of_game(given: Mapping[str, Any]) -> frozenset[str]:
     Args:
         given: The keywords.
     """
-    return frozenset(_fields(_game_of(given)))
+    return frozenset(_fields(_chosen_by(given)))
 
 
 def sizes_of_effort() -> frozenset[str]:
@@ -137,7 +169,7 @@ def sizes_of_effort() -> frozenset[str]:
     return frozenset().union(*(sizes for game in GAMES for sizes in game.SIZES.values()))
 
 
-def kind_of(game: GameSettings) -> Game[Any]:
+def game_of(game: GameSettings) -> Game[Any]:
     """The game of some settings, which is loaded when it is needed: options are made of settings.
 
     Args:
@@ -201,7 +233,7 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> T
         SchemaError: If the schema is malformed, or not public where it must be.
         SettingsError: If the table is missing, or one too many.
     """
-    return kind_of(settings.game).table(data, schema, settings)
+    return game_of(settings.game).table(data, schema, settings)
 
 
 def build_spec(generator: object, table: Table, settings: AuditSettings) -> AuditSpec:
@@ -218,7 +250,7 @@ def build_spec(generator: object, table: Table, settings: AuditSettings) -> Audi
     Raises:
         InputError: If anything is unusable; says what and how to fix it.
     """
-    return kind_of(settings.game).specify(generator, table, settings)
+    return game_of(settings.game).specify(generator, table, settings)
 
 
 def _fields(of: type) -> dict[str, Any]:
@@ -231,7 +263,7 @@ def _fields(of: type) -> dict[str, Any]:
     return defaults
 
 
-def _game_of(asked: Mapping[str, Any]) -> type[GameSettings]:
+def _chosen_by(asked: Mapping[str, Any]) -> type[GameSettings]:
     """The game whose switch is on, else the first."""
     for game in GAMES:
         switch = game.SWITCH

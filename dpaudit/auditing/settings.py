@@ -9,15 +9,25 @@ they are used: the help of a command is made from these fields.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Generic, NamedTuple
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Access, Effort, Multiplicity, ThresholdRule, member_named
 from dpaudit.model.claim import Promise, StatedClaim
+from dpaudit.model.setting import (
+    AT_LEAST_1,
+    CONFIDENCE,
+    POSITIVE,
+    SEED,
+    NumberRange,
+    Option,
+    Panel,
+    check_settings,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -31,6 +41,7 @@ else:
     from typing import TypeVar
 
     GameT = TypeVar("GameT")  # defaults of type variables are of Python 3.13
+    AnyAttack = object  # its module loads numpy
 
 FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 0.6}
 """Share of the trials that train the classifier and choose the threshold; the rest is scored.
@@ -63,16 +74,10 @@ class GameSwitch(NamedTuple):
     description: str = ""
 
 
-SET_BY_NAME: Final = frozenset(
-    {
-        *("links", "mu", "rho", "curve", "neighbours", "unit", "max_rows_per_unit", "effort"),
-        *("neighbours_file", "rows", "confidence", "threshold", "multiplicity", "probe"),
-        *("worker_memory", "engine", "scheduler", "trial_timeout", "junit", "after_replay"),
-    }
-)
-"""What few audits need: `dpaudit audit` takes it as `--set NAME=VALUE`, or from its file."""
 MOST_MODELS: Final = 100_000
 """Of an audit; its bounds, and a plan of it, are computed in half a minute."""
+MODELS_OPTION: Final = Option("N", panel=Panel.ATTACK)
+ATTACKS_OPTION: Final = Option("NAME[,K=V]", ("--attack",), Panel.ATTACK)
 PROBES_SHARE: Final = 0.05
 """Of the error probability of an audit, for probes before it: bounds lose some 1 % of their value.
 What probes find is certain or nearly so, and is found with a twentieth, too."""
@@ -80,7 +85,14 @@ What probes find is certain or nearly so, and is found with a twentieth, too."""
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """Choices that are written field by field, as JSON and as words of a command."""
+    """Choices that are written field by field, as JSON and as words of a command.
+
+    Raises:
+        SettingsError: If one is outside its range.
+    """
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def plain(self, *left_out: str) -> dict[str, Any]:
         """The choices as JSON, by field.
@@ -96,7 +108,7 @@ class Choices:
         }
 
     def words(self, *left_out: str) -> list[str]:
-        """The settings as words of a command; flags only if they differ from the default.
+        """The settings that differ from their defaults, as words of a command.
 
         Args:
             left_out: Fields that are written otherwise.
@@ -105,46 +117,12 @@ class Choices:
         words = []
         for name, value in self.plain(*left_out).items():
             option = f"--{name.replace('_', '-')}"
-            if not isinstance(value, bool):
-                words += [] if value is None else [option, str(value)]
-            elif value != defaults[name]:
-                words.append(option if value else f"--no-{option[2:]}")
+            if isinstance(value, bool):
+                given = [option if value else f"--no-{option[2:]}"]
+            else:
+                given = [] if value is None else [option, str(value)]
+            words += given if value != defaults[name] else []
         return words
-
-
-def name_of_flag(flag: str) -> str | None:
-    """The setting that an option of earlier releases sets, as in dpaudit.toml; None for others.
-
-    Args:
-        flag: Such as "--rows" or "--no-probe".
-    """
-    name = "links" if flag == "--link" else flag.removeprefix("--no-").removeprefix("--")
-    is_setting = flag.startswith("--") and name.replace("-", "_") in SET_BY_NAME
-    return name if is_setting else None
-
-
-def set_by_name(words: Sequence[str]) -> list[str]:
-    """Words of `dpaudit audit` with `--set NAME=VALUE` for settings that have no option any more.
-
-    Args:
-        words: Options and their values, spelled as if every setting had an option.
-
-    Returns:
-        The words that the command takes.
-    """
-    named, rest = list[str](), iter(words)
-    for word in rest:
-        flag, equals, value = word.partition("=")
-        name = name_of_flag(flag)
-        if name is None:
-            named.append(word)
-            continue
-        if flag.startswith("--no-") or flag == "--probe":
-            value = str(flag == "--probe").lower()
-        elif not equals and (value := next(rest, "")) == "":
-            return [*named, word]
-        named += ["--set", f"{name}={value}"]
-    return named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +156,11 @@ class GameSettings(Choices, ABC):
 
         Thresholds, directions and the target are fixed before.
         """
+
+    @property
+    def are_default_attacks(self) -> bool:
+        """Whether the attacks are those of an audit that names none."""
+        return True
 
     @property
     def rule(self) -> ThresholdRule | None:
@@ -224,7 +207,7 @@ class ShadowModelSettings(GameSettings):
 
     Attributes:
         attacks: Registered names or objects; each is one hypothesis (Bonferroni).
-        shadow_models: Models to train, an even number from `FEWEST` to `MOST_MODELS`.
+        shadow_models: Total number of shadow models, an even one.
         multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
             largest forecast on the fitting part, without correction.
 
@@ -232,16 +215,15 @@ class ShadowModelSettings(GameSettings):
         SettingsError: If a setting is out of range.
     """
 
-    FEWEST: ClassVar[int] = MIN_SHADOW_MODELS
     SIZES: ClassVar[Mapping[Effort, Mapping[str, int]]] = {
         Effort.QUICK: {"shadow_models": 100},
         Effort.STANDARD: {"shadow_models": 400},
         Effort.THOROUGH: {"shadow_models": 1000},
     }
 
-    attacks: tuple[str | AnyAttack, ...] = DEFAULT_ATTACKS
-    shadow_models: int = 400
-    multiplicity: Multiplicity = Multiplicity.BONFERRONI
+    attacks: Annotated[tuple[str | AnyAttack, ...], ATTACKS_OPTION] = DEFAULT_ATTACKS
+    shadow_models: Annotated[int, NumberRange(MIN_SHADOW_MODELS, MOST_MODELS), MODELS_OPTION] = 400
+    multiplicity: Annotated[Multiplicity, Option(by_name=True)] = Multiplicity.BONFERRONI
 
     def __post_init__(self) -> None:
         if isinstance(self.attacks, str):
@@ -249,19 +231,17 @@ class ShadowModelSettings(GameSettings):
         if not self.attacks:
             raise SettingsError("`attacks` is empty: an audit needs at least one attack")
         object.__setattr__(self, "attacks", tuple(self.attacks))
-        chosen = member_named("multiplicity", Multiplicity, self.multiplicity)
-        object.__setattr__(self, "multiplicity", chosen)
-        check_whole(self, "shadow_models")
-        if not self.FEWEST <= self.shadow_models <= MOST_MODELS:
-            raise SettingsError(
-                f"`shadow_models` must be from {self.FEWEST} to {MOST_MODELS:,}, "
-                f"got {self.shadow_models:,}"
-            )
+        super().__post_init__()
         if self.shadow_models % 2:
             raise SettingsError(
                 f"`shadow_models` must be even, half of them for each world: give "
                 f"{self.shadow_models + 1} instead of {self.shadow_models}"
             )
+
+    @property
+    def are_default_attacks(self) -> bool:
+        """Whether the attacks are those of an audit that names none."""
+        return self.attacks == DEFAULT_ATTACKS
 
     @property
     def rule(self) -> ThresholdRule:
@@ -301,15 +281,14 @@ class AuditSettings(Choices, Generic[GameT]):
     Attributes:
         game: The game with its choices: `dpaudit.TwoWorlds`, `ManyRecords` or `OneRun`.
         claim: The claim under audit, or parts of it; by default the claim of the generator.
-        parameters: Constructor parameters of a generator given by name.
-        links: What connects several tables, such as "visits.patient_id=patients.id"; none if their
-            schema has links.
-        rows: Synthetic rows requested of every model; those of the table if None.
-        confidence: One-sided confidence of the bound, over all attacks together; in (0.5, 1).
-        worker_memory: Gigabytes of address space that a generator in a process of its own may take
-            (Linux). A property of the machine, like `jobs`: a run may be resumed with another
-            value.
-        seed: Root of every random stream, in [0, 2**63).
+        parameters: Parameters of the generator, by name.
+        links: What connects several tables, such as visits.patient_id=patients.id; a row that
+            refers to no other is the unit, with all rows that refer to it. Default: the schema's.
+        rows: Synthetic rows per model. Default: as many as the table has.
+        confidence: One-sided confidence of the bound, over all attacks together.
+        worker_memory: Memory limit in gigabytes of a generator that runs in its own process
+            (Linux); a run may be resumed with another one.
+        seed: Seed of all randomness; another one gives independent results.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -317,27 +296,27 @@ class AuditSettings(Choices, Generic[GameT]):
 
     game: GameT
     claim: StatedClaim = field(default_factory=StatedClaim)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    links: tuple[str, ...] = ()
-    rows: int | None = None
-    confidence: float = 0.95
-    worker_memory: float | None = None
-    seed: int = 0
+    parameters: Annotated[Mapping[str, Any], Option("K=V", ("-p", "--parameter"), Panel.INPUT)] = (
+        field(default_factory=dict)
+    )
+    links: Annotated[
+        tuple[str, ...],
+        Option("CHILD.COLUMN=PARENT.KEY", ("--link",), Panel.INPUT, by_name=True),
+    ] = ()
+    rows: Annotated[int | None, AT_LEAST_1, Option("N", by_name=True)] = None
+    confidence: Annotated[float, CONFIDENCE, Option("C", by_name=True)] = 0.95
+    worker_memory: Annotated[
+        float | None, POSITIVE, Option("GB", panel=Panel.MACHINE, by_name=True)
+    ] = None
+    seed: Annotated[int, SEED, Option("S", panel=Panel.ATTACK)] = 0
 
     def __post_init__(self) -> None:
-        from dpaudit.seeds import check_seed
-
         given: Any = self.claim
         if isinstance(given, Promise):
             object.__setattr__(self, "claim", StatedClaim.of(given))
         links: Any = self.links
         object.__setattr__(self, "links", (links,) if isinstance(links, str) else tuple(links))
-        check_whole(self, "rows", "seed")
-        if not 0.5 < self.confidence < 1:
-            raise SettingsError(f"`confidence` must be in (0.5, 1), got {self.confidence:g}")
-        if self.rows is not None and self.rows < 1:
-            raise SettingsError(f"`rows` must be at least 1, got {self.rows}")
-        check_seed(self.seed)
+        super().__post_init__()
 
     @property
     def attack_confidence(self) -> float:
@@ -357,19 +336,27 @@ class AuditSettings(Choices, Generic[GameT]):
         """
         return replace(self, game=replace(self.game, **changed))
 
+    def words_by_name(self, words: Iterable[str]) -> list[str]:
+        """Words of `dpaudit audit` with `--set NAME=VALUE` for settings that few audits need.
 
-def check_whole(settings: object, *names: str) -> None:
-    """Refuses settings that must be whole numbers, or None, and are not.
-
-    Raises:
-        SettingsError: If one is no whole number.
-    """
-    for name in names:
-        value = getattr(settings, name)
-        if value is not None and not is_whole(value):
-            raise SettingsError(f"`{name}` must be a whole number, got {value!r}")
-
-
-def is_whole(value: object) -> bool:
-    """Whether a value is a whole number; True and False are not."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+        Args:
+            words: Options and their values, spelled as if every setting had an option; each value
+                is a word of its own.
+        """
+        owners: tuple[Any, ...] = (StatedClaim, type(self.game), type(self))
+        flags = {
+            flag: (name.replace("_", "-"), setting.kind is bool)
+            for owner in owners
+            for name, setting in settings_of(owner).items()
+            if setting.option.by_name
+            for flag in setting.option.spelled(name)
+        }
+        named, rest = list[str](), iter(words)
+        for word in rest:
+            name, is_flag = flags.get(word.replace("--no-", "--"), ("", False))
+            if name:
+                value = str(not word.startswith("--no-")).lower() if is_flag else next(rest)
+                named += ["--set", f"{name}={value}"]
+            else:
+                named.append(word)
+        return named

@@ -8,14 +8,14 @@ import os
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings, set_by_name
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.errors import SettingsError
 from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.game.store import Private
@@ -235,7 +235,9 @@ class AuditSpec(ABC):
 
     @property
     def attack_options(self) -> list[str]:
-        """The words of the command that name the attacks."""
+        """The words of the command that name the attacks, unless they are the default ones."""
+        if self.settings.game.are_default_attacks:
+            return []
         return [word for name, _ in self.attacks for word in ("--attack", name)]
 
     @property
@@ -301,7 +303,7 @@ class AuditSpec(ABC):
         """The command that reproduces this result."""
         further = self.settings.words(*_WRITTEN_APART, *_OF_EVERY_COMMAND)
         words = self.command_of("audit", [*further, *self.own_options])
-        return shlex.join(set_by_name(words))
+        return shlex.join(self.settings.words_by_name(words))
 
     @property
     def replay(self) -> str | None:
@@ -309,7 +311,7 @@ class AuditSpec(ABC):
         return None
 
     def command_of(self, name: str, own: Sequence[str]) -> list[str]:
-        """The words of a command on the same generator, table and claim.
+        """The words of a command on the same generator, table and claim, without its defaults.
 
         Args:
             name: The command.
@@ -320,9 +322,12 @@ class AuditSpec(ABC):
         if settings.claim.is_stated:
             words += _stating(self.claim)
         words += _naming_unit(settings.claim)
-        words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
-        words += ["--confidence", f"{settings.confidence!r}", "--seed", str(settings.seed)]
-        return [*words, *own]
+        if settings.claim.neighbours is not None:
+            words += ["--neighbours", self.claim.neighbours.value]
+        if settings.rows is not None:
+            words += ["--rows", str(settings.rows)]
+        others = {field.name for field in fields(settings)} - {*_OF_EVERY_COMMAND}
+        return [*words, *settings.words(*others), *own]
 
 
 def _naming_unit(claim: StatedClaim) -> list[str]:

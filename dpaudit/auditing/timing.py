@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dpaudit.auditing.games import kind_of
+from dpaudit.auditing.games import game_of
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
 from dpaudit.formatting import visible
@@ -81,7 +81,7 @@ def time_one(audit: AuditSpec) -> ModelCost:
         ) as store,
         workers_ended(),
     ):
-        game = kind_of(audit.settings.game)
+        game = game_of(audit.settings.game)
 
         def timed(role: Role, name: str, *, larger: int | None) -> TimedModel:
             trial = game.FIRST_TRIAL._replace(role=role)

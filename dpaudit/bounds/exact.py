@@ -20,8 +20,8 @@ from dpaudit.bounds.inputs import (
     check_epsilon,
     check_power,
 )
-from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
+from dpaudit.model.setting import NumberRange, check_number
 
 # e to a higher power overflows; no audit of fewer than e^700 trials proves a larger epsilon.
 _LARGEST_EXPONENT = 700.0
@@ -338,8 +338,7 @@ def detection_power(
     check_confidence(confidence)
     Counts(0, 0, n_in, n_out)
     for name, rate in (("fpr", fpr), ("tpr", tpr)):
-        if not 0.0 <= rate <= 1.0:
-            raise SettingsError(f"`{name}` is {rate}; give a rate from 0 to 1")
+        check_number(name, rate, NumberRange(0, 1))
     region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
     if region.is_empty:
         return 0.0

@@ -50,6 +50,7 @@ from dpaudit.bounds.inputs import (
 )
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
+from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
 
 _TOLERANCE = 1e-9
 # The absolute error of probabilities by Fourier transform is far below this.
@@ -95,8 +96,7 @@ class CoinGuesses:
         for name in ("right", "made", "by_training")[: 3 if self.by_training else 2]:
             counts = tuple(whole_number(name, count) for count in getattr(self, name))
             object.__setattr__(self, name, counts)
-        if self.trials < 1:
-            raise SettingsError(f"`trials` is {self.trials}; a bound needs at least 1 scored trial")
+        check_number("trials", self.trials, AT_LEAST_1)
         if len(self.right) != len(self.made):
             raise SettingsError(
                 f"`right` has {len(self.right)} weights and `made` {len(self.made)}: give both "
@@ -391,10 +391,7 @@ class CoinPlan:
     shared: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.failed <= self.trials:
-            raise SettingsError(
-                f"`failed` is {self.failed} of {self.trials} trials; give a number from 0 to all"
-            )
+        check_number("failed", self.failed, NumberRange(0, self.trials))
         check_delta(self.delta)
         check_confidence(self.confidence)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.errors import SettingsError
+from dpaudit.model.setting import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    BETWEEN_0_AND_1,
+    DELTA,
+    NumberRange,
+    check_number,
+)
 
 
 @dataclass(frozen=True)
@@ -40,17 +47,12 @@ class Counts:
         for name in ("n_in", "n_out", "false_negatives", "false_positives"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         for name, trials in (("n_in", self.n_in), ("n_out", self.n_out)):
-            if trials < 1:
-                raise SettingsError(f"`{name}` is {trials}; a bound needs at least 1 scored trial")
+            check_number(name, trials, AT_LEAST_1)
         for name, errors, trials in (
             ("false_negatives", self.false_negatives, self.n_in),
             ("false_positives", self.false_positives, self.n_out),
         ):
-            if not 0 <= errors <= trials:
-                raise SettingsError(
-                    f"`{name}` is {errors} in a world of {trials} trials; "
-                    f"give a count from 0 to {trials}"
-                )
+            check_number(name, errors, NumberRange(0, trials))
 
     def __iter__(self) -> Iterator[int]:
         yield from (self.false_negatives, self.false_positives, self.n_in, self.n_out)
@@ -67,8 +69,7 @@ def check_delta(delta: float) -> None:
     Raises:
         SettingsError: If it is.
     """
-    if not 0.0 <= delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}; give a number from 0 up to, but not including, 1")
+    check_number("delta", delta, DELTA)
 
 
 def check_positive_delta(delta: float) -> None:
@@ -77,10 +78,7 @@ def check_positive_delta(delta: float) -> None:
     Raises:
         SettingsError: If it is.
     """
-    if not 0.0 < delta < 1.0:
-        raise SettingsError(
-            f"`delta` is {delta}; a Gaussian trade-off curve needs one strictly between 0 and 1"
-        )
+    check_number("delta", delta, BETWEEN_0_AND_1)
 
 
 def check_confidence(confidence: float) -> None:
@@ -89,10 +87,7 @@ def check_confidence(confidence: float) -> None:
     Raises:
         SettingsError: If it is.
     """
-    if not 0.0 < confidence < 1.0:
-        raise SettingsError(
-            f"`confidence` is {confidence}; give a number strictly between 0 and 1, such as 0.95"
-        )
+    check_number("confidence", confidence, BETWEEN_0_AND_1)
 
 
 def check_epsilon(epsilon: float) -> None:
@@ -101,8 +96,7 @@ def check_epsilon(epsilon: float) -> None:
     Raises:
         SettingsError: If it is.
     """
-    if not (math.isfinite(epsilon) and epsilon >= 0.0):
-        raise SettingsError(f"`epsilon` is {epsilon}; give a finite number that is not negative")
+    check_number("epsilon", epsilon, AT_LEAST_0)
 
 
 def check_power(power: float, *, confidence: float) -> None:
@@ -115,10 +109,7 @@ def check_power(power: float, *, confidence: float) -> None:
     Raises:
         SettingsError: If it is.
     """
-    if not 1.0 - confidence < power < 1.0:
-        raise SettingsError(
-            f"`power` is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
-        )
+    check_number("power", power, NumberRange(above=1.0 - confidence, below=1))
 
 
 def whole_number(name: str, value: object) -> int:

@@ -8,7 +8,7 @@ the attacks, thresholds, directions and targets evaluated on them. A choice made
 from __future__ import annotations
 
 from dpaudit.bounds.inputs import check_confidence, whole_number
-from dpaudit.errors import SettingsError
+from dpaudit.model.setting import AT_LEAST_1, check_number
 
 
 def bonferroni(confidence: float, hypotheses: int) -> float:
@@ -29,8 +29,7 @@ def bonferroni(confidence: float, hypotheses: int) -> float:
     """
     check_confidence(confidence)
     number = whole_number("hypotheses", hypotheses)
-    if number < 1:
-        raise SettingsError(f"`hypotheses` is {number}; give the number tested, at least 1")
+    check_number("hypotheses", number, AT_LEAST_1)
     return 1.0 - (1.0 - confidence) / number
 
 

@@ -60,6 +60,7 @@ from dpaudit.bounds.inputs import (
     whole_number,
 )
 from dpaudit.errors import SettingsError
+from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
 
 _TOLERANCE = 1e-10
 # The claims that the bound tries, a block at a time.
@@ -174,17 +175,9 @@ def checked_counts(correct: int, guesses: int, canaries: int) -> Guesses:
         whole_number("guesses", guesses),
         whole_number("canaries", canaries),
     )
-    if outcome.canaries < 1:
-        raise SettingsError(f"`canaries` is {outcome.canaries}; give at least 1")
-    if not 1 <= outcome.guesses <= outcome.canaries:
-        raise SettingsError(
-            f"`guesses` is {outcome.guesses}; give a count from 1 to {outcome.canaries}, the "
-            "canaries"
-        )
-    if not 0 <= outcome.correct <= outcome.guesses:
-        raise SettingsError(
-            f"`correct` is {outcome.correct}; give a count from 0 to {outcome.guesses}, the guesses"
-        )
+    check_number("canaries", outcome.canaries, AT_LEAST_1)
+    check_number("guesses", outcome.guesses, NumberRange(1, outcome.canaries))
+    check_number("correct", outcome.correct, NumberRange(0, outcome.guesses))
     return outcome
 
 

@@ -50,6 +50,7 @@ from dpaudit.bounds.inputs import (
 )
 from dpaudit.bounds.trade_off import TradeOff
 from dpaudit.errors import SettingsError
+from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
 
 
 class Gambler(NamedTuple):
@@ -305,12 +306,8 @@ def refit_schedule(cap: int, *, first: int) -> tuple[ScoredBlock, ...]:
     Raises:
         SettingsError: If first is below 1, or the cap leaves no trial to bet on.
     """
-    if first < 1:
-        raise SettingsError(f"`first` is {first}; fit the first attack on at least 1 trial")
-    if cap <= first:
-        raise SettingsError(
-            f"`cap` is {cap}; give more than the {first} trials that the first attack is fitted on"
-        )
+    check_number("first", first, AT_LEAST_1)
+    check_number("cap", cap, NumberRange(above=first, why="the first attack is fitted on these"))
     blocks = []
     start = first
     while start < cap:

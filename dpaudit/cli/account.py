@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +17,13 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
-from dpaudit.cli.console import FailOn, exit_code, guarded, show
+from dpaudit.cli.console import exit_code, guarded, show
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import percent
-from dpaudit.model.choices import CLEAR_MAJORITY, Drawing, Mechanism, Method
+from dpaudit.model.choices import CLEAR_MAJORITY, Drawing, FailOn, Mechanism, Method
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.setting import Option
 
 if TYPE_CHECKING:
     from dpaudit.account.calibration import Prospect
@@ -38,86 +40,55 @@ class Mechanisms(StrEnum):
     NOISY_MAX = "noisy-max"
 
 
-Budget = Annotated[
-    float | None,
-    option(
-        metavar="E",
-        help="Privacy budget of all labels together; with --simulate the claimed epsilon, by "
-        "default the accountant's.",
-    ),
-]
-BudgetDelta = Annotated[
-    float,
-    option(
-        metavar="D",
-        help="Delta of the budget; choose less than one over the number of records.",
-        shown=True,
-    ),
-]
-Labels = Annotated[
-    int | None,
-    option(metavar="T", help="Number of labels. Default: a table of 10, 100, 1000 and 10000."),
-]
-Accuracy = Annotated[
-    float | None,
-    option(
-        metavar="P", help="Probability that a label is right; finds the largest number of labels."
-    ),
-]
-Consensus = Annotated[
-    float, option(metavar="C", help="Share of teachers that agree, for --accuracy.", shown=True)
-]
-Scale = Annotated[
-    float | None,
-    option(
-        metavar="S",
-        help="Noise scale, to compute its cost instead of giving --epsilon; needs --labels.",
-    ),
-]
-MechanismsOption = Annotated[
-    Mechanisms,
-    option(metavar="NAME", help="Noise mechanism: gaussian (default), laplace, noisy-max, all."),
-]
-MethodOption = Annotated[
-    Method,
-    option(
-        metavar="NAME",
-        help="Accounting: best (default; the smaller of rdp and pld), rdp, pld, tight (slow).",
-    ),
-]
-Simulate = Annotated[
-    bool,
-    option(
-        "--simulate",
-        help="Audit the labels instead: simulate both worlds and attack the bits with the optimal "
-        "test; needs --labels and --scale.",
-    ),
-]
-Votes = Annotated[
-    int | None,
-    option(
-        metavar="N",
-        help="Votes for 1 in world out of --simulate; world in has one more. Default: a tie.",
-    ),
-]
-Runs = Annotated[
-    int | None, option(metavar="N", help="Simulated runs of each world. Default: 100000.")
-]
-DrawingOption = Annotated[
-    Drawing | None,
-    option(
-        metavar="UNIT",
-        help="What is simulated: bits (default; each label, through the sampler), counts (the "
-        "number of ones, for millions of labels).",
-    ),
-]
-SimulationSeed = Annotated[
-    int | None, option(metavar="S", help="Seed of the simulation. Default: 0.")
-]
-SimulationConfidence = Annotated[
-    float | None,
-    option(metavar="C", help="One-sided confidence of the simulation's bound. Default: 0.95."),
-]
+@dataclass(frozen=True, kw_only=True)
+class LabelQuestion:
+    """What is asked about the labels of a PATE ensemble.
+
+    Attributes:
+        teachers: Number of teachers.
+        epsilon: Privacy budget of all labels together; with `simulate` the claimed epsilon.
+            Default: with `simulate` the accountant's, else none.
+        delta: Delta of the budget; choose less than one over the number of records.
+        labels: Number of labels. Default: a table of 10, 100, 1000 and 10000.
+        accuracy: Probability that a label is right; finds the largest number of labels.
+        consensus: Share of teachers that agree, for `accuracy`.
+        scale: Noise scale, to compute its cost instead of giving `epsilon`; needs `labels`.
+        mechanism: Noise mechanism: gaussian, laplace, noisy-max, all.
+        method: Accounting: best (the smaller of rdp and pld), rdp, pld, tight (slow).
+        simulate: Audit the labels instead: simulate both worlds and attack the bits with the
+            optimal test; needs `labels` and `scale`.
+    """
+
+    teachers: Annotated[int, Option("K")]
+    epsilon: Annotated[float | None, Option("E")] = None
+    delta: Annotated[float, Option("D")] = 1e-5
+    labels: Annotated[int | None, Option("T")] = None
+    accuracy: Annotated[float | None, Option("P")] = None
+    consensus: Annotated[float, Option("C")] = CLEAR_MAJORITY
+    scale: Annotated[float | None, Option("S")] = None
+    mechanism: Annotated[Mechanisms, Option("NAME")] = Mechanisms.GAUSSIAN
+    method: Annotated[Method, Option("NAME")] = Method.BEST
+    simulate: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """What only a simulation takes; its defaults are those of `dpaudit.labels`.
+
+    Attributes:
+        votes: Votes for 1 in world out of `simulate`; world in has one more. Default: a tie.
+        runs: Simulated runs of each world. Default: 100000.
+        drawing: What is simulated: bits (each label, through the sampler), counts (the number of
+            ones, for millions of labels). Default: bits.
+        seed: Seed of the simulation. Default: 0.
+        confidence: One-sided confidence of the simulation's bound. Default: 0.95.
+    """
+
+    votes: Annotated[int | None, Option("N")] = None
+    runs: Annotated[int | None, Option("N")] = None
+    drawing: Annotated[Drawing | None, Option("UNIT")] = None
+    seed: Annotated[int | None, Option("S")] = None
+    confidence: Annotated[float | None, Option("C")] = None
 
 
 account = typer.Typer(
@@ -131,22 +102,11 @@ account = typer.Typer(
 
 @account.command("labels", cls=PanelledCommand)
 @guarded
+@options.takes_settings()
 def label_costs(
-    teachers: Annotated[int, option(metavar="K", help="Number of teachers.")],
-    epsilon: Budget = None,
-    delta: BudgetDelta = 1e-5,
-    labels: Labels = None,
-    accuracy: Accuracy = None,
-    consensus: Consensus = CLEAR_MAJORITY,
-    scale: Scale = None,
-    mechanism: MechanismsOption = Mechanisms.GAUSSIAN,
-    method: MethodOption = Method.BEST,
-    simulate: Simulate = False,
-    votes: Votes = None,
-    runs: Runs = None,
-    drawing: DrawingOption = None,
-    seed: SimulationSeed = None,
-    confidence: SimulationConfidence = None,
+    *,
+    asked: LabelQuestion,
+    simulation: Simulation,
     fail_on: options.FailOnVerdict = FailOn.INCONCLUSIVE,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -165,41 +125,33 @@ def label_costs(
     from dpaudit.account.calibration import USUAL_CONSENSUS, USUAL_LABELS, priced, prospect
     from dpaudit.results.accounts import LabelCosts
 
-    of_simulation = {
-        **{"votes": votes, "runs": runs, "drawing": drawing},
-        **{"seed": seed, "confidence": confidence},
-    }
-    simulation: dict[str, Any] = {
-        name: value for name, value in of_simulation.items() if value is not None
-    }
-    each = list(Mechanism) if mechanism is Mechanisms.ALL else [Mechanism(mechanism.value)]
-    if simulate:
-        if labels is None or scale is None or len(each) > 1 or accuracy is not None:
-            raise SettingsError(
-                "`simulate` needs `labels`, `scale` and one `mechanism`, and takes no `accuracy`"
-            )
-        claim = None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta)
-        audit = _simulated(each[0], teachers, scale, labels, claim, delta, **simulation)
+    given = {name: value for name, value in vars(simulation).items() if value is not None}
+    one = asked.mechanism
+    each = list(Mechanism) if one is Mechanisms.ALL else [Mechanism(one.value)]
+    if asked.simulate:
+        audit = _simulated(asked, each, **given)
         show(audit, json=json, quiet=quiet)
         raise typer.Exit(exit_code(audit.verdict, fail_on))
-    if simulation:
-        raise SettingsError(f"`{next(iter(simulation))}` belongs to a simulation: give `simulate`")
-    _check_question(labels, accuracy, epsilon, scale, method)
-    given: dict[str, Any] = {"k": teachers, "delta": delta, "method": method}
+    if given:
+        raise SettingsError(f"`{next(iter(given))}` belongs to a simulation: give `simulate`")
+    _check_question(asked)
+    labels, scale, method = asked.labels, asked.scale, asked.method
+    common: dict[str, Any] = {"k": asked.teachers, "delta": asked.delta, "method": method}
     if scale is not None and labels is not None:
-        plans = [priced(mechanism=one, labels=labels, scale=scale, **given) for one in each]
+        plans = [priced(mechanism=one, labels=labels, scale=scale, **common) for one in each]
     else:
         counts: Sequence[int | None] = [labels]
-        if labels is None and accuracy is None:
+        if labels is None and asked.accuracy is None:
             counts = USUAL_LABELS
-        given |= {"epsilon": epsilon, "accuracy": accuracy, "consensus": consensus}
-        plans = [calibrate(mechanism=m, labels=count, **given) for m in each for count in counts]
-    shares = (*USUAL_CONSENSUS, consensus)
+        for name in ("epsilon", "accuracy", "consensus"):
+            common[name] = getattr(asked, name)
+        plans = [calibrate(mechanism=m, labels=count, **common) for m in each for count in counts]
+    shares = (*USUAL_CONSENSUS, asked.consensus)
     rows = [prospect(plan, method=method, consensus=shares) for plan in plans]
     costs = LabelCosts(
-        teachers=teachers,
-        budget=epsilon,
-        delta=delta,
+        teachers=asked.teachers,
+        budget=asked.epsilon,
+        delta=asked.delta,
         neighbours=Neighbours.ADD_REMOVE,
         method=method,
         plans=tuple(rows),
@@ -209,34 +161,30 @@ def label_costs(
 
 
 def _simulated(
-    mechanism: Mechanism,
-    teachers: int,
-    scale: float,
-    labels: int,
-    claim: PrivacyClaim | None,
-    delta: float,
-    votes: int | None = None,
-    **settings: Any,
+    asked: LabelQuestion, mechanisms: Sequence[Mechanism], votes: int | None = None, **settings: Any
 ) -> LabelAudit:
     """Audits simulated labels.
 
     Args:
-        mechanism: The noise mechanism.
-        teachers: Number of teachers.
-        scale: Its noise scale, in votes.
-        labels: Number of released labels.
-        claim: What is claimed for them; by default what the accountant says.
-        delta: Delta of the accountant's claim.
+        asked: The labels, and what is claimed for them; by default what the accountant says.
+        mechanisms: The noise mechanisms that are named.
         votes: Votes for 1 in world out; by default those of a tie.
         settings: Keywords of `dpaudit.labels.audit_labels`.
 
     Raises:
-        SettingsError: If a setting is out of range.
+        SettingsError: If a setting is missing or out of range.
     """
     from dpaudit.account import vote_table
     from dpaudit.labels import VotePair, audit_labels
 
-    table = vote_table(mechanism, teachers, scale).quantised()
+    labels, scale, teachers = asked.labels, asked.scale, asked.teachers
+    if labels is None or scale is None or len(mechanisms) > 1 or asked.accuracy is not None:
+        raise SettingsError(
+            "`simulate` needs `labels`, `scale` and one `mechanism`, and takes no `accuracy`"
+        )
+    stated, delta = asked.epsilon, asked.delta
+    claim = None if stated is None else PrivacyClaim(epsilon=stated, delta=delta)
+    table = vote_table(mechanisms[0], teachers, scale).quantised()
     if votes is None:
         pair = VotePair.at_tie(table, labels=labels)
     elif 0 <= votes < teachers:
@@ -246,18 +194,13 @@ def _simulated(
     return audit_labels(pair, claim or table.claim(labels, delta=delta), **settings)
 
 
-def _check_question(
-    labels: int | None,
-    accuracy: float | None,
-    epsilon: float | None,
-    scale: float | None,
-    method: Method,
-) -> None:
+def _check_question(asked: LabelQuestion) -> None:
     """Refuses options that do not ask for the labels of a budget, their noise, or their cost.
 
     Raises:
         SettingsError: If they contradict one another, or one is missing.
     """
+    labels, accuracy, epsilon, scale = asked.labels, asked.accuracy, asked.epsilon, asked.scale
     if labels is not None and accuracy is not None:
         raise SettingsError("give either --labels or --accuracy, not both")
     if scale is None and epsilon is None:
@@ -266,7 +209,7 @@ def _check_question(
         raise SettingsError("give either --epsilon or --scale: one follows from the other")
     if scale is not None and labels is None:
         raise SettingsError("--scale needs --labels: how many labels are released?")
-    if method is Method.TIGHT and labels is None and accuracy is None:
+    if asked.method is Method.TIGHT and labels is None and accuracy is None:
         raise SettingsError("--method tight is slow for many labels: say how many, --labels T")
 
 

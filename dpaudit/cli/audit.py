@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpaudit.auditing.run_options import Machine, Outputs
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import (
     ExitCode,
-    FailOn,
     exit_code,
     guarded,
     messages,
@@ -24,46 +24,29 @@ from dpaudit.cli.console import (
 from dpaudit.errors import SettingsError
 from dpaudit.files import MOST_OF_SUMMARY, append_to_step_summary
 from dpaudit.formatting import Row, row_lines
-from dpaudit.model.choices import EngineName
+from dpaudit.model.choices import FailOn
+from dpaudit.model.setting import Option, Panel
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.entry import Machine
     from dpaudit.auditing.spec import AuditSpec
     from dpaudit.results.record import AuditRecord
     from dpaudit.results.result import AuditResult
 
-Out = Annotated[
-    Path | None,
-    option(
-        metavar="DIR", help="Run folder. Default: runs/, named for the audit.", panel=Panel.OUTPUT
-    ),
-]
 
-Plan = Annotated[
-    bool,
-    option(
-        "--plan",
-        help="Print what this audit can detect, without training; without GENERATOR by the claim "
-        "alone.",
-        panel=Panel.PLAN,
-    ),
-]
-Detect = Annotated[
-    float | None,
-    option(
-        metavar="E",
-        help="Epsilon (or mu, rho) to detect: --plan says how many models that takes.",
-        panel=Panel.PLAN,
-    ),
-]
-TimeOne = Annotated[
-    bool,
-    option(
-        "--time-one",
-        help="Train one model of GENERATOR for --plan, to estimate the cost.",
-        panel=Panel.PLAN,
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What to do with the settings of an audit.
+
+    Attributes:
+        plan: Print what this audit can detect, without training; without GENERATOR by the claim
+            alone.
+        detect: Epsilon (or mu, rho) to detect: `plan` says how many models that takes.
+        out: Run folder. Default: runs/, named for the audit.
+    """
+
+    plan: Annotated[bool, Option(panel=Panel.PLAN)] = False
+    detect: Annotated[float | None, Option("E", panel=Panel.PLAN)] = None
+    out: Annotated[Path | None, Option("DIR", panel=Panel.OUTPUT)] = None
 
 
 @guarded
@@ -74,63 +57,53 @@ def audit(
     data: options.Tables = None,
     schema: options.SchemaFile = None,
     settings: AuditSettings,
-    plan: Plan = False,
-    detect: Detect = None,
-    time_one: TimeOne = False,
-    after_replay: str | None = None,
-    out: Out = None,
-    junit: str | None = None,
-    fail_on: options.FailOnVerdict = FailOn.INCONCLUSIVE,
+    run: RunOptions,
+    outputs: Outputs,
     json: options.Json = False,
     quiet: options.Quiet = False,
-    jobs: options.Jobs = None,
-    engine: str = EngineName.LOCAL,
-    scheduler: str | None = None,
-    trial_timeout: float | None = None,
+    machine: Machine,
 ) -> None:
     """Audits a generator: trains shadow models with and without one record and attacks them.
 
     The same command resumes an interrupted run.
     """
-    from dpaudit.auditing.games import audited_table, build_spec, kind_of
+    from dpaudit.auditing.games import audited_table, build_spec, game_of
 
-    require_folders(junit=None if junit is None else Path(junit))
-    if after_replay is not None:
-        settings = kind_of(settings.game).after_replay(settings, Path(after_replay))
-    if plan:
+    time_one = outputs.time_one
+    junit = None if outputs.junit is None else Path(outputs.junit)
+    require_folders(junit=junit)
+    if outputs.after_replay is not None:
+        settings = game_of(settings.game).after_replay(settings, Path(outputs.after_replay))
+    if run.plan:
         from dpaudit.cli.plan import plan as print_plan
 
         print_plan(
             settings,
             *(generator, data, schema),
-            detect=detect,
+            detect=run.detect,
             time_one=time_one,
-            jobs=jobs,
+            jobs=machine.jobs,
             json=json,
             quiet=quiet,
         )
         return
-    if detect is not None or time_one:
-        name = "time_one" if detect is None else "detect"
+    if run.detect is not None or time_one:
+        name = "time_one" if run.detect is None else "detect"
         raise SettingsError(f"`{name}` belongs to a plan: give `plan`")
     if generator is None:
         raise SettingsError("GENERATOR is missing; see dpaudit audit --help")
-    from dpaudit.auditing.entry import Machine
     from dpaudit.report.render import junit_xml
     from dpaudit.results.sentences import headline
 
     spec = build_spec(generator, audited_table(data, schema, settings), settings)
-    folder = out or spec.default_folder
-    machine = Machine(
-        jobs=jobs, engine=EngineName(engine), scheduler=scheduler, trial_timeout=trial_timeout
-    )
+    folder = run.out or spec.default_folder
     result = _audited(spec, folder, machine, quiet=quiet)
     output = results()
-    code = exit_code(result.verdict, fail_on)
+    code = exit_code(result.verdict, outputs.fail_on)
     if junit is not None:
-        strictly = FailOn.INCONCLUSIVE if fail_on is FailOn.NEVER else fail_on
+        strictly = FailOn.INCONCLUSIVE if outputs.fail_on is FailOn.NEVER else outputs.fail_on
         fails = exit_code(result.verdict, strictly) is not ExitCode.PASS
-        write_asked(Path(junit), junit_xml(result, fails=fails), option="junit")
+        write_asked(junit, junit_xml(result, fails=fails), option="junit")
     summarise(result)
     if json:
         output.print(result.to_json(), end="")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import (
-    FailOn,
     exit_code,
     guarded,
     messages,
@@ -18,73 +18,46 @@ from dpaudit.cli.console import (
     show,
     write_pages,
 )
+from dpaudit.model.choices import FailOn
+from dpaudit.model.setting import Option, Panel
 
 
-def _table(help: str) -> object:
-    return option(metavar="FILE", help=help, panel=Panel.INPUT)
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOptions:
+    """What is known of a release, and what is asked of it.
 
+    Attributes:
+        synthetic: Released synthetic table: CSV (also .gz), Parquet.
+        train: Real rows that it was trained on.
+        holdout: Real rows of the same population that it was not trained on, repeated rows
+            included.
+        coins: coins.json of `dpaudit split`, for a lower bound on epsilon.
+        unit: Column of the units that had a coin each (`dpaudit split --unit`): bound, claim and
+            copies are per unit. Default: that of the coin file.
+        epsilon: Claimed epsilon, adding or removing one record (or all rows of one unit); needs
+            `coins`. Default: no claim.
+        delta: Claimed delta. Default: 0.
+        secrets: Column whose values are guessed. Default: the first 12.
+        anonymeter: Also run Anonymeter's attacks; needs `dpaudit env create anonymeter`.
+    """
 
-EpsilonOption = Annotated[
-    float | None,
-    option(
-        metavar="E",
-        help="Claimed epsilon, adding or removing one record (or all rows of one unit); needs "
-        "--coins. Default: no claim.",
-        panel=Panel.CLAIM,
-    ),
-]
-
-UnitOption = Annotated[
-    str | None,
-    option(
-        metavar="COLUMN",
-        help="Column of the units that had a coin each (`dpaudit split --unit`): bound, claim and "
-        "copies are per unit. Default: that of the coin file.",
-        panel=Panel.INPUT,
-    ),
-]
-
-SecretsOption = Annotated[
-    list[str] | None,
-    option(
-        "--secret",
-        metavar="COLUMN",
-        help="Column whose values are guessed; repeatable. Default: the first 12.",
-    ),
-]
-
-
-AnonymeterOption = Annotated[
-    bool,
-    option(
-        "--anonymeter", help="Also run Anonymeter's attacks; needs `dpaudit env create anonymeter`."
-    ),
-]
+    synthetic: Annotated[str, Option("FILE", panel=Panel.INPUT)]
+    train: Annotated[str, Option("FILE", panel=Panel.INPUT)]
+    holdout: Annotated[str | None, Option("FILE", panel=Panel.INPUT)] = None
+    coins: Annotated[Path | None, Option("FILE", panel=Panel.INPUT)] = None
+    unit: Annotated[str | None, Option("COLUMN", panel=Panel.INPUT)] = None
+    epsilon: Annotated[float | None, Option("E", panel=Panel.CLAIM)] = None
+    delta: Annotated[float | None, Option("D", panel=Panel.CLAIM)] = None
+    secrets: Annotated[Sequence[str] | None, Option("COLUMN", ("--secret",))] = None
+    anonymeter: bool = False
 
 
 @guarded
+@options.takes_settings()
 def audit_data(
-    synthetic: Annotated[str, _table("Released synthetic table: CSV (also .gz), Parquet.")],
-    train: Annotated[str, _table("Real rows that it was trained on.")],
-    holdout: Annotated[
-        str | None,
-        _table(
-            "Real rows of the same population that it was not trained on, repeated rows included. "
-            "Default: none."
-        ),
-    ] = None,
-    coins: Annotated[
-        Path | None,
-        _table("coins.json of `dpaudit split`, for a lower bound on epsilon. Default: none."),
-    ] = None,
+    *,
+    tables: ReleaseOptions,
     schema: options.SchemaFile = None,
-    unit: UnitOption = None,
-    epsilon: EpsilonOption = None,
-    delta: Annotated[
-        float | None, option(metavar="D", help="Claimed delta. Default: 0.", panel=Panel.CLAIM)
-    ] = None,
-    secrets: SecretsOption = None,
-    anonymeter: AnonymeterOption = False,
     confidence: options.Confidence = 0.95,
     html: options.Html = None,
     markdown: options.Markdown = None,
@@ -99,17 +72,9 @@ def audit_data(
 
     require_folders(html=html, markdown=markdown)
     result = audited(
-        synthetic,
-        train,
-        holdout,
-        coins=coins,
+        **vars(tables),
         schema=schema,
-        unit=unit,
-        epsilon=epsilon,
-        delta=delta,
         confidence=confidence,
-        secrets=secrets,
-        anonymeter=anonymeter,
         seed=seed,
         on_progress=None if quiet else messages().print,
     )

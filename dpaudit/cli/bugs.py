@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, PanelledCommand, SuggestingGroup, option
+from dpaudit.cli.command import PanelledCommand, SuggestingGroup
 from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted, duration, row_lines, wrapped
+from dpaudit.model.setting import Option, Panel
 
 if TYPE_CHECKING:
     from dpaudit.bugs.bug import Bug
@@ -56,33 +58,33 @@ def listed(context: typer.Context) -> None:
     results().print("\n".join(lines))
 
 
+@dataclass(frozen=True, kw_only=True)
+class BugOptions:
+    """Which bugs are run, and how.
+
+    Attributes:
+        every: Run every proved bug.
+        black_box: Audit both sides even if replays decide.
+        out: Folder of results, one ID.json each; what is there is not run again.
+    """
+
+    every: Annotated[bool, Option(flags=("--all",), panel=Panel.INPUT)] = False
+    black_box: bool = False
+    out: Annotated[Path, Option("DIR", panel=Panel.OUTPUT)] = Path("runs/bugs")
+
+
 @bugs.command("run", cls=PanelledCommand)
 @guarded
+@options.takes_settings()
 def run(
+    *,
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="[ID]...", help="Bugs (see `dpaudit bugs`).", show_default=False),
     ] = None,
-    every: Annotated[
-        bool, option("--all", help="Run every proved bug.", panel=Panel.INPUT)
-    ] = False,
-    black_box: Annotated[
-        bool,
-        option(
-            "--black-box", help="Audit both sides even if replays decide.", panel=Panel.MORE_AUDITS
-        ),
-    ] = False,
+    asked: BugOptions,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
-    out: Annotated[
-        Path,
-        option(
-            metavar="DIR",
-            help="Folder of results, one ID.json each; what is there is not run again.",
-            shown=True,
-            panel=Panel.OUTPUT,
-        ),
-    ] = Path("runs/bugs"),
     quiet: options.Quiet = False,
 ) -> None:
     """Replays broken releases and their twins without the bug.
@@ -94,12 +96,11 @@ def run(
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.bugs.run import BugRun, run_bugs
 
-    chosen, errors = _chosen(names or [], every=every), messages(quiet=quiet)
+    chosen, errors = _chosen(names or [], every=asked.every), messages(quiet=quiet)
     endings, start = [], time.monotonic()
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
-        how = BugRun(
-            out, black_box, seed=seed, jobs=jobs, on_step=errors.print, on_progress=progress
-        )
+        where = asked.out, asked.black_box
+        how = BugRun(*where, seed=seed, jobs=jobs, on_step=errors.print, on_progress=progress)
         for ending in run_bugs(chosen, how):
             endings.append(ending)
             if not quiet or len(chosen) == 1:

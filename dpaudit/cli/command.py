@@ -6,12 +6,10 @@ mistyped command cost no more than Typer, and no command imports what only anoth
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 from collections.abc import Mapping
-from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
@@ -20,21 +18,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dpaudit.cli.console import EXIT_CODES, ExitCode, messages
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, SettingsError
 from dpaudit.formatting import did_you_mean, error_text
-
-
-class Panel(StrEnum):
-    """The heading of the help that an option stands under."""
-
-    INPUT = "Input"
-    CLAIM = "Claim"
-    ATTACK = "Attack"
-    PLAN = "Plan"
-    MORE_AUDITS = "More audits"
-    OUTPUT = "Output and exit code"
-    MACHINE = "Machine"
-    RULES = "Statistics"
+from dpaudit.model.setting import Panel
 
 
 def option(
@@ -43,17 +29,19 @@ def option(
     help: str,
     shown: bool = False,
     panel: Panel | None = None,
-    least: int | None = None,
+    hidden: bool = False,
 ) -> Any:
     """An option; with `shown` its default is added to its help text."""
     return typer.Option(
-        *names, metavar=metavar, help=help, show_default=shown, rich_help_panel=panel, min=least
+        *names, metavar=metavar, help=help, show_default=shown, rich_help_panel=panel, hidden=hidden
     )
 
 
 HELP_ALL: Final = "--help-all"
 SET: Final = "set"
-"""The parameter of a command that takes settings without an option of their own, by name."""
+"""The parameter of a command that takes settings by name whose own options are hidden."""
+_OPTIONS_AGAIN: Final = ("neighbours", "effort")
+"""Settings that the release before took by name alone."""
 _SHOWS_ALL: Final = "dpaudit.help_all"
 _ARGUMENTS: Final = "Arguments"
 _OWN_PANEL: Final = "Options"
@@ -173,11 +161,15 @@ class ConfiguredCommand(PanelledCommand):
             of_file = {} if file is None else configured(file)
             known = {one.name for one in self.params}
             ctx.default_map = {name: of for name, of in of_file.items() if name in known}
-            rest = super().parse_args(ctx, self._named(args))
-            places = _take_by_name(ctx, of_file)
+            words, notes = self._by_option(args)
+            rest = super().parse_args(ctx, words)
         except InputError as error:
             messages().print(f"error: {error_text(error)}")
             raise typer.Exit(ExitCode.USAGE) from None
+        note = messages(quiet=bool(ctx.params.get("quiet")))
+        for line in notes:
+            note.print(line)
+        places = {name: _source(ctx, name) for name in ctx.params}
         _let_effort_win(ctx, places)
         if file is None:
             return rest
@@ -186,54 +178,63 @@ class ConfiguredCommand(PanelledCommand):
         if "generator" not in taken and "parameters" in taken:
             ctx.params["parameters"] = None  # they are those of the generator of the file
             taken.remove("parameters")
-        if taken and not ctx.params.get("quiet"):
+        if taken:
             keys = ", ".join(sorted(taken)).replace("_", "-")
-            messages().print(f"from {os.path.relpath(file)}: {keys}")
+            note.print(f"from {os.path.relpath(file)}: {keys}")
         return rest
 
-    def _named(self, args: list[str]) -> list[str]:
-        """The words with `--set` for options of earlier releases, which this one still reads."""
-        if not _takes_by_name(self):
-            return args
-        from dpaudit.auditing.settings import name_of_flag, set_by_name
+    def _by_option(self, args: list[str]) -> tuple[list[str], list[str]]:
+        """The words with an option, hidden or not, for each `--set NAME=VALUE`.
 
-        named = set_by_name(args)
-        if named != args and not {"-q", "--quiet"} & set(args):
-            flags = [word.partition("=")[0] for word in args if word not in named]
-            old = ", ".join(flag for flag in flags if name_of_flag(flag))
-            messages().print(f"{old}: written as --set NAME=VALUE from the next release on")
-        return named
+        Returns:
+            The words, and a line on each that is spelled as in earlier releases.
+
+        Raises:
+            SettingsError: If one is no such pair, is given twice, or is neither true nor false.
+        """
+        by_name = {_key(one): one for one in self.params if getattr(one, "hidden", False)}
+        again = {_key(one): one for one in self.params if one.name in _OPTIONS_AGAIN}
+        former = {flag for one in by_name.values() for flag in (*one.opts, *one.secondary_opts)}
+        words, notes, seen, rest = list[str](), list[str](), set[str](), iter(args)
+        for word in rest:
+            flag, equals, pair = word.partition("=")
+            if flag in former:
+                notes.append(f"{flag}: written as --set NAME=VALUE from the next release on")
+            if not by_name or flag != f"--{SET}" or not (equals or (pair := next(rest, ""))):
+                words.append(word)
+                continue
+            name, equals, text = pair.partition("=")
+            option = (by_name | again).get(name)
+            if option is None or not equals:
+                raise SettingsError(
+                    f"--set {pair}: write NAME=VALUE{did_you_mean(name, sorted(by_name))}; NAME is "
+                    f"one of {', '.join(sorted(by_name))}"
+                )
+            if name in seen and not option.multiple:
+                raise SettingsError(f"--set {name} is given twice: give it once")
+            seen.add(name)
+            if name in again:
+                notes.append(f"--set {name}: written as --{name} from the next release on")
+            words += _typed(option, name, text)
+        return words, notes
 
 
-def _take_by_name(ctx: Any, of_file: Mapping[str, Any]) -> dict[str, str]:
-    """Collects the settings that have no option of their own, as NAME=JSON.
+def _key(option: Any) -> str:
+    """The name of an option in a configuration file."""
+    return str(option.name).replace("_", "-")
 
-    Returns:
-        Where each parameter and each of these settings comes from.
+
+def _typed(option: Any, name: str, text: str) -> list[str]:
+    """The words of an option with a value.
 
     Raises:
-        SettingsError: If one is unknown or has a value of another type.
+        SettingsError: If it is a flag and the value is neither true nor false.
     """
-    places = {name: _source(ctx, name) for name in ctx.params}
-    if SET not in ctx.params:
-        return places
-    from dpaudit.auditing.configuration import configured_by_name
-    from dpaudit.auditing.settings import SET_BY_NAME
-
-    texts = {
-        name: os.environ.get(f"{ctx.auto_envvar_prefix}_{name.upper()}") for name in SET_BY_NAME
-    }
-    variables = [f"{name.replace('_', '-')}={text}" for name, text in texts.items() if text]
-    found: dict[str, Any] = {}
-    for place, values in (
-        ("DEFAULT_MAP", {name: of for name, of in of_file.items() if name in SET_BY_NAME}),
-        ("ENVIRONMENT", configured_by_name(variables)),
-        ("COMMANDLINE", configured_by_name(ctx.params[SET] or ())),
-    ):
-        found |= values
-        places |= dict.fromkeys(values, place)
-    ctx.params[SET] = [f"{name}={json.dumps(of)}" for name, of in found.items()]
-    return places
+    if not option.is_flag:
+        return [f"{option.opts[0]}={text}"]
+    if text not in ("true", "false"):
+        raise SettingsError(f"--set {name}={text}: write {name}=true or {name}=false")
+    return list(option.opts if text == "true" else option.secondary_opts)
 
 
 def _let_effort_win(ctx: Any, places: Mapping[str, str]) -> None:
@@ -429,7 +430,8 @@ def _usage_line(error: Any) -> str:
     kind, context, parameter = type(error).__name__, error.ctx, getattr(error, "param", None)
     if kind == "NoSuchOption" and context is not None:
         what = f"no such option {error.option_name}{_close(error.option_name, context)}"
-        what = _by_name(error.option_name, context) or what
+        if error.option_name == "--exit-zero" and "fail_on" in _names(context):
+            what = "--exit-zero is no option: give --fail-on never"
     elif kind == "MissingParameter" and parameter is not None:
         what = f"{_with_value(parameter)} is missing"
     elif parameter is not None:
@@ -441,33 +443,24 @@ def _usage_line(error: Any) -> str:
     return f"error: {what}{_read_on(error)}"
 
 
-def _takes_by_name(command: Any) -> bool:
-    """Whether a command has `--set`."""
-    return any(one.name == SET for one in command.params)
-
-
-def _by_name(flag: str, context: Any) -> str:
-    """What to type instead of an option of earlier releases; empty for any other option."""
-    from dpaudit.auditing.settings import name_of_flag
-
-    if flag == "--exit-zero" and any(one.name == "fail_on" for one in context.command.params):
-        return "--exit-zero is no option: give --fail-on never"
-    name = name_of_flag(flag)
-    if name is None or not _takes_by_name(context.command):
-        return ""
-    return f"{flag} is no option: give --set {name}=VALUE, or {name} in dpaudit.toml or in Python"
+def _names(context: Any) -> list[str]:
+    return [one.name for one in context.command.params]
 
 
 def _close(name: str, context: Any) -> str:
     """The option of the command that is spelled most like an unknown one."""
-    parameters = context.command.get_params(context)
-    names = [flag[2:] for one in parameters for flag in one.opts if flag.startswith("--")]
+    shown = [
+        one for one in context.command.get_params(context) if not getattr(one, "hidden", False)
+    ]
+    names = [flag[2:] for one in shown for flag in one.opts if flag.startswith("--")]
     return did_you_mean(name.lstrip("-"), names).replace("'", "'--", 1)
 
 
 def _name(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name.upper()).strip("[]{}")
+    if parameter.hidden:
+        return f"--{SET} {_key(parameter)}"
     return str(max(parameter.opts, key=len))
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
+from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, results, write_asked
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason
 from dpaudit.formatting import Row, listed, row_lines
+from dpaudit.model.setting import Panel
 
 if TYPE_CHECKING:
     from dpaudit.comparison import Comparison, Reference

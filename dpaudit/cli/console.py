@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
@@ -26,6 +26,7 @@ from rich.console import Console
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import Row, error_line, error_text, row_lines, visible
+from dpaudit.model.choices import FailOn
 from dpaudit.plugins.exits import end_at_once
 from dpaudit.results.verdict import Verdict
 
@@ -45,14 +46,6 @@ class ExitCode(IntEnum):
     INCONCLUSIVE = 3
     INTERNAL = 4
     INTERRUPTED = 130
-
-
-class FailOn(StrEnum):
-    """Least severe verdict that gives a non-zero exit code."""
-
-    VIOLATION = "violation"
-    INCONCLUSIVE = "inconclusive"
-    NEVER = "never"
 
 
 EXIT_CODES: Final = {
@@ -83,6 +76,7 @@ REPEATABLE = {
     "links": "--link",
     "samplers": "--sampler",
     "secrets": "--secret",
+    "classifiers": "--classifier",
 }
 """Settings with several values, and the option that gives one of them."""
 
@@ -97,12 +91,11 @@ def spelled(message: str, *, options: Collection[str] = ()) -> str:
     Returns:
         The message.
     """
-    from dpaudit.auditing.games import keywords
-    from dpaudit.auditing.settings import SET_BY_NAME
+    from dpaudit.auditing.games import by_name, keywords
 
     def as_option(found: re.Match[str]) -> str:
         name, value = found.groups()
-        if "set" in options and name in SET_BY_NAME:
+        if "set" in options and name in by_name():
             word = f"--set {name.replace('_', '-')}"
             return (
                 word if value is None else f"{word}={value.lower() if value in _BOOLS else value}"

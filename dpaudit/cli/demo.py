@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import guarded, messages, results, resumable, write_asked
 from dpaudit.formatting import Row, headed, row_lines
+from dpaudit.model.setting import Option, Panel
 
 if TYPE_CHECKING:
     from dpaudit.results.result import AuditResult
@@ -29,21 +30,24 @@ _TOYS: Final = {
 """Two generators and their known answers."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """Where the demonstration goes.
+
+    Attributes:
+        out: Folder of both runs.
+        open_report: Open the comparison in a browser, if on a terminal. Default: open-report.
+    """
+
+    out: Annotated[Path, Option("DIR", panel=Panel.OUTPUT)] = Path("runs/demo")
+    open_report: Annotated[bool, Option(panel=Panel.OUTPUT)] = True
+
+
 @guarded
+@options.takes_settings()
 def demo(
-    out: Annotated[
-        Path,
-        option("--out", metavar="DIR", help="Folder of both runs.", shown=True, panel=Panel.OUTPUT),
-    ] = Path("runs/demo"),
-    open_report: Annotated[
-        bool,
-        option(
-            "--open-report/--no-open-report",
-            help="Open the comparison in a browser, if on a terminal.",
-            shown=True,
-            panel=Panel.OUTPUT,
-        ),
-    ] = True,
+    *,
+    asked: DemoOptions,
     jobs: options.Jobs = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -57,7 +61,7 @@ def demo(
     from dpaudit.results.result import report_row
     from dpaudit.results.sentences import headline
 
-    output, found = results(), {}
+    out, output, found = asked.out, results(), {}
     for name, known in _TOYS.items():
         found[name] = _audited(name, out / name, jobs=jobs, quiet=quiet)
         rows = [Row("toy", f"{name} {known}"), report_row(out / name)]
@@ -69,7 +73,7 @@ def demo(
     own = "dpaudit audit my.py:Gan --data t.csv --epsilon 1 --delta 1e-5"
     rows = [Row("both", str(page), whole=True), Row("next", own, whole=True)]
     output.print("\n".join(row_lines(rows)))
-    if open_report and sys.stdout.isatty():
+    if asked.open_report and sys.stdout.isatty():
         typer.launch(page.resolve().as_uri())
 
 

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Annotated
@@ -14,33 +15,33 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import ExitCode, guarded, results
 from dpaudit.errors import RegistryError, RunFolderError, SettingsError
 from dpaudit.formatting import Row, counted, headed, labelled
+from dpaudit.model.setting import Option, Panel
 from dpaudit.versions import versions
 
 
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """The worker to check.
+
+    Attributes:
+        worker: Worker to check instead of the installation: program and arguments as one string,
+            such as '/path/venv/bin/python my.py:Generator'; or LIBRARY:METHOD.
+        data: Table that the worker trains on: CSV (also .gz), Parquet. Default:
+            sample:breast-cancer.
+    """
+
+    worker: Annotated[str | None, Option("COMMAND", panel=Panel.INPUT)] = None
+    data: Annotated[str | None, Option("FILE", panel=Panel.INPUT)] = None
+
+
 @guarded
+@options.takes_settings()
 def doctor(
-    worker: Annotated[
-        str | None,
-        option(
-            metavar="COMMAND",
-            help="Worker to check instead of the installation: program and arguments as one "
-            "string, such as '/path/venv/bin/python my.py:Generator'; or LIBRARY:METHOD.",
-            panel=Panel.INPUT,
-        ),
-    ] = None,
-    data: Annotated[
-        str | None,
-        option(
-            metavar="FILE",
-            help="Table that the worker trains on: CSV (also .gz), Parquet. Default: "
-            "sample:breast-cancer.",
-            panel=Panel.INPUT,
-        ),
-    ] = None,
+    *,
+    asked: WorkerOptions,
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
     worker_memory: options.WorkerMemory = None,
@@ -50,6 +51,7 @@ def doctor(
     With --worker it checks that a worker conforms to the protocol dpaudit-worker/1: the exit code
     is 1 if it does not, 2 if it does not start.
     """
+    worker, data = asked.worker, asked.data
     if worker is not None:
         _check_worker(worker, data or "sample:breast-cancer", schema, parameter, worker_memory)
         return

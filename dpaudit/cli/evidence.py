@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
 from dpaudit.cli.console import ExitCode, guarded, results, show, write_asked
 from dpaudit.errors import InputError
 from dpaudit.formatting import Row, headed
+from dpaudit.model.setting import Option
 
 
 class _Group(DefaultingGroup):
@@ -27,19 +29,23 @@ evidence = typer.Typer(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PackOptions:
+    """How a pack is written.
+
+    Attributes:
+        out: Pack to write.
+        sign: Ed25519 private key (PEM, no password) to sign with. Default: no signature.
+    """
+
+    out: Annotated[Path, Option("FILE", ("-o", "--out"))]
+    sign: Annotated[Path | None, Option("KEY")] = None
+
+
 @evidence.command(cls=PanelledCommand)
 @guarded
-def pack(
-    run_folder: options.RunFolderArgument,
-    out: Annotated[Path, option("-o", "--out", metavar="FILE", help="Pack to write.")],
-    sign: Annotated[
-        Path | None,
-        option(
-            metavar="KEY",
-            help="Ed25519 private key (PEM, no password) to sign with. Default: no signature.",
-        ),
-    ] = None,
-) -> None:
+@options.takes_settings()
+def pack(*, run_folder: options.RunFolderArgument, asked: PackOptions) -> None:
     """Writes a finished audit as one file.
 
     It holds result, reports, versions, checksums and a script. The script recomputes errors, bound
@@ -49,6 +55,7 @@ def pack(
     from dpaudit.evidence.pack import KEY, digest, pack_files, signed, zipped
     from dpaudit.results.result import AuditResult
 
+    out, sign = asked.out, asked.sign
     try:
         files = pack_files(AuditResult.load(run_folder))
     except InputError:

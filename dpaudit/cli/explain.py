@@ -2,73 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dpaudit.auditing.run_options import Machine
 from dpaudit.cli import options
-from dpaudit.cli.command import Panel, option
 from dpaudit.cli.console import ExitCode, guarded, messages, resumable, show
 from dpaudit.formatting import Row
-from dpaudit.model.choices import EngineName
+from dpaudit.model.setting import Option
 
-Suspects = Annotated[
-    list[str] | None,
-    option(
-        "--suspect",
-        metavar="NAME",
-        help="Suspect to fix: a fix that the generator offers, row-order, all-together; "
-        "repeatable. Default: every one.",
-    ),
-]
-Models = Annotated[
-    int | None,
-    option(
-        metavar="N",
-        help="Shadow models for each suspect. Default: as many as the run has, up to 400; more "
-        "where the leak needs them.",
-    ),
-]
-EngineKind = Annotated[
-    EngineName,
-    option(
-        metavar="ENGINE",
-        help="Engine that trains the models: local (processes), dask (cluster).",
-        shown=True,
-        panel=Panel.MACHINE,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    option(
-        metavar="ADDRESS",
-        help="Dask scheduler: tcp://host:8786, or its JSON file.",
-        panel=Panel.MACHINE,
-    ),
-]
-TrialTimeout = Annotated[
-    float | None,
-    option(
-        metavar="SECONDS",
-        help="Time limit of one training. Default: a day for the first, then 20 times the slowest, "
-        "at least an hour.",
-        panel=Panel.MACHINE,
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Suspects:
+    """What is fixed, one at a time.
+
+    Attributes:
+        suspect: Suspect to fix: a fix that the generator offers, row-order, all-together. Default:
+            every one.
+        shadow_models: Shadow models for each suspect. Default: as many as the run has, up to 400;
+            more where the leak needs them.
+    """
+
+    suspect: Annotated[tuple[str, ...], Option("NAME")] = ()
+    shadow_models: Annotated[int | None, Option("N")] = None
 
 
 @guarded
+@options.takes_settings(without=("worker_memory",))
 def explain(
+    *,
     run_folder: Annotated[
         Path, typer.Argument(metavar="RUN", help="Run folder of an audit that found a violation.")
     ],
-    suspect: Suspects = None,
-    shadow_models: Models = None,
-    jobs: options.Jobs = None,
-    engine: EngineKind = EngineName.LOCAL,
-    scheduler: Scheduler = None,
-    trial_timeout: TrialTimeout = None,
+    suspects: Suspects,
+    machine: Machine,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -82,9 +52,9 @@ def explain(
     from dpaudit.explain import ROW_ORDER, inquire
     from dpaudit.game.pool import workers_ended
 
-    inquiry = inquire(run_folder, suspects=tuple(suspect or ()), shadow_models=shadow_models)
+    inquiry = inquire(run_folder, suspects=suspects.suspect, shadow_models=suspects.shadow_models)
     errors = messages(quiet=quiet)
-    if list(inquiry.suspects) == [ROW_ORDER] and not suspect:
+    if list(inquiry.suspects) == [ROW_ORDER] and not suspects.suspect:
         errors.print(f"{inquiry.run.audit.generator.name} offers no fixes of its own")
     names = ", ".join(inquiry.suspects)
     errors.print(f"suspects: {names}; {inquiry.settings.game.shadow_models} shadow models each")
@@ -93,16 +63,7 @@ def explain(
         for place, name in enumerate(inquiry.suspects, start=1):
             errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
             with ConsoleProgress(errors, quiet=quiet) as progress:
-                fixed.append(
-                    inquiry.audit_fixed(
-                        name,
-                        jobs=jobs,
-                        engine=engine,
-                        scheduler=scheduler,
-                        trial_timeout=trial_timeout,
-                        on_progress=progress,
-                    )
-                )
+                fixed.append(inquiry.audit_fixed(name, jobs=machine, on_progress=progress))
     explanation = inquiry.conclude(fixed)
     report = Row("report", str(inquiry.report), whole=True)
     again = Row("reproduce", explanation.reproduce, whole=True)

@@ -18,7 +18,7 @@ _EXAMPLES: Final = (
     "dpaudit audit pate-gan --data sample:breast-cancer --epsilon 1 --delta 1e-5",
     "dpaudit audit my.py:Gan -p hidden=64 --data t.csv --epsilon 1 --delta 1e-5",
     "dpaudit audit my.py:Gan --data t.csv --schema t.json --target row:397",
-    "dpaudit audit my.py:Gan --data t.csv --set effort=quick",
+    "dpaudit audit my.py:Gan --data t.csv --effort quick",
     "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --delta 1e-5 --one-run",
 )
 _REPLAY: Final = (

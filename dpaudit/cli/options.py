@@ -1,34 +1,83 @@
-"""The options of commands, and how the settings of an audit are spelled as options.
+"""The options of commands; those of settings are made from their fields.
 
-Every plain keyword of an audit (`dpaudit.auditing.games`) is an option: with the text of its entry
-in `SETTINGS`, else that of its field. A command takes the settings as one parameter of type
-`AuditSettings`; `takes_settings` shows typer one option for each keyword instead.
+A command takes settings as one parameter, whose type is their class; `takes_settings` shows typer
+one option for each of their fields instead. What an option says is what the field says
+(`dpaudit.model.setting`): its type, its default, its line in the docstring.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import json
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_origin
 
 import typer
 
-from dpaudit.auditing.configuration import type_and_description
-from dpaudit.auditing.games import audit_settings, keywords
-from dpaudit.auditing.settings import SET_BY_NAME, AuditSettings
-from dpaudit.cli.command import SET, Panel, option
-from dpaudit.cli.console import FailOn
+from dpaudit.auditing.games import Keyword, audit_settings, keywords, keywords_in
+from dpaudit.auditing.run_options import Machine, Outputs
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.cli.command import SET, option
+from dpaudit.cli.console import spelled
 from dpaudit.errors import InputError
-from dpaudit.model.choices import (
-    CHOICES_OF_TARGET,
-    Access,
-    WorstCase,
-)
-from dpaudit.model.claim import Neighbours
+from dpaudit.model.choices import FailOn
+from dpaudit.model.setting import Panel
+
+_OF_AUDITS = (Panel.ATTACK, Panel.MORE_AUDITS, Panel.RULES)
+"""Headings that no other command has."""
+
+
+def of_setting(
+    name: str,
+    keyword: Keyword,
+    *,
+    options: Collection[str] = (),
+    in_audit: bool = False,
+    required: bool = False,
+) -> Any:
+    """The option of a setting, with its description and its default in words.
+
+    Args:
+        name: The setting.
+        keyword: What it is.
+        options: Names of the options of its command, which the description may mention.
+        in_audit: Whether its command is `dpaudit audit`, whose help omits what few audits need.
+        required: Whether it must be given.
+    """
+    spelling, default = keyword.setting.option, keyword.default
+    flags = spelling.spelled(name)
+    if default is True:
+        flags = (f"{flags[0]}/--no-{flags[0][2:]}",)
+    text = spelled(keyword.description, options=options)
+    if _typed(keyword) == list[str]:
+        before, named, after = text.partition(" Default:")
+        text = f"{before} Repeatable.{named}{after}"
+    if not (required or "Default:" in text or isinstance(default, bool | Mapping)):
+        text += f" Default: {_in_words(default)}."
+    return option(
+        *flags,
+        metavar=None if keyword.setting.kind is bool else spelling.value or name.upper(),
+        help=text,
+        panel=spelling.panel if in_audit or spelling.panel not in _OF_AUDITS else None,
+        hidden=in_audit and spelling.by_name,
+    )
+
+
+def _in_words(default: object) -> str:
+    if isinstance(default, tuple):
+        *first, last = default or ("none",)
+        return " and ".join([", ".join(first), last]) if first else str(last)
+    return "none" if default is None else str(default)
+
+
+def _typed(keyword: Keyword) -> Any:
+    """The type of what is typed for a setting."""
+    kind = keyword.setting.kind
+    if keyword.setting.option.text:
+        return str
+    return kind if get_origin(kind) is None else list[str]
 
 
 def _registered_generators(incomplete: str) -> list[str]:
@@ -76,44 +125,6 @@ SchemaFile = Annotated[
         panel=Panel.INPUT,
     ),
 ]
-Parameters = Annotated[
-    list[str] | None,
-    option(
-        "-p",
-        "--parameter",
-        metavar="K=V",
-        help="Parameter of the generator; repeatable.",
-        panel=Panel.INPUT,
-    ),
-]
-Links = Annotated[
-    list[str] | None,
-    option(
-        "--link",
-        metavar="CHILD.COLUMN=PARENT.KEY",
-        help="Key that connects two tables, such as visits.patient_id=patients.id; repeatable. A "
-        "row of the table that refers to no other is the unit, with all rows that refer to it.",
-        panel=Panel.INPUT,
-    ),
-]
-Epsilon = Annotated[
-    float | None,
-    option(
-        metavar="E",
-        help="Claimed epsilon: tested, not passed to the generator (-p epsilon=E does that). "
-        "Default: the generator's claim; if it has none, the audit gives a bound and no verdict.",
-        panel=Panel.CLAIM,
-    ),
-]
-Delta = Annotated[
-    float | None,
-    option(
-        metavar="D",
-        help="Claimed delta; give it if there is one: 0 tests pure DP. Default: the generator's "
-        "claim, else 0.",
-        panel=Panel.CLAIM,
-    ),
-]
 OwnEpsilon = Annotated[
     float | None,
     option(
@@ -128,49 +139,22 @@ OwnDelta = Annotated[
         metavar="D", help="The generator's parameter delta; same as -p delta=D.", panel=Panel.INPUT
     ),
 ]
-Relation = Annotated[
-    Neighbours | None,
-    option(
-        metavar="RELATION",
-        help="Neighbouring relation: add-remove, replace-one. Default: the generator's claim, else "
-        "add-remove.",
-        panel=Panel.CLAIM,
-    ),
-]
-UnitColumn = Annotated[
-    str | None,
-    option(
-        metavar="COLUMN",
-        help="Column that says whose rows each row is, such as patient_id: both worlds differ in "
-        "all rows of one unit, and the claim is per unit. Default: the schema's unit, else single "
-        "rows.",
-        panel=Panel.RULES,
-    ),
-]
-Rows = Annotated[
-    int | None,
-    option(metavar="N", help="Synthetic rows per model. Default: as many as the table has."),
-]
-Confidence = Annotated[
-    float, option(metavar="C", help="One-sided confidence of the bound.", shown=True)
-]
-Seed = Annotated[
-    int,
-    option(
-        metavar="S",
-        help="Seed of all randomness; another one gives independent results.",
-        shown=True,
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    option(
-        metavar="J",
-        help="Trainings in parallel. Default: one per core.",
-        least=1,
-        panel=Panel.MACHINE,
-    ),
-]
+
+
+def _named(name: str, owner: type = AuditSettings) -> Any:
+    """The option of a setting that a command takes as a parameter of its own."""
+    return of_setting(name, {**keywords(), **keywords_in(owner)}[name])
+
+
+Parameters = Annotated[list[str] | None, _named("parameters")]
+Links = Annotated[list[str] | None, _named("links")]
+UnitColumn = Annotated[str | None, _named("unit")]
+WorkerMemory = Annotated[float | None, _named("worker_memory")]
+Rows = Annotated[int | None, _named("rows")]
+Confidence = Annotated[float, _named("confidence")]
+Seed = Annotated[int, _named("seed")]
+Jobs = Annotated[int | None, _named("jobs", Machine)]
+FailOnVerdict = Annotated[FailOn, _named("fail_on", Outputs)]
 Python = Annotated[
     Path | None,
     option(
@@ -179,30 +163,12 @@ Python = Annotated[
         "python3.X on PATH.",
     ),
 ]
-WorkerMemory = Annotated[
-    float | None,
-    option(
-        metavar="GB",
-        help="Memory limit of a generator that runs in its own process. Default: none.",
-        panel=Panel.MACHINE,
-    ),
-]
 Json = Annotated[
     bool, option("--json", help="Print one JSON document and nothing else.", panel=Panel.OUTPUT)
 ]
 Quiet = Annotated[
     bool,
     option("-q", "--quiet", help="Print one line of result and no progress.", panel=Panel.OUTPUT),
-]
-FailOnVerdict = Annotated[
-    FailOn,
-    option(
-        metavar="VERDICT",
-        help="What gives a non-zero exit code: violation (with leaks and invalid runs), "
-        "inconclusive (all of these), never (nothing).",
-        shown=True,
-        panel=Panel.OUTPUT,
-    ),
 ]
 Html = Annotated[
     Path | None, option(metavar="FILE", help="Also write the report as HTML.", panel=Panel.OUTPUT)
@@ -213,158 +179,13 @@ Markdown = Annotated[
 ]
 
 
-Settings = Annotated[
-    list[str] | None,
-    option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Any other setting, as in dpaudit.toml; repeatable. Such as neighbours=replace-one, "
-        "unit=COLUMN, mu=M, rho=R, curve=FILE, rows=N, confidence=C, effort=quick, probe=false, "
-        "worker-memory=GB (`docs/configuration.md` has all).",
-        panel=Panel.MORE_AUDITS,
-    ),
-]
-
-
-def _of_attack(words: Any) -> Any:
-    """An option in the panel of the attack, of commands that run one."""
-    hint, found = get_args(words)
-    found = copy(found)
-    found.rich_help_panel = Panel.ATTACK
-    return Annotated[hint, found]
-
-
-SETTINGS: dict[str, Any] = {
-    "parameters": Parameters,
-    "links": Links,
-    "epsilon": Epsilon,
-    "delta": Delta,
-    "mu": Annotated[
-        float | None,
-        option(
-            metavar="M",
-            help="Claimed mu, for Gaussian DP instead of (epsilon, delta). Default: none.",
-            panel=Panel.CLAIM,
-        ),
-    ],
-    "rho": Annotated[
-        float | None,
-        option(
-            metavar="R",
-            help="Claimed rho, for zCDP instead of (epsilon, delta). Default: none.",
-            panel=Panel.CLAIM,
-        ),
-    ],
-    "curve": Annotated[
-        str | None,
-        option(
-            metavar="FILE|E:D,E:D",
-            help="Claimed privacy curve instead of one (epsilon, delta), such as 0.5:1e-3,1:1e-5. "
-            "Default: none.",
-            panel=Panel.CLAIM,
-        ),
-    ],
-    "neighbours": Relation,
-    "unit": UnitColumn,
-    "max_rows_per_unit": Annotated[
-        int | None,
-        option(
-            metavar="K",
-            help="Largest number of rows that a unit may have. Default: the schema's, else none.",
-            panel=Panel.RULES,
-        ),
-    ],
-    "target": Annotated[
-        str,
-        option(
-            metavar="RECORD",
-            help=f"Record to attack: {CHOICES_OF_TARGET}, vulnerable (found by small trial "
-            "attacks), row:N (from 0), record:FILE; with --unit also unit:VALUE.",
-            panel=Panel.ATTACK,
-        ),
-    ],
-    "worst_case": Annotated[
-        WorstCase | None,
-        option(
-            metavar="NAME",
-            help="Worst-case table instead of --data, built from --schema alone: search (finds the "
-            "one that shows most), opposite, crowd or another (see `dpaudit list worst-cases`). "
-            "Default: none.",
-            panel=Panel.MORE_AUDITS,
-        ),
-    ],
-    "neighbours_file": Annotated[
-        str | None,
-        option(
-            metavar="FILE",
-            help="Your own neighbouring table: --data without the target record. Default: none.",
-            panel=Panel.MORE_AUDITS,
-        ),
-    ],
-    "access": Annotated[
-        Access,
-        option(
-            metavar="LEVEL",
-            help="What the attacker sees: output (default; synthetic rows), model (also the "
-            "published parts of the model, such as a discriminator), released (also what the "
-            "proof protects, such as noisy counts), timing (rows, and the seconds and memory of "
-            "every training), everything.",
-            panel=Panel.ATTACK,
-        ),
-    ],
-    "attacks": Annotated[
-        list[str] | None,
-        option(
-            "--attack",
-            metavar="NAME[,K=V]",
-            help="Attack to run (`dpaudit list attacks`); repeatable. Default: groundhog, "
-            "query-target and form.",
-            panel=Panel.ATTACK,
-        ),
-    ],
-    "shadow_models": Annotated[
-        int,
-        option(metavar="N", help="Total number of shadow models.", shown=True, panel=Panel.ATTACK),
-    ],
-    "sequential": Annotated[
-        bool,
-        option(
-            "--sequential",
-            help="Stops as soon as a violation is shown, at the latest after --shadow-models "
-            "trainings.",
-            panel=Panel.MORE_AUDITS,
-        ),
-    ],
-    "one_run": Annotated[
-        bool,
-        option(
-            "--one-run",
-            help="One training with many canaries, for slow generators.",
-            panel=Panel.MORE_AUDITS,
-        ),
-    ],
-    "canaries": Annotated[
-        int | None,
-        option(
-            metavar="M",
-            help="Canaries of --one-run, each included with probability 1/2.",
-            shown=True,
-            panel=Panel.MORE_AUDITS,
-        ),
-    ],
-    "records": Annotated[
-        int,
-        option(
-            metavar="K",
-            help="Number of records that share the shadow models, each one attacked.",
-            shown=True,
-            panel=Panel.MORE_AUDITS,
-        ),
-    ],
-    "worker_memory": WorkerMemory,
-    "seed": _of_attack(Seed),
-}
-"""Each setting that is an option of some command, with its help text, in the order of the help."""
+_SET = option(
+    f"--{SET}",
+    metavar="NAME=VALUE",
+    help="Any other setting, as in dpaudit.toml; repeatable. Such as unit=COLUMN, mu=M, rows=N, "
+    "canaries=M, confidence=C, time-one=true (`docs/configuration.md` has all).",
+    panel=Panel.MORE_AUDITS,
+)
 
 
 def built_with(
@@ -393,76 +214,94 @@ def built_with(
 
 
 def takes_settings(
-    *names: str,
+    *names: str, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorates a command that takes `settings`: `AuditSettings`, or the keywords that are given.
+    """Decorates a command with parameters that are settings.
 
     Args:
-        names: The settings that the command has options for. If none is named it takes all
-            settings: those of `SET_BY_NAME` by `--set`, as also its own parameters of these names.
+        names: Settings of an audit that are options of a command whose `settings` are a mapping of
+            those that were given.
+        without: Fields of settings that the command has no option for.
 
     Returns:
-        The decorator; typer then sees an option for each setting in the parameter's place. A
-        setting that is not given is None, and so distinct from one given with its default value.
+        The decorator. Typer sees an option for each setting in the place of such a parameter. One
+        that is not given is None, and so distinct from one given with its default. A command that
+        takes `AuditSettings` also has `--set`.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         given = inspect.signature(command, eval_str=True)
-        every = dict.fromkeys([*SETTINGS, *keywords()])
-        chosen = [name for name in every if name in names or not names]
+        whole = any(one.annotation is AuditSettings for one in given.parameters.values())
+        groups: dict[str, Mapping[str, Keyword]] = {}
+        required = set[str]()
+        taken = {*without}
+        for name, one in given.parameters.items():
+            known = _settings_in(one.annotation, names if name == "settings" else ())
+            if known:
+                groups[name] = {of: each for of, each in known.items() if of not in taken}
+                taken |= groups[name].keys()
+                if known is not keywords() and is_dataclass(one.annotation):
+                    required |= _required(one.annotation)
+        options = {*given.parameters, *taken, *([SET] if whole else [])}
 
         @functools.wraps(command)
-        def run(**options: Any) -> None:
-            by_name = (pair.partition("=") for pair in options.pop(SET, None) or ())
-            options |= {name: json.loads(text) for name, _, text in by_name}
-            asked = {name: options.pop(name, None) for name in chosen}
-            if asked.get("parameters"):
-                from dpaudit.plugins.registry import parse_parameters
+        def run(**values: Any) -> None:
+            values.pop(SET, None)
+            for name, group in groups.items():
+                asked = {of: values.pop(of) for of in group}
+                values[name] = _built(given.parameters[name].annotation, asked)
+            command(**values)
 
-                asked["parameters"] = parse_parameters(asked["parameters"])
-            plain = {name: value for name, value in asked.items() if value is not None}
-            command(**options, settings=audit_settings(**plain) if whole else plain)
-
-        shown = [
-            _keyword(name, _option_of(name)) for name in chosen if names or name not in SET_BY_NAME
-        ]
-        if not names:
-            shown.append(_keyword(SET, Settings))
-        own = [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for one in given.parameters.values()
-            if names or one.name not in SET_BY_NAME
-        ]
-        place = [one.name for one in own].index("settings")
-        whole = own[place].annotation is AuditSettings
-        vars(run)["__signature__"] = given.replace(
-            parameters=[*own[:place], *shown, *own[place + 1 :]]
-        )
+        shown = list[inspect.Parameter]()
+        for name, one in given.parameters.items():
+            if name not in groups:
+                shown.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            for of, keyword in groups.get(name, {}).items():
+                words = of_setting(
+                    of, keyword, options=options, in_audit=whole, required=of in required
+                )
+                shown.append(_parameter(of, keyword, words, required=of in required))
+        if whole:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            by_name = Annotated[list[str] | None, _SET]
+            shown.append(inspect.Parameter(SET, kind, default=None, annotation=by_name))
+        vars(run)["__signature__"] = given.replace(parameters=shown)
         return run
 
     return decorate
 
 
-def _keyword(name: str, annotation: Any) -> inspect.Parameter:
+def _settings_in(kind: Any, names: Collection[str]) -> Mapping[str, Keyword]:
+    """The settings of a parameter of this type; none of any other."""
+    if kind is AuditSettings:
+        return keywords()
+    if names:
+        return {name: keywords()[name] for name in keywords() if name in names}
+    return keywords_in(kind) if is_dataclass(kind) and isinstance(kind, type) else {}
+
+
+def _built(kind: Any, asked: Mapping[str, Any]) -> Any:
+    """Settings from those that were typed."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    if "parameters" in given:
+        from dpaudit.plugins.registry import parse_parameters
+
+        given["parameters"] = parse_parameters(given["parameters"])
+    if kind is AuditSettings:
+        return audit_settings(**given)
+    return given if kind == dict[str, Any] else kind(**given)
+
+
+def _required(kind: Any) -> set[str]:
+    """The fields of settings that have no default."""
+    return {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
+
+
+def _parameter(name: str, keyword: Keyword, words: Any, *, required: bool) -> inspect.Parameter:
+    hint = _typed(keyword) if required else _typed(keyword) | None
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if required else None,
+        annotation=Annotated[hint, words],
     )
-
-
-def _option_of(name: str) -> Any:
-    """The option of a setting, with its default in words."""
-    if name not in SETTINGS:
-        hint, text = type_and_description(name)
-        flag = f"--{name.replace('_', '-')}"
-        if hint is bool and keywords()[name].default:
-            flag = f"{flag}/--no-{flag[2:]}"
-        metavar = None if hint is bool else name.upper()
-        words = option(flag, metavar=metavar, help=text, shown=True, panel=Panel.MORE_AUDITS)
-    else:
-        hint, words = get_args(SETTINGS[name])
-        words = copy(words)
-    default = keywords()[name].default
-    if words.show_default and not isinstance(default, bool):
-        words.help = f"{words.help} Default: {getattr(default, 'value', default)}."
-    words.show_default = False
-    return Annotated[hint | None, words]

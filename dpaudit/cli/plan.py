@@ -128,7 +128,7 @@ def _subject(
         ClaimError: If there is no claim.
         InputError: If the table or the generator cannot be used.
     """
-    from dpaudit.auditing.games import audited_table, kind_of
+    from dpaudit.auditing.games import audited_table, game_of
     from dpaudit.auditing.plan import PlanSubject
     from dpaudit.plugins.named import claim_under_audit, named_generator
     from dpaudit.plugins.protocols import trains_many
@@ -140,7 +140,7 @@ def _subject(
     )
     claim = claim_under_audit(named, settings.claim, table)
     together = trains_many(named.generator) and not settings.game.is_timed
-    settings = kind_of(settings.game).visible(named, settings)
+    settings = game_of(settings.game).visible(named, settings)
     return PlanSubject(claim, table, together), settings
 
 
@@ -211,12 +211,12 @@ def _rows(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
         yield Row("too small", "even an attack without errors could not prove more than the claim")
     for label, fact, _ in sizing.details:
         yield Row(label, spelled(fact, options=("data",)).replace("`", ""))
-    unknown = "not known: --time-one trains one model and multiplies"
+    unknown = "not known: --set time-one=true trains one model and multiplies"
     yield from cost.rows or [Row("cost", sizing.cost or unknown)]
     # An attack that looks at rows may see more in more of them.
     blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
     if cost.more_rows is None and given.get("attacks") not in blind:
-        ask = "" if cost.rows else "; --time-one says their cost"
+        ask = "" if cost.rows else "; --set time-one=true says their cost"
         yield Row("rows", f"more of every model (--set rows=N) {_MAY_SHOW}{ask}")
 
 
@@ -236,8 +236,10 @@ def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
     if sizing.needed is None:
         yield Row("next", f"--detect E says how many {sizing.unit.replace('_', ' ')} a leak takes")
     elif sizing.needed.size is not None:
-        option = f"--{sizing.unit.replace('_', '-')} {sizing.needed.size}"
-        yield Row("next", f"the same command with {option}, without --plan and --detect")
+        size = settings.words_by_name(
+            [f"--{sizing.unit.replace('_', '-')}", str(sizing.needed.size)]
+        )
+        yield Row("next", f"the same command with {' '.join(size)}, without --plan and --detect")
     error = percent(round(1.0 - settings.confidence, 12))
     again = f"after another audit: a fresh --seed; {error} error adds to what that one spent"
     yield Row("then", again)
@@ -269,10 +271,10 @@ def cost_of(
     """What an audit costs; `together`: whether its generator trains many models at once."""
     import loky
 
-    from dpaudit.auditing.games import kind_of
+    from dpaudit.auditing.games import game_of
     from dpaudit.auditing.plan import MoreRows
 
-    planned = kind_of(settings.game).trainings(settings, together)
+    planned = game_of(settings.game).trainings(settings, together)
     workers = 1 if planned.alone else jobs or loky.cpu_count()
     several = planned.models > 1
     total = planned.seconds(per_model=one.model, per_control=one.control, workers=workers)

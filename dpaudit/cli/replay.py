@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from dpaudit.cli import options
-from dpaudit.cli.command import HelpAll, option
+from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import (
-    FailOn,
     exit_code,
     guarded,
     messages,
@@ -21,81 +21,43 @@ from dpaudit.cli.console import (
     show,
     write_pages,
 )
-from dpaudit.model.choices import CHOICES_OF_TARGET, Access
+from dpaudit.model.choices import EXPOSING, Access, FailOn
+from dpaudit.model.setting import Option
 
-Fits = Annotated[
-    int | None,
-    option(
-        metavar="N",
-        help="Fits to read answers off the release, and for guesses. Default: 400, fewer if they "
-        "take over two minutes, but at least 60.",
-    ),
-]
-Proof = Annotated[
-    str | None,
-    option(
-        metavar="composition",
-        help="How the claim is proved: by composition of its noise steps. Steps that spend more "
-        "then violate that proof. Default: what the generator states, if anything.",
-    ),
-]
-Internal = Annotated[
-    list[str] | None,
-    option(
-        metavar="FILE:LINE",
-        help="Line whose noisy answers are not released, so that what it spends is left out; "
-        "`FILE:LINE: why` says why in the report; repeatable.",
-    ),
-]
-AccessOption = Annotated[
-    str,
-    option(
-        metavar="LEVEL",
-        help="What the attacker sees: model (default; the fitted model and synthetic rows), or "
-        "rows.",
-    ),
-]
 
-PublicCoins = Annotated[
-    bool,
-    option(
-        "--public-coins",
-        help="Treat secret sub-samples as public, so that sampling does not lower what is spent: "
-        "for claims that rest on noise alone.",
-    ),
-]
-Target = Annotated[
-    str,
-    option(
-        metavar="RECORD",
-        help=f"Record to leave out: {CHOICES_OF_TARGET}, row:N (from 0), record:FILE; with --unit "
-        "also unit:VALUE.",
-    ),
-]
-Targets = Annotated[
-    int,
-    option(
-        metavar="N", help="Records to try, two fits each; the costliest is replayed.", shown=True
-    ),
-]
-Samplers = Annotated[
-    list[str] | None,
-    option(
-        "--sampler",
-        metavar="FUNCTION,law=LAW,scale=NAME",
-        help="Noise sampler of your own code, as MODULE:NAME, with its law and the name of its "
-        "scale parameter (loc=NAME: the parameter with the value before noise); repeatable. "
-        "Default: those in the configuration file.",
-    ),
-]
-HandOver = Annotated[
-    bool,
-    option(
-        "--hand-over",
-        help="Unless the verdict is consistent, find in 16 more fits which features of synthetic "
-        "rows the record moves, for `dpaudit audit --set after-replay=FILE`.",
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions:
+    """What a replay is asked for.
+
+    Attributes:
+        target: Record to leave out: exposing (most column extremes and unique values), farthest
+            (from its nearest neighbours), row:N (from 0), record:FILE; with `unit` also unit:VALUE.
+        targets: Records to try, two fits each; the costliest is replayed.
+        fits: Fits to read answers off the release, and for guesses. Default: 400, fewer if they
+            take over two minutes, but at least 60.
+        proof: How the claim is proved: by composition of its noise steps. Steps that spend more
+            then violate that proof. Default: what the generator states, if anything.
+        internal: Line whose noisy answers are not released, so that what it spends is left out;
+            `FILE:LINE: why` says why in the report.
+        access: What the attacker sees: model (the fitted model and synthetic rows), or rows.
+        public_coins: Treat secret sub-samples as public, so that sampling does not lower what is
+            spent: for claims that rest on noise alone.
+        samplers: Noise sampler of your own code, as MODULE:NAME, with its law and the name of its
+            scale parameter (loc=NAME: the parameter with the value before noise). Default: those in
+            the configuration file.
+        hand_over: Unless the verdict is consistent, find in 16 more fits which features of
+            synthetic rows the record moves, for `dpaudit audit --set after-replay=FILE`.
+    """
+
+    target: Annotated[str, Option("RECORD")] = EXPOSING
+    targets: Annotated[int, Option("N")] = 1
+    fits: Annotated[int | None, Option("N")] = None
+    proof: Annotated[str | None, Option("composition")] = None
+    internal: Annotated[tuple[str, ...], Option("FILE:LINE")] = ()
+    access: Annotated[str, Option("LEVEL")] = Access.MODEL.value
+    public_coins: bool = False
+    samplers: Annotated[tuple[str, ...], Option("FUNCTION,law=LAW,scale=NAME", ("--sampler",))] = ()
+    hand_over: bool = False
 
 
 @guarded
@@ -109,15 +71,7 @@ def replay(
     data: options.Tables = None,
     schema: options.SchemaFile = None,
     settings: dict[str, Any],
-    target: Target = "exposing",
-    targets: Targets = 1,
-    fits: Fits = None,
-    proof: Proof = None,
-    internal: Internal = None,
-    access: AccessOption = Access.MODEL.value,
-    public_coins: PublicCoins = False,
-    samplers: Samplers = None,
-    hand_over: HandOver = False,
+    asked: ReplayOptions,
     rows: options.Rows = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
@@ -139,20 +93,15 @@ def replay(
     from dpaudit.replaying.run import replay as replayed
 
     require_folders(html=html, markdown=markdown)
+    samplers = [sampler_of(one) for one in asked.samplers]
+    is_level = asked.access in list(Access)  # "rows" is no level of an audit
+    access = Access(asked.access).of_replay if is_level else asked.access
     with _shown_progress(messages(quiet=quiet or json)) as progress:
         record = replayed(
             generator,
             data,
             schema=schema,
-            fits=fits,
-            targets=targets,
-            samplers=[sampler_of(one) for one in samplers or ()],
-            public_coins=public_coins,
-            proof=proof,
-            internal=internal or (),
-            access=Access(access).of_replay if access in list(Access) else access,
-            hand_over=hand_over,
-            target=target,
+            **vars(asked) | {"samplers": samplers, "access": access},
             rows=rows,
             confidence=confidence,
             seed=seed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,52 +16,56 @@ from dpaudit.cli.console import ExitCode, guarded, results, write_asked
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import Assumption, FigureName
+from dpaudit.model.setting import Option
 
 if TYPE_CHECKING:
     from dpaudit.results.result import AuditResult
 
-Width = Annotated[float | None, option(metavar="INCHES", help="Width of the figure.")]
-Height = Annotated[float | None, option(metavar="INCHES", help="Height of the figure.")]
+
+@dataclass(frozen=True, kw_only=True)
+class FigureOptions:
+    """What a figure takes.
+
+    Attributes:
+        out: File to write the figure to: .pdf, .svg, .png.
+        width: Width of the figure.
+        height: Height of the figure.
+    """
+
+    out: Annotated[Path | None, Option("FILE", ("-o", "--out"))] = None
+    width: Annotated[float | None, Option("INCHES")] = None
+    height: Annotated[float | None, Option("INCHES")] = None
 
 
-Delta = Annotated[
-    float | None,
-    option(metavar="D", help="Delta of --bounds. Default: the run's; any other is post hoc."),
-]
-Confidence = Annotated[
-    float | None,
-    option(metavar="C", help="Confidence of --bounds. Default: the run's; any other is post hoc."),
-]
-Assume = Annotated[
-    Assumption | None,
-    option(
-        metavar="MECHANISM",
-        help="Estimate that --bounds adds, for this kind of mechanism: gaussian. Default: none.",
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class BoundsOptions:
+    """What a table of bounds takes.
+
+    Attributes:
+        delta: Delta of `bounds`. Default: the run's; any other is post hoc.
+        confidence: Confidence of `bounds`. Default: the run's; any other is post hoc.
+        assume: Estimate that `bounds` adds, for this kind of mechanism: gaussian.
+    """
+
+    delta: Annotated[float | None, Option("D")] = None
+    confidence: Annotated[float | None, Option("C")] = None
+    assume: Annotated[Assumption | None, Option("MECHANISM")] = None
 
 
 @guarded
+@options.takes_settings()
 def report(
+    *,
     run_folder: options.RunFolderArgument,
     figure: Annotated[
         FigureName | None,
         option(metavar="NAME", help="Figure to draw instead: claim, roc, scores; needs --out."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        option(
-            "-o", "--out", metavar="FILE", help="File to write the figure to: .pdf, .svg, .png."
-        ),
-    ] = None,
-    width: Width = None,
-    height: Height = None,
+    of_figure: FigureOptions,
     bounds: Annotated[
         bool, option("--bounds", help="Print every bound instead, recomputed from the counts.")
     ] = False,
-    delta: Delta = None,
-    confidence: Confidence = None,
-    assume: Assume = None,
+    of_bounds: BoundsOptions,
     json: options.Json = False,
 ) -> None:
     """Writes a run's report.html and report.md again from its result.json.
@@ -76,21 +81,20 @@ def report(
 
     if bounds and figure is not None:
         raise SettingsError("give either `bounds` or `figure`, not both")
-    of_figure = {"out": out, "width": width, "height": height}
-    of_bounds = {"delta": delta, "confidence": confidence, "assume": assume}
-    if figure is None and (name := _first_given(of_figure)):
+    if figure is None and (name := _first_given(vars(of_figure))):
         raise SettingsError(f"`{name}` belongs to a figure: give --figure claim|roc|scores")
-    if not bounds and (name := _first_given(of_bounds)):
+    if not bounds and (name := _first_given(vars(of_bounds))):
         raise SettingsError(f"`{name}` belongs to the bounds: give `bounds`")
     result = AuditResult.load(run_folder)
     assert result.folder is not None  # it was loaded from one
     output = results()
     if bounds:
-        _print_bounds(result, delta, confidence, assume, json=json)
+        _print_bounds(result, **vars(of_bounds), json=json)
         return
     if figure is not None:
         from dpaudit.results.plots import caption, figure_file
 
+        out, width, height = of_figure.out, of_figure.width, of_figure.height
         if out is None:
             raise SettingsError("`figure` needs a file: give --out FILE.pdf, .svg or .png")
         drawn = figure_file(result, figure, out.suffix, width=width, height=height)

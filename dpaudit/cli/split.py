@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from dpaudit.cli import options
-from dpaudit.cli.command import option
 from dpaudit.cli.console import guarded, messages, results
+from dpaudit.model.setting import Option
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitOptions:
+    """How a table is split.
+
+    Attributes:
+        to: Folder for train.csv, holdout.csv and coins.json.
+        coins: Number of rows (or units) split by a fair coin, chosen at random; the others go to
+            train. Default: all.
+        unit: Column that says whose rows each row is, such as patient_id: one coin deals all rows
+            of a unit, and the bound is per unit. Default: a coin for each row.
+        seed: Seed of the split; keep it secret, like the coins. Default: the system's entropy.
+    """
+
+    to: Annotated[Path, Option("FOLDER")]
+    coins: Annotated[int | None, Option("N")] = None
+    unit: Annotated[str | None, Option("COLUMN")] = None
+    seed: Annotated[int | None, Option("S")] = None
 
 
 @guarded
-def split(
-    data: options.Data,
-    to: Annotated[
-        Path, option(metavar="FOLDER", help="Folder for train.csv, holdout.csv and coins.json.")
-    ],
-    coins: Annotated[
-        int | None,
-        option(
-            metavar="N",
-            help="Number of rows (or units) split by a fair coin, chosen at random; the others go "
-            "to train. Default: all.",
-        ),
-    ] = None,
-    unit: Annotated[
-        str | None,
-        option(
-            metavar="COLUMN",
-            help="Column that says whose rows each row is, such as patient_id: one coin deals all "
-            "rows of a unit, and the bound is per unit. Default: a coin for each row.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        option(
-            metavar="S",
-            help="Seed of the split; keep it secret, like the coins. Default: the system's "
-            "entropy.",
-        ),
-    ] = None,
-) -> None:
+@options.takes_settings()
+def split(*, data: options.Data, how: SplitOptions) -> None:
     """Splits a table by fair coins, so that a release trained on train.csv can be audited.
 
     Train on train.csv alone and fix the number of synthetic rows beforehand. Keep holdout.csv and
@@ -49,8 +41,8 @@ def split(
     from dpaudit.released_data import split as tossed
     from dpaudit.released_data import write_split
 
-    found = tossed(data, coins=coins, unit=unit, seed=seed)
-    train, holdout, coin_file = write_split(found, to)
+    found = tossed(data, coins=how.coins, unit=how.unit, seed=how.seed)
+    train, holdout, coin_file = write_split(found, how.to)
     results().print(f"{train}: {len(found.train)} rows, for training")
     results().print(f"{holdout}: {len(found.holdout)} rows, to keep from the people who train")
     results().print(f"{coin_file}: {found.number} coins, to keep from the people who train")

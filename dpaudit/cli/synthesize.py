@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import option
 from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
 from dpaudit.errors import InputError
+from dpaudit.model.setting import Option
 from dpaudit.results.phrases import PUBLIC_SCHEMA
 
 
+@dataclass(frozen=True, kw_only=True)
+class SynthesizeOptions:
+    """What is written.
+
+    Attributes:
+        out: CSV file to write; the claim goes to FILE.claim.json.
+        seed: Seed, for experiments only: noise from a known seed protects nothing. Default: the
+            system's entropy.
+    """
+
+    out: Annotated[Path, Option("FILE")]
+    seed: Annotated[int | None, Option("S")] = None
+
+
 @guarded
+@options.takes_settings()
 def synthesize(
+    *,
     generator: options.GeneratorName,
     data: options.Data,
-    out: Annotated[
-        Path, option(metavar="FILE", help="CSV file to write; the claim goes to FILE.claim.json.")
-    ],
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
     epsilon: options.OwnEpsilon = None,
     delta: options.OwnDelta = None,
+    asked: SynthesizeOptions,
     rows: options.Rows = None,
-    seed: Annotated[
-        int | None,
-        option(
-            metavar="S",
-            help="Seed, for experiments only: noise from a known seed protects nothing. "
-            "Default: the system's entropy.",
-        ),
-    ] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Fits a generator and writes synthetic rows as CSV and its claim as JSON."""
@@ -46,6 +53,7 @@ def synthesize(
     from dpaudit.plugins.release import accept
     from dpaudit.results.document import to_document
 
+    out, seed = asked.out, asked.seed
     table = load(data, schema)
     n_rows = len(table.data) if rows is None else rows
     check_rows(n_rows, table.schema)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpaudit.auditing.entry import Machine, folder_usable, run_audit
+from dpaudit.auditing.entry import folder_usable, run_audit
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec, keywords
+from dpaudit.auditing.run_options import Machine
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.run import attack_all, best
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
@@ -105,20 +106,14 @@ class Inquiry:
         self,
         suspect: str,
         *,
-        jobs: int | None = None,
-        engine: str = EngineName.LOCAL,
-        scheduler: str | None = None,
-        trial_timeout: float | None = None,
+        jobs: int | Machine | None = None,
         on_progress: OnProgress = ignore_progress,
     ) -> FixedAudit:
         """Audits the generator with one suspect fixed; trials that ran before are kept.
 
         Args:
             suspect: One of `suspects`.
-            jobs: Worker processes; one per available core if None.
-            engine: As for `dpaudit.audit`.
-            scheduler: As for `dpaudit.audit`.
-            trial_timeout: As for `dpaudit.audit`.
+            jobs: As for `dpaudit.audit`.
             on_progress: Called after every trial.
 
         Returns:
@@ -126,7 +121,6 @@ class Inquiry:
 
         Raises:
             RunFolderError: If the suspect's folder cannot be used.
-            SettingsError: If `jobs` is not positive, or `trial_timeout` below a second.
             AttackError: If an attack fails on a valid synthetic table.
             InterruptedRunError: On Ctrl-C; the same call resumes.
         """
@@ -134,9 +128,7 @@ class Inquiry:
         result = run_audit(
             self._fixed(suspect),
             self.run.folder / place,
-            jobs=Machine(
-                jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout
-            ),
+            jobs=jobs,
             on_progress=on_progress,
         )
         return judge_fix(suspect, result, self.claim, folder=place.as_posix())
@@ -262,18 +254,14 @@ def explain(
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
+    machine = Machine(
+        jobs=jobs, engine=EngineName(engine), scheduler=scheduler, trial_timeout=trial_timeout
+    )
     inquiry = inquire(path, suspects=suspects, shadow_models=shadow_models)
     with workers_ended():
         return inquiry.conclude(
             [
-                inquiry.audit_fixed(
-                    name,
-                    jobs=jobs,
-                    engine=engine,
-                    scheduler=scheduler,
-                    trial_timeout=trial_timeout,
-                    on_progress=on_progress,
-                )
+                inquiry.audit_fixed(name, jobs=machine, on_progress=on_progress)
                 for name in inquiry.suspects
             ]
         )

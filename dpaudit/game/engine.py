@@ -237,14 +237,10 @@ def opened_engine(name: str, *, jobs: int | None, scheduler: str | None) -> Iter
         The engine.
 
     Raises:
-        SettingsError: If these do not belong together, or `jobs` is not positive.
+        SettingsError: If these do not belong together.
         MissingExtraError: If dask is not installed.
         ClusterError: If no scheduler answers, or its workers cannot run trials.
     """
-    if name not in list(EngineName):
-        raise SettingsError(f"`engine` must be one of {', '.join(EngineName)}, got {name!r}")
-    if jobs is not None and jobs < 1:
-        raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
     if name == EngineName.LOCAL:
         if scheduler is not None:
             raise SettingsError("`scheduler` is for the engine dask: give it as `engine` too")

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from dpaudit.errors import DpauditError, SettingsError
+from dpaudit.errors import DpauditError
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.model.encoding import width
 from dpaudit.plugins.foreign import refusing
@@ -85,20 +85,6 @@ FACTOR = 20
 """A derived limit is this many times the slowest batch so far."""
 FIRST_SECONDS = 86_400.0
 """The limit of a batch while none has finished."""
-LEAST_SECONDS = 1.0
-"""The smallest limit that can be set."""
-
-
-def check_trial_timeout(seconds: float | None) -> None:
-    """Makes sure that a limit can be used.
-
-    Raises:
-        SettingsError: If it is below one second or no number.
-    """
-    if seconds is not None and not seconds >= LEAST_SECONDS:  # nor is NaN
-        raise SettingsError(
-            f"`trial_timeout` must be at least {LEAST_SECONDS:g} second, got {seconds:g}"
-        )
 
 
 @dataclass

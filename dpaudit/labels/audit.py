@@ -40,6 +40,7 @@ from dpaudit.formatting import (
 from dpaudit.labels.settings import LabelAuditSettings
 from dpaudit.model.choices import Drawing
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.plugins.protocols import FloatArray, IntArray, World
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
@@ -107,8 +108,7 @@ class VotePair:
     votes_out: int
 
     def __post_init__(self) -> None:
-        if self.labels < 1:
-            raise SettingsError(f"`labels` is {self.labels}: release at least 1")
+        check_number("labels", self.labels, AT_LEAST_1)
         for world, votes in (("in", self.votes_in), ("out", self.votes_out)):
             if not 0 <= votes <= self.table.teachers:
                 raise SettingsError(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Drawing
+from dpaudit.model.setting import CONFIDENCE, SEED, NumberRange, Option, check_settings
 
 MOST_RUNS: Final = 1_000_000
 """Of each world; the exact bound takes a minute or two there."""
@@ -19,30 +20,23 @@ class LabelAuditSettings:
     """Every choice of an audit of released labels.
 
     Attributes:
-        runs: Simulated runs of each world, in 1..1,000,000.
-        seed: Root of the random streams.
-        confidence: One-sided confidence of the bound, in (0.5, 1).
-        drawing: What is simulated.
+        runs: Simulated runs of each world.
+        seed: Seed of the simulation.
+        confidence: One-sided confidence of the simulation's bound.
+        drawing: What is simulated: bits (each label, through the sampler), counts (the number of
+            ones, for millions of labels).
 
     Raises:
         SettingsError: If a setting is out of range.
     """
 
-    runs: int = 100_000
-    seed: int = 0
-    confidence: float = 0.95
-    drawing: Drawing = Drawing.BITS
+    runs: Annotated[int, NumberRange(1, MOST_RUNS), Option("N")] = 100_000
+    seed: Annotated[int, SEED, Option("S")] = 0
+    confidence: Annotated[float, CONFIDENCE, Option("C")] = 0.95
+    drawing: Annotated[Drawing, Option("UNIT")] = Drawing.BITS
 
     def __post_init__(self) -> None:
-        if not 1 <= self.runs <= MOST_RUNS:
-            raise SettingsError(
-                f"`runs` is {self.runs}: simulate 1 to {MOST_RUNS} runs of each world"
-            )
-        if not 0.5 < self.confidence < 1.0:
-            raise SettingsError(f"`confidence` is {self.confidence}: choose it in (0.5, 1)")
-        if self.drawing not in list(Drawing):
-            raise SettingsError(f"`drawing` is {self.drawing!r}: use {' or '.join(Drawing)}")
-        object.__setattr__(self, "drawing", Drawing(self.drawing))  # a caller may give its text
+        check_settings(self)
 
     def require_drawable(self, labels: int) -> None:
         """Refuses too many labels to draw individually in minutes.

@@ -11,14 +11,21 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.bounds.inputs import check_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import clipped, error_line, one_line, rounded_down
 from dpaudit.mechanisms.events import Event, event_bound, learn_event
 from dpaudit.mechanisms.features import table_of
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.setting import (
+    AT_LEAST_1,
+    BETWEEN_0_AND_1,
+    POSITIVE,
+    SEED,
+    NumberRange,
+    check_number,
+)
 from dpaudit.results.verdict import Verdict
-from dpaudit.seeds import Stream, check_seed
+from dpaudit.seeds import Stream
 
 DRAWS: Final = 1_000_000
 SECONDS: Final = 10.0
@@ -145,10 +152,10 @@ def mechanism(
     """
     started = time.monotonic()
     claim = PrivacyClaim(epsilon=epsilon, delta=delta)
-    check_confidence(confidence)
-    check_seed(seed)
-    if draws < 2 * _LEAST or not seconds > 0:
-        raise SettingsError(f"`draws` must be at least {2 * _LEAST:,}, and `seconds` above 0")
+    check_number("confidence", confidence, BETWEEN_0_AND_1)
+    check_number("seed", seed, SEED, whole=True)
+    check_number("draws", draws, NumberRange(least=2 * _LEAST), whole=True)
+    check_number("seconds", seconds, POSITIVE)
     source, pairs = _Source(function, seed), _pairs(x, x_prime, length)
     affordable = int(_SHARE * seconds / source.pace(pairs[0][0]) / 2)
     each = max(_LEAST, min(draws, affordable) // 2)
@@ -222,8 +229,7 @@ def _pairs(x: Any, x_prime: Any, length: int | None) -> list[tuple[Any, Any]]:
         return [(x, x_prime)]
     if x is not None or x_prime is not None:
         raise SettingsError("`length` makes the inputs itself: leave out `x` and `x_prime`")
-    if not isinstance(length, int) or length < 1:
-        raise SettingsError(f"`length` must be a whole number of at least 1, got {length!r}")
+    check_number("length", length, AT_LEAST_1, whole=True)
     ones = [1.0] * length
     patterns = [
         [2.0, *ones[1:]],

@@ -213,6 +213,14 @@ class EngineName(StrEnum):
     DASK = "dask"
 
 
+class FailOn(StrEnum):
+    """Least severe verdict that gives a non-zero exit code."""
+
+    VIOLATION = "violation"
+    INCONCLUSIVE = "inconclusive"
+    NEVER = "never"
+
+
 class Mechanism(StrEnum):
     """The noise mechanisms for a vote of k teachers between two classes."""
 

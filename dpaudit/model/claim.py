@@ -16,13 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
-from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeAlias, cast
 
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.files import io_reason
-from dpaudit.model.choices import member_named
+from dpaudit.model.setting import AT_LEAST_1, Option, Panel, check_settings
 
 MOST_POINTS: Final = 1000
 """Largest number of points of a privacy curve."""
@@ -512,16 +511,21 @@ class StatedClaim:
     """The caller's claim; None leaves it to the generator. At most one quantity is stated.
 
     Attributes:
-        epsilon: Epsilon of the claim under audit; the generator's own if None.
-        delta: Delta of the claim; the generator's own, else 0, if None.
-        mu: A claim of Gaussian DP under audit, instead of epsilon.
-        rho: A claim of zCDP, instead of epsilon.
-        curve: A privacy curve, instead of epsilon: pairs of epsilon and delta, a JSON or CSV file
-            of them, or text such as "0.5:1e-3,1:1e-5".
-        neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
-        unit: The column that names the unit of each row, such as patient_id: both worlds then
-            differ in all rows of one unit, and the claim is per unit. That of the schema if None.
-        max_rows_per_unit: Largest number of rows that a unit may have.
+        epsilon: Claimed epsilon: tested, not passed to the generator (-p epsilon=E does that).
+            Default: the generator's claim; if it has none, the audit gives a bound and no verdict.
+        delta: Claimed delta; give it if there is one: 0 tests pure DP. Default: the generator's
+            claim, else 0.
+        mu: Claimed mu, for Gaussian DP instead of (epsilon, delta).
+        rho: Claimed rho, for zCDP instead of (epsilon, delta).
+        curve: Claimed privacy curve instead of one (epsilon, delta): pairs of both, a JSON or CSV
+            file of them, or text such as 0.5:1e-3,1:1e-5.
+        neighbours: Neighbouring relation: add-remove, replace-one. Default: the generator's claim,
+            else add-remove.
+        unit: Column that says whose rows each row is, such as patient_id: both worlds differ in all
+            rows of one unit, and the claim is per unit. Default: the schema's unit, else single
+            rows.
+        max_rows_per_unit: Largest number of rows that a unit may have. Default: the schema's, else
+            none.
 
     Raises:
         ClaimError: If the points of the curve have no meaning.
@@ -529,27 +533,26 @@ class StatedClaim:
             is unknown.
     """
 
-    epsilon: float | None = None
-    delta: float | None = None
-    mu: float | None = None
-    rho: float | None = None
-    curve: tuple[CurvePoint, ...] | None = None
-    neighbours: Neighbours | None = None
-    unit: str | None = None
-    max_rows_per_unit: int | None = None
+    epsilon: Annotated[float | None, Option("E", panel=Panel.CLAIM)] = None
+    delta: Annotated[float | None, Option("D", panel=Panel.CLAIM)] = None
+    mu: Annotated[float | None, Option("M", panel=Panel.CLAIM, by_name=True)] = None
+    rho: Annotated[float | None, Option("R", panel=Panel.CLAIM, by_name=True)] = None
+    curve: Annotated[
+        tuple[CurvePoint, ...] | None,
+        Option("FILE|E:D,E:D", panel=Panel.CLAIM, by_name=True, text=True),
+    ] = None
+    neighbours: Annotated[Neighbours | None, Option("RELATION", panel=Panel.CLAIM)] = None
+    unit: Annotated[str | None, Option("COLUMN", panel=Panel.RULES, by_name=True)] = None
+    max_rows_per_unit: Annotated[
+        int | None, AT_LEAST_1, Option("K", panel=Panel.RULES, by_name=True)
+    ] = None
 
     def __post_init__(self) -> None:
         if self.curve is not None:
             curve: Any = self.curve
             read = read_curve if isinstance(curve, str | Path) else curve_points
             object.__setattr__(self, "curve", read(curve))
-        if self.neighbours is not None:
-            relation = member_named("neighbours", Neighbours, self.neighbours)
-            object.__setattr__(self, "neighbours", relation)
-        for name in ("epsilon", "delta", "mu", "rho"):
-            number: object = getattr(self, name)
-            if number is not None and not isinstance(number, Real):
-                raise SettingsError(f"`{name}` must be a number, got {number!r}")
+        check_settings(self)
         if self.unit is None and self.max_rows_per_unit is not None:
             raise SettingsError("`max_rows_per_unit` needs `unit`: give the column of the unit too")
         quantities = self._quantities

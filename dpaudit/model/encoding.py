@@ -14,6 +14,7 @@ import pandas as pd
 from dpaudit.errors import SettingsError
 from dpaudit.model.column import MISSING, Column, Kind, as_numbers, plain_numbers
 from dpaudit.model.schema import Schema, canonical_table
+from dpaudit.model.setting import AT_LEAST_1, check_number
 
 
 class EncodedColumn(NamedTuple):
@@ -71,8 +72,7 @@ def check_rows(rows: int, schema: Schema) -> None:
     Raises:
         SettingsError: If it is less than 1, or if their numbers would take more than `MOST_BYTES`.
     """
-    if rows < 1:
-        raise SettingsError(f"`rows` must be at least 1, got {rows}")
+    check_number("rows", rows, AT_LEAST_1)
     most = MOST_BYTES // (8 * (width(schema) + len(schema.columns)))
     if rows > most:
         raise SettingsError(

@@ -22,6 +22,7 @@ from dpaudit.model.claim import (
     StatedClaim,
 )
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import POSITIVE, check_number
 from dpaudit.model.tables import Table
 from dpaudit.plugins.access import AnyAttack, ModelAttack
 from dpaudit.plugins.adapt import as_generator
@@ -160,8 +161,8 @@ def named_generator(
         MissingExtraError: If it is registered with an extra that is not installed.
         SettingsError: If `worker_memory` is not positive.
     """
-    if worker_memory is not None and not worker_memory > 0:
-        raise SettingsError(f"`worker_memory` must be positive, got {worker_memory:g}")
+    if worker_memory is not None:
+        check_number("worker_memory", worker_memory, POSITIVE)
     if isinstance(generator, str):
         memory = None if worker_memory is None else round(worker_memory * BYTES_OF_GB)
         worker = _worker(generator, parameters, offered["schema"], memory)

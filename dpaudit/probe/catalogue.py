@@ -6,13 +6,21 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import Neighbours
-from dpaudit.seeds import check_seed
+from dpaudit.model.setting import (
+    AT_LEAST_1,
+    CONFIDENCE,
+    POSITIVE,
+    SEED,
+    Option,
+    Panel,
+    check_settings,
+)
 
 
 class Probe(NamedTuple):
@@ -122,35 +130,34 @@ class ProbeSettings:
     """Every choice of a probe run.
 
     Attributes:
-        epsilon: Epsilon of the claim; the generator's own by default.
-        delta: Delta of the claim; the generator's own by default.
-        neighbours: Neighbouring relation of the claim; by default the claim's own.
-        target: A record to watch, as row:N, counted from 0; none by default.
-        only: Ids of the probes to run; all by default.
-        rows: Synthetic records of each model; by default as many as are probed.
+        epsilon: Claimed epsilon. Default: the generator's claim.
+        delta: Claimed delta. Default: the generator's claim, else 0.
+        neighbours: Neighbouring relation: add-remove, replace-one. Default: the generator's claim.
+        target: Record to watch, as row:N; rows count from 0.
+        only: Ids of the probes to run. Default: all.
+        rows: Synthetic rows per model. Default: as many as are probed.
         records: Largest number of records to probe; a larger table is sampled, independently of its
             values.
         fits: Largest number of fits of one probe after its pilot.
-        confidence: Least probability, in (0.5, 1), that no probe flags a generator that satisfies
-            its claim.
-        worker_memory: As in an audit.
-        seed: Root of every random stream.
+        confidence: Confidence that no probe flags a generator that satisfies its claim.
+        worker_memory: Memory limit in gigabytes of a generator that runs in its own process.
+        seed: Seed of all randomness; another one gives independent results.
 
     Raises:
         SettingsError: If a setting is out of range, or a probe is unknown.
     """
 
-    epsilon: float | None = None
-    delta: float | None = None
-    neighbours: Neighbours | None = None
-    target: str | None = None
-    only: Sequence[str] = ()
-    rows: int | None = None
-    records: int = 1000
-    fits: int = 64
-    confidence: float = 0.99
-    worker_memory: float | None = None
-    seed: int = 0
+    epsilon: Annotated[float | None, Option("E", panel=Panel.CLAIM)] = None
+    delta: Annotated[float | None, Option("D", panel=Panel.CLAIM)] = None
+    neighbours: Annotated[Neighbours | None, Option("RELATION", panel=Panel.CLAIM)] = None
+    target: Annotated[str | None, Option("row:N")] = None
+    only: Annotated[Sequence[str], Option("ID")] = ()
+    rows: Annotated[int | None, AT_LEAST_1, Option("N")] = None
+    records: Annotated[int, AT_LEAST_1, Option("N")] = 1000
+    fits: Annotated[int, AT_LEAST_1, Option("N")] = 64
+    confidence: Annotated[float, CONFIDENCE, Option("C")] = 0.99
+    worker_memory: Annotated[float | None, POSITIVE, Option("GB", panel=Panel.MACHINE)] = None
+    seed: Annotated[int, SEED, Option("S")] = 0
 
     def __post_init__(self) -> None:
         known = [one.id for one in PROBES]
@@ -158,14 +165,9 @@ class ProbeSettings:
             if name not in known:
                 hint = did_you_mean(name, known)
                 raise SettingsError(f"no probe {name!r}{hint}; there is {', '.join(known)}")
-        for name, value in (("rows", self.rows), ("records", self.records), ("fits", self.fits)):
-            if value is not None and value < 1:
-                raise SettingsError(f"`{name}` must be at least 1, got {value}")
+        check_settings(self)
         if self.target is not None and not re.fullmatch("row:[0-9]{1,18}", self.target):
             raise SettingsError(f"`target` is {self.target!r}; give a row number, such as row:0")
-        if not 0.5 < self.confidence < 1.0:
-            raise SettingsError(f"`confidence` must be in (0.5, 1), got {self.confidence}")
-        check_seed(self.seed)
 
     @property
     def probes(self) -> tuple[Probe, ...]:

@@ -16,6 +16,7 @@ from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import SEED, check_number
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.released_data.anonymeter.run import built_environment
 from dpaudit.released_data.conclusion import (
@@ -54,7 +55,7 @@ from dpaudit.released_data.scores import (
 )
 from dpaudit.released_data.split import CoinFile
 from dpaudit.released_data.tables import ReleasedTables, load_released
-from dpaudit.seeds import check_seed, rng_of
+from dpaudit.seeds import rng_of
 from dpaudit.versions import __version__, today
 
 
@@ -186,7 +187,7 @@ def audit_data(
         InputError: If a table, the coin file or a setting is unusable, or they do not fit together.
     """
     check_confidence(confidence)
-    check_seed(seed)
+    check_number("seed", seed, SEED, whole=True)
     _check_asked(epsilon, delta, coins=coins, holdout=holdout, anonymeter=anonymeter)
     report = on_progress or (lambda step: None)
     report("reading the tables")

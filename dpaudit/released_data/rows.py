@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.errors import MissingExtraError, SettingsError
+from dpaudit.errors import MissingExtraError
 from dpaudit.model.encoding import encode_values, values_of_table, width
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import NumberRange, check_number
 from dpaudit.plugins.protocols import FloatArray, IntArray
 
 Keys = npt.NDArray[np.uint64]
@@ -112,10 +113,7 @@ def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Nearest
         SettingsError: If `neighbours` is out of range.
         MissingExtraError: If the tables are large and FAISS is not installed.
     """
-    if not 1 <= neighbours <= len(reference):
-        raise SettingsError(
-            f"`neighbours` is {neighbours}; give a number from 1 to {len(reference)}, the rows"
-        )
+    check_number("neighbours", neighbours, NumberRange(1, len(reference)))
     if not len(queries):
         return NearestRows(
             np.empty((0, neighbours), np.float32), np.empty((0, neighbours), np.int64)
@@ -140,10 +138,7 @@ def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None
         SettingsError: If `neighbours` is out of range.
         MissingExtraError: As in `nearest`.
     """
-    if not 1 <= neighbours <= len(rows) - 1:
-        raise SettingsError(
-            f"`neighbours` is {neighbours}; give a number from 1 to {len(rows) - 1}, the other rows"
-        )
+    check_number("neighbours", neighbours, NumberRange(1, len(rows) - 1))
     asked = np.arange(len(rows)) if of is None else of
     queries = rows if of is None else rows[asked]
     distances, indices = nearest(queries, rows, neighbours=neighbours + 1)

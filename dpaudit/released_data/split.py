@@ -16,9 +16,10 @@ import pandas as pd
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.model.column import Unit
+from dpaudit.model.setting import SEED, check_number
 from dpaudit.model.tables import MISSING_MARKS, SAMPLE, load_table
 from dpaudit.plugins.protocols import BoolArray, IntArray
-from dpaudit.seeds import check_seed, rng_of
+from dpaudit.seeds import rng_of
 
 FORMAT: Final = "dpaudit-coins/1"
 _KEYS: Final = {"format", "rows", "canaries", "inside", "seed", "train", "holdout"}
@@ -79,7 +80,7 @@ def split(
     of, noun = len(np.bincount(owners)), "rows" if unit is None else "units"
     number = of if coins is None else coins
     if seed is not None:
-        check_seed(seed)
+        check_number("seed", seed, SEED, whole=True)
     if number < LEAST_COINS:
         what = "`coins` is" if coins is not None else f"the {noun} of the table are"
         raise SettingsError(f"{what} {number}: give at least {LEAST_COINS}")

@@ -23,6 +23,7 @@ from dpaudit.model.claim import require_claim
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.release import accept
@@ -182,8 +183,7 @@ def replays_of(
         ReplayError: As `replay`.
     """
     for name, value in (("fits", 1 if fits is None else fits), ("targets", targets)):
-        if not isinstance(value, int) or value < 1:
-            raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
+        check_number(name, value, AT_LEAST_1, whole=True)
     for sampler in samplers:
         check_sampler(sampler)
     if hand_over and are_several(data):

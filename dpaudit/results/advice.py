@@ -78,7 +78,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         smaller = plan if detect is None else f"{plan} --detect {detect}"
         if not result.game.has_threshold:  # one training: no record to choose, no models to add
             return NextStep(
-                "To detect smaller leaks, audit with more canaries (--canaries), or without "
+                "To detect smaller leaks, audit with more canaries (--set canaries=M), or without "
                 "--one-run: the command says how many shadow models that takes.",
                 smaller,
                 spent,

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dpaudit.usefulness.experiment import Measure, Setting
-from dpaudit.usefulness.report import UtilityReport, UtilityScore
-from dpaudit.usefulness.run import UtilitySettings, run_utility, utility
-from dpaudit.usefulness.task import CLASSIFIERS
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dpaudit.usefulness.settings import UtilitySettings
+
+if TYPE_CHECKING:
+    from dpaudit.usefulness.experiment import Measure, Setting
+    from dpaudit.usefulness.report import UtilityReport, UtilityScore
+    from dpaudit.usefulness.run import run_utility, utility
+    from dpaudit.usefulness.task import CLASSIFIERS
 
 __all__ = [
     "CLASSIFIERS",
@@ -17,3 +23,18 @@ __all__ = [
     "run_utility",
     "utility",
 ]
+
+_HOMES = {
+    "experiment": ("Measure", "Setting"),
+    "report": ("UtilityReport", "UtilityScore"),
+    "run": ("run_utility", "utility"),
+    "task": ("CLASSIFIERS",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What loads numpy, on first use: the help of the command needs only the settings."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"dpaudit.usefulness.{module}"), name)
+    raise AttributeError(f"module 'dpaudit.usefulness' has no attribute {name!r}")

@@ -173,11 +173,11 @@ def test_a_credited_cost_is_no_claim() -> None:
 def test_senseless_arguments_are_refused() -> None:
     usual: dict[str, Any] = {"teachers": 10, "gamma": 0.1, "delta": 1e-5}
     for change, message in (
-        ({"teachers": 0}, "teachers`? is 0"),
-        ({"gamma": 0.0}, "`gamma` is 0"),
-        ({"delta": 0.0}, "`delta` is 0"),
-        ({"delta": math.nan}, "`delta` is nan"),
-        ({"moments": 0}, "`moments` is 0"),
+        ({"teachers": 0}, "teachers` must be"),
+        ({"gamma": 0.0}, "`gamma` must be .*, got 0"),
+        ({"delta": 0.0}, "`delta` must be .*, got 0"),
+        ({"delta": math.nan}, "`delta` must be .*, got nan"),
+        ({"moments": 0}, "`moments` must be .*, got 0"),
         ({"deviations": {Deviation.HALF, Deviation.MISSING_LOG}}, "contradict"),
     ):
         with pytest.raises(SettingsError, match=message):

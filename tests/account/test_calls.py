@@ -57,13 +57,19 @@ def test_shuffled_batches_are_named() -> None:
         ([{**GAUSSIAN, "scal": 1}], "f: call 1: no field 'scal' (did you mean 'scale'?)"),
         ([{"law": "gauss", "scale": 1}], "f: call 1: `law`: 'gauss' is not one of gaussian, "),
         ([{"law": "laplace"}], "f: call 1: `scale` is missing: laplace noise needs it"),
-        ([{**GAUSSIAN, "scale": -1}], "f: call 1: `scale` is -1: give a positive number"),
-        ([{**GAUSSIAN, "scale": "1"}], "f: call 1: `scale` is '1': give a positive number"),
-        ([{**GAUSSIAN, "scale": True}], "f: call 1: `scale` is True: give a positive number"),
-        ([{**GAUSSIAN, "sensitivity": 0}], "f: call 1: `sensitivity` is 0: give a positive"),
-        ([{**GAUSSIAN, "sampling_rate": 2}], "f: call 1: `sampling_rate` is 2: give a number ab"),
-        ([{**GAUSSIAN, "steps": 1.5}], "f: call 1: `steps` is 1.5: give a whole number"),
-        ([{**GAUSSIAN, "steps": 0}], "f: call 1: `steps` is 0: give a whole number, at least 1"),
+        ([{**GAUSSIAN, "scale": -1}], "f: call 1: `scale` must be a number above 0, got -1"),
+        ([{**GAUSSIAN, "scale": "1"}], "f: call 1: `scale` must be a number above 0, got '1'"),
+        ([{**GAUSSIAN, "scale": True}], "f: call 1: `scale` must be a number above 0, got True"),
+        ([{**GAUSSIAN, "sensitivity": 0}], "f: call 1: `sensitivity` must be a number above 0"),
+        (
+            [{**GAUSSIAN, "sampling_rate": 2}],
+            "f: call 1: `sampling_rate` must be a number in",
+        ),
+        ([{**GAUSSIAN, "steps": 1.5}], "f: call 1: `steps` must be a whole number of at least 1"),
+        (
+            [{**GAUSSIAN, "steps": 0}],
+            "f: call 1: `steps` must be a whole number of at least 1",
+        ),
         ([{**GAUSSIAN, "sampling": "x"}], "f: call 1: `sampling`: 'x' is not one of poisson, "),
         (
             [{**GAUSSIAN, "sampling": "shuffled", "sampling_rate": 0.3}],
@@ -83,7 +89,7 @@ def test_shuffled_batches_are_named() -> None:
         ),
         (
             [{"law": "randomised response", "probability": 0.3, "categories": 3}],
-            "f: call 1: `probability` is 0.3: give that of the true category, above",
+            "f: call 1: `probability` must be a number in (0.5, 1), got 0.3: of the true",
         ),
     ],
 )

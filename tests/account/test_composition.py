@@ -204,10 +204,10 @@ def test_importing_the_accountant_does_not_import_dp_accounting() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": -1}, "`labels` is -1"),
-        ({"delta": 1.0}, "`delta` is 1.0"),
-        ({"delta": -0.1}, "`delta` is -0.1"),
-        ({"delta": math.nan}, "`delta` is nan"),
+        ({"labels": -1}, "`labels` must be .*, got -1"),
+        ({"delta": 1.0}, "`delta` must be .*, got 1.0"),
+        ({"delta": -0.1}, "`delta` must be .*, got -0.1"),
+        ({"delta": math.nan}, "`delta` must be .*, got nan"),
         ({"method": "moments"}, "use rdp, pld, tight, best"),
     ],
 )

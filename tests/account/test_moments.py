@@ -254,9 +254,9 @@ def test_a_table_that_ignores_the_votes_has_no_moments() -> None:
 def test_senseless_arguments_are_refused() -> None:
     table = VoteTable.noisy_max(3, 1.0)
     for gamma in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(SettingsError, match="`gamma` is"):
+        with pytest.raises(SettingsError, match="`gamma` must be"):
             pate_moments([2, 1], gamma=gamma, moments=EIGHT)
-        with pytest.raises(SettingsError, match="`gamma` is"):
+        with pytest.raises(SettingsError, match="`gamma` must be"):
             data_independent_moments(gamma=gamma, moments=EIGHT)
     for counts in ([3], 3, [3, -1], [3, math.nan]):
         with pytest.raises(SettingsError, match="vote counts"):

@@ -72,7 +72,7 @@ def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> 
     assert f"target    {line}" in str(result).splitlines()
     assert line in render_html(result)
     assert line in render_markdown(result)
-    assert "--target exposing" in result.reproduce
+    assert "--target" not in result.reproduce
     assert "--data TABLE.csv" in result.reproduce  # which was in memory
     assert "write it to TABLE.csv first" in render_markdown(result)
     assert result.reproduce.endswith("--set probe=false")

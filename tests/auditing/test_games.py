@@ -11,9 +11,9 @@ import pytest
 from dpaudit.auditing.games import (
     GAMES,
     audit_settings,
+    game_of,
     keywords,
     keywords_of,
-    kind_of,
     sizing_of,
 )
 from dpaudit.auditing.one_run.settings import OneRun
@@ -69,7 +69,7 @@ def test_what_a_game_does_not_have_is_refused_by_name(game: type[GameSettings]) 
 )
 def test_a_game_says_what_it_trains_and_what_that_can_prove(game: type[GameSettings]) -> None:
     settings: AuditSettings = AuditSettings(game=game(**with_defaults(game)))
-    planned = kind_of(settings.game).trainings(settings, False)
+    planned = game_of(settings.game).trainings(settings, False)
     assert planned.models >= 1
     assert planned.seconds(per_model=1.0, per_control=0.0, workers=1) >= planned.models
     sizing = sizing_of(PlanSubject(CLAIM), settings, 3.0)

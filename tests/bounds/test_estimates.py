@@ -97,13 +97,13 @@ def test_chance_and_worse_give_zero() -> None:
 
 def test_unusable_arguments_are_refused_by_name() -> None:
     for estimate in (jeffreys, joint_beta):
-        with pytest.raises(SettingsError, match=r"^`false_negatives` is"):
+        with pytest.raises(SettingsError, match=r"^`false_negatives` (is|must be)"):
             estimate(11, 0, 10, 10, **SETTING)
-        with pytest.raises(SettingsError, match=r"^`delta` is"):
+        with pytest.raises(SettingsError, match=r"^`delta` (is|must be)"):
             estimate(1, 0, 10, 10, delta=1.0, confidence=0.95)
-        with pytest.raises(SettingsError, match=r"^`confidence` is"):
+        with pytest.raises(SettingsError, match=r"^`confidence` (is|must be)"):
             estimate(1, 0, 10, 10, delta=0.0, confidence=math.nan)
-    with pytest.raises(SettingsError, match=r"^`delta` is 0"):
+    with pytest.raises(SettingsError, match=r"^`delta` must be .*, got 0"):
         gdp(1, 0, 10, 10, delta=0.0, confidence=0.95, assume="gaussian")
     with pytest.raises(SettingsError, match=r"^`assume` is 'laplace'"):
         gdp(1, 0, 10, 10, **SETTING, assume="laplace")  # type: ignore[arg-type]

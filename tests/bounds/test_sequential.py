@@ -266,7 +266,7 @@ def test_bets_that_do_not_fit_are_refused(odds: object, member: object, says: st
 
 @pytest.mark.parametrize(("cap", "first", "named"), [(8, 8, "cap"), (3, 8, "cap"), (9, 0, "first")])
 def test_schedules_without_a_trial_to_bet_on_are_refused(cap: int, first: int, named: str) -> None:
-    with pytest.raises(SettingsError, match=f"^`{named}` is"):
+    with pytest.raises(SettingsError, match=f"^`{named}` (is|must be)"):
         refit_schedule(cap, first=first)
 
 

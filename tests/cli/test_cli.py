@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.bounds.table import BOUNDS, Observed, entries_for
-from dpaudit.cli.console import ExitCode, FailOn, exit_code, messages, results
+from dpaudit.cli.console import ExitCode, exit_code, messages, results
 from dpaudit.cli.main import app
-from dpaudit.model.choices import WorstCase
+from dpaudit.model.choices import FailOn, WorstCase
 from dpaudit.plugins.named import libraries
 from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.verdict import Verdict
@@ -202,7 +202,7 @@ BAD = {
     "broken file": (["broken.py:Gan"], "broken.py fails: ZeroDivisionError"),
     "unwritable run folder": (["null", "--out", "table.csv/run"], "cannot be written"),
     "odd number of models": (["null", "--shadow-models", "41"], "must be even"),
-    "no jobs": (["null", "--jobs", "0"], "--jobs must be at least 1, not 0"),
+    "no jobs": (["null", "--jobs", "0"], "--jobs must be a whole number of at least 1, got 0"),
     "too many models": (["null", "--shadow-models", "9999999998"], "from 20 to 100,000"),
     "no rows": (["null", "--set", "rows=0"], "at least 1"),
     "unknown option": (["null", "--bogus"], "no such option --bogus"),

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.auditing.configuration import SCHEMA_FILE, configuration_schema, configured, in_use
 from dpaudit.auditing.games import audit_settings, keywords
-from dpaudit.auditing.settings import SET_BY_NAME, AuditSettings
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
@@ -67,15 +67,12 @@ def test_command_line_before_environment_before_file_before_default(project: Pat
 def test_an_effort_stands_for_its_sizes_before_whatever_comes_after_it(project: Path) -> None:
     (project / "dpaudit.toml").write_text("epsilon = 1.0\nshadow-models = 200\n")
     assert planned()["asked"]["size"] == 200
-    assert planned("--set", "effort=quick")["asked"]["size"] == 100
+    assert planned("--effort", "quick")["asked"]["size"] == 100
     assert planned(DPAUDIT_AUDIT_EFFORT="quick")["asked"]["size"] == 100
+    assert planned("--effort", "quick", DPAUDIT_AUDIT_SHADOW_MODELS="60")["asked"]["size"] == 100
+    assert planned("--effort", "quick", "--shadow-models", "60")["asked"]["size"] == 60
     assert (
-        planned("--set", "effort=quick", DPAUDIT_AUDIT_SHADOW_MODELS="60")["asked"]["size"] == 100
-    )
-    assert planned("--set", "effort=quick", "--shadow-models", "60")["asked"]["size"] == 60
-    assert (
-        dpaudit("audit", "--plan", "--set", "effort=quick").stderr
-        == "from ../dpaudit.toml: epsilon\n"
+        dpaudit("audit", "--plan", "--effort", "quick").stderr == "from ../dpaudit.toml: epsilon\n"
     )
     (project / "dpaudit.toml").write_text("epsilon = 1.0\nshadow-models = 200\neffort = 'quick'\n")
     assert planned()["asked"]["size"] == 200
@@ -185,7 +182,7 @@ def test_the_schema_that_is_shipped_is_that_of_the_settings() -> None:
     taken = {
         one.name for name in ("audit", "replay") for one in group.get_command(None, name).params
     }
-    assert names <= taken | SET_BY_NAME
+    assert names <= taken
 
 
 def test_replay_hears_the_samplers_of_the_file_and_repeats_them(
@@ -225,3 +222,20 @@ def test_replay_hears_the_samplers_of_the_file_and_repeats_them(
         "from ../dpaudit.toml: access, data, epsilon, generator"
         in dpaudit("audit", "--plan").stderr
     )
+
+
+def test_options_of_earlier_releases_are_read_with_a_note(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = "written as {} from the next release on"
+    for words, option, given in (
+        (("--rows", "3"), "--set NAME=VALUE", {"rows": 3}),
+        (("--one-run", "--canaries=30"), "--set NAME=VALUE", {"one_run": True, "canaries": 30}),
+        (("--no-probe",), "--set NAME=VALUE", {"probe": False}),
+        (("--set", "neighbours=replace-one"), "--neighbours", {"neighbours": "replace-one"}),
+        (("--set=effort=quick",), "--effort", {"effort": "quick"}),
+    ):
+        assert asked(monkeypatch, "null", *words)["settings"] == audit_settings(**given)
+        assert note.format(option) in dpaudit("audit", "null", *words).stderr
+        assert "written as" not in dpaudit("audit", "null", "-q", *words).stderr
+    assert note.format("--set NAME=VALUE") in dpaudit("audit", "--plan", "--time-one").stderr

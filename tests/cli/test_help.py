@@ -11,10 +11,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpaudit.cli.command import Panel
 from dpaudit.cli.main import Commands, app
 from dpaudit.cli.options import built_with
 from dpaudit.errors import InputError
+from dpaudit.model.setting import Panel
 
 TWO_SCREENS = 100
 WIDTH = 80
@@ -42,6 +42,8 @@ def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_exampl
     assert set(headings[1:]) | {Panel.RULES} == {"Arguments", *Panel, "Exit codes", "Examples"}
     group: Any = typer.main.get_command(app)
     for option in group.get_command(None, "audit").params[1:]:
+        if option.hidden:
+            continue
         shown = [line for line in lines if f" {option.opts[-1]} " in f"{line} "]
         assert shown, option.opts
     examples = lines[lines.index("Examples:") + 1 :]

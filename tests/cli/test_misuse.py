@@ -26,25 +26,25 @@ WRONG = {
     "audit -z7 null": "no such option -z; see dpaudit audit --help",
     "audit null --epsilon x": "--epsilon must be a number, not x; see dpaudit audit --help",
     "audit --jobs 1.5": "--jobs must be a whole number, not 1.5; see dpaudit audit --help",
-    "audit null --jobs 0": "--jobs must be at least 1, not 0; see dpaudit audit --help",
+    "audit null --jobs 0": "--jobs must be a whole number of at least 1, got 0",
     "audit null --fail-on maybe": (
         "--fail-on: 'maybe' is not one of 'violation', 'inconclusive', 'never'; "
         "see dpaudit audit --help"
     ),
-    "audit null --rows": (
-        "--rows is no option: give --set rows=VALUE, or rows in dpaudit.toml or in Python; "
-        "see dpaudit audit --help"
-    ),
+    "audit null --rows": "--rows requires an argument",
     "audit null --exit-zero": (
         "--exit-zero is no option: give --fail-on never; see dpaudit audit --help"
     ),
     "audit null --set row=3": (
         "--set row=3: write NAME=VALUE (did you mean 'rows'?); NAME is one of after-replay, "
-        "confidence, curve, effort, engine, junit, links, max-rows-per-unit, mu, multiplicity, "
-        "neighbours, neighbours-file, probe, rho, rows, scheduler, threshold, trial-timeout, unit, "
+        "canaries, confidence, curve, engine, junit, links, max-rows-per-unit, mu, multiplicity, "
+        "neighbours-file, probe, rho, rows, scheduler, threshold, time-one, trial-timeout, unit, "
         "worker-memory"
     ),
-    "audit null --set rows=many": "--set: rows: 'many' is not of type 'integer'; correct it",
+    "audit null --set rows=many": (
+        "--set rows must be a whole number, not many; see dpaudit audit --help"
+    ),
+    "audit null --set probe=no": "--set probe=no: write probe=true or probe=false",
     "audit null --set rows=3 --set rows=4": "--set rows is given twice: give it once",
     "audit --data": "--data requires an argument",
     "audit --quiet=3 null": "--quiet does not take a value",
@@ -107,6 +107,8 @@ def test_every_command_refuses_an_unknown_option_and_a_number_that_is_none() -> 
         for one in command.params:
             kind = getattr(one, "type_descriptor", None)
             flag = max(one.opts, key=len)
+            if getattr(one, "hidden", False):
+                continue
             if kind is not None and str(kind.annotation).startswith(("<class 'i", "<class 'f")):
                 tries[f"{flag}=many"] = f"{flag} must be a "
                 numbers += 1
@@ -145,7 +147,7 @@ TABLES = {
 READERS = (
     *(
         "audit null",
-        "audit null --one-run --canaries 20",
+        "audit null --one-run --set canaries=20",
         "replay null",
         "probe null",
         "audit --plan null",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,15 +17,12 @@ from typer.testing import CliRunner, Result
 import dpaudit
 import dpaudit.auditing.entry  # before a test replaces what it imports
 from dpaudit import AuditSettings
-from dpaudit.auditing.configuration import type_and_description
 from dpaudit.auditing.entry import audit_by_keywords
-from dpaudit.auditing.games import audit_settings, keywords, keywords_of
+from dpaudit.auditing.games import audit_settings, by_name, keywords, keywords_of
 from dpaudit.auditing.one_run.settings import OneRun
-from dpaudit.auditing.settings import SET_BY_NAME
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.cli.console import REPEATABLE, ExitCode, spelled
 from dpaudit.cli.main import app
-from dpaudit.cli.options import SETTINGS, _option_of
 from dpaudit.errors import SettingsError
 
 NAMES = list(keywords())
@@ -45,41 +42,28 @@ def options_of(command: Any) -> Iterator[Any]:
 
 
 def test_every_keyword_of_an_audit_is_an_option_with_a_description() -> None:
-    assert set(SETTINGS) <= set(NAMES)
-    assert {one.name for one in options_of(commands()["audit"])} >= set(NAMES) - SET_BY_NAME
+    options = {one.name: one for one in options_of(commands()["audit"])}
+    assert set(options) >= {*NAMES, *by_name()}
     for name in NAMES:
-        _, description = type_and_description(name)
-        assert description.endswith(".")
+        assert keywords()[name].description.endswith(".")
+        assert options[name].hidden == (name in by_name())
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name in {*SETTINGS} - SET_BY_NAME])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_option_says_the_default_of_the_setting(name: str) -> None:
-    _, option = get_args(_option_of(name))
+    [option] = [one for one in options_of(commands()["audit"]) if one.name == name]
     default = keywords()[name].default
     if name == "attacks":
         *first, last = default
         assert option.help.endswith(f"Default: {', '.join(first)} and {last}.")
     elif name not in REPEATABLE and not isinstance(default, bool):
         shown = default.value if isinstance(default, Enum) else default
-        in_sentence = f"Default: {'' if shown is None else f'{shown}.'}" in option.help
-        among_values = f"{'' if shown is None else shown} (default" in option.help
-        assert in_sentence or among_values
-
-
-def test_a_setting_without_words_of_its_own_has_those_of_its_field(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delitem(SETTINGS, "canaries")
-    found = {one.name: one for one in options_of(commands()["audit"])}
-    assert "canaries" not in found or found["canaries"].opts == ["--canaries"]
-    _, words = get_args(_option_of("canaries"))
-    assert words.help.startswith("Number of records that are each included by a fair coin")
-    assert words.help.endswith("Default: 100.")
+        assert f"Default: {'' if shown is None else f'{shown}.'}" in option.help
 
 
 def test_audit_has_24_options_and_all_are_in_its_help() -> None:
     shown = CliRunner().invoke(app, ["audit", "--help"]).stdout
-    options = list(options_of(commands()["audit"]))
+    options = [one for one in options_of(commands()["audit"]) if not one.hidden]
     assert len([one for one in options if one.name != "help"]) == 24
     assert all(
         one.default is None for one in options if one.name in NAMES
@@ -88,13 +72,8 @@ def test_audit_has_24_options_and_all_are_in_its_help() -> None:
 
 
 def test_every_other_setting_is_given_by_name(monkeypatch: pytest.MonkeyPatch, table: str) -> None:
-    assert set(NAMES) > SET_BY_NAME - {
-        "engine",
-        "scheduler",
-        "trial_timeout",
-        "junit",
-        "after_replay",
-    }
+    beside = {"engine", "scheduler", "trial_timeout", "junit", "after_replay", "time_one"}
+    assert set(NAMES) > set(by_name()) - beside
     run: dict[str, Any] = {}
 
     def stop(spec: Any, folder: Path, *, jobs: Any, **_: object) -> None:
@@ -106,13 +85,12 @@ def test_every_other_setting_is_given_by_name(monkeypatch: pytest.MonkeyPatch, t
         "rho=0.5",
         "rows=9",
         "probe=false",
-        "effort=quick",
         "trial-timeout=60",
         "confidence=0.9",
     )
     words = [word for pair in pairs for word in ("--set", pair)]
     assert "enough" in audit(table, *words).stderr
-    expected = {"rho": 0.5, "rows": 9, "probe": False, "effort": "quick", "confidence": 0.9}
+    expected = {"rho": 0.5, "rows": 9, "probe": False, "confidence": 0.9}
     assert run["settings"] == audit_settings(**expected)
     assert run["machine"].trial_timeout == 60
     monkeypatch.setenv("DPAUDIT_AUDIT_ROWS", "8")
@@ -171,8 +149,8 @@ def test_the_command_builds_the_settings_that_were_asked_for(
             "3",
             "--delta",
             "1e-6",
-            "--set",
-            "neighbours=replace-one",
+            "--neighbours",
+            "replace-one",
         ),
         *("--target", "row:3", "--attack", "groundhog", "--attack", "query-target"),
         *("--shadow-models", "50", "--set", "rows=9", "--set", "confidence=0.9"),
@@ -186,7 +164,7 @@ def test_the_command_builds_the_settings_that_were_asked_for(
             "7",
         ),
     )
-    audit(table, "--one-run", "--canaries", "30")
+    audit(table, "--one-run", "--set", "canaries=30")
     audit(table, "--records", "16", "--shadow-models", "8")
     audit(table, "--set", "neighbours-file=other.csv")
     CliRunner().invoke(app, ["audit", "null", "--worst-case", "mst"])
@@ -238,15 +216,14 @@ def test_the_command_builds_the_settings_that_were_asked_for(
 def test_settings_are_spelled_as_options(message: str, words: str) -> None:
     assert spelled(message, options=["out"]) == words
     if "probe" in message:
-        by_name = "--set neighbours=replace-one, --set probe=false"
-        assert spelled(message, options=["set"]) == by_name
+        assert spelled(message, options=["set"]) == "--neighbours replace-one, --set probe=false"
 
 
 def test_every_option_of_every_command_is_spelled_as_it_is_typed() -> None:
     for command in commands().values():
         names = [option.name for option in options_of(command)]
         for option in options_of(command):
-            if option.name != "help":
+            if option.name != "help" and not option.hidden:
                 assert spelled(f"`{option.name}`", options=names) in option.opts
 
 
@@ -273,10 +250,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     "confidence": ({"confidence": 1.0}, ["--set", "confidence=1"], ["confidence"]),
     "rows": ({"rows": 0}, ["--set", "rows=0"], ["rows"]),
     "seed": ({"seed": -1}, ["--seed", "-1"], ["seed"]),
-    "canaries alone": ({"canaries": 30}, ["--canaries", "30"], ["canaries", "one_run"]),
+    "canaries alone": ({"canaries": 30}, ["--set", "canaries=30"], ["canaries", "one_run"]),
     "few canaries": (
         {"one_run": True, "canaries": 2},
-        ["--one-run", "--canaries", "2"],
+        ["--one-run", "--set", "canaries=2"],
         ["canaries"],
     ),
     "attacks of one run": (
@@ -308,7 +285,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     ),
     "neighbours of one run": (
         {"one_run": True, "canaries": 20, "neighbours": "replace-one"},
-        ["--one-run", "--canaries", "20", "--set", "neighbours=replace-one"],
+        ["--one-run", "--set", "canaries=20", "--neighbours", "replace-one"],
         ["one_run"],
     ),
     "records in sequence": (
@@ -328,7 +305,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     ),
     "neighbours of many records": (
         {"records": 4, "neighbours": "replace-one"},
-        ["--records", "4", "--set", "neighbours=replace-one"],
+        ["--records", "4", "--neighbours", "replace-one"],
         ["records"],
     ),
     "records of one run": (
@@ -376,7 +353,7 @@ def test_a_refusal_names_settings_in_python_and_options_on_the_command_line(
     for name in named:
         assert f"`{name}" in python
         option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
-        if name in SET_BY_NAME:
+        if name in by_name():
             option = f"--set {name.replace('_', '-')}"
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", line)
         assert "_" not in name or name not in line

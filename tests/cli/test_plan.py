@@ -51,6 +51,7 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_run, "ALTERNATIVES", (50, 100))
 
 
+TIMED = ("--set", "time-one=true")
 BAD = """
 import os
 import subprocess
@@ -97,7 +98,7 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
     asked = document["asked"]
     assert (asked["size"], asked["fitted"], asked["scored"]) == (400, 160, 240)
     assert 1 < asked["detectable"] < asked["max_provable"] < 4.4
-    words = ("null", "--data", "table.csv", "--time-one", "--jobs", "2")
+    words = ("null", "--data", "table.csv", *TIMED, "--jobs", "2")
     spoken = dpaudit("audit", "--plan", *words)
     quiet = dpaudit("audit", "--plan", *words, "-q").stdout
     assert spoken.stdout.replace("\n  ", " ").startswith(quiet.strip())
@@ -130,7 +131,7 @@ def test_plan_of_a_generator_does_not_train_it() -> None:
     done = dpaudit("audit", "--plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1")
     assert done.exit_code == ExitCode.PASS, done.output
     timed = dpaudit(
-        "audit", "--plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1", "--time-one"
+        "audit", "--plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1", *TIMED
     )
     assert "trained" in timed.stderr
 
@@ -177,7 +178,7 @@ def test_plan_follows_what_the_attacker_sees(few_rows: None) -> None:
 
 def test_plan_takes_the_table_of_a_worst_case(request: pytest.FixtureRequest) -> None:
     named = "gaussian-marginals", "--worst-case", "mst"
-    done = dpaudit("audit", "--plan", *named, "--shadow-models", "20", "--time-one")
+    done = dpaudit("audit", "--plan", *named, "--shadow-models", "20", *TIMED)
     assert done.exit_code == ExitCode.PASS, done.output
     assert "worst case mst, from the schema alone" in done.stdout
     assert "for 20 models" in done.stdout
@@ -187,7 +188,7 @@ def test_plan_takes_the_table_of_a_worst_case(request: pytest.FixtureRequest) ->
         json.dumps({"columns": [{"name": "x", "kind": "binary", "categories": [0, 1]}]})
     )
     searched = "null", "--worst-case", "search", "--schema", "schema.json", "--epsilon", "1"
-    models = "--shadow-models", "100", "--time-one"
+    models = "--shadow-models", "100", *TIMED
     request.getfixturevalue("six_seconds")
     assert "184 in a search, 100 models" in dpaudit("audit", "--plan", *searched, *models).stdout
 
@@ -224,9 +225,9 @@ def test_plan_answers_the_other_way_round_too() -> None:
     assert (
         "above the claim" in dpaudit("audit", "--plan", "--epsilon", "1", "--detect", "0.5").stderr
     )
-    for words in (("--detect", "3"), ("--time-one",)):
+    for words in (("--detect", "3"), TIMED):
         alone = dpaudit("audit", "null", "--data", "table.csv", *words)
-        assert f"{words[0]} belongs to a plan: give --plan" in alone.stderr
+        assert "belongs to a plan: give --plan" in alone.stderr
 
 
 @pytest.mark.usefixtures("few_rows")
@@ -239,15 +240,15 @@ def test_an_attack_that_no_size_helps_is_said(whole: bool, monkeypatch: pytest.M
 
 
 def test_plan_times_one_training_and_no_more() -> None:
-    done = dpaudit("audit", "--plan", "null", "--data", "table.csv", "--time-one")
+    done = dpaudit("audit", "--plan", "null", "--data", "table.csv", *TIMED)
     assert "for 400 models" in done.stdout
     if sys.platform == "linux":
         memory = re.search(r"^memory +about ([0-9,]+) MB for .* worker process", done.stdout, re.M)
         assert memory is not None
         assert 50 < int(memory[1].replace(",", "")) < 2000
     assert (
-        "--time-one needs a GENERATOR"
-        in dpaudit("audit", "--plan", "--epsilon", "1", "--time-one").stderr
+        "--set time-one needs a GENERATOR"
+        in dpaudit("audit", "--plan", "--epsilon", "1", *TIMED).stderr
     )
 
 
@@ -270,7 +271,7 @@ def test_more_rows_are_timed_apart_from_training() -> None:
         "        n = min(n, self.most)\n"
         "        return pd.DataFrame({'age': rng.integers(20, 60, n), 'income': rng.random(n)})\n"
     )
-    words = ("slow.py:Slow", "--data", "table.csv", "--epsilon", "1", "--time-one", "--jobs", "2")
+    words = ("slow.py:Slow", "--data", "table.csv", "--epsilon", "1", *TIMED, "--jobs", "2")
     words += ("--attack", "groundhog-naive")
     timed = planned(*words, "--set", "rows=20")
     assert timed["seconds"] > 401 * 2 / 2
@@ -288,7 +289,7 @@ def test_a_table_that_a_worker_may_lack_memory_for_is_not_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(timing, "MOST_ROWS", 599)
-    words = ("null", "--data", "table.csv", "--time-one")
+    words = ("null", "--data", "table.csv", *TIMED)
     assert "more_rows" not in planned(*words)
     spoken = " ".join(dpaudit("audit", "--plan", *words).stdout.split())
     assert (
@@ -300,13 +301,11 @@ def test_a_table_that_a_worker_may_lack_memory_for_is_not_asked_for(
 @pytest.mark.usefixtures("few_rows")
 def test_rows_are_named_as_a_lever() -> None:
     untimed = " ".join(dpaudit("audit", "--plan", "--epsilon", "1").stdout.split())
-    assert (
-        "rows more of every model (--set rows=N) may show a leak that few rows hide; --time"
-        in untimed
-    )
+    assert "rows more of every model (--set rows=N) may show a leak that few rows hide" in untimed
+    assert "; --set time-one=true says their cost" in untimed
     assert "more_rows" not in planned("--epsilon", "1")
     timed = " ".join(
-        dpaudit("audit", "--plan", "null", "--data", "table.csv", "--time-one").stdout.split()
+        dpaudit("audit", "--plan", "null", "--data", "table.csv", *TIMED).stdout.split()
     )
     assert re.search(
         r"rows 10 times the rows cost .+ s more \(.+ s a model\) and may show a leak that few rows "
@@ -326,7 +325,7 @@ def test_rows_are_named_as_a_lever() -> None:
 )
 def test_a_generator_that_cannot_be_timed_is_one_line(name: str, says: str) -> None:
     words = ("--data", "table.csv", "--epsilon", "1", "--attack", "groundhog-naive")
-    done = dpaudit("audit", "--plan", f"bad.py:{name}", *words, "--time-one")
+    done = dpaudit("audit", "--plan", f"bad.py:{name}", *words, *TIMED)
     assert done.exit_code == ExitCode.USAGE, done.output
     assert done.stdout == ""
     line = done.stderr.splitlines()[-1]
@@ -345,7 +344,7 @@ def test_a_generator_that_cannot_be_timed_is_one_line(name: str, says: str) -> N
 
 @pytest.mark.usefixtures("six_seconds")
 def test_the_cost_includes_the_controls() -> None:
-    given = planned("null", "--data", "table.csv", "--time-one", "--jobs", "2")
+    given = planned("null", "--data", "table.csv", *TIMED, "--jobs", "2")
     assert given["trainings"] == {"models": 400, "repeats": 1, "controls": 120}
     assert given["seconds"] == (400 + 1 + 120) * 6 / 2
     assert given["worker_memory"] is None
@@ -359,16 +358,16 @@ def test_a_one_run_audit_is_planned_by_its_canaries(delta: str) -> None:
     claim = ("--epsilon", "1", "--delta", delta, "--one-run")
     usual = planned(*claim)
     assert (usual["unit"], usual["attacks"]) == ("canaries", 3)
-    small, large = usual["asked"], planned(*claim, "--canaries", "500")["asked"]
+    small, large = usual["asked"], planned(*claim, "--set", "canaries=500")["asked"]
     assert (small["size"], small["fitted"], small["scored"]) == (100, None, 100)
     assert 3.1 < small["max_provable"] < 3.2
     assert 4.7 < large["max_provable"] < 4.9  # as docs/statistics.md has it
     assert large["detectable"] < small["detectable"]
     needed = planned(*claim, "--detect", "2")["needed"]
-    assert planned(*claim, "--canaries", str(needed))["asked"]["detectable"] <= 2
-    assert planned(*claim, "--canaries", str(needed - 5))["asked"]["detectable"] > 2
+    assert planned(*claim, "--set", f"canaries={needed}")["asked"]["detectable"] <= 2
+    assert planned(*claim, "--set", f"canaries={needed - 5}")["asked"]["detectable"] > 2
     spoken = dpaudit(
-        "audit", "--plan", *claim, "--canaries", "500", "--detect", "2"
+        "audit", "--plan", *claim, "--set", "canaries=500", "--detect", "2"
     ).stdout.splitlines()
     assert spoken[0] == f"PLAN  about {needed} canaries detect a true epsilon of 2 with 80 % power"
     assert any(line.split()[:2] == ["500", "500"] and "this audit" in line for line in spoken)
@@ -376,7 +375,7 @@ def test_a_one_run_audit_is_planned_by_its_canaries(delta: str) -> None:
 
 @pytest.mark.ci
 def test_a_one_run_plan_agrees_with_its_audit() -> None:
-    words = ("--data", "table.csv", "--one-run", "--canaries", "30")
+    words = ("--data", "table.csv", "--one-run", "--set", "canaries=30")
     done = dpaudit("audit", "null", *words, "--json", "--jobs", "1")
     result, plan = json.loads(done.stdout), planned("null", *words)
     for key in ("max_provable", "detectable"):
@@ -386,7 +385,7 @@ def test_a_one_run_plan_agrees_with_its_audit() -> None:
 
 
 def test_the_one_training_is_timed() -> None:
-    words = ("null", "--data", "table.csv", "--one-run", "--canaries", "30", "--time-one")
+    words = ("null", "--data", "table.csv", "--one-run", "--set", "canaries=30", *TIMED)
     spoken = " ".join(dpaudit("audit", "--plan", *words).stdout.split())
     assert re.search(r"cost about .+ for one model and 2 controls \(.+ s the model, ", spoken)
     assert planned(*words)["trainings"] == {"models": 1, "repeats": 0, "controls": 2}
@@ -399,7 +398,7 @@ def test_a_sequential_audit_is_planned_to_its_end() -> None:
     claim = ("--epsilon", "1", "--shadow-models", "100")
     usual, in_turn = planned(*claim), planned(*claim, "--sequential")
     assert in_turn["asked"]["max_provable"] < usual["asked"]["max_provable"]
-    words = ("null", "--data", "table.csv", *claim, "--sequential", "--time-one")
+    words = ("null", "--data", "table.csv", *claim, "--sequential", *TIMED)
     spoken = dpaudit("audit", "--plan", *words).stdout
     assert "cost      at most about" in spoken
 
@@ -416,11 +415,11 @@ def test_a_sequential_plan_agrees_with_its_audit() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--epsilon", "1", "--canaries", "40"], "is for --one-run"),
-        (["--epsilon", "1", "--one-run", "--canaries", "19"], "a number from 20"),
+        (["--epsilon", "1", "--set", "canaries=40"], "is for --one-run"),
+        (["--epsilon", "1", "--one-run", "--set", "canaries=19"], "a whole number from 20"),
         (["--epsilon", "1", "--one-run", "--shadow-models", "100"], "leave out --shadow-models"),
-        (["--epsilon", "1", "--one-run", "--set", "neighbours=replace-one"], "replace-one"),
-        (["null", "--data", "table.csv", "--one-run", "--canaries", "31"], "half of the table"),
+        (["--epsilon", "1", "--one-run", "--neighbours", "replace-one"], "replace-one"),
+        (["null", "--data", "table.csv", "--one-run", "--set", "canaries=31"], "half of the table"),
     ],
 )
 def test_what_no_one_run_audit_can_be_is_refused(words: Sequence[str], says: str) -> None:

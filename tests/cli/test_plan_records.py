@@ -13,6 +13,7 @@ from dpaudit.auditing.settings import DEFAULT_ATTACKS
 from dpaudit.bounds import CoinPlan, attack_confidence
 from dpaudit.cli.main import app
 
+TIMED = ("--set", "time-one=true")
 CLAIM = ("--epsilon", "1", "--delta", "1e-5")
 
 
@@ -35,7 +36,7 @@ def test_more_records_prove_more_of_as_many_models() -> None:
     assert many["max_provable"] == coins.provable()
 
 
-NULL = ("null", "--data", "sample:breast-cancer", "--time-one")
+NULL = ("null", "--data", "sample:breast-cancer", *TIMED)
 
 
 @pytest.fixture
@@ -91,8 +92,8 @@ def test_larger_leaks_and_more_records_need_fewer_models() -> None:
 @pytest.mark.ci
 def test_one_model_is_timed_for_many_records() -> None:
     data = ("null", "--data", "sample:breast-cancer", "--shadow-models", "8")
-    assert "s a control" in plan(*data, "--records", "16", "--time-one").stdout
+    assert "s a control" in plan(*data, "--records", "16", *TIMED).stdout
 
 
 def test_a_claim_that_many_records_cannot_test_is_refused() -> None:
-    assert plan("--records", "16", "--set", "neighbours=replace-one").exit_code == 2
+    assert plan("--records", "16", "--neighbours", "replace-one").exit_code == 2

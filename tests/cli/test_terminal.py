@@ -19,7 +19,7 @@ COMMANDS = (
     "audit --plan --epsilon 1",
     pytest.param("audit --plan --epsilon 8 --delta 1e-5 --detect 12", marks=pytest.mark.ci),
     pytest.param(
-        "audit --plan --epsilon 1 --one-run --canaries 50 --detect 3", marks=pytest.mark.ci
+        "audit --plan --epsilon 1 --one-run --set canaries=50 --detect 3", marks=pytest.mark.ci
     ),
     "audit --plan --epsilon 1 --records 4 --shadow-models 40",
     pytest.param("account --teachers 100 --epsilon 1", marks=pytest.mark.ci),

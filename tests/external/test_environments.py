@@ -304,7 +304,7 @@ def test_memory_is_limited(toy: Library, proc: Path) -> None:
     small = run(*words, "0.001")
     assert small.exit_code == 2
     assert "toy:rows: the worker " in small.stderr
-    assert run(*words, "0").stderr == "error: --worker-memory must be positive, got 0\n"
+    assert run(*words, "0").stderr == "error: --worker-memory must be a number above 0, got 0.0\n"
 
 
 @pytest.mark.ci

@@ -300,7 +300,7 @@ def test_a_greeting_compares_versions_and_sources() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"engine": "ray"}, "`engine` must be one of local, dask, got 'ray'"),
+        ({"engine": "ray"}, "`engine`: 'ray' is not one of local, dask"),
         ({"scheduler": "tcp://a:1"}, "`scheduler` is for the engine dask"),
         ({"engine": "dask"}, "needs the address of its scheduler"),
         ({"engine": "dask", "scheduler": "tcp://a:1", "jobs": 2}, "`jobs` are of this machine"),

@@ -113,7 +113,7 @@ def test_time_in_which_the_coordinator_was_suspended_does_not_count() -> None:
 
 @pytest.mark.parametrize("seconds", [0.5, -1, math.nan])
 def test_a_limit_of_no_time_is_refused(seconds: float) -> None:
-    with pytest.raises(SettingsError, match="`trial_timeout` must be at least 1 second, got "):
+    with pytest.raises(SettingsError, match="`trial_timeout` must be a number of at least 1, got "):
         audit_by_keywords("null", "sample:breast-cancer", trial_timeout=seconds)
 
 

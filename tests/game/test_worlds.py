@@ -230,7 +230,7 @@ def test_the_distance_is_a_mean_over_five_neighbours() -> None:
 
 
 def test_a_game_needs_rows() -> None:
-    with pytest.raises(SettingsError, match="`rows` must be at least 1, got 0"):
+    with pytest.raises(SettingsError, match="`rows` must be a number of at least 1, got 0"):
         played(n_rows=0)
 
 

@@ -216,11 +216,11 @@ def test_worlds_that_are_no_neighbours_and_settings_out_of_range_are_refused() -
         VotePair(table=table, labels=29, votes_in=51, votes_out=50)
     with pytest.raises(SettingsError, match="at least 1"):
         VotePair.at_tie(table, labels=0)
-    with pytest.raises(SettingsError, match="`runs` is 0"):
+    with pytest.raises(SettingsError, match=r"`runs` must be .*, got 0"):
         audit_labels(reference(), ONE, runs=0)
     with pytest.raises(SettingsError, match="confidence"):
         audit_labels(reference(), ONE, confidence=1.0)
-    with pytest.raises(SettingsError, match="bits or counts"):
+    with pytest.raises(SettingsError, match="bits, counts"):
         audit_labels(reference(), ONE, drawing=cast("Drawing", "words"))
     with pytest.raises(SettingsError, match="quantised"):
         audit_labels(VotePair.at_tie(VoteTable.gaussian(50, 17.8), labels=29), ONE, runs=10)
@@ -276,11 +276,11 @@ def test_without_a_claim_the_accountant_s_own_is_audited() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--teachers", "0"), "number of teachers is 0"),
-        (("--scale", "0"), "--scale is 0"),
-        (("--labels", "0"), "--labels is 0: release"),
+        (("--teachers", "0"), "teachers must be a whole number of at least 1"),
+        (("--scale", "0"), "--scale must be a number above 0"),
+        (("--labels", "0"), "--labels must be a number of at least 1"),
         (("--votes", "50"), "from 0 to 49"),
-        (("--runs", "0"), "--runs is 0: simulate"),
+        (("--runs", "0"), "--runs must be a whole number from 1"),
         (("--epsilon", "-1"), "epsilon must be"),
         (("--epsilon", "1", "--delta", "1"), "delta must be"),
         (("--epsilon", "1", "--labels", "9000000"), "--drawing counts"),

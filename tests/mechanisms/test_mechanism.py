@@ -200,7 +200,7 @@ def broken(x: Any, seed: int) -> Any:
         (laplace(1.0), {}, "name both inputs"),
         (laplace(1.0), {"x": 0.0, "x_prime": 1.0, "length": 3}, "leave out `x`"),
         (laplace(1.0), {"length": 0}, "at least 1"),
-        (laplace(1.0), {"x": 0.0, "x_prime": 1.0, "draws": 10}, "at least 2,000"),
+        (laplace(1.0), {"x": 0.0, "x_prime": 1.0, "draws": 10}, "of at least 2,000, got 10"),
         (laplace(1.0), {"x": 0.0, "x_prime": 1.0, "confidence": 2.0}, "confidence"),
         (lambda: 0, {"x": 0.0, "x_prime": 1.0}, r"must take \(x, seed\)"),
         (broken, {"x": 0.0, "x_prime": 1.0}, "fails whatever it is given: raises ValueError"),

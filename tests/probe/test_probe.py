@@ -97,10 +97,10 @@ def schema_with_missing(name: str) -> Schema:
 
 
 def test_python_and_the_command_have_every_setting_with_one_default() -> None:
-    for face in (probe, command):
-        given = inspect.signature(face).parameters
-        for setting in fields(ProbeSettings):
-            assert (given[setting.name].default or None) == (setting.default or None)
+    given, options = (inspect.signature(one).parameters for one in (probe, command))
+    for setting in fields(ProbeSettings):
+        assert (given[setting.name].default or None) == (setting.default or None)
+        assert options[setting.name].default is None  # what is not typed is left to the settings
 
 
 def test_every_probe_has_a_toy() -> None:

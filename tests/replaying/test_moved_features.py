@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import dpaudit
 import parted
-from dpaudit.auditing.games import audit_settings, kind_of
+from dpaudit.auditing.games import audit_settings, game_of
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
 from dpaudit.replaying.moved_features import MOST_FEATURES, moved_features
@@ -41,7 +41,7 @@ def leak() -> ReplayRecord:
 def after_replay(file: Path, **keywords: Any) -> dpaudit.TwoWorlds:
     """The game of an audit after a replay."""
     settings = audit_settings(**keywords)
-    game: dpaudit.TwoWorlds = kind_of(settings.game).after_replay(settings, file).game
+    game: dpaudit.TwoWorlds = game_of(settings.game).after_replay(settings, file).game
     return game
 
 

@@ -632,7 +632,7 @@ def test_the_next_step_says_where_to_run_what_reads_the_run(record_of: Make) -> 
 def test_an_audit_of_one_training_is_told_what_it_can_add(record_of: Make) -> None:
     text = render_markdown(record_of(**ONE_RUN, verdict="consistent", reasons=["none"]))
     advice = text.partition("## Next step")[2].partition("\n## ")[0]
-    assert "more canaries (--canaries), or without --one-run" in advice
+    assert "more canaries (--set canaries=M), or without --one-run" in advice
     assert "--target" not in advice
 
 

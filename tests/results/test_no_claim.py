@@ -14,10 +14,11 @@ import pytest
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from dpaudit.cli.console import ExitCode, FailOn, exit_code
+from dpaudit.cli.console import ExitCode, exit_code
 from dpaudit.cli.main import app
 from dpaudit.comparison import compare
 from dpaudit.comparison.render import comparison_page
+from dpaudit.model.choices import FailOn
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.render import junit_xml, page_html, page_markdown, render_html, render_markdown
 from dpaudit.results.advice import next_step

@@ -217,11 +217,11 @@ def test_later_failures_are_counted_and_said() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"repeats": 1}, SettingsError, "`repeats` must be at least 2"),
-        ({"test_share": 1.0}, SettingsError, "`test_share` must be in"),
-        ({"rows": 1}, SettingsError, "`rows` must be at least 2"),
+        ({"repeats": 1}, SettingsError, "`repeats` must be a whole number of at least 2"),
+        ({"test_share": 1.0}, SettingsError, "`test_share` must be a number in"),
+        ({"rows": 1}, SettingsError, "`rows` must be a whole number of at least 2"),
         ({"rows": 10**9}, SettingsError, "`rows` is"),
-        ({"confidence": 0.5}, SettingsError, "`confidence` must be in"),
+        ({"confidence": 0.5}, SettingsError, "`confidence` must be a number in"),
         ({"seed": -1}, SettingsError, "`seed` must be"),
         ({"label": "nothing"}, SettingsError, "is not a column"),
         ({"test": table().assign(sick=0)}, DataError, "the test table has 0 rows"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from dpaudit.auditing.settings import GameSettings, GameSwitch, check_whole
+from dpaudit.auditing.settings import GameSettings, GameSwitch
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Effort
+from dpaudit.model.setting import NumberRange, Option
 
 if TYPE_CHECKING:
     from dpaudit.model.tables import Population
@@ -26,19 +27,18 @@ class OneRun(GameSettings):
     """One training with many canaries, for generators too slow for shadow models.
 
     Attributes:
-        canaries: Number of records that are each included by a fair coin, or of units: at least
-            20, at most half of the table.
+        canaries: Canaries of `one_run`: records (or units) that are each included with probability
+            1/2; at most half of the table.
 
     Raises:
-        SettingsError: If there are too few canaries.
+        SettingsError: If there are too few canaries, or too many.
     """
 
     NAME: ClassVar[str] = "one run"
     SWITCH: ClassVar[GameSwitch] = GameSwitch(
         "one_run",
         off=False,
-        description="Whether to train once with many canaries instead of shadow models, for slow "
-        "generators.",
+        description="One training, many canaries: for slow generators.",
     )
     SIZES: ClassVar[Mapping[Effort, Mapping[str, int]]] = {
         Effort.QUICK: {"canaries": 50},
@@ -46,19 +46,9 @@ class OneRun(GameSettings):
         Effort.THOROUGH: {"canaries": 400},
     }
 
-    canaries: int = 100
-
-    def __post_init__(self) -> None:
-        check_whole(self, "canaries")
-        if self.canaries > MOST_CANARIES:
-            raise SettingsError(
-                f"`canaries` must be at most {MOST_CANARIES:,}, got {self.canaries:,}"
-            )
-        if self.canaries < MIN_CANARIES:
-            raise SettingsError(
-                f"`canaries` must be a number from {MIN_CANARIES} to half of the table's rows, got "
-                f"{self.canaries}"
-            )
+    canaries: Annotated[
+        int, NumberRange(MIN_CANARIES, MOST_CANARIES), Option("M", by_name=True)
+    ] = 100
 
     @property
     def hypotheses(self) -> int:

@@ -53,7 +53,7 @@ class OneRunSpec(AuditSpec):
     @property
     def own_options(self) -> list[str]:
         """The words of the command that repeat the audit's own choices."""
-        return ["--one-run", "--canaries", str(self.canaries)]
+        return ["--one-run", *self.settings.game.words()]
 
     @cached_property
     def coins(self) -> BoolArray:

@@ -23,7 +23,7 @@ from dpaudit.auditing.plan import (
     fewest,
     rows_by_models,
 )
-from dpaudit.auditing.records.settings import LARGEST_SHARE, ManyRecords
+from dpaudit.auditing.records.settings import FEWEST_MODELS, LARGEST_SHARE, ManyRecords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import (
     CoinPlan,
@@ -103,7 +103,7 @@ def needed_shadow_models(
         caught = coins.detectable(asked.epsilon, power=_of_known_rule(sized))
         return caught is not None and caught <= epsilon
 
-    return fewest(enough, least=ManyRecords.FEWEST, most=MOST_PLANNED)
+    return fewest(enough, least=FEWEST_MODELS, most=MOST_PLANNED)
 
 
 def _of_known_rule(settings: AuditSettings[ManyRecords]) -> float:

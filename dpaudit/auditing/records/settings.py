@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from dpaudit.auditing.settings import GameSwitch, ShadowModelSettings, check_whole
+from dpaudit.auditing.settings import (
+    MODELS_OPTION,
+    MOST_MODELS,
+    GameSwitch,
+    ShadowModelSettings,
+)
 from dpaudit.errors import SettingsError
+from dpaudit.model.setting import NumberRange, Option
 
 if TYPE_CHECKING:
     from dpaudit.model.tables import Population
@@ -14,6 +20,8 @@ if TYPE_CHECKING:
 LARGEST_SHARE: Final = 1 / 4
 """Largest share of the table's rows; a model is trained without half of them."""
 
+FEWEST_MODELS: Final = 8
+"""Fewer than in two worlds: every model gives many guesses."""
 MOST_RECORDS: Final = 10_000
 """The bound of so many, with the default of shadow models, takes a minute."""
 
@@ -24,11 +32,10 @@ class ManyRecords(ShadowModelSettings):
 
     Attributes:
         attacks: Registered names or objects; each is one hypothesis (Bonferroni).
-        shadow_models: Models to train, an even number of at least 8.
+        shadow_models: Total number of shadow models, an even one.
         multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
             largest forecast on the fitting part, without correction.
-        records: Records (or units) that every shadow model serves, each by its own coin: the most
-            exposed ones. More than 1 gives as many guesses per model and no single target.
+        records: Number of records (or units) that share the shadow models, each one attacked.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -36,20 +43,10 @@ class ManyRecords(ShadowModelSettings):
 
     NAME: ClassVar[str] = "many records"
     SWITCH: ClassVar[GameSwitch] = GameSwitch("records", off=1)
-    FEWEST: ClassVar[int] = 8
-    """Fewer than in two worlds: every model gives many guesses."""
-
-    records: int
-
-    def __post_init__(self) -> None:
-        check_whole(self, "records")
-        if self.records > MOST_RECORDS:
-            raise SettingsError(f"`records` must be at most {MOST_RECORDS:,}, got {self.records:,}")
-        if self.records < 2:
-            raise SettingsError(
-                f"`records` must be at least 2, or 1 for a single target, got {self.records}"
-            )
-        super().__post_init__()
+    shadow_models: Annotated[int, NumberRange(FEWEST_MODELS, MOST_MODELS), MODELS_OPTION] = 400
+    records: Annotated[
+        int, NumberRange(2, MOST_RECORDS, why="leave it out for a single target"), Option("K")
+    ]
 
     def check_population(self, of: Population) -> None:
         """Refuses too many records for a table.

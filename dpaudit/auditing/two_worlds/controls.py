@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, Final
 
 import cloudpickle
 import numpy as np
@@ -28,6 +28,7 @@ from dpaudit.formatting import auc_text, percent, rounded_down
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.linked_tables import LinkedTables
+from dpaudit.model.setting import NumberRange
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.protocols import Generator, Model, World
 from dpaudit.plugins.registry import GENERATORS, build
@@ -48,7 +49,7 @@ LEAKS_BY_TIME: Final = "dawdler"
 class ControlGame(TwoWorlds):
     """The game of a control; it may have fewer trials than an audit."""
 
-    FEWEST: ClassVar[int] = 10
+    shadow_models: Annotated[int, NumberRange(least=10)] = 2 * TRIALS_PER_WORLD
 
     @property
     def fitted(self) -> int:

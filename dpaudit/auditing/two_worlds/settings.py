@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from os import PathLike, fspath
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
-from dpaudit.auditing.settings import (
-    ATTACKS_AT,
-    DEFAULT_ATTACKS,
-    ShadowModelSettings,
-    is_whole,
-)
+from dpaudit.auditing.settings import ATTACKS_AT, DEFAULT_ATTACKS, ShadowModelSettings
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import (
     EXPOSING,
@@ -20,8 +16,8 @@ from dpaudit.model.choices import (
     Multiplicity,
     ThresholdRule,
     WorstCase,
-    member_named,
 )
+from dpaudit.model.setting import Option, Panel
 
 MODELS_PER_FIT: Final = 10
 """The audit trains this many models for each model that probes may train."""
@@ -34,28 +30,24 @@ class TwoWorlds(ShadowModelSettings):
     """Shadow models with and without one target record (or with another in its place): the default.
 
     Attributes:
-        attacks: Registered names or objects. By default those of the access level (`ATTACKS_AT`).
-        shadow_models: Trials of both worlds together, an even number of at least 20 (8 for many
-            records).
+        attacks: Attacks to run (`dpaudit list attacks`).
+        shadow_models: Number of shadow models, an even one.
         multiplicity: "select" scores only the attack, or the combination of all, with the largest
             forecast on the fitting part, without correction; "bonferroni" scores every attack, each
             with its share of the error probability.
-        target: The attacked record: "exposing" (the most exposed record, with the most column
-            extremes and unique values), "farthest", "vulnerable" (found by small attacks, with as
-            many trainings as `shadow_models`), "row:N" (or N), or "record:FILE"; in an audit of
-            units the most exposed unit, the unit of such a record or row, or "unit:VALUE".
-        worst_case: The name of a worst case (`dpaudit list worst-cases`): both tables are built
-            from the schema alone, instead of a table and a target. "search" finds the one that
-            shows most, with about as many trainings as `shadow_models`.
-        neighbours_file: The table of world "out": the caller's table without one record, or with
-            one record replaced; used instead of a target.
-        access: What the attacker sees: "output" (synthetic rows), "model" (also what the fitted
-            model discloses, such as a discriminator), "released" (also the facts that the proof
-            protects), "timing" (rows, and the seconds and memory of every training: each model then
-            trains alone, and a repetition gives other numbers) or "everything" (all of these).
+        target: Record to attack: exposing (most column extremes and unique values), farthest (from
+            its nearest neighbours), vulnerable (found by small trial attacks), row:N (from 0) or
+            record:FILE; with `unit` also unit:VALUE.
+        worst_case: Worst-case table instead of `data`, built from `schema` alone: search (finds the
+            one that shows most), opposite, crowd, ... (`dpaudit list worst-cases`).
+        neighbours_file: Your own neighbouring table: `data` without the target record, or with
+            another in its place.
+        access: What the attacker sees: output (synthetic rows), model (also the published parts of
+            the model, such as a discriminator), released (also what the proof protects, such as
+            noisy counts), timing (rows, and the seconds and memory of every training), everything.
         threshold: "cross-validated", or "hold-out" as in published audits.
-        sequential: Whether to test after every batch of trials and to stop as soon as a violation
-            is proved; `shadow_models` is then the cap.
+        sequential: Stops as soon as a violation is shown, at the latest after `shadow_models`
+            trainings.
         probe: Whether probes from outside (`dpaudit probe`) run first if they are cheap: from 400
             shadow models on.
 
@@ -65,28 +57,23 @@ class TwoWorlds(ShadowModelSettings):
 
     NAME: ClassVar[str] = "two worlds"
 
-    multiplicity: Multiplicity = Multiplicity.SELECT
-    target: str = EXPOSING
-    worst_case: WorstCase | None = None
-    neighbours_file: str | None = None
-    access: Access = Access.OUTPUT
-    threshold: ThresholdRule = ThresholdRule.CROSS_VALIDATED
+    multiplicity: Annotated[Multiplicity, Option(by_name=True)] = Multiplicity.SELECT
+    target: Annotated[str, Option("RECORD", panel=Panel.ATTACK)] = EXPOSING
+    worst_case: Annotated[WorstCase | None, Option("NAME")] = None
+    neighbours_file: Annotated[str | None, Option("FILE", by_name=True)] = None
+    access: Annotated[Access, Option("LEVEL", panel=Panel.ATTACK)] = Access.OUTPUT
+    threshold: Annotated[ThresholdRule, Option(by_name=True)] = ThresholdRule.CROSS_VALIDATED
     sequential: bool = False
-    probe: bool = True
+    probe: Annotated[bool, Option(by_name=True)] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        taken: dict[str, object] = {
-            "access": member_named("access", Access, self.access),
-            "threshold": member_named("threshold", ThresholdRule, self.threshold),
-        }
+        taken: dict[str, object] = {}
         if self.attacks == DEFAULT_ATTACKS:
-            taken["attacks"] = ATTACKS_AT[Access(self.access)]
-        if self.worst_case is not None:
-            taken["worst_case"] = member_named("worst_case", WorstCase, self.worst_case)
+            taken["attacks"] = ATTACKS_AT[self.access]
         if isinstance(self.neighbours_file, PathLike):
             taken["neighbours_file"] = fspath(self.neighbours_file)
-        if is_whole(self.target):
+        if isinstance(self.target, Integral) and not isinstance(self.target, bool):
             taken["target"] = f"row:{self.target}"
         for name, value in taken.items():
             object.__setattr__(self, name, value)
@@ -116,6 +103,11 @@ class TwoWorlds(ShadowModelSettings):
                 f"`{pairs[0]}` says which record is the target: leave out `target`, or leave out "
                 f"`{pairs[0]}`"
             )
+
+    @property
+    def are_default_attacks(self) -> bool:
+        """Whether the attacks are those of the access level."""
+        return self.attacks == ATTACKS_AT[self.access]
 
     @property
     def searches(self) -> bool:

@@ -234,7 +234,8 @@ class TwoWorldSpec(AuditSpec):
         """The words of the command that name the two tables: a file of both, or the target."""
         if self.settings.game.neighbours_file is not None:
             return ["--neighbours-file", self.settings.game.neighbours_file]
-        return [] if self.pair is not None else ["--target", self.target.choice]
+        is_named = self.pair is not None or self.target.choice == EXPOSING
+        return [] if is_named else ["--target", self.target.choice]
 
     @property
     def replay(self) -> str | None:

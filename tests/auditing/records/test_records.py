@@ -235,7 +235,7 @@ def test_features_of_the_whole_table_are_learnt_for_each_record_alone() -> None:
         ({"target": "vulnerable"}, "`target`"),
         ({"one_run": True}, "leave out `one_run`, or leave out `records`"),
         ({"shadow_models": 6}, "from 8 to 100,000"),
-        ({"records": 0}, "`records` must be at least 2"),
+        ({"records": 0}, "`records` must be a whole number from 2"),
         ({"records": 2.5}, "`records` must be a whole number"),
     ],
 )

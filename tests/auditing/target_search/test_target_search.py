@@ -322,7 +322,7 @@ def test_a_trial_lacks_the_candidates_that_it_does_not_include(table: pd.DataFra
 
 def test_a_game_without_synthetic_rows_is_refused(table: pd.DataFrame) -> None:
     loaded = load(table, None)
-    with pytest.raises(SettingsError, match="`rows` must be at least 1"):
+    with pytest.raises(SettingsError, match=r"`rows` must be a (whole )?number of at least 1"):
         GameView(
             schema=loaded.schema,
             others=loaded.data,
