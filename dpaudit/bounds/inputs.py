@@ -65,7 +65,7 @@ def check_delta(delta: float) -> None:
     """Refuses a delta outside [0, 1).
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `delta` is out of range.
     """
     if not 0.0 <= delta < 1.0:
         raise SettingsError(f"`delta` is {delta}; give a number from 0 up to, but not including, 1")
@@ -75,7 +75,7 @@ def check_positive_delta(delta: float) -> None:
     """Refuses a delta outside (0, 1).
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `delta` is out of range.
     """
     if not 0.0 < delta < 1.0:
         raise SettingsError(
@@ -87,7 +87,7 @@ def check_confidence(confidence: float) -> None:
     """Refuses a confidence outside (0, 1).
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `confidence` is out of range.
     """
     if not 0.0 < confidence < 1.0:
         raise SettingsError(
@@ -99,7 +99,7 @@ def check_epsilon(epsilon: float) -> None:
     """Refuses an epsilon that is negative, infinite or not a number.
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `epsilon` is out of range.
     """
     if not (math.isfinite(epsilon) and epsilon >= 0.0):
         raise SettingsError(f"`epsilon` is {epsilon}; give a finite number that is not negative")
@@ -109,11 +109,11 @@ def check_power(power: float, *, confidence: float) -> None:
     """Refuses a power outside (1 − confidence, 1).
 
     Args:
-        power: Probability that a bound exceeds the claim.
+        power: Probability that the bound exceeds the claim.
         confidence: One-sided confidence of the bound.
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `power` is out of range.
     """
     if not 1.0 - confidence < power < 1.0:
         raise SettingsError(
