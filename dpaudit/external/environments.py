@@ -104,7 +104,9 @@ class Environment:
             RegistryError: If the package is not among the pins, or the text is not a version.
         """
         if not re.fullmatch(_VERSION, version):
-            raise RegistryError(f"{version!r} is no version of {package}: write one such as 1.0.2")
+            raise RegistryError(
+                f"{version!r} is not a version of {package}: write one such as 1.0.2"
+            )
         other = replace(self, name=f"{self.name}@{version}", release=f"{package}=={version}")
         _ = other.requirements
         return other
@@ -356,7 +358,8 @@ def _read_pins(path: Path) -> dict[str, tuple[str, ...]]:
             pins[_package(pin, path)] = (pin, *hashes)
             for bad in (option for option in hashes if not _HASH.fullmatch(option)):
                 raise RegistryError(
-                    f"{path}: {bad!r} of {pin} is no hash: write --hash=sha256: and 64 hex digits"
+                    f"{path}: {bad!r} of {pin} is not a hash: write --hash=sha256: and 64 hex "
+                    "digits"
                 )
     without = [pin for pin, *hashes in pins.values() if not hashes]
     if 0 < len(without) < len(pins):
@@ -370,7 +373,7 @@ def _package(pin: str, where: Path) -> str:
     """The package of a pin, by its normalised name."""
     match = _PIN.fullmatch(pin)
     if match is None:
-        raise RegistryError(f"{where}: {pin!r} is no pin: write name==version")
+        raise RegistryError(f"{where}: {pin!r} is not a pin: write name==version")
     return distribution_key(match[1])
 
 
@@ -481,7 +484,7 @@ def _check_interpreter(name: str, versions: Sequence[str], given: Path) -> Path:
     """The caller's interpreter, after checking that it fits."""
     version, complete = _version_of(given)
     if version is None:
-        raise RegistryError(f"{given} is no Python interpreter that runs: give another `python`")
+        raise RegistryError(f"{given} is not a Python interpreter that runs: give another `python`")
     if version not in versions:
         wanted = " or ".join(versions)
         raise RegistryError(

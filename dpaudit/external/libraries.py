@@ -31,7 +31,8 @@ class Library:
         adapter: A Python file, run by the environment's interpreter.
         methods: The adapter's class for each method that can be audited, by name.
         summary: What the library is, in one line.
-        package: The distribution whose release is audited; if empty, the one of the library's name.
+        package: The distribution whose release is audited; if empty, the one named like the
+            library.
     """
 
     name: str

@@ -178,6 +178,7 @@ _CLAIM_KEYS: Final = frozenset(("epsilon", "delta", "neighbours", "unit"))
 
 
 def _read_claim(stated: object, name: str) -> PrivacyClaim | None:
+    """Reads the claim in a hello; raises a `WorkerError` if it is malformed."""
     if stated is None:
         return None
     if not isinstance(stated, dict) or not set(stated) <= _CLAIM_KEYS:
@@ -357,6 +358,7 @@ class WorkerProcess:
             self._lines.put(None)
 
     def _read_errors(self, stream: IO[bytes]) -> None:
+        """Keeps the last bytes of standard error."""
         with stream:
             while chunk := os.read(stream.fileno(), _CHUNK):
                 self._errors += chunk
@@ -594,7 +596,7 @@ def _read_plain_file(path: Path) -> bytes:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-            raise WorkerError("the worker's output is no plain file of its own")
+            raise WorkerError("the worker's output is not a plain file of its own")
         if status.st_size > MOST_BYTES:
             raise WorkerError(f"the worker's output has {status.st_size} bytes, over {MOST_BYTES}")
         with open(descriptor, "rb", closefd=False) as file:

@@ -71,6 +71,7 @@ class _Worker:
             return answer
 
     def _hello(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Builds the generator, and describes it."""
         self.schema = request["schema"]
         self.generator = _build(self.place, request)
         claim = getattr(self.generator, "claim", None)
@@ -87,6 +88,7 @@ class _Worker:
         }
 
     def _synthesize(self, request: dict[str, Any]) -> None:
+        """Trains on the tables of a request, and writes the synthetic ones."""
         files, outputs, form = request["data"], request["output"], request["format"]
         if isinstance(files, dict):
             schemas = self.schema["tables"]
@@ -140,7 +142,7 @@ def _build(place: str, request: dict[str, Any]) -> Any:
                 raise TypeError(f"{name} has no parameter {key!r}; it takes: {takes}")
         return value(**parameters)
     if parameters:
-        raise TypeError(f"{name} is no class: it takes no parameters")
+        raise TypeError(f"{name} is not a class: it takes no parameters")
     return value
 
 

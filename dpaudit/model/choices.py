@@ -311,20 +311,20 @@ def check_sampler(sampler: Mapping[str, Any]) -> None:
     for key in sampler:
         if key not in keys:
             raise SettingsError(
-                f"`samplers`: {key!r} is no key of a sampler{did_you_mean(key, keys)}; there is "
+                f"`samplers`: {key!r} is not a key of a sampler{did_you_mean(key, keys)}; there is "
                 f"{', '.join(keys)}"
             )
     module, colon, name = str(sampler.get("function", "")).partition(":")
     if not (module and colon and name) or "scale" not in sampler:
         raise SettingsError(
-            f"`samplers`: {dict(sampler)!r} is no sampler: name its function as MODULE:NAME, its "
-            "law, and its parameter for the scale, as in mylib.noise:sample,law=laplace,scale=b"
+            f"`samplers`: {dict(sampler)!r} is not a sampler: name its function as MODULE:NAME, "
+            "its law, and its parameter for the scale, as in mylib.noise:sample,law=laplace,scale=b"
         )
     law = str(sampler.get("law"))
     if law not in LAWS:
         raise SettingsError(
-            f"`samplers`: {law!r} is no law that replay knows{did_you_mean(law, LAWS)}; there is "
-            f"{', '.join(LAWS)}"
+            f"`samplers`: {law!r} is not a law that replay knows{did_you_mean(law, LAWS)}; there "
+            f"is {', '.join(LAWS)}"
         )
     if law in _SHAPED and "shape" not in sampler:
         raise SettingsError(

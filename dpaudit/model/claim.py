@@ -254,15 +254,15 @@ class CurveClaim(_Promise):
     """A claim of (epsilon, delta)-differential privacy at every point of a curve at once.
 
     Attributes:
-        points: The points by increasing epsilon, which are all different; 1 to 1000 of them. Pairs
-            are taken in any order.
+        points: The points by increasing epsilon, 1 to 1000 with distinct epsilons; they may be
+            given in any order.
         neighbours: Relation between the two tables that the claim covers.
         source: Where the claim comes from, in words.
         unit: The column that names whose rows enter and leave together; absent for a claim per row.
 
     Raises:
-        ClaimError: If there is no point, there are more than 1000 or two of one epsilon, or a point
-            has no meaning.
+        ClaimError: If there are no points, more than 1000, or two with the same epsilon, or if a
+            point is out of range.
     """
 
     quantity: ClassVar[Quantity] = Quantity.FACTOR
@@ -485,7 +485,7 @@ def read_curve(text: str | Path) -> tuple[CurvePoint, ...]:
     except ClaimError as error:
         raise ClaimError(f"{text}: {error}") from None
     except (ValueError, KeyError, TypeError, csv.Error):
-        raise ClaimError(f"{text} is no privacy curve: give {_FORMS}") from None
+        raise ClaimError(f"{text} is not a privacy curve: give {_FORMS}") from None
 
 
 def written_out(points: Sequence[CurvePoint]) -> str:
@@ -526,9 +526,9 @@ class StatedClaim:
         max_rows_per_unit: Largest number of rows that a unit may have.
 
     Raises:
-        ClaimError: If the points of the curve have no meaning.
-        SettingsError: If two claims are stated, one is not a number, or the neighbouring relation
-            is unknown.
+        ClaimError: If the points of the curve are not those of a privacy curve.
+        SettingsError: If two claims are stated, a value is not a number, or the neighbouring
+            relation is unknown.
     """
 
     epsilon: float | None = None

@@ -82,6 +82,7 @@ class Column:
             raise SchemaError(f"column {self.name!r}: {problem}")
 
     def _problem(self) -> str:
+        """The first contradiction among the parts of this column; empty if there is none."""
         if self.kind.numeric:
             if self.categories:
                 return f"{self._kind_in_words} has bounds, not categories"

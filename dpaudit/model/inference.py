@@ -227,6 +227,7 @@ def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
 
 
 def _guess_kind(distinct: Any, *, is_number: bool) -> Kind:
+    """The kind of a column with these distinct values."""
     if not is_number:
         return Kind.CATEGORICAL
     numbers = np.asarray(distinct, dtype=np.float64)

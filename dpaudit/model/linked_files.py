@@ -85,6 +85,7 @@ def _load_linked(
     unit: Unit | None,
     links: Sequence[Link],
 ) -> Table:
+    """Reads linked tables as one frame; infers their schema unless it is given."""
     known = load_schema(given, _no_frame) if isinstance(given, str | Path) else given
     if isinstance(known, Schema) and not isinstance(known, LinkedTables):
         raise SchemaError('the schema is of one table: several need one with "tables" and "links"')
@@ -158,9 +159,9 @@ def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
     repeated = np.flatnonzero(keys.duplicated())
     if len(repeated):
         raise DataError(
-            f"{link.parent}.{link.key} is no key: {counted(len(repeated), 'row')} with the value "
-            f"of an earlier row, the first is row {repeated[0]}; drop these rows, or link to a "
-            "column that identifies every row"
+            f"{link.parent}.{link.key} is not a key: {counted(len(repeated), 'row')} with the "
+            f"value of an earlier row, the first is row {repeated[0]}; drop these rows, or link to "
+            "a column that identifies every row"
         )
     orphans = np.flatnonzero(~references.isin(keys))
     if len(orphans):

@@ -58,7 +58,7 @@ class Link(NamedTuple):
             return text
         match = _LINK.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise SchemaError(f"{text!r} is no link: write CHILD.COLUMN=PARENT.KEY")
+            raise SchemaError(f"{text!r} is not a link: write CHILD.COLUMN=PARENT.KEY")
         return Link(*match.groups())
 
     def __str__(self) -> str:

@@ -131,7 +131,7 @@ def check_table(generator: Generator, data: pd.DataFrame) -> None:
     with refusing(f"{name}: its check raises"):
         check = getattr(generator, "check", None)
         if check is not None and not callable(check):
-            raise RegistryError(f"{name}: its check is no method check(data): make it one")
+            raise RegistryError(f"{name}: its check is not a method check(data): make it one")
         if check is not None:
             check(data)
 

@@ -107,6 +107,7 @@ def pickled(
 
 
 def _set(module: ModuleType, name: str, value: object) -> None:
+    """Sets or deletes a name of a module."""
     if value is _GONE:
         vars(module).pop(name, None)
     else:

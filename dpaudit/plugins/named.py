@@ -224,7 +224,7 @@ def library_named(name: str) -> Library | None:
 
     library = resolve(registered, LIBRARIES)
     if not isinstance(library, Library):
-        raise RegistryError(f"plugin {registered!r} is no dpaudit.external.libraries.Library")
+        raise RegistryError(f"plugin {registered!r} is not a dpaudit.external.libraries.Library")
     return library.with_release(version) if at else library
 
 

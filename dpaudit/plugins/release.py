@@ -145,7 +145,7 @@ def _accept_column(
     try:
         numbers = as_numbers(values) if numbers is None else numbers
     except SchemaError as error:  # its message shows the value
-        raise TrialError(f"column {column.name!r} holds what is no number") from error
+        raise TrialError(f"column {column.name!r} holds values that are not numbers") from error
     if np.isinf(numbers).any():
         raise TrialError(_infinite_values(column.name))
     return column.canonical_numbers(numbers)
