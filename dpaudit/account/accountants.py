@@ -226,6 +226,7 @@ def calls_of(document: Any, source: str) -> Calls:
 
 
 def _parse_call(document: Any, place: str) -> Call:
+    """Reads one call; raises an `InputError` that names the call and the field."""
     known = [field.name for field in fields(Call)]
     if not isinstance(document, Mapping):
         raise InputError(f"{place} is {clipped(repr(document), 40)}: give an object with its law")
@@ -325,15 +326,18 @@ def _figure(name: str, epsilon: float) -> Figure:
 
 
 def _is_plain_gaussian(call: Call) -> bool:
+    """Whether a call is a Gaussian mechanism without sampling, known exactly."""
     return call.law is CallLaw.GAUSSIAN and call.sampling_rate == 1 and call.other_scale is None
 
 
 def _needs_test(call: Call) -> bool:
+    """Whether a lower limit needs a test of the answers (`lower_limit`)."""
     shuffled = call.sampling is Sampling.SHUFFLED and call.sampling_rate < 1
     return shuffled or call.other_scale is not None or call.law is CallLaw.EXPONENTIAL
 
 
 def _mu_of(calls: Sequence[Call]) -> float:
+    """Mu of plain Gaussian calls together: squares add up."""
     return math.sqrt(sum(call.steps * call.ratio**2 for call in calls))
 
 
@@ -346,6 +350,7 @@ def _pure_epsilon(call: Call) -> float:
 
 
 def _lower_epsilon(calls: Sequence[Call], *, delta: float, near: float, test: int) -> float:
+    """A lower limit on epsilon, with one of the tests where a test is needed."""
     steps = sum(call.steps for call in calls if _is_rounded_each_step(call))
     wanted = min(1e-3, _SHARE_LOST * near / max(1, steps))
     width = max(_FINEST, _least_width(calls), wanted)
@@ -357,10 +362,12 @@ def _lower_epsilon(calls: Sequence[Call], *, delta: float, near: float, test: in
 
 
 def _is_rounded_each_step(call: Call) -> bool:
+    """Whether every step is rounded to the grid, so that rounding errors add up."""
     return not (_is_plain_gaussian(call) or _needs_test(call)) and call.law not in _ROUNDED_ONCE
 
 
 def _upper_epsilon(calls: Sequence[Call], *, delta: float) -> float:
+    """An upper limit on epsilon by privacy loss distributions."""
     width = max(_WIDTH, _least_width(calls))
     parts = [_upper_distribution(call, width) for call in calls if not _is_plain_gaussian(call)]
     plain = [call for call in calls if _is_plain_gaussian(call)]
@@ -390,6 +397,7 @@ def _loss_of_step(call: Call) -> float:
 
 
 def _composed_epsilon(parts: Sequence[PrivacyLossDistribution], delta: float) -> float:
+    """Epsilon at delta of all these distributions together."""
     if not parts:
         return 0.0
     whole = parts[0]
@@ -557,6 +565,7 @@ def _choice_test(call: Call, test: int) -> tuple[float, float]:
 
 
 def _rdp_epsilon(calls: Sequence[Call], delta: float) -> float:
+    """An upper limit on epsilon by added Rényi divergences."""
     is_sampled = any(call.law is CallLaw.GAUSSIAN and call.sampling_rate < 1 for call in calls)
     orders = _WHOLE_ORDERS if is_sampled else ORDERS
     total = np.zeros_like(orders)

@@ -48,7 +48,7 @@ class LabelPlan(NamedTuple):
     """The labels that a privacy budget pays for.
 
     Attributes:
-        mechanism: Which noise decides the votes.
+        mechanism: The noise that decides the votes.
         teachers: Number k of teachers that vote.
         labels: Number T of labels that may be released.
         scale: Scale of the noise, in votes.
@@ -93,8 +93,8 @@ def calibrate(
         labels: Number T of labels, at least 1.
         accuracy: Probability in (0.5, 1) that a label follows the majority when a share of
             `consensus` of the teachers agree.
-        consensus: That share, in (0.5, 1].
-        mechanism: Which noise decides the votes.
+        consensus: The share of agreeing teachers, in (0.5, 1].
+        mechanism: The noise that decides the votes.
         method: How the cost is proved.
 
     Returns:
@@ -189,7 +189,7 @@ def scale_of_accuracy(
     """The noise at which a label is right with a given probability.
 
     Args:
-        mechanism: Which noise.
+        mechanism: The noise.
         k: Number of teachers.
         accuracy: The probability, in (0.5, 1).
         consensus: Share of the teachers that agree, above one half.
@@ -313,7 +313,7 @@ def priced(
     """The plan for given noise and a given number of labels: the inverse of `calibrate`.
 
     Args:
-        mechanism: Which noise decides the votes.
+        mechanism: The noise that decides the votes.
         k: Number of teachers, at least 1.
         labels: Number T of labels, at least 1.
         scale: Scale of the noise, in votes, positive and finite.

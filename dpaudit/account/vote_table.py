@@ -341,6 +341,7 @@ def _to_fixed_point(p: float) -> int:
 
 
 def _check_orders(orders: ArrayLike) -> FloatArray:
+    """Returns Rényi orders as an array; refuses any but finite numbers above 1."""
     order = np.asarray(orders, dtype=np.float64)
     if order.ndim != 1 or not np.all((order > 1.0) & np.isfinite(order)):
         raise SettingsError("Rényi orders must be finite numbers above 1, one or a flat list")
@@ -365,7 +366,7 @@ def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
     """Probability that a label contradicts the majority.
 
     Args:
-        mechanism: Which noise decides the vote.
+        mechanism: The noise that decides the vote.
         scales: Distance of the majority from a tie (k/2), in scales of the noise.
 
     Returns:
@@ -509,6 +510,7 @@ def _log_ratios(from_: Sequence[int], to: Sequence[int]) -> FloatArray:
 
 
 def _log_ratio(p: int, q: int) -> float:
+    """ln(p/q), accurate for close integers and for those that no float holds."""
     if p == q:
         return 0.0
     if q == 0:

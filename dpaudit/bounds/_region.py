@@ -193,6 +193,8 @@ class RejectionRegion:
         low = grid[np.maximum(index - 1, 0)]
         high = grid[np.minimum(index + 1, grid.size - 1)]
         best = _Extreme(float(values[side[0], index[0]]), float(grid[index[0]]), bool(side[0]))
+        # Zooms into all peaks at once: the most probable point and its two neighbours bound the
+        # next stretch of each.
         row = np.arange(ranked.size)
         for _ in range(_ZOOMS):
             points = np.linspace(low, high, _ZOOM_POINTS, axis=1)

@@ -230,6 +230,7 @@ def _fit_regressions(scores: FloatArray, member: BoolArray) -> _Regressions:
         )
         hessian_aa, hessian_ab = weight.sum(axis=1), (weight * scores).sum(axis=1)
         hessian_bb = (weight * scores**2).sum(axis=1) + 2.0 * _RIDGE
+        # Solves each 2 x 2 Newton system by Cramer's rule, and clips long steps.
         determinant = hessian_aa * hessian_bb - hessian_ab**2
         steps = (
             np.stack(

@@ -114,6 +114,7 @@ class CoinGuesses:
             self._check_trainings(self.by_training)
 
     def _check_trainings(self, by_training: tuple[int, ...]) -> None:
+        """Refuses counts per training that do not add up."""
         if self.trials % len(by_training):
             raise SettingsError(
                 f"`by_training` has {len(by_training)} trainings, which cannot serve equally "

@@ -76,22 +76,22 @@ def choose_rule(
     if min(np.count_nonzero(member), np.count_nonzero(~member)) < 2:
         return Forecast(0.0, by_coins=True)  # too few to try anything on
     half = _half(member, rng)
-    claim: dict[str, Any] = {"delta": delta, "confidence": confidence}
+    settings: dict[str, Any] = {"delta": delta, "confidence": confidence}
     failed_half = FailedTrials(*(-(-count // 2) for count in failed))
     cut_bounds = []
     right, made = np.zeros((2, WEIGHTS), dtype=np.int64)
     for fitted in (half, ~half):
         fitting, held_out = (scores[fitted], member[fitted]), (scores[~fitted], member[~fitted])
         # Each threshold is judged alone: the summed errors of two thresholds belong to neither.
-        errors = count_errors(*held_out, choose_threshold(*fitting, **claim))
-        cut_bounds.append(exact(*scaled_errors(errors, failed_half, scored=scored), **claim))
-        calibration = choose_calibration(*fitting, trials=scored, **claim)
+        errors = count_errors(*held_out, choose_threshold(*fitting, **settings))
+        cut_bounds.append(exact(*scaled_errors(errors, failed_half, scored=scored), **settings))
+        calibration = choose_calibration(*fitting, trials=scored, **settings)
         guesses = count_guesses(*held_out, calibration)
         right += guesses.right
         made += guesses.made
     share = scored / (len(member) + sum(failed))
     coins = _scaled_guesses(right.tolist(), made.tolist(), share, trials=scored)
-    coin_bound = fair_coin(*coins, **claim)
+    coin_bound = fair_coin(*coins, **settings)
     cut_bound = float(np.mean(cut_bounds))
     if cut_bound > coin_bound + _PREFERENCE and not coins_alone:
         return Forecast(cut_bound, by_coins=False)

@@ -150,7 +150,7 @@ class ClusterFlight:
         """Waits a moment for a batch to end, and regularly checks for workers.
 
         Raises:
-            ClusterError: If a worker itself fails, no worker is there for long, or the scheduler is
+            ClusterError: If a worker itself fails, no worker appears in time, or the scheduler is
                 gone.
             DpauditError: What an attack raises on a valid table.
         """
@@ -201,6 +201,7 @@ class ClusterFlight:
         future.add_done_callback(self._ended.put)
 
     def _forget(self, future: Future) -> _SentRequest:
+        """Removes a request that has ended or is given up."""
         sent = self._requests.pop(future)
         self._watch.end(sent.ticket)
         self._cluster.drop(future)

@@ -53,7 +53,7 @@ def features_of_table(
 ) -> FloatArray:
     """The features of all attacks from one canonical table.
 
-    For linked tables, an attack's features are those of each table in turn.
+    For linked tables, an attack's features are computed for each table, one after another.
 
     Args:
         table: The table, or the joined frame of linked tables.
@@ -140,6 +140,7 @@ def _features_of_table(attack: TakesFeatures, table: pd.DataFrame, game: GameVie
 def _features_of_model(
     attack: TakesModelFeatures, disclosed: Disclosed, game: GameView
 ) -> FloatArray:
+    """The features of one model by an attack on its disclosures."""
     seen = disclosed[attack.sees]
     return _check_features(attack, _call_attack(attack, lambda: attack.model_features(seen, game)))
 

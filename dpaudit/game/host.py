@@ -94,6 +94,7 @@ class Host:
                 self._timer.start()
 
     def _answer(self, request: Request, file: PayloadFile, wanted: Callable[[], bool]) -> Report:
+        """Runs a request in the process; stops waiting once the answer is not wanted."""
         if self._pool is None:
             self._pool = Pool()
         process = self._pool.least_busy(1)

@@ -141,6 +141,7 @@ def reset_peaks() -> bool:
 
 
 def _reset_peak(process: int) -> bool:
+    """Resets the peak of a process; true if that worked or the process has ended."""
     try:
         (_PROCESSES / str(process) / "clear_refs").write_text(_RESET_PEAK, encoding="utf-8")
     except ProcessLookupError:  # it has ended

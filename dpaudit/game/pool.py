@@ -291,6 +291,7 @@ class Family:
             watcher.end_all(self._marker, set(), spare=os.getpid())
 
     def _start_watcher(self) -> subprocess.Popen[bytes]:
+        """Starts the watcher, whose open standard input keeps it waiting."""
         return subprocess.Popen(
             [sys.executable, "-I", "-S", watcher.__file__, self._marker, str(os.getpid())],
             stdin=subprocess.PIPE,

@@ -222,6 +222,7 @@ class RunFolder:
                 self._log(outcome)
 
     def _log(self, outcome: Outcome) -> None:
+        """Logs a failure, with its traceback unless the same error is in the log."""
         with open(self.log, "a", encoding="utf-8", opener=_open_private) as log:
             log.write(f"{printable(f'{outcome.trial.id} failed: {outcome.message}')}\n")
             if outcome.error not in self._logged:
@@ -301,6 +302,7 @@ class RunFolder:
                 yield outcome_of(row)
 
     def _read_features(self, trials: Iterable[Trial]) -> Iterator[FloatArray]:
+        """Reads the features of finished trials, one by one."""
         for trial in trials:
             with self._read_errors():
                 row = self._select(trial, f"{SMALL_COLUMNS}, features")

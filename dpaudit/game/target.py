@@ -62,7 +62,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
             farthest without a copy), "farthest" (largest mean distance to its 5 nearest neighbours
             in the encoded table; approximate in a table of more than 20,000 rows, see
             `farthest_first`), "row:N" (counted from 0), or "record:FILE" (a table of one row, which
-            world "in" gains if the table does not have it).
+            is removed from the table for world "out", or added for world "in" if it is not in it).
         data: The table, canonical.
         schema: Its schema.
 

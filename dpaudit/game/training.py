@@ -166,7 +166,7 @@ _DROPPED: Final = -1
 def _warm_up(payload: Payload, role: Role) -> None:
     """Trains a model of each world and drops it, unless this process has done so.
 
-    Both worlds, so that code compiled for a number of rows is there for both.
+    Both worlds, so that code compiled for a number of rows is ready for both.
     """
     audit = (payload.root, payload.audit, role)
     if audit in _warm:
@@ -337,6 +337,7 @@ def _run_alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
 
 
 def _failed_outcome(trial: Trial, error: BaseException, start: float) -> Outcome:
+    """The outcome of a trial that ended with an error."""
     return Outcome(
         trial=trial,
         status=TrialStatus.FAILED,

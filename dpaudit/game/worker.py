@@ -165,6 +165,7 @@ def unpack(content: memoryview) -> object:
 
 
 def _pad_parts(parts: Sequence[memoryview]) -> Iterator[bytes | memoryview]:
+    """The parts, each padded to a multiple of `ALIGNMENT`."""
     for part in parts:
         yield part
         yield bytes(_round_up(len(part)) - len(part))
@@ -233,6 +234,7 @@ _payloads: set[str] = set()
 
 @lru_cache(maxsize=1)
 def _load(payload_file: PayloadFile) -> Any:
+    """Reads the payload, redirects output to the log, and sets the search path."""
     _payloads.add(payload_file.path)
     # What generators print goes to the log, never into the coordinator's results.
     log = os.open(payload_file.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -246,6 +248,7 @@ def _load(payload_file: PayloadFile) -> Any:
 
 
 def _end_with_parent(parent: int) -> None:
+    """Waits until the parent has ended, then ends this process group."""
     while os.getppid() == parent:
         sleep(PARENT_POLL_SECONDS)
     for path in _payloads:
